@@ -91,7 +91,7 @@ def nginx(
     )  # fmt: skip
     # Where its package puts it is not on everybody's PATH.
     program = shutil.which("nginx") or "/usr/sbin/nginx"
-    with _running([program, "-p", str(work), "-c", str(config)], work, port):
+    with running([program, "-p", str(work), "-c", str(config)], work, port):
         yield f"http://127.0.0.1:{port}/"
 
 
@@ -154,7 +154,7 @@ def nginx_before(
     config = work / "nginx.conf"
     config.write_text(_FRONT.format(user=_user(), work=work))
     program = shutil.which("nginx") or "/usr/sbin/nginx"
-    with _running([program, "-p", str(work), "-c", str(config)], work, port):
+    with running([program, "-p", str(work), "-c", str(config)], work, port):
         yield f"http{'s' if certificate else ''}://127.0.0.1:{port}"
 
 
@@ -197,7 +197,7 @@ def pypiserver(
         access = ["-P", str(work / "passwords"), "-a", "download,list,update"]
     python = tool(environments, "pypiserver").python
     command = [python, "-m", "pypiserver", "run", "-i", "127.0.0.1", "-p", str(port), *access]
-    with _running([*command, str(files)], work, port):
+    with running([*command, str(files)], work, port):
         yield f"http://127.0.0.1:{port}/"
 
 
@@ -228,7 +228,7 @@ def devpi(
     port = free_port()
     command = [str(scripts / "devpi-server"), *folder, "--host", "127.0.0.1", "--port", str(port)]
     url = f"http://127.0.0.1:{port}"
-    with _running(command, work, port), httpx.Client(timeout=60) as client:
+    with running(command, work, port), httpx.Client(timeout=60) as client:
         answer = client.post(f"{url}/+login", json={"user": "root", "password": password})
         token = answer.raise_for_status().json()["result"]["password"]
         secret = base64.b64encode(f"root:{token}".encode()).decode()
@@ -264,7 +264,7 @@ def free_port() -> int:
 
 
 @contextmanager
-def _running(command: Sequence[str], work: Path, port: int) -> Iterator[None]:
+def running(command: Sequence[str], work: Path, port: int) -> Iterator[None]:
     """Run the server *command* until the context ends; it listens to *port* when it begins."""
     with (work / "log").open("wb") as log:
         process = subprocess.Popen(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pep_variants.choose.advice import advise
 from pep_variants.choose.preferences import Preferences
+from pep_variants.choose.rejections import advise
 from pep_variants.choose.selection import File, select
 from pep_variants.model.metadata import Metadata, ProviderInfo
 from pep_variants.model.platform import Platform, Support

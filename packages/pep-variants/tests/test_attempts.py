@@ -3,7 +3,7 @@
 import logging
 import threading
 
-from pep_variants.detect.examination import examine_host
+from pep_variants.detect.answers import examine_host
 from pep_variants.providers.attempts import Attempt, recorded, tried
 from pep_variants.providers.registry import BUILTIN_NAMESPACES
 

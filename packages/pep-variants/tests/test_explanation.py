@@ -1,7 +1,6 @@
 import pytest
 
-from pep_variants.choose.explanation import verdicts, why_not
-from pep_variants.choose.phrases import why_chosen, why_rejected
+from pep_variants.choose.explanation import verdicts, why_chosen, why_not, why_rejected
 from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.ranking import Reason, rank
 from pep_variants.model.metadata import Metadata

@@ -9,8 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from pep_variants.choose.explanation import notices, why_not
-from pep_variants.choose.phrases import why_chosen
+from pep_variants.choose.explanation import notices, why_chosen, why_not
 from pep_variants.choose.ranking import rank
 from pep_variants.detect.detector import Detector
 from pep_variants.detect.known_machines import BY_NAME

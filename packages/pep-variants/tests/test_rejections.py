@@ -3,9 +3,14 @@
 import pytest
 
 from pep_variants.choose.preferences import Preferences
-from pep_variants.choose.rejections import why_not_better, why_this
+from pep_variants.choose.rejections import (
+    is_unfit,
+    nothing_fits,
+    passed_over,
+    why_not_better,
+    why_this,
+)
 from pep_variants.choose.selection import File, select
-from pep_variants.choose.unfit import is_unfit, nothing_fits, passed_over
 from pep_variants.detect.detector import Detector
 from pep_variants.model.metadata import Metadata, ProviderInfo
 from pep_variants.model.platform import ELSEWHERE, Platform, Support

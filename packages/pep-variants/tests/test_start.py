@@ -16,7 +16,7 @@ def loaded_by(module):
     return set(done.stdout.split())
 
 
-BASICS = ("pep_variants.errors", "pep_variants.limits", "pep_variants.patterns")
+BASICS = ("pep_variants.errors", "pep_variants.limits")
 
 
 def test_the_package_itself_loads_nothing():

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pep_variants.formats.properties import PropertyTree
-from pep_variants.formats.tree import Tree, joined
+from pep_variants.formats.tree import PropertyTree, Tree, joined
 from pep_variants.model.property import NAME, VALUE
 
 

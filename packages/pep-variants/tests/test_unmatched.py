@@ -2,8 +2,7 @@
 
 import pytest
 
-from pep_variants.choose.preferences import Preferences
-from pep_variants.choose.unmatched import unmatched
+from pep_variants.choose.preferences import Preferences, unmatched
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.property import Selector
 

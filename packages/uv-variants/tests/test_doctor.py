@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pep_variants.choose.advice import Advice
+from pep_variants.choose.rejections import Advice
 from pep_variants.model.platform import Platform
 from uv_variants.doctor import variants
 from uv_variants.doctor.variants import (

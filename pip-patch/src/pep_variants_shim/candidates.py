@@ -161,7 +161,7 @@ class CandidateOrdering:
 
     def required_by_marker(self, causes: Iterable[Any]) -> list[str]:
         """Return which *causes* of a conflict are dependencies with a variant marker."""
-        from pep_variants.choose.marker_requirements import required_by_marker
+        from pep_variants.choose.rejections import required_by_marker
 
         found: dict[tuple[str, str], str] = {}  # only the newest version of each
         for requirement, parent in causes:
@@ -268,7 +268,7 @@ class CandidateOrdering:
             installed: label that is installed, None for the non-variant wheel.
             candidates: of pip's finder, all files of the version.
         """
-        from pep_variants.choose.advice import advise
+        from pep_variants.choose.rejections import advise
 
         infos: list[Info] = catalog_first(
             [

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pip._internal.utils.logging import indent_log
 
-from pep_variants.choose.explanation import notices, table_lines, verdicts
-from pep_variants.choose.phrases import MORE
+from pep_variants.choose.explanation import MORE, notices, table_lines, verdicts
 from pep_variants.choose.ranking import Ranking
 from pep_variants.choose.rejections import choice_line, why_not_better
 from pep_variants.choose.selection import File, Selection

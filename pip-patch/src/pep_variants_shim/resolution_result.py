@@ -122,7 +122,7 @@ def _check_installed(session: Session, candidates: Iterable[Any]) -> None:
 
 def _why_none_fits(_original: object, session: Session, error: Exception) -> str:
     """Return the reasons against every variant of the projects in the conflict of *error*."""
-    from pep_variants.choose.unfit import is_unfit, nothing_fits
+    from pep_variants.choose.rejections import is_unfit, nothing_fits
 
     ordering = session.ordering
     assert ordering is not None
@@ -160,7 +160,7 @@ def _report_older(
         newer = [item for item in ordering.selections(candidate.project_name) if item[0] > version]
         if not newer:
             continue
-        from pep_variants.choose.unfit import passed_over
+        from pep_variants.choose.rejections import passed_over
 
         newer.sort(key=lambda item: item[0], reverse=True)
         verb = "is kept" if candidate.is_installed else "was chosen"

@@ -166,7 +166,7 @@ class VariantOptions:
         # An environment for a build inherits the options of the command that it is for.
         if VARIABLE in os.environ or not any(text.startswith("--variant") for text in sys.argv):
             return
-        from pep_variants.choose.unmatched import unmatched
+        from pep_variants.choose.preferences import unmatched
 
         if self.preferences is not None:
             for text in unmatched(self.preferences, sys.argv, projects, seen):

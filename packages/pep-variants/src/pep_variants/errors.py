@@ -10,13 +10,11 @@ import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from .patterns import pattern
-
 # A password may itself hold an '@': the last one before the host's end counts, as in `urllib`.
-_CREDENTIALS = pattern(r"(?<=://)[^/?#\s]+@")
+_CREDENTIALS = re.compile(r"(?<=://)[^/?#\s]+@")
 # Query and fragment of a URL; urllib3 writes "Max retries exceeded with url: /path?query".
-_QUERY = pattern(r"((?:://|url: /)[^\s?#\"<>]*)(\?[^\s#\"<>]*)?(#[^\s\"<>]*)?")
-_HASH = pattern(r"(?:sha(?:1|224|256|384|512)|md5|blake2b)=[0-9A-Fa-f]+")
+_QUERY = re.compile(r"((?:://|url: /)[^\s?#\"<>]*)(\?[^\s#\"<>]*)?(#[^\s\"<>]*)?")
+_HASH = re.compile(r"(?:sha(?:1|224|256|384|512)|md5|blake2b)=[0-9A-Fa-f]+")
 _PUNCTUATION = ".,:;)]}'"
 
 EXIT_CODE = 70

@@ -1,19 +1,25 @@
-"""What `release` asks its caller to fetch, and what the caller answers.
+"""What `release` asks its caller to fetch, what the caller answers, and whole files opened.
 
 Nothing in here opens a connection: a client with any HTTP library makes the requests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import io
+from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import IO, TYPE_CHECKING, Protocol, TypeAlias
+from typing import IO, TYPE_CHECKING, NoReturn, Protocol, TypeAlias
 
+from .digests import Digests
+from .errors import MetadataError, redacted
 from .limits import DOCUMENT_BYTES, INSPECTED_WHEEL_BYTES
+from .model.metadata import Metadata
 
 if TYPE_CHECKING:
     from .wheelfile.lazy_file import Part, Range
+
 
 ABSENT = (401, 403, 404, 410)
 """HTTP statuses of a server that does not have a file, or does not serve it to this user."""
@@ -177,3 +183,51 @@ def read_response(
     if len(data) != size:
         return Failed("the server sends fewer bytes than it announces")
     return Part(data, start, total, headers.get("ETag", ""))
+
+
+Document = tuple[bytes, Metadata]
+"""A file with variant metadata, and what it says."""
+
+Reading = Generator[Fetch, FetchAnswer, Document]
+"""Yields what has to be fetched, is sent the answers, and returns the document."""
+
+_CHUNK = 64 * 1024
+
+
+def opened(file: ReleaseFile, answer: FetchAnswer, stack: ExitStack) -> IO[bytes]:
+    """Return a whole file from its start; it is closed with *stack*.
+
+    Raises:
+        MetadataError: it cannot be fetched.
+    """
+    if isinstance(answer, LocalFile):
+        return stack.enter_context(answer.stream)
+    if isinstance(answer, Whole):
+        data = answer.data
+        stream = io.BytesIO(data) if isinstance(data, bytes) else data
+        stream.seek(0)
+        return stack.enter_context(stream)
+    if isinstance(answer, (Absent, Failed)):
+        fail(file, answer)
+    raise TypeError(f"{answer!r} is not a valid answer to a request for a whole file")
+
+
+def verify(file: ReleaseFile, stream: IO[bytes]) -> None:
+    """Compare the file in *stream* with the hashes of its index.
+
+    Raises:
+        MetadataError: it is another one.
+    """
+    digests = Digests(file.hashes)
+    if not digests.found:
+        return
+    while chunk := stream.read(_CHUNK):
+        digests.update(chunk)
+    problem = digests.problem()
+    if problem is not None:
+        raise MetadataError(file.url, "", problem)
+
+
+def fail(file: ReleaseFile, answer: Absent | Failed) -> NoReturn:
+    """Raise the error for a file that cannot be fetched."""
+    raise MetadataError(file.url, "", f"cannot be fetched: {redacted(answer.reason)}")

@@ -29,9 +29,19 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from functools import partial
 
-from .downloads import Document, Reading, opened, verify
 from .errors import MetadataError, VariantError, redacted
-from .fetch import Absent, Fetch, FetchAnswer, LocalFile, ReleaseFile, Whole
+from .fetch import (
+    Absent,
+    Document,
+    Fetch,
+    FetchAnswer,
+    LocalFile,
+    Reading,
+    ReleaseFile,
+    Whole,
+    opened,
+    verify,
+)
 from .formats.merging import merge_all
 from .formats.reader import read_metadata
 from .limits import INSPECTED_WHEELS

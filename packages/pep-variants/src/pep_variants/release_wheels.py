@@ -8,9 +8,20 @@ from contextlib import ExitStack
 from functools import partial
 from typing import IO, NoReturn, TypeVar
 
-from .downloads import Reading, fail, opened, verify
 from .errors import MetadataError, redacted
-from .fetch import Absent, Failed, Fetch, FetchAnswer, NoRanges, ReleaseFile, Whole
+from .fetch import (
+    Absent,
+    Failed,
+    Fetch,
+    FetchAnswer,
+    NoRanges,
+    Reading,
+    ReleaseFile,
+    Whole,
+    fail,
+    opened,
+    verify,
+)
 from .formats.merging import check_promise
 from .formats.reader import read_metadata
 from .model.label import VARIANT_FILE

@@ -6,12 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from pep_variants.model.metadata import ProviderInfo
 from pep_variants.model.platform import Fact
-from pep_variants.providers import registry
 from pep_variants.providers.aarch64 import AArch64Provider
 from pep_variants.providers.amd import AmdProvider
 from pep_variants.providers.ascend import AscendProvider
@@ -371,49 +368,3 @@ def test_the_field_names_providers_we_know():
     for namespace in ("nvidia", "amd", "intel"):
         assert seen.pop(namespace) == {BUILTIN_NAMESPACES[namespace]}
     assert set(seen) == {"priority"}
-
-
-PARTS = [
-    NVIDIA, "NVIDIA_variant.provider", "x", " ", "\t", "\n", ",", ">=", "<=", "==", "!=", "<",
-    ">", "~=", "===", "0", "0.0", "0.0.1", "0.0.2", "00.0.02", "0.0.2.0.0", "1", "v1", "1.*", "1a1",
-    "1.post1", "1!0", "1+a", "9" * 9, "9" * 10, "[a]", "(>=0)", "@ https://h/x", "-", ".", "é", "٣",
-    "; python_version>'3'",
-]  # fmt: skip
-
-
-@settings(max_examples=3000)
-@given(parts=st.lists(st.sampled_from(PARTS), min_size=1, max_size=8))
-@example([NVIDIA, ">=", "0.0.1", ",", "<", "1"])
-@example([NVIDIA, " ", ">=", " ", "0.0.2", " ", ",", " ", "!=", "0.0.2.0.0"])
-def test_plain_requirements_are_read_as_packaging_does(parts):
-    text = "".join(parts)
-    plain = registry._plain([text])
-    if not plain:
-        return
-    ((name, admits),) = registry._any([text], lambda: LINUX)
-    assert plain[0].name == name
-    for version in ("0.0.1", "0.0.2", "0.0.3", "0.2.1", "1", "1.0.0", "2"):
-        assert plain[0].admits(version) == admits(version), version
-
-
-@pytest.mark.parametrize(
-    ("text", "plain"),
-    [(NVIDIA, True), (f"{NVIDIA} >=0.0.1,<1.0.0", True), (f"{NVIDIA}; os_name=='nt'", False),
-     (f"{NVIDIA}~=0.0.1", False), (f"{NVIDIA}[a]", False), ("", False), (f"{NVIDIA},", False)],
-)  # fmt: skip
-def test_which_are_plain(text, plain):
-    assert bool(registry._plain([text])) is plain
-    assert not registry._plain([NVIDIA, text]) or plain
-
-
-def test_packaging_is_not_loaded_for_plain_requirements():
-    code = (
-        "import sys; from pep_variants.detect.detector import Detector\n"
-        "from pep_variants.model.metadata import ProviderInfo\n"
-        "from pep_variants.providers.registry import find_known\n"
-        f"info = ProviderInfo(requires=('{NVIDIA}>=0.0.1,<1',))\n"
-        "print(find_known('nvidia', info, Detector().environment).namespace)\n"
-        "print({'packaging', 'logging'} & {*sys.modules})"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "nvidia\nset()\n"

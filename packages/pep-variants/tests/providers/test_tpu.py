@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pep_variants.choose.phrases import answered, asked, needs, why_chosen, why_rejected
+from pep_variants.choose.explanation import answered, asked, needs, why_chosen, why_rejected
 from pep_variants.choose.ranking import Reason
 from pep_variants.detect.machines import load_machine
 from pep_variants.errors import PlatformFileError, ProviderError

@@ -59,7 +59,7 @@ def report_variants(
             named = f" (published as {origin.partition('==')[0]})" if origin else ""
             line = f"Variant {each.label} for {each.name} {each.version}{named}{reason}"
             if choice is not None and choice.is_missed and not hinted:
-                from pep_variants.choose.phrases import MORE
+                from pep_variants.choose.explanation import MORE
 
                 hinted = True
                 line += MORE.format(each.name)

@@ -12,7 +12,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import InvalidName, canonicalize_name
 
 from pep_variants.errors import CatalogError, InvalidProperty, shortened
-from pep_variants.formats.properties import PropertyTree
+from pep_variants.formats.tree import PropertyTree
 from pep_variants.limits import (
     CATALOG_ENTRY_BYTES,
     CATALOG_VARIANTS,

@@ -42,7 +42,7 @@ from variants_index.doctor import (
 )
 
 if TYPE_CHECKING:
-    from pep_variants.choose.advice import Advice
+    from pep_variants.choose.rejections import Advice
     from pep_variants.wheelfile.installed import Installed
     from resolvelib_variants.resolution.explanation import Explanation
     from resolvelib_variants.resolution.resolver import IndexResolver
@@ -168,7 +168,7 @@ def compare(
     Raises:
         PackageIndexError: an index does not answer.
     """
-    from pep_variants.choose.advice import advise
+    from pep_variants.choose.rejections import advise
     from pep_variants.wheelfile.installed import Installed
     from resolvelib_variants.resolution.errors import NoSolution
     from resolvelib_variants.resolution.explanation import explain

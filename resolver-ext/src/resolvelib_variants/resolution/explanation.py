@@ -10,8 +10,8 @@ from packaging.version import Version
 
 from pep_variants.choose.explanation import Verdict, verdicts
 from pep_variants.choose.ranking import Ranking
+from pep_variants.choose.rejections import passed_over
 from pep_variants.choose.selection import Selection
-from pep_variants.choose.unfit import passed_over
 from pep_variants.model.label import split_label
 from variants_index.candidate import Candidate
 from variants_index.evaluator import CandidateEvaluator, is_pinned

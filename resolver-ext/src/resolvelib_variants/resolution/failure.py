@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 from packaging.version import Version
 
 from pep_variants.choose.explanation import notices
-from pep_variants.choose.marker_requirements import required_by_marker
 from pep_variants.choose.markers import uses_variant_terms
+from pep_variants.choose.rejections import (
+    is_unfit,
+    nothing_fits,
+    required_by_marker,
+)
 from pep_variants.choose.selection import File
-from pep_variants.choose.unfit import is_unfit, nothing_fits
 from variants_index.candidate import Candidate
 from variants_index.evaluator import CandidateEvaluator, is_pinned
 from variants_index.finder import PackageFinder

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from resolvelib import BaseReporter, ResolutionImpossible, ResolutionTooDeep, Resolver
 
 from pep_variants.choose.preferences import Preferences
-from pep_variants.choose.unfit import passed_over
+from pep_variants.choose.rejections import passed_over
 from pep_variants.detect.detector import Detector
 from pep_variants.digests import Digests
 from pep_variants.errors import NoSuchVariant, redacted

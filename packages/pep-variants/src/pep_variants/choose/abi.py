@@ -9,6 +9,7 @@ supported (see `supporting`), and the resolver sees to it that candidates go tog
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -19,7 +20,6 @@ from packaging.version import Version
 
 from ..model.filename import read_version
 from ..model.property import ABI_DEPENDENCY
-from ..patterns import pattern
 from .preferences import unique
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..model.platform import Platform
     from ..model.property import Properties
 
-_RELEASE = pattern(r"\d{1,9}(?:\.\d{1,9}){0,2}")
+_RELEASE = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,2}")
 
 
 @dataclass(frozen=True)

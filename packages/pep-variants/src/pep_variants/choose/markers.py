@@ -6,22 +6,60 @@ its truth and folded away. What remains is a marker that every release of `packa
 ones inside old pips included, or nothing: then the requirement always applies, or never.
 
 Comparisons of other variables are not looked into: they come back as they were written. `packaging`
-is not used, because the clients bring very different releases of it.
+does not parse them, because the clients bring very different releases of it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..errors import InvalidMarker, redacted, shortened
 from ..limits import MARKER_NESTING
 from ..model.property import Properties, iter_properties
-from ..patterns import pattern
-from .marker_terms import Term, all_of, any_of
+
+
+class Term(NamedTuple):
+    """A marker, or a part of one, that is neither always true nor always false.
+
+    Attributes:
+        text: without parentheses around all of it.
+        loose: whether an `or` is outermost, so that it needs parentheses beside an `and`.
+    """
+
+    text: str
+    loose: bool = False
+
+
+def all_of(operands: Iterable[Term | bool]) -> Term | bool:
+    """Return the term that is true where all *operands* are."""
+    terms: list[Term] = []
+    for operand in operands:
+        if isinstance(operand, Term):
+            terms.append(operand)
+        elif not operand:
+            return False
+    if len(terms) < 2:
+        return terms[0] if terms else True
+    texts = (f"({term.text})" if term.loose else term.text for term in terms)
+    return Term(" and ".join(texts))
+
+
+def any_of(operands: Iterable[Term | bool]) -> Term | bool:
+    """Return the term that is true where one of *operands* is."""
+    terms: list[Term] = []
+    for operand in operands:
+        if isinstance(operand, Term):
+            terms.append(operand)
+        elif operand:
+            return True
+    if len(terms) < 2:
+        return terms[0] if terms else False
+    return Term(" or ".join(term.text for term in terms), loose=True)
+
 
 _EXTRA: Final = "extra"
 _LABEL: Final = "variant_label"
@@ -29,23 +67,23 @@ _TERMS: Final = frozenset((_LABEL, "variant_namespaces", "variant_features", "va
 
 # The text may be hostile: where a pattern fails after one way of splitting the text, every other
 # way fails at its first character, so that matching takes time linear in the text.
-_NAME = pattern(r"[ \t]*[A-Za-z0-9][A-Za-z0-9._-]*[ \t]*")
-_EXTRAS = pattern(r"\[[^\]]*\][ \t]*")
-_URL = pattern(r"@[ \t]*[^ \t]+")
-_SPECIFIERS = pattern(r"[^;'\"]*")
-_SPACE = pattern(r"[ \t]*")
+_NAME = re.compile(r"[ \t]*[A-Za-z0-9][A-Za-z0-9._-]*[ \t]*")
+_EXTRAS = re.compile(r"\[[^\]]*\][ \t]*")
+_URL = re.compile(r"@[ \t]*[^ \t]+")
+_SPECIFIERS = re.compile(r"[^;'\"]*")
+_SPACE = re.compile(r"[ \t]*")
 
 _STRING = r"'[^'\r\n]*'|\"[^\"\r\n]*\""
 _END = r"(?![A-Za-z0-9_.])"  # of a word; `\b` would end one at the dot of `os.name`
 _VARIABLE = rf"(?!(?:and|or|not|in){_END})[A-Za-z_][A-Za-z0-9_.]*{_END}"
-_COMPARISON = pattern(
+_COMPARISON = re.compile(
     rf"[ \t]*({_STRING}|{_VARIABLE})"
     rf"[ \t]*(===|==|~=|!=|<=|>=|<|>|in{_END}|not[ \t]+in{_END})"
     rf"[ \t]*({_STRING}|{_VARIABLE})"
 )
-_OPEN = pattern(r"[ \t]*\(")
-_NEXT = pattern(rf"[ \t]*(?:(and|or){_END}|(\))|\Z)")
-_WORD = pattern(r"'[^']*'|\"[^\"]*\"|[A-Za-z_][A-Za-z0-9_.]*")
+_OPEN = re.compile(r"[ \t]*\(")
+_NEXT = re.compile(rf"[ \t]*(?:(and|or){_END}|(\))|\Z)")
+_WORD = re.compile(r"'[^']*'|\"[^\"]*\"|[A-Za-z_][A-Za-z0-9_.]*")
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,26 @@
 """Preferences of the user: options, ``VARIANTS_…`` variables and entries of ``variants.toml``.
 
 Every client has the same options (see `options`). `settings.loader` finds and merges them; this
-module defines what each entry means.
+module defines what each entry means, and which names in options match nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InvalidLabel, InvalidProperty, PreferenceError, printable, redacted, shortened
 from ..formats import toml
 from ..limits import SETTINGS_VALUES
 from ..model.label import check_label
 from ..model.property import NAME, VALUE, Features, Selector
-from ..patterns import pattern
 from .options import OPTIONS
+
+if TYPE_CHECKING:
+    from ..model.metadata import Metadata
+
 
 PRIORITIES = ("namespace_priorities", "feature_priorities", "property_priorities")
 """Keys of ``variants.toml`` that variantlib's configuration has, too; they only reorder."""
@@ -44,9 +47,9 @@ _CHOICES = {
     "on-plugin-error": ("on_plugin_error", (ABORT, SKIP)),
     "plugin-sandbox": ("plugin_sandbox", (SANDBOX_AUTO, SANDBOX_OFF)),
 }
-_VARIABLE = pattern(r"[A-Za-z_][A-Za-z0-9_]*")
-_URL = pattern(r"https?://[^\s/?#]+(/[^\s?#]*)?")
-_HASH = pattern(r"--hash=[a-z0-9_]+:[0-9a-f]+")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_URL = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
+_HASH = re.compile(r"--hash=[a-z0-9_]+:[0-9a-f]+")
 
 
 @dataclass(frozen=True)
@@ -423,3 +426,55 @@ def _by_name(value: object, where: str, parse: Any) -> dict[str, Any]:  # noqa: 
 def _shown(key: str) -> str:
     """Return *key* as it stands in a message: bare where TOML has it so, quoted otherwise."""
     return key if re.fullmatch(r"[A-Za-z0-9_-]{1,80}", key) else shortened(key)
+
+
+def unmatched(
+    preferences: Preferences,
+    arguments: Sequence[str],
+    projects: Collection[str],
+    seen: Iterable[Metadata],
+) -> tuple[str, ...]:
+    """Return a sentence for each name in an option that matches nothing: it is likely misspelled.
+
+    Settings and variables apply to all commands, so they need not match anything in one of them.
+
+    Args:
+        preferences: merged from all settings.
+        arguments: the command line; options that are not on it are left out.
+        projects: normalized names of the projects of the command.
+        seen: metadata that was looked at. Without any, nothing can be said of properties.
+    """
+
+    def given(option: str) -> bool:
+        return any(text == option or text.startswith(f"{option}=") for text in arguments)
+
+    found: list[str] = []
+    if given("--variant"):
+        found += (
+            f"--variant {project}={label}: this command has no project {project}"
+            for project, label in preferences.forced.items()
+            if project not in projects
+        )
+    options = {
+        "--variant-prefer": preferences.prefer,
+        "--variant-exclude": preferences.exclude,
+        "--variant-enable": tuple(map(Selector, sorted(preferences.enable))),
+    }
+    wanted = {option: names for option, names in options.items() if names and given(option)}
+    metadata = list(seen) if wanted else []
+    if not metadata:
+        return tuple(found)
+    namespaces = sorted({namespace for item in metadata for namespace in item.namespaces})
+    for option, names in wanted.items():
+        for name in names:
+            matches = (name.feature is None and name.namespace in namespaces) or any(
+                name.matches(properties)
+                for item in metadata
+                for properties in item.variants.values()
+            )
+            if not matches:
+                found.append(
+                    f"{option} '{name}' matches no variant of this command; its variants have the "
+                    f"namespaces {', '.join(namespaces)}"
+                )
+    return tuple(found)

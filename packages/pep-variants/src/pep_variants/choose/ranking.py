@@ -212,7 +212,7 @@ def _points(
 
     *abi_counts* says whether `abi_dependency` takes part in it.
     """
-    # Variants that list the same in a namespace share one mapping (see `document`), which is judged
+    # Variants that list the same in a namespace share one mapping (see `reader`), which is judged
     # once. The mappings outlive this function, so their identity is a key.
     listed: dict[str, dict[int, Features]] = {namespace: {} for namespace in reversed([*places])}
     for properties in metadata.variants.values():

@@ -18,9 +18,8 @@ from ..model.label import split_label
 from ..model.metadata import Metadata
 from ..model.platform import Platform
 from ..model.property import Properties
-from .explanation import why_not
+from .explanation import why_chosen, why_not
 from .markers import NON_VARIANT, VariantContext
-from .phrases import why_chosen
 from .preferences import NON_VARIANT_LABEL, Preferences, unique
 from .ranking import Ranking, rank
 

@@ -9,6 +9,7 @@ notice if the user wants failing plugins skipped.
 
 from __future__ import annotations
 
+import logging
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from ..choose.preferences import SKIP, Preferences
 from ..errors import PluginFailed, shortened
-from ..logs import Logger
 from ..model.platform import ELSEWHERE, Platform, Support
 from ..model.property import ABI_DEPENDENCY
 from ..providers.registry import BUILTIN_NAMESPACES, KnownProvider, find_known
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PROVIDER_ID_LENGTH = 24
 """Hexadecimal digits of a `provider_id`: enough that none can be made to equal another one."""
 
-logger = Logger(__name__)
+logger = logging.getLogger(__name__)
 
 # What `packaging` raises for markers and requirements that it cannot parse or evaluate; some of
 # its errors are not a ValueError, and older releases raise others.

@@ -26,7 +26,7 @@ from ..files import read_regular
 from ..limits import SETTINGS_BYTES
 from ..model.platform import Platform, Support
 from ..model.property import NAME, VALUE
-from .properties import PropertyTree
+from .tree import PropertyTree
 
 FILE_VERSION = "0.1"
 

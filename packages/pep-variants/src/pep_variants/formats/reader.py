@@ -8,23 +8,25 @@ value. Nothing else in the project interprets these files.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import logging
+import re
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from .. import limits
 from ..errors import MetadataError, UnsupportedSchema, printable, redacted, shortened
 from ..gc_pause import paused
-from ..logs import Logger
 from ..model.generation import BY_SHAPE, Generation, UnknownSchema, generation_of, schema_version
-from ..model.label import LABEL, LABEL_CHARACTERS, NULL_LABEL, ZERO_LABEL
+from ..model.label import LABEL, NULL_LABEL, ZERO_LABEL
 from ..model.metadata import Metadata, ProviderInfo
-from ..model.property import NAME, Features, Properties
-from .properties import PropertyTree, all_match
-from .providers import ProviderReader
-from .tree import Tree
+from ..model.property import NAME, VALUE, Features, Properties
+from .tree import PropertyTree, Tree, in_order
 
-logger = Logger(__name__)
+_PLUGIN_API = re.compile(r"[A-Za-z_][\w.]*(\s*:\s*[A-Za-z_][\w.]*)?", re.ASCII)
+
+
+logger = logging.getLogger(__name__)
 
 _LARGE = 100_000
 
@@ -127,7 +129,7 @@ class _Reader:
                 static = self._tree.properties(
                     tree.get("static-properties", {}), "static-properties"
                 )
-            reader = ProviderReader(self._tree, generation, source_tree=self._source_tree)
+            reader = _ProviderReader(self._tree, generation, source_tree=self._source_tree)
             providers = reader.read(
                 self._tree.table(tree, "providers"),
                 static,
@@ -213,21 +215,21 @@ class _Reader:
     ) -> dict[str, Properties]:
         # The tree is ours alone, so it is completed in place.
         self._tree.check_count(table, "variants", limits.LABELS, "variants")
-        if table and not all_match(LABEL_CHARACTERS, table, limits.LABEL_LENGTH):
-            label = next(label for label in table if not LABEL.fullmatch(label))
-            raise self._error(
-                "variants",
-                f"{shortened(label)} is not a valid variant label: it must match {LABEL.pattern}",
-            )
-        empty = False
-        for label, namespace, features in self._listed(table):
-            values = _in_lists(features) if generation.texts else features
-            checked = self._tree.variant_features(values, label, namespace, namespaces)
-            features.update(checked)
-            empty = empty or not checked
-        if empty:
-            for label, properties in table.items():
-                table[label] = {name: value for name, value in properties.items() if value}
+        for label in table:
+            self._tree.name(label, "variants", LABEL, "variant label")
+        # What variants list alike in a namespace is one mapping, checked and ranked once.
+        shared: dict[tuple[str, str], Features] = {}
+        for label, properties in table.items():
+            if type(properties) is not dict:
+                raise self._tree.expected("an object", properties, f"variants.{label}")
+            for namespace, features in properties.items():
+                key = namespace, _text(features)
+                if key not in shared or not key[1]:
+                    values = _in_lists(features) if generation.texts else features
+                    shared[key] = self._tree.variant_features(values, label, namespace, namespaces)
+                properties[namespace] = shared[key]
+            if not all(properties.values()):
+                table[label] = {name: found for name, found in properties.items() if found}
         for label in [label for label, properties in table.items() if not properties]:
             null = label == NULL_LABEL or (label == ZERO_LABEL and generation.zeros)
             if not null:
@@ -244,13 +246,6 @@ class _Reader:
             return {NULL_LABEL if key == ZERO_LABEL else key: table[key] for key in table}
         return table
 
-    def _listed(self, table: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
-        for label, properties in table.items():
-            if type(properties) is not dict:
-                raise self._tree.expected("an object", properties, f"variants.{label}")
-            for namespace, features in properties.items():
-                yield label, namespace, features
-
     def _error(self, path: str, problem: str) -> MetadataError:
         place = ".".join(part for part in (self._prefix, path) if part)
         return MetadataError(self._source, _shortened_path(place), problem)
@@ -261,6 +256,14 @@ def _in_lists(features: object) -> object:
     if not isinstance(features, dict):
         return features
     return {name: [value] if type(value) is str else value for name, value in features.items()}
+
+
+def _text(features: object) -> str:
+    """Return a text that only equal *features* have; empty where there is none."""
+    try:
+        return repr(features)
+    except (ValueError, RecursionError):  # integers of thousands of digits, deep nesting
+        return ""
 
 
 def _copied(value: Any) -> Any:  # noqa: ANN401
@@ -276,3 +279,150 @@ def _shortened_path(path: str) -> str:
     """Return *path* printable on one line: it has labels of untrusted files in it."""
     path = printable(path)
     return path if len(path) <= 160 else f"{path[:159]}…"
+
+
+class _ProviderReader:
+    """Reads the ``providers`` of one document (PEP 817, "Providers")."""
+
+    def __init__(self, tree: PropertyTree, generation: Generation, *, source_tree: bool) -> None:
+        """Set up for one document.
+
+        Args:
+            tree: the document.
+            generation: of its format.
+            source_tree: it is a ``pyproject.toml``, not metadata of an index or wheel.
+        """
+        self._tree = tree
+        self._generation = generation
+        self._source_tree = source_tree
+        self._requirements = self._characters = 0  # of all providers
+
+    def read(
+        self,
+        table: Mapping[str, Any],
+        static: Mapping[str, Features],
+        feature_priorities: Mapping[str, tuple[str, ...]],
+        property_priorities: Mapping[str, Features],
+    ) -> dict[str, ProviderInfo]:
+        """Return the providers by namespace.
+
+        Args:
+            table: the providers.
+            static: ``static-properties`` of the whole document.
+            feature_priorities, property_priorities: of ``default-priorities``.
+        """
+        tree, generation = self._tree, self._generation
+        tree.check_count(table, "providers", limits.NAMESPACES, "namespaces")
+        providers = {}
+        for namespace, raw in table.items():
+            path = f"providers.{namespace}"
+            tree.name(namespace, "providers", NAME, "namespace")
+            tree.mapping(raw, path)
+            own_static = None
+            if generation.own_static and "static-properties" in raw:
+                own_static = self._own_static(raw, path)
+            elif generation.install_time and not tree.boolean(raw, "install-time", path, True):
+                own_static = static.get(namespace, {})
+            elif generation.plugin_use and self._plugin_use(raw, path) != "all":
+                own_static = in_order(
+                    property_priorities.get(namespace, {}), feature_priorities.get(namespace, ())
+                )
+            plugin_api = self._string(raw, "plugin-api", path)
+            if plugin_api is not None and not _PLUGIN_API.fullmatch(plugin_api):
+                raise tree.error(
+                    f"{path}.plugin-api",
+                    f"{shortened(plugin_api)} is not 'module' or 'module:object.path'",
+                )
+            if generation.exclusive:
+                self._check_exclusive(raw, path)
+            providers[namespace] = ProviderInfo(
+                requires=self._requires(raw, "requires", path),
+                build_requires=self._requires(raw, "build-requires", path),
+                plugin_api=plugin_api and re.sub(r"\s", "", plugin_api),
+                builtin=self._builtin(raw, path) if "builtin" in raw else None,
+                static=own_static,
+                enable_if=self._enable_if(raw, path) if generation.enable_if else None,
+                optional=tree.boolean(raw, "optional", path, False),
+            )
+        return providers
+
+    def _enable_if(self, raw: Mapping[str, Any], path: str) -> str | None:
+        marker = self._string(raw, "enable-if", path, limits.MARKER_LENGTH) or None
+        self._count(len(marker or ""), f"{path}.enable-if")
+        return marker
+
+    def _own_static(self, raw: Mapping[str, Any], path: str) -> Features:
+        features = self._tree.features(raw["static-properties"], f"{path}.static-properties", VALUE)
+        order = self._tree.names(raw.get("feature-order", []), f"{path}.feature-order", NAME)
+        if (order or len(features) > 1) and set(order) != set(features):
+            raise self._tree.error(
+                f"{path}.feature-order",
+                f"must list the features of static-properties ({', '.join(sorted(features))}), "
+                f"found {shortened(order)}",
+            )
+        return in_order(features, order)
+
+    def _check_exclusive(self, raw: Mapping[str, Any], path: str) -> None:
+        kinds = ["requires", "builtin", "static-properties"]
+        if self._source_tree:
+            kinds.append("build-requires")
+        elif "build-requires" in raw:
+            raise self._tree.error(f"{path}.build-requires", "is allowed in pyproject.toml only")
+        given = [kind for kind in kinds if kind in raw]
+        if len(given) != 1:
+            raise self._tree.error(
+                path,
+                f"needs exactly one of {', '.join(kinds)}; found {', '.join(given) or 'none'}",
+            )
+        if "plugin-api" in raw and given[0] not in ("requires", "build-requires"):
+            raise self._tree.error(f"{path}.plugin-api", f"cannot be combined with {given[0]}")
+        if raw.get("static-properties") == {}:
+            raise self._tree.error(f"{path}.static-properties", "needs at least one feature")
+        if "feature-order" in raw and given[0] != "static-properties":
+            raise self._tree.error(f"{path}.feature-order", f"cannot be combined with {given[0]}")
+
+    def _builtin(self, raw: Mapping[str, Any], path: str) -> str:
+        name = raw["builtin"]
+        if not isinstance(name, str) or not name:
+            raise self._tree.expected("a name", name, f"{path}.builtin")
+        return name
+
+    def _plugin_use(self, raw: Mapping[str, Any], path: str) -> str:
+        use = raw.get("plugin-use", "all")
+        if use not in ("all", "build", "none"):
+            raise self._tree.expected("all, build or none", use, f"{path}.plugin-use")
+        return str(use)
+
+    def _requires(self, raw: Mapping[str, Any], key: str, path: str) -> tuple[str, ...]:
+        value, place = raw.get(key, []), f"{path}.{key}"
+        items = self._tree.string_list(value, place, "a list of requirements")
+        if not all(item.isprintable() and item.strip() for item in items):
+            raise self._tree.expected("a list of requirements", value, place)
+        self._requirements += len(items)
+        if self._requirements > limits.PROVIDER_REQUIREMENTS:
+            raise self._tree.error(
+                place,
+                f"more than {limits.PROVIDER_REQUIREMENTS} requirements of all providers together",
+            )
+        for item in items:
+            self._tree.check_length(item, place, limits.REQUIREMENT_LENGTH)
+        self._count(sum(map(len, items)), place)
+        return items
+
+    def _count(self, characters: int, path: str) -> None:
+        """Count what `packaging` parses."""
+        self._characters += characters
+        if self._characters > limits.PROVIDER_REQUIREMENT_CHARACTERS:
+            raise self._tree.error(
+                path,
+                f"more than {limits.PROVIDER_REQUIREMENT_CHARACTERS} characters in requirements and"
+                " markers of all providers together",
+            )
+
+    def _string(
+        self, raw: Mapping[str, Any], key: str, path: str, most: int = limits.REQUIREMENT_LENGTH
+    ) -> str | None:
+        value = self._tree.string(raw, key, path)
+        if value is not None:
+            self._tree.check_length(value, f"{path}.{key}", most)
+        return value

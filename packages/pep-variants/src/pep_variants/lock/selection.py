@@ -11,7 +11,7 @@ Nothing is fetched. Evaluating markers of lock files needs `packaging` 25.0 or n
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..choose.abi import abi_dependencies, supporting
@@ -138,34 +138,34 @@ def select_packages(
         LockError: a package that is needed has no file for this machine; names the package.
         VariantError: a forced label does not exist or does not fit.
     """
-    selector = _Selector(
-        tree, source, machine, platform, preferences or Preferences(), extras, groups, from_source
-    )
-    return selector.select()
+    groups = tree.get("default-groups", ()) if groups is None else groups
+    return _Selector(
+        tree,
+        source,
+        machine,
+        platform,
+        preferences or Preferences(),
+        frozenset(extras),
+        frozenset(groups),
+        from_source,
+        tree.get("packages", ()),
+    ).select()
 
 
+@dataclass
 class _Selector:
-    def __init__(
-        self,
-        tree: Mapping[str, Any],
-        source: str,
-        machine: Machine,
-        platform: Callable[[Metadata], Platform],
-        preferences: Preferences,
-        extras: Collection[str],
-        groups: Collection[str] | None,
-        from_source: Callable[[str], bool],
-    ) -> None:
-        self._tree = tree
-        self._source = source
-        self._machine = machine
-        self._platform = platform
-        self._preferences = preferences
-        self._extras = frozenset(extras)
-        self._groups = tree.get("default-groups", ()) if groups is None else groups
-        self._from_source = from_source
-        self._packages: Sequence[Any] = tree.get("packages", ())
-        self._choices: dict[int, LockChoice | None] = {}
+    """One selection: the arguments of `select_packages`, and the choices so far by package."""
+
+    _tree: Mapping[str, Any]
+    _source: str
+    _machine: Machine
+    _platform: Callable[[Metadata], Platform]
+    _preferences: Preferences
+    _extras: frozenset[str]
+    _groups: frozenset[str]
+    _from_source: Callable[[str], bool]
+    _packages: Sequence[Any]
+    _choices: dict[int, LockChoice | None] = field(default_factory=dict)
 
     def select(self) -> LockSelection:
         present = [number for number in range(len(self._packages)) if self._applies(number)]
@@ -192,7 +192,7 @@ class _Selector:
                 {
                     **self._machine.environment,
                     "extras": self._extras,
-                    "dependency_groups": frozenset(self._groups),
+                    "dependency_groups": self._groups,
                 },
                 context="lock_file",
             )

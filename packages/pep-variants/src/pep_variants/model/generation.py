@@ -9,7 +9,6 @@ import re
 from dataclasses import dataclass
 
 from ..errors import VariantError, shortened
-from ..patterns import pattern
 
 _BASE = "https://variants-schema.wheelnext.dev/"
 
@@ -110,10 +109,10 @@ _MAXIMAL_DIGITS = 9
 # How a path segment names a version, the first that occurs counts: dotted anywhere
 # ("variant-metadata-v1.0.0.schema.json", "v1.0.0rc1.json"), or a number after a separate "v".
 # \d on purpose: digits that are not ASCII look like a version too, and are refused.
-_DOTTED = pattern(r"(?<![\d.])(\d+)\.(\d+)(?:\.(\d+))?")
-_MAJOR = pattern(r"(?<![^\W_])v(\d+)(?![^\W_])")
+_DOTTED = re.compile(r"(?<![\d.])(\d+)\.(\d+)(?:\.(\d+))?")
+_MAJOR = re.compile(r"(?<![^\W_])v(\d+)(?![^\W_])")
 # Only at the end of the path: a separate number ("variants-2.json").
-_BARE = pattern(r"(?<![^\W_])(\d+)(?![^\W_])")
+_BARE = re.compile(r"(?<![^\W_])(\d+)(?![^\W_])")
 
 
 class UnknownSchema(VariantError):

@@ -6,9 +6,10 @@ whether there are variants at all.
 
 from __future__ import annotations
 
+import re
+
 from ..errors import InvalidLabel, shortened
 from ..limits import FILENAME_CHARACTERS, LABEL_LENGTH
-from ..patterns import pattern
 
 NULL_LABEL = "null"
 """Label of the null variant: zero properties, always compatible."""
@@ -17,8 +18,7 @@ ZERO_LABEL = "00000000"
 """How format 0.0.1 spells the null label, in metadata and in filenames."""
 
 _CHARACTERS = frozenset("0123456789_.abcdefghijklmnopqrstuvwxyz")
-LABEL_CHARACTERS = pattern(r"[0-9a-z_.]+")
-LABEL = pattern(rf"[0-9a-z_.]{{1,{LABEL_LENGTH}}}")
+LABEL = re.compile(rf"[0-9a-z_.]{{1,{LABEL_LENGTH}}}")
 
 METADATA_SUFFIX = "-variants.json"
 """How the name of the index-level metadata file of a version ends."""

@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..errors import in_words
-from ..patterns import pattern
 from .generation import spells_null_in_zeros
 from .label import NULL_LABEL, ZERO_LABEL
 from .property import Features, Properties
 
-_NUMBER = pattern(r"([0-9]+)")
+_NUMBER = re.compile(r"([0-9]+)")
 
 
 @dataclass(frozen=True)

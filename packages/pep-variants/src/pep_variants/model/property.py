@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from ..errors import InvalidProperty, shortened
 from ..limits import NAME_LENGTH, VALUE_LENGTH
-from ..patterns import pattern
 
 ABI_DEPENDENCY = "abi_dependency"
 """Reserved namespace: features are packages of the same resolution, values their versions."""
 
-NAME_CHARACTERS = pattern(r"[a-z0-9_]+")
-NAME = pattern(rf"[a-z0-9_]{{1,{NAME_LENGTH}}}")
-VALUE_CHARACTERS = pattern(r"[a-z0-9_.]+")
-VALUE = pattern(rf"[a-z0-9_.]{{1,{VALUE_LENGTH}}}")
+NAME = re.compile(rf"[a-z0-9_]{{1,{NAME_LENGTH}}}")
+VALUE = re.compile(rf"[a-z0-9_.]{{1,{VALUE_LENGTH}}}")
 
 Features = Mapping[str, tuple[str, ...]]
 """Feature name to values. In a variant the values are a sorted set, from a provider an order."""

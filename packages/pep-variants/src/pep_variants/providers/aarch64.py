@@ -47,6 +47,7 @@ class AArch64Provider(CpuProvider):
 
 
 VENDOR = Vendor(
+    provider=AArch64Provider,
     title="ARM",
     absent="a CPU of another family",
     features={

@@ -7,6 +7,7 @@ anything, and commands only where it says nothing.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
@@ -14,15 +15,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import listed
-from ..logs import Logger
 from ..model.platform import Fact
 from ..model.property import Features
 from .attempts import tried
-from .base import DriverProvider
-from .commands import TIME_LIMIT, LimitExceeded, command_folders, command_output, find_command
+from .base import (
+    COMMAND_SECONDS,
+    DriverProvider,
+    LimitExceeded,
+    command_folders,
+    command_output,
+    find_command,
+)
 from .vendor import FactWord, FeatureWords, Vendor, matching, numbers
 
-logger = Logger(__name__)
+logger = logging.getLogger(__name__)
 
 ARCHITECTURE_OVERRIDE = "AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH"
 VERSION_OVERRIDE = "AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION"
@@ -97,7 +103,7 @@ class AmdProvider(DriverProvider):
     """
 
     namespace = "amd"
-    default_time_limit = TIME_LIMIT
+    default_time_limit = COMMAND_SECONDS
 
     def supported(self) -> Features:
         """Return the architectures of the visible GPUs and the ROCm version.
@@ -378,6 +384,7 @@ def _text(path: Path) -> str:
 
 
 VENDOR = Vendor(
+    provider=AmdProvider,
     title="AMD",
     device="AMD GPU",
     absent="neither an AMD GPU nor ROCm",

@@ -8,19 +8,25 @@ finds an NPU. That package is on PyPI; it lists the type once for each NPU, here
 from __future__ import annotations
 
 import itertools
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
-from ..logs import Logger
 from ..model.platform import Fact
 from ..model.property import VALUE, Features
-from .base import DriverProvider
-from .commands import TIME_LIMIT, LimitExceeded, command_folders, command_output, find_command
+from .base import (
+    COMMAND_SECONDS,
+    DriverProvider,
+    LimitExceeded,
+    command_folders,
+    command_output,
+    find_command,
+)
 from .vendor import FactWord, Vendor, matching
 
-logger = Logger(__name__)
+logger = logging.getLogger(__name__)
 
 NPU_TYPE = "npu_type"
 DRIVER_VERSION = "driver_version"
@@ -48,7 +54,7 @@ class AscendProvider(DriverProvider):
     """
 
     namespace = "ascend"
-    default_time_limit = TIME_LIMIT
+    default_time_limit = COMMAND_SECONDS
 
     @staticmethod
     def override(feature: str) -> str:
@@ -167,6 +173,7 @@ def _word(feature: str, title: str, what: str, *, several: bool = False) -> Fact
 
 
 VENDOR = Vendor(
+    provider=AscendProvider,
     title="Ascend",
     device="Ascend NPU",
     absent="no Ascend NPU",

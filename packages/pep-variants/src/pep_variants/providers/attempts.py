@@ -6,14 +6,13 @@ collects them, from all threads, for those who explain a detection.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..logs import Logger
-
-_logger = Logger(__name__)
+_logger = logging.getLogger(__name__)
 _PACKAGE = __name__.partition(".")[0]
 
 
@@ -47,14 +46,12 @@ def tried(place: str, answer: str, *, found: bool = False) -> None:
 
 def are_recorded() -> bool:
     """Return whether attempts are wanted, for a provider that has to look again to report one."""
-    return _logger.asked_for_all()
+    return _logger.isEnabledFor(logging.DEBUG)
 
 
 @contextmanager
 def recorded() -> Iterator[Trail]:
     """Yield what is tried while the context lasts; warnings go there only, not to the terminal."""
-    import logging
-
     trail = Trail()
 
     class Collector(logging.Handler):
@@ -66,14 +63,14 @@ def recorded() -> Iterator[Trail]:
                 trail.warnings.append(record.getMessage())
 
     collector = Collector()
-    package, logger = logging.getLogger(_PACKAGE), _logger.real()
-    propagate, level = package.propagate, logger.level
+    package = logging.getLogger(_PACKAGE)
+    propagate, level = package.propagate, _logger.level
     package.addHandler(collector)
     package.propagate = False
-    logger.setLevel(logging.DEBUG)
+    _logger.setLevel(logging.DEBUG)
     try:
         yield trail
     finally:
         package.removeHandler(collector)
         package.propagate = propagate
-        logger.setLevel(level)
+        _logger.setLevel(level)

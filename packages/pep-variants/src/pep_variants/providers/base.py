@@ -1,4 +1,8 @@
-"""The seam between the engine and whatever knows a namespace."""
+"""The seam between the engine and whatever knows a namespace, and what providers share.
+
+They ask drivers by their commands and by their shared libraries, within limits: `command_output`
+limits a command, `timeouts.within` a call of a library.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,15 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from ..errors import ProviderError, shortened
 from ..model.platform import Fact
 from ..model.property import Features
+from .attempts import tried
+
+if TYPE_CHECKING:
+    from ctypes import CDLL
 
 
 class Provider(Protocol):
@@ -138,3 +146,82 @@ def summarized(facts: Iterable[Fact]) -> str:
 
 def _listed(values: list[str]) -> str:
     return values[0] if len(values) == 1 else f"{', '.join(values[:-1])} and {values[-1]}"
+
+
+COMMAND_SECONDS = 10.0
+"""How long a command may take."""
+
+
+class LimitExceeded(Exception):
+    """A command was stopped; the message says which limit it exceeded."""
+
+
+def find_command(name: str, folders: Iterable[Path]) -> Path | None:
+    """Return the path of the command in the first of *folders* that has it, None if none has.
+
+    Relative folders do not count: they would mean the working directory.
+    """
+    for folder in folders:
+        path = folder / name
+        if folder.is_absolute() and path.is_file() and os.access(path, os.X_OK):
+            return path
+    tried(name, "is not on PATH, nor where its driver puts it")
+    return None
+
+
+def command_folders(environ: Mapping[str, str]) -> list[Path]:
+    """Return the folders of ``PATH``."""
+    return [Path(folder) for folder in environ.get("PATH", os.defpath).split(os.pathsep)]
+
+
+def command_output(
+    path: Path,
+    *arguments: str,
+    environ: Mapping[str, str],
+    time_limit: float = COMMAND_SECONDS,
+) -> str | None:
+    """Return what the command at *path* prints, None if it fails.
+
+    It has no input, and its error output is discarded.
+
+    Raises:
+        LimitExceeded: it takes longer than *time_limit* seconds, or prints far too much.
+    """
+    from .process import run
+
+    try:
+        outcome = run([path, *arguments], environ=environ, cwd=path.parent, time_limit=time_limit)
+    except OSError as error:
+        tried(str(path), f"cannot be started: {error}")
+        return None
+    if outcome.exceeded:
+        tried(str(path), outcome.exceeded)
+        raise LimitExceeded(f"{path} {outcome.exceeded}")
+    if outcome.status:
+        tried(str(path), f"fails with status {outcome.status}: {outcome.errors}")
+        return None
+    tried(str(path), "answers", found=True)
+    return outcome.output.decode(errors="replace")
+
+
+LIBRARY_SECONDS = 30.0
+"""How long a driver has to answer. That long because a driver without persistent state starts
+every GPU when it is asked, which takes seconds for each."""
+
+
+def load(names: Iterable[str]) -> CDLL | None:
+    """Return the first library that can be loaded, None if none can.
+
+    A bare name is looked for where the dynamic loader looks, a path is taken as it is.
+    """
+    from ctypes import CDLL
+
+    for name in names:
+        try:
+            library = CDLL(name)
+        except OSError as error:
+            tried(name, f"cannot be loaded: {str(error).removeprefix(f'{name}: ')}")
+        else:
+            tried(name, "is loaded", found=True)
+            return library
+    return None

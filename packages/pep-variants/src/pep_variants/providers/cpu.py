@@ -6,6 +6,7 @@ only when needed, as it costs tens of milliseconds.
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 import re
@@ -21,9 +22,8 @@ from .attempts import are_recorded, tried
 
 if TYPE_CHECKING:
     from archspec.cpu import Microarchitecture
-from ..logs import Logger
 
-logger = Logger(__name__)
+logger = logging.getLogger(__name__)
 
 ON = ("on",)
 """The only value of a feature that stands for a CPU extension."""

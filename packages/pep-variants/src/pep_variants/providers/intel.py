@@ -6,6 +6,7 @@ loader library, but only where the kernel has an Intel GPU: loading the drivers 
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -13,17 +14,15 @@ from functools import cached_property
 from pathlib import Path
 
 from ..errors import listed
-from ..logs import Logger
 from ..model.platform import Fact
 from ..model.property import Features
 from ..timeouts import within
 from .attempts import tried
-from .base import DriverProvider
+from .base import LIBRARY_SECONDS, DriverProvider, load
 from .intel_gpus import BY_IP, KNOWN_DEVICES, titled
-from .libraries import TIME_LIMIT, load
 from .vendor import FactWord, FeatureWords, Vendor, numbers
 
-logger = Logger(__name__)
+logger = logging.getLogger(__name__)
 
 DEVICE_OVERRIDE = "INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP"
 
@@ -43,7 +42,7 @@ class IntelProvider(DriverProvider):
     """
 
     namespace = "intel"
-    default_time_limit = TIME_LIMIT
+    default_time_limit = LIBRARY_SECONDS
 
     def supported(self) -> Features:
         """Return the IP versions whose code runs here.
@@ -171,6 +170,7 @@ def _device(text: str) -> str:
 
 
 VENDOR = Vendor(
+    provider=IntelProvider,
     title="Intel",
     device="Intel GPU",
     absent="no Intel GPU with Level Zero",

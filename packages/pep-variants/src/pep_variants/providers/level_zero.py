@@ -7,12 +7,11 @@ Structures and numbers are those of the Level Zero specification, core API 1.0 a
 from __future__ import annotations
 
 import ctypes
+import logging
 from collections.abc import Callable
 from ctypes import byref, c_char, c_uint8, c_uint32, c_uint64, c_void_p
 
-from ..logs import Logger
-
-logger = Logger(__name__)
+logger = logging.getLogger(__name__)
 
 INTEL = 0x8086
 """PCI vendor of the GPUs that count; others may have a driver for Level Zero too."""

@@ -6,22 +6,21 @@ is asked; what that does not tell, CUDA's driver library is (see `nvidia_driver`
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import NamedTuple
 
 from ..errors import listed
-from ..logs import Logger
 from ..model.platform import Fact
 from ..model.property import Features
 from ..timeouts import within
-from .base import DriverProvider
-from .libraries import TIME_LIMIT
+from .base import LIBRARY_SECONDS, DriverProvider
 from .nvidia_driver import Pair, Reading, read_cuda, read_nvml
 from .vendor import FactWord, FeatureWords, Vendor, matching, numbers
 
-logger = Logger(__name__)
+logger = logging.getLogger(__name__)
 
 DRIVER_OVERRIDE = "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION"
 CAPABILITY_OVERRIDE = "NV_VARIANT_PROVIDER_FORCE_SM_ARCH"
@@ -69,7 +68,7 @@ class NvidiaProvider(DriverProvider):
     """
 
     namespace = "nvidia"
-    default_time_limit = TIME_LIMIT
+    default_time_limit = LIBRARY_SECONDS
 
     def supported(self) -> Features:
         """Return what driver and GPU support; warns of those outside the known range.
@@ -282,6 +281,7 @@ def _capability_of(value: str) -> str:
 
 
 VENDOR = Vendor(
+    provider=NvidiaProvider,
     title="NVIDIA",
     device="NVIDIA GPU",
     absent="no NVIDIA driver",

@@ -8,6 +8,7 @@ NVML does not tell there later, or in a container that holds a MIG slice alone.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import warnings
 from collections.abc import Iterable, Mapping
@@ -15,11 +16,10 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import NamedTuple
 
-from ..logs import Logger
 from .attempts import tried
-from .libraries import load
+from .base import load
 
-logger = Logger(__name__)
+logger = logging.getLogger(__name__)
 
 Pair = tuple[int, int]
 """Major and minor number, of a CUDA version or a compute capability."""

@@ -8,14 +8,13 @@ else is a third-party plugin, which runs only if the user allows it.
 
 from __future__ import annotations
 
-import operator
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
     from ..model.metadata import ProviderInfo
     from .base import Provider
     from .vendor import Vendor
@@ -28,117 +27,54 @@ class KnownProvider(NamedTuple):
         package: its normalized name.
         namespace: the namespace that it is usually given.
         stands_for: the version whose behaviour it reproduces.
-        plugin_apis: endpoints that mean this plugin, the usual one first.
-        implementation: ``module:class`` here; the module also has a `Vendor`.
+        plugin: its plugin class, empty for one whose module is the plugin.
         required: device or driver without which an accelerator supports nothing; empty for CPUs.
     """
 
     package: str
     namespace: str
     stands_for: str
-    plugin_apis: tuple[str, ...]
-    implementation: str
+    plugin: str = ""
     required: str = ""
+
+    @property
+    def plugin_apis(self) -> tuple[str, ...]:
+        """Endpoints that mean this plugin, the usual one first."""
+        module = self.package.replace("-", "_")
+        return (f"{module}.plugin:{self.plugin}", module) if self.plugin else (module,)
 
     @property
     def factory(self) -> Callable[..., Provider]:
         """The class of the implementation, imported on first use."""
-        factory: Callable[..., Provider] = self._attribute(self.implementation.partition(":")[2])
-        return factory
+        return self.vendor.provider
 
     @property
     def vendor(self) -> Vendor:
-        """What is known besides its detection."""
-        vendor: Vendor = self._attribute("VENDOR")
+        """What is known besides its detection; its module has the name of the namespace."""
+        vendor: Vendor = import_module(f".{self.namespace}", __package__).VENDOR
         return vendor
-
-    def _attribute(self, name: str) -> Any:  # noqa: ANN401 - a class or an object
-        module = import_module(f".{self.implementation.partition(':')[0]}", __package__)
-        return getattr(module, name)
 
 
 # The version is the newest one whose values ours are known to equal. For the packages of which
 # no release is public it is the version that uv 0.13.8 stands in for.
 KNOWN = (
     KnownProvider(
-        "nvidia-variant-provider",
-        "nvidia",
-        "0.0.2",
-        ("nvidia_variant_provider.plugin:NvidiaVariantPlugin", "nvidia_variant_provider"),
-        "nvidia:NvidiaProvider",
-        "NVIDIA GPU or driver",
+        "nvidia-variant-provider", "nvidia", "0.0.2", "NvidiaVariantPlugin", "NVIDIA GPU or driver"
     ),
+    KnownProvider("amd-variant-provider", "amd", "0.0.2", "AMDVariantPlugin", "AMD GPU"),
+    KnownProvider("intel-variant-provider", "intel", "0.0.3", "IntelVariantPlugin", "Intel GPU"),
     KnownProvider(
-        "amd-variant-provider",
-        "amd",
-        "0.0.2",
-        ("amd_variant_provider.plugin:AMDVariantPlugin", "amd_variant_provider"),
-        "amd:AmdProvider",
-        "AMD GPU",
+        "ascend-variant-provider", "ascend", "0.0.2", "AscendVariantPlugin", "Ascend NPU"
     ),
+    # the same plugin as it was named before; published metadata still names it
     KnownProvider(
-        "intel-variant-provider",
-        "intel",
-        "0.0.3",
-        ("intel_variant_provider.plugin:IntelVariantPlugin", "intel_variant_provider"),
-        "intel:IntelProvider",
-        "Intel GPU",
+        "huawei-ascend-variant-provider", "ascend", "0.0.2", "AscendVariantPlugin", "Ascend NPU"
     ),
-    KnownProvider(
-        "ascend-variant-provider",
-        "ascend",
-        "0.0.2",
-        ("ascend_variant_provider.plugin:AscendVariantPlugin", "ascend_variant_provider"),
-        "ascend:AscendProvider",
-        "Ascend NPU",
-    ),
-    KnownProvider(  # the same plugin as it was named before; published metadata still names it
-        "huawei-ascend-variant-provider",
-        "ascend",
-        "0.0.2",
-        (
-            "huawei_ascend_variant_provider.plugin:AscendVariantPlugin",
-            "huawei_ascend_variant_provider",
-        ),
-        "ascend:AscendProvider",
-        "Ascend NPU",
-    ),
-    KnownProvider(
-        "tpu-variant-provider",
-        "tpu",
-        "0.1.0",
-        ("tpu_variant_provider.plugin:TpuVariantPlugin", "tpu_variant_provider"),
-        "tpu:TpuProvider",
-        "TPU",
-    ),
-    KnownProvider(
-        "provider-variant-x86-64",
-        "x86_64",
-        "0.0.3",
-        ("provider_variant_x86_64.plugin:X8664Plugin", "provider_variant_x86_64"),
-        "x86_64:X8664Provider",
-    ),
-    KnownProvider(
-        "x86-64-variant-provider",
-        "x86_64",
-        "0.2.1",
-        ("x86_64_variant_provider",),
-        "x86_64:X8664Provider",
-    ),
-    KnownProvider(
-        "provider-variant-aarch64",
-        "aarch64",
-        "0.0.3",
-        ("provider_variant_aarch64.plugin:AArch64Plugin", "provider_variant_aarch64"),
-        "aarch64:AArch64Provider",
-    ),
-    KnownProvider(
-        "aarch64-variant-provider",
-        "aarch64",
-        "0.2.0",
-        ("aarch64_variant_provider",),
-        "aarch64:AArch64Provider",
-    ),
+    KnownProvider("tpu-variant-provider", "tpu", "0.1.0", "TpuVariantPlugin", "TPU"),
+    KnownProvider("provider-variant-x86-64", "x86_64", "0.0.3", "X8664Plugin"),
+    KnownProvider("x86-64-variant-provider", "x86_64", "0.2.1"),
+    KnownProvider("provider-variant-aarch64", "aarch64", "0.0.3", "AArch64Plugin"),
+    KnownProvider("aarch64-variant-provider", "aarch64", "0.2.0"),
 )
 
 _BY_PACKAGE = {known.package: known for known in KNOWN}
@@ -183,86 +119,39 @@ def find_known(
     """
     if provider.builtin is not None:
         return BUILTIN_NAMESPACES.get(namespace) if provider.builtin == namespace else None
-    requirements = _plain(provider.requires) or _any(provider.requires, environment)
-    packages = {wanted.name for wanted in requirements if wanted.name in _BY_PACKAGE}
+    requirements = _applicable(provider.requires, environment)
+    packages = {name for name, _ in requirements if name in _BY_PACKAGE}
     if len(packages) != 1:
         return None
     known = _BY_PACKAGE[packages.pop()]
-    endpoint = provider.plugin_api or requirements[0].name.replace("-", "_")
+    endpoint = provider.plugin_api or requirements[0][0].replace("-", "_")
     if endpoint not in known.plugin_apis:
         return None
-    for wanted in requirements:
-        if wanted.name == known.package and not wanted.admits(known.stands_for):
+    for name, wanted in requirements:
+        if name == known.package and (
+            wanted.url
+            or wanted.extras
+            or not wanted.specifier.contains(known.stands_for, prereleases=True)
+        ):
             return None
     return known
 
 
-class _Wanted(NamedTuple):
-    """A requirement: its normalized name, and whether it admits a version."""
-
-    name: str
-    admits: Callable[[str], bool]
-
-
-def _any(
+def _applicable(
     requires: Iterable[str], environment: Callable[[], Mapping[str, str]]
-) -> Sequence[_Wanted]:
-    """Return those of *requires* that apply in *environment*; none if one cannot be read."""
+) -> Sequence[tuple[str, Requirement]]:
+    """Return those of *requires* that apply in *environment*, each with its normalized name.
+
+    None of them if one cannot be read.
+    """
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
 
-    def wanted(requirement: Requirement) -> _Wanted:
-        def admits(version: str) -> bool:
-            if requirement.url or requirement.extras:
-                return False
-            return requirement.specifier.contains(version, prereleases=True)
-
-        return _Wanted(str(canonicalize_name(requirement.name)), admits)
-
     try:
         return [
-            wanted(requirement)
+            (canonicalize_name(requirement.name), requirement)
             for requirement in map(Requirement, requires)
             if requirement.marker is None or requirement.marker.evaluate(dict(environment()))
         ]
     except (ValueError, LookupError, RecursionError):  # what packaging raises
         return []
-
-
-_VERSION = r"[0-9]{1,9}(?:\.[0-9]{1,9})*"
-_CLAUSE = rf"(<=|>=|==|!=|<|>)[ \t]*({_VERSION})[ \t]*"
-_PLAIN = (
-    r"[ \t]*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)[ \t]*"
-    rf"((?:{_CLAUSE})?(?:,[ \t]*{_CLAUSE})*)"
-)
-_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt, "<=": operator.le, "==": operator.eq,
-    "!=": operator.ne, ">=": operator.ge, ">": operator.gt,
-}  # fmt: skip
-
-
-def _plain(requires: Iterable[str]) -> Sequence[_Wanted]:
-    """Return *requires* if all are names and comparisons with final releases, else none.
-
-    Most are; loading `packaging` for them takes 60 million instructions (15 ms).
-    """
-    found = []
-    for text in requires:
-        match = re.fullmatch(_PLAIN, text)
-        if match is None or match[2].startswith(","):
-            return ()
-        name = re.sub("[-_.]+", "-", match[1]).lower()
-        found.append(_Wanted(name, partial(_all_hold, re.findall(_CLAUSE, match[2]))))
-    return found
-
-
-def _all_hold(clauses: Iterable[tuple[str, str]], version: str) -> bool:
-    return all(_COMPARE[sign](_release(version), _release(than)) for sign, than in clauses)
-
-
-def _release(version: str) -> Sequence[int]:
-    """Return the numbers of a final release, without zeros at its end, which do not count."""
-    numbers = [int(number) for number in version.split(".")]
-    while numbers and not numbers[-1]:
-        numbers.pop()
-    return numbers

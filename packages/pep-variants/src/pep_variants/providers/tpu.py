@@ -88,6 +88,7 @@ class TpuProvider(DriverProvider):
 
 
 VENDOR = Vendor(
+    provider=TpuProvider,
     title="Google",
     device="TPU",
     absent="no TPU",

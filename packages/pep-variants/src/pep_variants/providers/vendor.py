@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from .base import Provider
+
 
 class FeatureWords(NamedTuple):
     """One feature in words; the functions take values as metadata has them.
@@ -58,6 +60,7 @@ class Vendor(NamedTuple):
     """A maker of accelerators, or a family of CPUs.
 
     Attributes:
+        provider: detects its devices: the class.
         title: its name, ``NVIDIA``.
         absent: why nothing is supported where a description of a machine names no device.
         features: words for its features, by name.
@@ -75,6 +78,7 @@ class Vendor(NamedTuple):
         libraries: files of the driver that are replaced when it is upgraded.
     """
 
+    provider: Callable[..., Provider]
     title: str
     absent: str
     features: Mapping[str, FeatureWords]

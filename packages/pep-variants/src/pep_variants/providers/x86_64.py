@@ -49,6 +49,7 @@ class X8664Provider(CpuProvider):
 
 
 VENDOR = Vendor(
+    provider=X8664Provider,
     title="x86-64",
     absent="a CPU of another family",
     features={

@@ -14,18 +14,21 @@ from types import MappingProxyType
 from typing import IO
 
 from ..errors import InvalidWheel, shortened
-from .zip_directory import Directory, Entry, read_directory, with_local_headers
-from .zip_records import (
+from .zip_directory import (
     CENTRAL_SIGNATURE,
     FULL_32,
     LOCAL_SIGNATURE,
     PLAIN_VERSION,
     UTF8,
     ZIP64_VERSION,
+    Directory,
+    Entry,
     LocalHeader,
     end_records,
     moved_record,
+    read_directory,
     renamed_record,
+    with_local_headers,
 )
 
 CHUNK = 1024 * 1024

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from pep_variants.choose.advice import Advice
+from pep_variants.choose.rejections import Advice
 from pep_variants.errors import redacted
 from variants_index.doctor import UNKNOWN, Problem, State, state_of, state_problem
 from variants_index.platforms import is_for_platform

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from pep_variants.choose.marker_terms import Term, all_of
+from pep_variants.choose.markers import Term, all_of
 from pep_variants.errors import without_userinfo
 from variants_proxy.choice.in_place_names import HERE
 from variants_proxy.projects.merged_metadata import group_markers

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from packaging.pylock import is_valid_pylock_path
 
-from pep_variants.choose.unmatched import unmatched
+from pep_variants.choose.preferences import unmatched
 from pep_variants.files import replacing
 from resolvelib_variants.resolution.errors import RequirementError
 from resolvelib_variants.resolution.requirements import (

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from pep_variants.choose.phrases import answered, asked, why_chosen
+from pep_variants.choose.explanation import answered, asked, why_chosen
 from pep_variants.errors import VariantError
 from pep_variants.model.property import Property, group_properties
 

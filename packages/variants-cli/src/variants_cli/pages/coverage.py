@@ -13,12 +13,15 @@ from functools import cached_property
 from pathlib import Path
 
 from pep_variants.choose.abi import supporting
-from pep_variants.choose.comparison import joined_labels, nearest_labels, unsupported_namespaces
-from pep_variants.choose.explanation import why_not
-from pep_variants.choose.phrases import why_chosen
+from pep_variants.choose.explanation import why_chosen, why_not
 from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.ranking import Ranking, rank
-from pep_variants.choose.rejections import missed_clause
+from pep_variants.choose.rejections import (
+    joined_labels,
+    missed_clause,
+    nearest_labels,
+    unsupported_namespaces,
+)
 from pep_variants.detect.detector import Detector
 from pep_variants.detect.known_machines import BY_NAME
 from pep_variants.detect.machines import load_machine, machine_title, names_file

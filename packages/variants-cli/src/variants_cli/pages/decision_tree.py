@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pep_variants.choose.abi import supporting
-from pep_variants.choose.phrases import answered, asked
+from pep_variants.choose.explanation import answered, asked
 from pep_variants.choose.ranking import rank
 from pep_variants.errors import VariantError
 from pep_variants.model.metadata import Metadata, natural

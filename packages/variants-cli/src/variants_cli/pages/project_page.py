@@ -17,9 +17,9 @@ from packaging.version import Version
 
 from pep_variants import limits
 from pep_variants.choose.abi import supporting
-from pep_variants.choose.comparison import order_if_supported
-from pep_variants.choose.phrases import needs, why_chosen
+from pep_variants.choose.explanation import needs, why_chosen
 from pep_variants.choose.ranking import Reason, rank
+from pep_variants.choose.rejections import order_if_supported
 from pep_variants.errors import MetadataError
 from pep_variants.formats.reader import read_metadata
 from pep_variants.model.label import NULL_LABEL, split_label

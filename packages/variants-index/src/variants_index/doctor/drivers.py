@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pep_variants.providers.registry import ACCELERATORS, BUILTIN_NAMESPACES
 
 if TYPE_CHECKING:
-    from pep_variants.detect.examination import Examined
+    from pep_variants.detect.answers import Examined
     from pep_variants.model.property import Features
 
 VENDORS = {name: BUILTIN_NAMESPACES[name].vendor for name in ACCELERATORS}

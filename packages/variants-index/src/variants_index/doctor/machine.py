@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pep_variants.detect.examination import Examined, examine_host
+from pep_variants.detect.answers import Examined, examine_host
 
 from .drivers import VENDORS, Drivers
 from .findings import Part, Problem

@@ -19,8 +19,8 @@ from packaging.version import Version
 
 from pep_variants.choose.markers import VariantContext
 from pep_variants.choose.preferences import NON_VARIANT_LABEL, Preferences
+from pep_variants.choose.rejections import is_unfit
 from pep_variants.choose.selection import File, Selection, select
-from pep_variants.choose.unfit import is_unfit
 from pep_variants.detect.detector import Detector
 from pep_variants.errors import PluginFailed, VariantError
 from pep_variants.model.label import METADATA_SUFFIX, NULL_LABEL, ZERO_LABEL, split_label

@@ -11,11 +11,10 @@ from packaging.version import Version
 
 from pep_variants.choose.displaced import displaced_by, is_accelerated
 from pep_variants.choose.explanation import notices
-from pep_variants.choose.marker_requirements import required_by_marker
 from pep_variants.choose.metadata_markers import conditional_dependencies, reduce_requirements
 from pep_variants.choose.ranking import Ranking
+from pep_variants.choose.rejections import is_unfit, nothing_fits, passed_over, required_by_marker
 from pep_variants.choose.selection import Selection
-from pep_variants.choose.unfit import is_unfit, nothing_fits, passed_over
 from pep_variants.model.property import ABI_DEPENDENCY
 
 from ..upstream.releases import wheel_version

@@ -16,7 +16,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import TypeAlias, TypeVar
 
-from pep_variants.choose.marker_terms import Term, all_of, any_of
+from pep_variants.choose.markers import Term, all_of, any_of
 from pep_variants.model.environment import LINUX, MACOS, modern_tag
 
 K = TypeVar("K")

@@ -21,8 +21,7 @@ from functools import cached_property
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
-from pep_variants.choose.marker_terms import Term, all_of
-from pep_variants.choose.markers import split_requirement
+from pep_variants.choose.markers import Term, all_of, split_requirement
 from pep_variants.model.label import NULL_LABEL, ZERO_LABEL
 from pep_variants.wheelfile.core_metadata import iter_fields
 

@@ -23,7 +23,7 @@ from pep_variants.formats.merging import check_promise
 from pep_variants.formats.reader import read_metadata
 from pep_variants.model.label import VARIANT_FILE
 from pep_variants.model.metadata import Metadata
-from resolvelib_variants.ordering import VariantOrdering
+from resolvelib_variants import VariantOrdering
 
 from .candidate_info import Info, VariantVersion, label_in, link_of, source_of
 from .catalog_links import catalog_first, catalog_link, label_of_link
@@ -297,10 +297,7 @@ class CandidateOrdering:
         taken = next((info for info in admitted if link_of(info).url == link.url), None)
         if taken is None:
             return ""
-        from resolvelib_variants.older_builds import Judge, older_build
-
-        judge = Judge(self._files, self.detect, self.preferences)
-        return older_build(self._ordering, judge, project, taken, admitted)
+        return self._ordering.older_build(project, taken, admitted)
 
     def _offered_version(self, project: str, info: Info) -> Any:
         """Return the version that pip compares with the installed one.

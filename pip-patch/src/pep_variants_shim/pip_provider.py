@@ -18,9 +18,7 @@ from pep_variants.formats.reader import read_metadata
 from pep_variants.model.label import VARIANT_FILE
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.platform import Platform
-from resolvelib_variants.abi import AbiRequirement
-from resolvelib_variants.ordering import VariantOrdering
-from resolvelib_variants.provider import VariantProvider
+from resolvelib_variants import AbiRequirement, VariantOrdering, VariantProvider
 
 from .candidate_info import source_of
 from .guard import Original, fault, iterated, switch

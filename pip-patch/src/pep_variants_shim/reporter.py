@@ -17,8 +17,7 @@ from pep_variants.choose.ranking import Ranking
 from pep_variants.choose.rejections import choice_line, why_not_better
 from pep_variants.choose.selection import File, Selection
 from pep_variants.model.metadata import Metadata
-from resolvelib_variants.coherence import Chosen
-from resolvelib_variants.ordering import VariantOrdering
+from resolvelib_variants import Chosen, VariantOrdering
 
 from .candidate_info import Info, link_of, source_of
 from .catalog_links import catalog_link, filename_of

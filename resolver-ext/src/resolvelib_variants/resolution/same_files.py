@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from pep_variants.errors import redacted
-from variants_index.finder import PackageFinder
+from variants_index import PackageFinder
 
 from .errors import NoSolution, SameFiles
-from .resolver_requirements import SpecifierRequirement
+from .provider import SpecifierRequirement
 from .result import Package
 
 

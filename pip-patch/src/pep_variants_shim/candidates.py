@@ -7,36 +7,56 @@ from __future__ import annotations
 
 import functools
 import json
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pip._internal.exceptions import InstallationError
 from pip._internal.models.link import Link
 
+from pep_variants import (
+    Detector,
+    File,
+    Metadata,
+    MetadataError,
+    Preferences,
+    Selection,
+    VariantContext,
+    VariantError,
+    rank,
+    read_metadata,
+)
 from pep_variants.choose.abi import supporting
-from pep_variants.choose.markers import NON_VARIANT, VariantContext
-from pep_variants.choose.preferences import Preferences
-from pep_variants.choose.ranking import rank
-from pep_variants.choose.selection import File, Selection
-from pep_variants.errors import MetadataError, NoSuchVariant, VariantError
+from pep_variants.choose.markers import NON_VARIANT
+from pep_variants.errors import NoSuchVariant, PlatformFileError
 from pep_variants.formats.merging import check_promise
-from pep_variants.formats.reader import read_metadata
 from pep_variants.model.label import VARIANT_FILE
-from pep_variants.model.metadata import Metadata
 from resolvelib_variants import VariantOrdering
 
-from .candidate_info import Info, VariantVersion, label_in, link_of, source_of
-from .catalog_links import catalog_first, catalog_link, label_of_link
-from .catalog_session import SessionCatalog
+from .catalog import SessionCatalog
+from .distributions import context_of
 from .errors import Fault
 from .guard import guarded
+from .links import (
+    Info,
+    VariantVersion,
+    catalog_first,
+    catalog_link,
+    label_in,
+    label_of_link,
+    link_of,
+    source_of,
+)
 from .pip_provider import PipInstalled, extend
 from .release_metadata import InfoFiles
 from .reporter import VariantReporter
-from .variant_context import Detect, context_of
 
 if TYPE_CHECKING:
     from pep_variants.lock.selection import LockChoice
+    from pep_variants.sources import Sources
+    from variants_plugins import PluginRunner
+
+    from .distributions import Detect
 
 
 class CandidateOrdering:
@@ -106,7 +126,7 @@ class CandidateOrdering:
 
     def extend(self, provider: Any) -> None:
         """Have the resolver extension extend pip's *provider*."""
-        extend(provider, self._ordering)
+        extend(provider, self._ordering, self._files)
 
     def ordered(self, project: str, infos: Iterator[Info]) -> Iterator[Info]:
         """Yield *infos* in order of preference, variants with a `VariantVersion`."""
@@ -346,3 +366,59 @@ def _no_report() -> None:
 
 def _no_candidate(*, link: Any) -> None:
     """Make no candidate, for infos that are only ranked."""
+
+
+def detect_for(preferences: Preferences, finder: Any, *, foreign: bool) -> Detect:
+    """Return the detection for a command.
+
+    Args:
+        preferences: of the user.
+        finder: pip's ``PackageFinder``.
+        foreign: the command has ``--platform``: this machine is not the target.
+
+    Raises:
+        InstallationError: the platform file is invalid.
+    """
+
+    def runner() -> PluginRunner:
+        from variants_plugins import PluginRunner
+
+        return PluginRunner.of(preferences, sources_of(finder))
+
+    environment = None
+    target = finder.target_python
+    if foreign or target.py_version_info[:2] != sys.version_info[:2]:
+        from pep_variants.model.environment import target_environment
+
+        environment = target_environment(target.platforms or (), target.py_version_info)
+    try:
+        detector = Detector.of(
+            preferences, runner=runner, environment=environment, here=not foreign
+        )
+    except PlatformFileError as error:
+        raise InstallationError(str(error)) from None
+    return detector.platform
+
+
+def sources_of(finder: Any) -> Sources:
+    """Return where plugin packages are installed from: the indexes and network settings of pip.
+
+    pip takes the best candidate of all indexes, so ``BEST_MATCH``.
+    """
+    from pep_variants.sources import BEST_MATCH, Sources
+
+    network = finder._link_collector.session
+    urls = tuple(finder.index_urls)
+    return Sources(
+        index_url=urls[0] if urls else None,
+        extra_index_urls=urls[1:],
+        find_links=tuple(finder.find_links),
+        no_index=not urls,
+        index_strategy=BEST_MATCH,
+        trusted_hosts=tuple(finder.trusted_hosts),
+        # From the session: the finders of older pips do not have them.
+        cert=network.verify if isinstance(network.verify, str) else None,
+        client_cert=network.cert,
+        proxy=getattr(network, "pip_proxy", None) or network.proxies.get("https"),
+        timeout=network.timeout,
+    )

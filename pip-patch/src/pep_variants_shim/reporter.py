@@ -11,17 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from pip._internal.utils.logging import indent_log
 
-from pep_variants.choose.explanation import notices, table_lines, verdicts
+from pep_variants import File, Metadata, Ranking, Selection, verdicts
+from pep_variants.choose.explanation import notices, table_lines
 from pep_variants.choose.phrases import MORE
-from pep_variants.choose.ranking import Ranking
 from pep_variants.choose.rejections import choice_line, why_not_better
-from pep_variants.choose.selection import File, Selection
-from pep_variants.model.metadata import Metadata
 from resolvelib_variants import Chosen, VariantOrdering
 
-from .candidate_info import Info, link_of, source_of
-from .catalog_links import catalog_link, filename_of
 from .errors import Fault, logger
+from .links import Info, catalog_link, filename_of, link_of, source_of
 
 if TYPE_CHECKING:
     from pep_variants.lock.selection import LockChoice

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from ..build_requirements import build_command
 from ..guard import replace
-from ..preparation import preparing
+from ..markers import preparing
+from ..options import build_command
 from ..session import last_session, nested_session
-from .runner import patch_runner
+from .start import patch_runner
 
 
 def patch_build(module: ModuleType) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 
 from pep_variants.model.label import METADATA_SUFFIX, split_label
 
-from ..catalog_session import with_hashes
+from ..catalog import with_hashes
 from ..guard import Original, replace
+from ..options import VariantOptions
 from ..session import Session, Use, session_of
-from ..variant_options import VariantOptions
 
 _page: ContextVar[str] = ContextVar("page", default="")
 """URL of the page of an index that pip's finder reads."""

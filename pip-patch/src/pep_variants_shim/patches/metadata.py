@@ -16,8 +16,8 @@ from pep_variants.limits import DOCUMENT_BYTES
 from pep_variants.model.label import VARIANT_FILE
 
 from ..guard import replace, switch
-from ..preparation import as_installed
-from ..reduction import reduce_contents, reduce_message
+from ..links import rewritten_link
+from ..markers import prepared_link, reduce_contents, reduce_message
 
 if TYPE_CHECKING:
     import zipfile
@@ -90,7 +90,7 @@ def _patch_metadata_files(module: ModuleType) -> None:
         **kwargs: Any,
     ) -> Any:
         # It comes without variant.json: the metadata of the index has the variant.
-        contents = reduce_contents(as_installed(metadata_contents), None)
+        contents = reduce_contents(_as_installed(metadata_contents), None)
         return original(cls, contents, *args, **kwargs)
 
 
@@ -121,3 +121,17 @@ def _reduced_files(files: Mapping[Any, bytes]) -> Mapping[Any, bytes]:
     beside = files.get(type(name)(VARIANT_FILE))
     reduced = reduce_contents(files[name], beside)
     return files if reduced is files[name] else {**files, name: reduced}
+
+
+def _as_installed(metadata: bytes) -> bytes:
+    """Return METADATA that the index has of the file that pip prepares as it will be installed.
+
+    Raises:
+        VariantError: *metadata* is not valid.
+    """
+    known = rewritten_link(prepared_link())
+    if known is None:
+        return metadata
+    from variants_catalog.rewriting import installed_metadata
+
+    return installed_metadata(metadata, known.entry, known.file)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -10,10 +12,10 @@ from pip._internal.exceptions import InstallationError
 
 from pep_variants.model.label import split_label
 
-from ..catalog_links import rewritten_link
 from ..errors import VariantsOff
 from ..guard import replace, switch
-from ..preparation import as_published, preparing, rewrite
+from ..links import rewritten_link
+from ..markers import preparing
 from ..session import session_of
 
 
@@ -56,7 +58,7 @@ def patch_prepare(module: ModuleType) -> None:
     def get_prepared_distribution(
         original: Callable[..., Any], req: Any, *args: Any, **kwargs: Any
     ) -> Any:
-        rewrite(req)
+        _rewrite(req)
         return original(req, *args, **kwargs)
 
     @replace(module.RequirementPreparer, "_fetch_metadata_using_lazy_wheel")
@@ -72,5 +74,51 @@ def patch_prepare(module: ModuleType) -> None:
 
     @replace(module.RequirementPreparer, "save_linked_requirement")
     def save_linked_requirement(original: Callable[..., Any], self: Any, req: Any) -> None:
-        with as_published(req):
+        with _as_published(req):
             original(self, req)
+
+
+def _rewrite(requirement: Any) -> None:
+    """Have pip read and install the rewritten wheel, if that of *requirement* is rewritten.
+
+    pip has just checked the hash of the published file.
+
+    Raises:
+        VariantError: the wheel is not valid, or of another project or version than its filename.
+    """
+    known = rewritten_link(requirement.link)
+    if known is None:
+        return
+    from pip._internal.utils.misc import hash_file
+    from pip._internal.utils.temp_dir import TempDirectory
+
+    from pep_variants.wheelfile.wheel import open_wheel
+    from variants_catalog.rewriting import added_files, rewritten
+
+    known.downloaded = path = requirement.local_file_path
+    url = str(known.url_without_fragment)
+    is_known = known.hash_name == "sha256"
+    hashes = {"sha256": known.hash if is_known else hash_file(path)[0].hexdigest()}
+    folder = TempDirectory(kind="variant", globally_managed=True).path
+    requirement.local_file_path = os.path.join(folder, known.filename)  # noqa: PTH118
+    with (
+        open(path, "rb") as stream,  # noqa: PTH123 - pip gives text
+        open_wheel(stream, url, filename=known.file.published) as contents,
+        open(requirement.local_file_path, "wb") as target,  # noqa: PTH123
+    ):
+        added = added_files(known.entry, known.file, url, hashes)
+        rewritten(contents, stream, known.entry, known.file, added).write(stream, target)
+
+
+@contextmanager
+def _as_published(requirement: Any) -> Iterator[None]:
+    """Give *requirement* the publisher's file, to be saved under its own name."""
+    known, path = rewritten_link(requirement.link), requirement.local_file_path
+    if known is None:
+        yield
+        return
+    requirement.link, requirement.local_file_path = known.published, known.downloaded
+    try:
+        yield
+    finally:
+        requirement.link, requirement.local_file_path = known, path

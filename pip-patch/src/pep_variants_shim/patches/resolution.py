@@ -8,11 +8,10 @@ from typing import Any
 
 from pip._vendor.packaging.utils import canonicalize_name
 
-from ..candidate_info import Info, label_in
-from ..catalog_links import label_of_link
 from ..errors import VariantsOff, logger
 from ..guard import fault, iterated, replace, require, switch
-from ..resolution_result import explained, note_result, resolved
+from ..links import Info, label_in, label_of_link
+from ..outcome import explained, note_result, resolved
 from ..session import session_of
 
 

@@ -1,7 +1,7 @@
-"""``pip --python OTHER``: the shim is also active where it is not installed.
+"""pip's own start: ``pip --version``, and ``pip --python OTHER``.
 
-pip runs its own files with the other interpreter. The shim may not be in that environment, so a
-few lines of code start it before pip.
+pip runs its own files with the other interpreter, where the shim may not be installed: a few lines
+of code start it before pip. Imported at every start of pip.
 """
 
 from __future__ import annotations
@@ -12,6 +12,29 @@ from types import ModuleType
 
 from .. import BUILT_IN
 from ..guard import replace
+
+
+def patch_version(module: ModuleType) -> None:
+    """Add the version of the shim to that of pip."""
+    if BUILT_IN:
+        return  # the local version of this pip has it
+
+    @replace(module, "get_pip_version", shows=True)
+    def get_pip_version(original: Callable[[], str]) -> str:
+        return f"{original()} with pep-variants-shim {own_version()}"
+
+
+def own_version() -> str:
+    """Return the version of the installed shim.
+
+    pip calls it at every start: `importlib.metadata` would take as long as all the patches.
+    """
+    package = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 - faster
+    for entry in os.listdir(os.path.dirname(package)):  # noqa: PTH120, PTH208
+        if entry.startswith("pep_variants_shim-") and entry.endswith(".dist-info"):
+            return entry[len("pep_variants_shim-") : -len(".dist-info")]
+    return "(version unknown)"
+
 
 _BOOTSTRAP = os.path.join(os.path.dirname(os.path.dirname(__file__)), "bootstrap.py")  # noqa: PTH118, PTH120
 

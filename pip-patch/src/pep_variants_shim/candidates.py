@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import functools
 import json
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from sys import version_info
 from typing import TYPE_CHECKING, Any
 
 from pip._internal.exceptions import InstallationError
@@ -17,10 +17,8 @@ from pip._internal.models.link import Link
 from pep_variants import (
     Detector,
     File,
-    Metadata,
     MetadataError,
     Preferences,
-    Selection,
     VariantContext,
     VariantError,
     rank,
@@ -65,6 +63,8 @@ class CandidateOrdering:
     Attributes:
         detect: detection of the target.
         preferences: of the user.
+        variants: the resolver extension's, which has decided about versions.
+        listener: hears what is decided.
     """
 
     def __init__(
@@ -91,16 +91,16 @@ class CandidateOrdering:
         self.preferences = preferences
         self._files = InfoFiles(links, network)
         self._provider = provider
-        self._reporter = VariantReporter()
-        self._ordering: VariantOrdering[Info] = VariantOrdering(
+        self.listener = VariantReporter()
+        self.variants: VariantOrdering[Info] = VariantOrdering(
             self._files,
             platform=detect,
             preferences=preferences,
-            listener=self._reporter,
+            listener=self.listener,
             installed=PipInstalled(provider, catalog.installed),
             together=catalog.together if catalog.wanted else None,
         )
-        self._ordering.confirmed = self._confirmed
+        self.variants.confirmed = self._confirmed
         # By project: what its requirements admit, as pip listed it last.
         self._admitted: dict[str, list[Info]] = {}
         # Project and info of the variants offered to pip, by URL.
@@ -110,23 +110,9 @@ class CandidateOrdering:
         # Dependencies with variant markers, by the URL of the wheel that has them.
         self._conditional: dict[str, tuple[str, ...]] = {}
 
-    @property
-    def considered(self) -> Sequence[Metadata]:
-        """Metadata of all versions that were considered."""
-        return self._reporter.seen
-
-    @property
-    def missing(self) -> Mapping[str, NoSuchVariant]:
-        """Forced labels that no version had, by project."""
-        return self._ordering.missing
-
-    def selections(self, project: str) -> Sequence[tuple[Any, Selection[Info]]]:
-        """Return version and selection of the considered versions of *project*, in order."""
-        return tuple(self._ordering.judged(project))
-
     def extend(self, provider: Any) -> None:
         """Have the resolver extension extend pip's *provider*."""
-        extend(provider, self._ordering, self._files)
+        extend(provider, self.variants, self._files)
 
     def ordered(self, project: str, infos: Iterator[Info]) -> Iterator[Info]:
         """Yield *infos* in order of preference, variants with a `VariantVersion`."""
@@ -137,10 +123,10 @@ class CandidateOrdering:
         self._admitted[project] = given
         self._files.note(project, given)
         try:
-            for info in self._ordering.arrange(project, given):
-                selection = self._ordering.selection(project, info)
+            for info in self.variants.arrange(project, given):
+                selection = self.variants.selection(project, info)
                 link = link_of(info)
-                if self._ordering.provisional(project, info):
+                if self.variants.provisional(project, info):
                     self._offered[link.url] = project, info
                     # Different from that of the same variant, which may be offered later.
                     yield VariantVersion(info[0], f"{link.filename}, provisional"), info[1]
@@ -154,9 +140,9 @@ class CandidateOrdering:
         except VariantError as error:
             raise InstallationError(str(error)) from None
         except Exception as error:  # pip goes on without the variants of the project
-            if self._ordering.forces(project):
+            if self.variants.forces(project):
                 raise Fault(error) from error
-            self._reporter.failed(project, "", error)
+            self.listener.failed(project, "", error)
             # pip skips those that it has already.
             yield from (info for info in given if label_in(info) is None)
 
@@ -166,7 +152,7 @@ class CandidateOrdering:
         own = [info for info in infos if str(info[0]) == version and label_in(info) == label]
         self._files.note(project, infos)
         try:
-            fits = any(True for _ in self._ordering.arrange(project, own, complete=False))
+            fits = any(True for _ in self.variants.arrange(project, own, complete=False))
         except VariantError:
             fits = False  # `ordered` reports it
         if not fits:
@@ -189,7 +175,7 @@ class CandidateOrdering:
             if link is None or link.url not in self._offered:
                 continue
             project, info = self._offered[link.url]
-            selection = self._ordering.selection(project, info)
+            selection = self.variants.selection(project, info)
             if selection is None:
                 continue
             requires = self._conditional.get(link.url, ())
@@ -209,7 +195,7 @@ class CandidateOrdering:
         """
         known = self._offered.get(link.url)
         if known is not None:
-            return self._ordering.context(*known)
+            return self.variants.context(*known)
         if label_of_link(link) is None:
             return NON_VARIANT
         return context_of(variant_json, self.detect, values=values)
@@ -235,7 +221,7 @@ class CandidateOrdering:
             found = read_metadata(text, f"{source}: {VARIANT_FILE}")
             known = self._offered.get(link.url)
             if known is not None:
-                selection = self._ordering.selection(*known)
+                selection = self.variants.selection(*known)
                 ranking = selection.rankings.get(source_of(link)) if selection else None
                 if ranking is not None:
                     check_promise(ranking.metadata, found, label)
@@ -272,7 +258,7 @@ class CandidateOrdering:
 
     def note_locked(self, choice: LockChoice) -> None:
         """Report and keep what was selected from a lock file."""
-        self._reporter.locked(choice)
+        self.listener.locked(choice)
         if choice.wheel is not None and choice.metadata is not None:
             place = str(choice.wheel.get("path") or choice.wheel.get("url") or "")
             self._locked[Link(place.replace("\\", "/")).filename] = choice
@@ -297,8 +283,8 @@ class CandidateOrdering:
             ]
         )
         self._files.note(project, infos)
-        first = next(self._ordering.arrange(project, infos), None)
-        selection = self._ordering.selection(project, first) if first is not None else None
+        first = next(self.variants.arrange(project, infos), None)
+        selection = self.variants.selection(project, first) if first is not None else None
         found = advise(selection, installed) if selection is not None else None
         return found.text(project, str(version)) if found is not None else None
 
@@ -317,7 +303,7 @@ class CandidateOrdering:
         taken = next((info for info in admitted if link_of(info).url == link.url), None)
         if taken is None:
             return ""
-        return self._ordering.older_build(project, taken, admitted)
+        return self.variants.older_build(project, taken, admitted)
 
     def _offered_version(self, project: str, info: Info) -> Any:
         """Return the version that pip compares with the installed one.
@@ -336,7 +322,7 @@ class CandidateOrdering:
         """Report the choice of a provisional candidate, an info or a candidate made of one."""
         known = self._offered.get(link_of(candidate).url)
         if known is not None:
-            self._reporter.chosen(self._ordering, project, known[1])
+            self.listener.chosen(self.variants, project, known[1])
 
     def _reporting(self, project: str, info: Info) -> Callable[[], Any]:
         """Return the factory of *info*; it reports the choice when pip makes the candidate.
@@ -345,7 +331,7 @@ class CandidateOrdering:
         """
 
         def report(_original: object) -> None:
-            self._reporter.chosen(self._ordering, project, info)
+            self.listener.chosen(self.variants, project, info)
 
         guarded_report = guarded(_no_report, report, shows=True)
 
@@ -387,7 +373,7 @@ def detect_for(preferences: Preferences, finder: Any, *, foreign: bool) -> Detec
 
     environment = None
     target = finder.target_python
-    if foreign or target.py_version_info[:2] != sys.version_info[:2]:
+    if foreign or target.py_version_info[:2] != version_info[:2]:
         from pep_variants.model.environment import target_environment
 
         environment = target_environment(target.platforms or (), target.py_version_info)

@@ -42,7 +42,7 @@ def explained(session: Session) -> Iterator[None]:
     except DistributionNotFound as error:
         if session.ordering is None:
             raise
-        missing = session.ordering.missing
+        missing = session.ordering.variants.missing
         if missing:
             problems = [session.options.with_origin(*item) for item in missing.items()]
             raise InstallationError("; ".join(problems)) from error
@@ -102,7 +102,7 @@ def note_result(
         _advise(session, candidates.values(), wanted)
     if session.options.preferences is None:
         return
-    considered = session.ordering.considered if session.ordering is not None else ()
+    considered = session.ordering.listener.seen if session.ordering is not None else ()
     projects = {candidate.project_name for candidate in candidates.values()}
     session.options.warn_of_unmatched(projects, considered)
     _check_installed(session, candidates.values())
@@ -135,7 +135,7 @@ def _why_none_fits(_original: object, session: Session, error: Exception) -> str
         projects.setdefault(canonicalize_name(cause.requirement.project_name))
     reasons = []
     for project in projects:
-        selections = ordering.selections(project)
+        selections: list[Any] = list(ordering.variants.judged(project))
         unfit = [item for item in selections if is_unfit(item[1])]
         if unfit and not any(selection.files for _, selection in selections):
             version, selection = unfit[0]
@@ -161,7 +161,8 @@ def _report_older(
     lines: dict[str, None] = {}
     for candidate in candidates:
         version = candidate.version
-        newer = [item for item in ordering.selections(candidate.project_name) if item[0] > version]
+        judged: Iterable[Any] = ordering.variants.judged(candidate.project_name)
+        newer = [item for item in judged if item[0] > version]
         if not newer:
             continue
         from pep_variants.choose.unfit import passed_over

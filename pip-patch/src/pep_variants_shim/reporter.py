@@ -16,6 +16,7 @@ from pep_variants.choose.explanation import notices, table_lines
 from pep_variants.choose.phrases import MORE
 from pep_variants.choose.rejections import choice_line, why_not_better
 from resolvelib_variants import Chosen, VariantOrdering
+from resolvelib_variants.interfaces import problems_of
 
 from .errors import Fault, logger
 from .links import Info, catalog_link, filename_of, link_of, source_of
@@ -46,17 +47,8 @@ class VariantReporter:
 
     def selected(self, project: str, version: Hashable, selection: Selection[Any]) -> None:
         """Print problems as warnings, notices once, and the table of variants with ``-v``."""
-        for problem in selection.problems.values():
-            self._print(
-                logging.WARNING,
-                f"The variant wheels of {project} {version} are ignored. {problem}",
-            )
-        if selection.unknown:
-            self._print(
-                logging.WARNING,
-                f"Variants of {project} {version} that its metadata does not list are ignored: "
-                f"{', '.join(selection.unknown)}",
-            )
+        for problem in problems_of(project, version, selection):
+            self._print(logging.WARNING, problem)
         self.seen += (ranking.metadata for ranking in selection.rankings.values())
         for ranking in selection.distinct_rankings.values():
             with indent_log():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import optparse
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
@@ -13,7 +13,7 @@ from pip._vendor.packaging.utils import canonicalize_name
 
 from pep_variants.choose.options import OPTIONS, Option
 
-from ..guard import replace, switch
+from ..guard import Original, replace, switch
 from ..hook import complete
 from ..options import (
     DEST,
@@ -31,7 +31,7 @@ def patch_commands(module: ModuleType) -> None:
     """Add the variant options to commands that resolve, and a session to their finder."""
 
     @replace(module.RequirementCommand, "__init__")
-    def init(original: Callable[..., None], self: Any, *args: Any, **kwargs: Any) -> None:
+    def init(original: Original, self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         # Registered like pip's own, they can be set in pip.conf and by PIP_… variables.
         group = optparse.OptionGroup(self.parser, "Variant Options")
@@ -49,11 +49,7 @@ def patch_commands(module: ModuleType) -> None:
     # Also after variants were switched off: options must not be ignored silently.
     @replace(module.RequirementCommand, "_build_package_finder", always=True)
     def build_package_finder(
-        original: Callable[..., Any],
-        self: Any,
-        options: optparse.Values,
-        *args: Any,
-        **kwargs: Any,
+        original: Original, self: Any, options: optparse.Values, *args: Any, **kwargs: Any
     ) -> Any:
         values = {option.name: _value(options, option) for option in OPTIONS}
         switch.explicit = forces_a_label(values)
@@ -96,7 +92,7 @@ def patch_summary(module: ModuleType) -> None:
     """Show labels in the last line of ``pip install``."""
 
     @replace(module, "write_output", shows=True)
-    def write_output(original: Callable[..., None], msg: Any, *args: Any) -> None:
+    def write_output(original: Original, msg: Any, *args: Any) -> None:
         session = last_session()
         labels = {} if session is None else session.labels
         text = str(msg)
@@ -129,7 +125,7 @@ def patch_requirements(module: ModuleType) -> None:
     # Also after variants were switched off: a forced label must not be ignored silently.
     @replace(module, "handle_requirement_line", always=True)
     def handle_requirement_line(
-        original: Callable[..., Any], line: Any, options: Any = None, **kwargs: Any
+        original: Original, line: Any, options: Any = None, **kwargs: Any
     ) -> Any:
         wanted = read_line(line, getattr(options, "build_constraints", None) or ())
         if wanted is not None:
@@ -138,12 +134,7 @@ def patch_requirements(module: ModuleType) -> None:
 
     @replace(module, "handle_option_line", always=True)
     def handle_option_line(
-        original: Callable[..., None],
-        opts: Any,
-        filename: str,
-        lineno: int,
-        *args: Any,
-        **kwargs: Any,
+        original: Original, opts: Any, filename: str, lineno: int, *args: Any, **kwargs: Any
     ) -> None:
         check_option_line(opts, filename, lineno)
         original(opts, filename, lineno, *args, **kwargs)

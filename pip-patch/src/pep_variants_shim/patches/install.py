@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 from pip._vendor.packaging.utils import canonicalize_name
 
 from ..errors import logger
-from ..guard import replace
+from ..guard import Original, replace
 from ..markers import CHOICE_FILE
 from ..session import current_session
 
@@ -21,12 +20,7 @@ def patch_install(module: ModuleType) -> None:
 
     @replace(module, "install_wheel", shows=True)
     def install_wheel(
-        original: Callable[..., None],
-        name: str,
-        wheel_path: str,
-        scheme: Any,
-        *args: Any,
-        **kwargs: Any,
+        original: Original, name: str, wheel_path: str, scheme: Any, *args: Any, **kwargs: Any
     ) -> None:
         original(name, wheel_path, scheme, *args, **kwargs)
         session = current_session()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from ..guard import guarded, replace, require
+from ..guard import Original, guarded, replace, require
 from ..session import Session, current_session
 
 _TREE = "_pep_variants_tree"
@@ -19,9 +19,7 @@ _TREE = "_pep_variants_tree"
 def patch_lock(module: Any) -> None:
     """Write the metadata of variant wheels into lock files, and publishers' names."""
 
-    def dumps(
-        original: Callable[..., Any], tree: Mapping[str, Any], *args: Any, **kwargs: Any
-    ) -> Any:
+    def dumps(original: Original, tree: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
         session = current_session()
         if session is not None:
             packages = [
@@ -40,7 +38,7 @@ def patch_pylock(module: Any) -> None:
     require(pylock, "select")  # pips that only write lock files have none
 
     @replace(pylock, "from_dict")
-    def from_dict(original: Callable[..., Any], cls: Any, *args: Any) -> Any:
+    def from_dict(original: Original, cls: Any, *args: Any) -> Any:
         from pep_variants.lock.wheels import lists_variants, without_labels
 
         (tree,) = args
@@ -52,7 +50,7 @@ def patch_pylock(module: Any) -> None:
         return lock
 
     @replace(pylock, "select")
-    def select(original: Callable[..., Any], self: Any, **kwargs: Any) -> Any:
+    def select(original: Original, self: Any, **kwargs: Any) -> Any:
         tree = vars(self).get(_TREE)
         if tree is None:
             return original(self, **kwargs)
@@ -72,11 +70,7 @@ def _with(module: Any, name: str, ours: Callable[..., Any]) -> SimpleNamespace:
     return SimpleNamespace(**{**vars(module), name: function})
 
 
-def _selected(
-    tree: Mapping[str, Any],
-    session: Session | None,
-    **asked: Any,
-) -> Mapping[str, Any]:
+def _selected(tree: Mapping[str, Any], session: Session | None, **asked: Any) -> Mapping[str, Any]:
     """Return what this machine installs from a lock file, as parsed from TOML.
 
     *asked* are arguments of the engine's `select_packages`.

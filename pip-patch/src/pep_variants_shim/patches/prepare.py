@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
@@ -13,7 +13,7 @@ from pip._internal.exceptions import InstallationError
 from pep_variants.model.label import split_label
 
 from ..errors import VariantsOff
-from ..guard import replace, switch
+from ..guard import Original, replace, switch
 from ..links import rewritten_link
 from ..markers import preparing
 from ..session import session_of
@@ -23,18 +23,12 @@ def patch_prepare(module: ModuleType) -> None:
     """Set which file is prepared, and check wheels against the metadata of the index."""
 
     @replace(module.RequirementPreparer, "_fetch_metadata_only")
-    def fetch_metadata(original: Callable[..., Any], self: Any, req: Any) -> Any:
+    def fetch_metadata(original: Original, self: Any, req: Any) -> Any:
         with preparing(req.link):
             return original(self, req)
 
     @replace(module.RequirementPreparer, "_prepare_linked_requirement", always=True, checks=True)
-    def prepare_linked(
-        original: Callable[..., Any],
-        self: Any,
-        req: Any,
-        *args: Any,
-        **kwargs: Any,
-    ) -> Any:
+    def prepare_linked(original: Original, self: Any, req: Any, *args: Any, **kwargs: Any) -> Any:
         if not (switch.on or switch.used):
             return original(self, req, *args, **kwargs)
         link = req.link  # pip may replace it by the one of a cached or downloaded file
@@ -55,25 +49,21 @@ def patch_prepare(module: ModuleType) -> None:
 
     # Also after variants were switched off: the requirement stands for the rewritten wheel.
     @replace(module, "_get_prepared_distribution", always=True)
-    def get_prepared_distribution(
-        original: Callable[..., Any], req: Any, *args: Any, **kwargs: Any
-    ) -> Any:
+    def get_prepared_distribution(original: Original, req: Any, *args: Any, **kwargs: Any) -> Any:
         _rewrite(req)
         return original(req, *args, **kwargs)
 
     @replace(module.RequirementPreparer, "_fetch_metadata_using_lazy_wheel")
-    def fetch_lazily(original: Callable[..., Any], self: Any, link: Any) -> Any:
+    def fetch_lazily(original: Original, self: Any, link: Any) -> Any:
         return None if rewritten_link(link) is not None else original(self, link)
 
     @replace(module, "_check_download_dir")
-    def check_download_dir(
-        original: Callable[..., Any], link: Any, *args: Any, **kwargs: Any
-    ) -> Any:
+    def check_download_dir(original: Original, link: Any, *args: Any, **kwargs: Any) -> Any:
         known = rewritten_link(link)
         return original(link if known is None else known.published, *args, **kwargs)
 
     @replace(module.RequirementPreparer, "save_linked_requirement")
-    def save_linked_requirement(original: Callable[..., Any], self: Any, req: Any) -> None:
+    def save_linked_requirement(original: Original, self: Any, req: Any) -> None:
         with _as_published(req):
             original(self, req)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import optparse
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from contextvars import ContextVar
@@ -19,7 +19,7 @@ from typing import Any
 
 from .. import BUILT_IN
 from ..distributions import label_of, origin_of
-from ..guard import guarded, replace
+from ..guard import Original, guarded, replace
 from ..links import catalog_link, label_of_link
 from .finder import patch_listing
 
@@ -36,7 +36,7 @@ def patch_list(module: ModuleType) -> None:
 
     @replace(module, "format_for_columns", shows=True)
     def format_for_columns(
-        original: Callable[..., Any], pkgs: Any, options: Any
+        original: Original, pkgs: Any, options: Any
     ) -> tuple[list[list[str]], list[str]]:
         rows, header = original(pkgs, options)
         labels = [label_of(dist) for dist in pkgs]
@@ -48,8 +48,8 @@ def patch_list(module: ModuleType) -> None:
         return rows, header
 
     @replace(module, "format_for_json", shows=True)
-    def format_for_json(original: Callable[..., str], packages: Any, options: Any) -> str:
-        text = original(packages, options)
+    def format_for_json(original: Original, packages: Any, options: Any) -> str:
+        text: str = original(packages, options)
         labels = [label_of(dist) for dist in packages]
         if not any(labels):
             return text
@@ -78,12 +78,12 @@ def patch_show(module: ModuleType) -> None:
 
     @replace(module, "search_packages_info", shows=True)
     def search_packages_info(
-        original: Callable[..., Iterator[Any]], query: Any, *args: Any, **kwargs: Any
+        original: Original, query: Any, *args: Any, **kwargs: Any
     ) -> Iterator[Any]:
         return noted(original(query, *args, **kwargs))
 
     @replace(module, "write_output", shows=True)
-    def write_output(original: Callable[..., None], msg: Any, *args: Any) -> None:
+    def write_output(original: Original, msg: Any, *args: Any) -> None:
         original(msg, *args)
         if label and str(msg).startswith("Version:"):
             original("Variant: %s", label)
@@ -93,7 +93,7 @@ def patch_inspect(module: ModuleType) -> None:
     """Show labels in ``pip inspect``."""
 
     @replace(module.InspectCommand, "_dist_to_dict", shows=True)
-    def dist_to_dict(original: Callable[..., dict[str, Any]], self: Any, dist: Any) -> Any:
+    def dist_to_dict(original: Original, self: Any, dist: Any) -> Any:
         return _labelled(original(self, dist), label_of(dist))
 
 
@@ -101,7 +101,7 @@ def patch_report(module: ModuleType) -> None:
     """Show labels and publishers' names in the installation report."""
 
     @replace(module.InstallationReport, "_install_req_to_dict", shows=True)
-    def install_req_to_dict(original: Callable[..., dict[str, Any]], cls: Any, ireq: Any) -> Any:
+    def install_req_to_dict(original: Original, cls: Any, ireq: Any) -> Any:
         # A wheel from pip's cache has the link of its source.
         link = getattr(ireq, "link", None)
         label = label_of_link(link) if link is not None else None
@@ -124,7 +124,7 @@ def patch_freeze_command(module: ModuleType) -> None:
     """Add the option; leave out the shim where pip leaves out itself."""
 
     @replace(module.FreezeCommand, "add_options")
-    def add_options(original: Callable[..., None], self: Any) -> None:
+    def add_options(original: Original, self: Any) -> None:
         original(self)
         self.cmd_opts.add_option(
             "--variants",
@@ -135,7 +135,7 @@ def patch_freeze_command(module: ModuleType) -> None:
         )
 
     @replace(module.FreezeCommand, "run")
-    def run(original: Callable[..., Any], self: Any, options: optparse.Values, args: Any) -> Any:
+    def run(original: Original, self: Any, options: optparse.Values, args: Any) -> Any:
         token = _with_labels.set(bool(getattr(options, _DEST, False)))
         try:
             return original(self, options, args)
@@ -146,7 +146,7 @@ def patch_freeze_command(module: ModuleType) -> None:
         with suppress(AttributeError):
 
             @replace(module, "_dev_pkgs", shows=True)
-            def dev_pkgs(original: Callable[[], AbstractSet[str]]) -> AbstractSet[str]:
+            def dev_pkgs(original: Original) -> AbstractSet[str]:
                 return {*original(), "pep-variants-shim"}
 
 
@@ -157,7 +157,7 @@ def patch_freeze(module: ModuleType) -> None:
     """
 
     @replace(module.FrozenRequirement, "from_dist", shows=True)
-    def from_dist(original: Callable[..., Any], cls: Any, dist: Any) -> Any:
+    def from_dist(original: Original, cls: Any, dist: Any) -> Any:
         frozen = original(cls, dist)
         if frozen.editable or dist.direct_url is not None:
             return frozen
@@ -170,7 +170,5 @@ def patch_freeze(module: ModuleType) -> None:
         return cls(frozen.name, req, frozen.editable, frozen.comments) if req else frozen
 
     @replace(module, "install_req_from_line", shows=True)
-    def install_req_from_line(
-        original: Callable[..., Any], name: str, *args: Any, **kwargs: Any
-    ) -> Any:
+    def install_req_from_line(original: Original, name: str, *args: Any, **kwargs: Any) -> Any:
         return original(_OPTION_OF_LINE.sub("", name), *args, **kwargs)

@@ -7,11 +7,10 @@ of code start it before pip. Imported at every start of pip.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from types import ModuleType
 
 from .. import BUILT_IN
-from ..guard import replace
+from ..guard import Original, replace
 
 
 def patch_version(module: ModuleType) -> None:
@@ -20,7 +19,7 @@ def patch_version(module: ModuleType) -> None:
         return  # the local version of this pip has it
 
     @replace(module, "get_pip_version", shows=True)
-    def get_pip_version(original: Callable[[], str]) -> str:
+    def get_pip_version(original: Original) -> str:
         return f"{original()} with pep-variants-shim {own_version()}"
 
 
@@ -54,8 +53,8 @@ def patch_runner(module: ModuleType) -> None:
         return  # the files that are run include it
 
     @replace(module, "get_runnable_pip", shows=True)
-    def get_runnable_pip(original: Callable[[], str]) -> str:
-        runner = original()
+    def get_runnable_pip(original: Original) -> str:
+        runner: str = original()
         # Older pips import it from the module where it is patched already.
         patched = runner.startswith("-c")
         if patched or not os.path.isfile(_BOOTSTRAP):  # noqa: PTH113 - text; may be in a zip file

@@ -32,7 +32,7 @@ from variants_index.evaluator import REWRITTEN, is_pinned
 from variants_index.http.ranges import MAX_DOWNLOAD
 from variants_plugins import PluginRunner, Sources
 
-from ..interfaces import Chosen
+from ..interfaces import Chosen, problems_of
 from ..ordering import VariantOrdering
 from .errors import NoSolution
 from .failure import explain_failure
@@ -448,13 +448,8 @@ class Notes:
 
     def selected(self, project: str, version: Hashable, selection: Selection[Any]) -> None:
         """Take note of problems, and of plugins that were not run."""
-        for problem in selection.problems.values():
-            self._add(f"The variant wheels of {project} {version} are ignored. {problem}")
-        if selection.unknown:
-            self._add(
-                f"Variants of {project} {version} that its metadata does not list are ignored: "
-                f"{', '.join(selection.unknown)}"
-            )
+        for problem in problems_of(project, version, selection):
+            self._add(problem)
         for ranking in selection.rankings.values():
             self.seen.append(ranking.metadata)
             for notice in notices(ranking):

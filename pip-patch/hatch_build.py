@@ -109,12 +109,8 @@ class BundleHook(BuildHookInterface[Any]):
                 target.write_bytes(source.read_bytes())
             build_data["force_include"][str(target)] = place
         pins = [f"{project}=={item['version']}" for project, item in LIBRARIES.items()]
-        releases = {project: item["version"] for project, item in LIBRARIES.items()}
         for name, text in {
-            "__init__.py": (
-                f'"""Bundled libraries."""\n\nVERSION = "{self.metadata.version}"\n'
-                f"RELEASES = {releases!r}\n"
-            ),
+            "__init__.py": f'"""Bundled libraries."""\n\nVERSION = "{self.metadata.version}"\n',
             "vendor.txt": "\n".join(pins) + "\n",
         }.items():
             path = self._folder / name

@@ -117,10 +117,14 @@ def measured(url: str, kind: str) -> dict[str, float]:
 
     from pep_variants.formats.platform_file import read_platform
     from pep_variants.sources import Sources
-    from resolvelib_variants.resolution.errors import NoSolution
+    from resolvelib_variants.resolution import (
+        IndexResolver,
+        NoSolution,
+        RequirementSet,
+        parse_requirement,
+    )
     from resolvelib_variants.resolution.provider import IndexProvider
-    from resolvelib_variants.resolution.requirements import RequirementSet, parse_requirement
-    from resolvelib_variants.resolution.resolver import MAX_ROUNDS, IndexResolver
+    from resolvelib_variants.resolution.resolver import MAX_ROUNDS
     from variants_index.evaluator import CandidateEvaluator
     from variants_index.target import host_target
 

@@ -170,7 +170,7 @@ def lock(path: Path) -> object:
 
 def requirements(path: Path) -> object:
     """Read a requirements file."""
-    from resolvelib_variants.resolution.requirements import read_file
+    from resolvelib_variants.resolution import read_file
 
     return read_file(path, {})
 

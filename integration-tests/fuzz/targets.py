@@ -46,8 +46,7 @@ from pep_variants.wheelfile.record import read_record, with_contents, write_reco
 from pep_variants.wheelfile.rewriting import with_metadata
 from pep_variants.wheelfile.wheel import open_wheel
 from pep_variants.wheelfile.zip_directory import read_directory, with_local_headers
-from resolvelib_variants.resolution.errors import ResolverError
-from resolvelib_variants.resolution.requirements import read_file
+from resolvelib_variants.resolution import ResolverError, read_file
 from uv_variants.locked_variants import Lock
 from variants_index.errors import PackageIndexError
 from variants_index.lock.reading import read_lock

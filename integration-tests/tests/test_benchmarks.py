@@ -19,7 +19,7 @@ from benchmarks.instructions import UNIT, counter
 from benchmarks.record import Line, Record
 from benchmarks.report import BenchmarkError, Row, times
 from pep_variants.errors import VariantError
-from resolvelib_variants.resolution.errors import RequirementError
+from resolvelib_variants.resolution import RequirementError
 
 MACHINE = {
     "cpu": "A CPU", "cores": "2", "python": "3.11.7", "system": "Linux 6",

@@ -413,30 +413,6 @@ def test_only_what_is_needed_is_loaded(patched, serve):
             assert names <= {*FEW, *packages}
 
 
-COPIES = """\
-import pip._internal.cli.main
-import pip._vendor.packaging as theirs
-from pep_variants_shim._vendor import RELEASES, packaging as ours
-from pep_variants_shim._vendor.packaging.requirements import Requirement
-from pep_variants_shim._vendor.packaging.version import Version
-from pip._vendor.packaging.version import Version as Theirs
-same = theirs.__version__ == RELEASES["packaging"]
-assert same == (ours is theirs) == (Version is Theirs), (theirs, ours)
-assert ours.__version__ == RELEASES["packaging"]
-assert Version("1.0") in Requirement("a>=1").specifier
-print(same)
-"""
-
-
-@pytest.mark.every_pip
-def test_packaging_of_the_same_release_is_shared(patched, available):
-    """Two copies of other releases stay apart."""
-    done = patched.run("-c", COPIES)
-    assert done.code == 0, done
-    if available.pip == "26.3":
-        assert done.out == "True\n"
-
-
 FAULTS = {
     "a module of the engine": "_vendor/pep_variants/formats/reader.py",
     "the wrapper": "_vendor/resolvelib_variants/ordering.py",

@@ -26,7 +26,7 @@ packages
 parent parser partition path platlib project project_name proxies purelib Pylock query raw read
 read_text reason req Requirement requirements reset resolve scheme self session set source specifier
 status_code supported tell text timeout url values verify version Wheel
-add_options args cmd comments constraint dest direct_url get_default_values line lineno requirement
+add_options args cmd comments constraint direct_url line lineno requirement
 platforms run target_python update
 content_type downloaded extras format_control hash information local new
 raise_for_status requires_python

@@ -494,12 +494,6 @@ class TestContext:
         assert ordering.context("foo", items[0]) == VariantContext("x", {"cpu": {"level": ("v2",)}})
         assert ordering.context("foo", items[1]) == NON_VARIANT
 
-    def test_is_the_same_object_each_time(self):
-        ordering = make(Files(metadata("v1")))
-        list(ordering.arrange("foo", TWO_VERSIONS))
-        first = ordering.context("foo", TWO_VERSIONS[0])
-        assert ordering.context("foo", TWO_VERSIONS[0]) is first
-
     def test_of_null(self):
         ordering = make(Files(metadata("v1")))
         (item,) = ordering.arrange("foo", [wheel("1", "null")])

@@ -8,35 +8,53 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from sys import version_info
 from typing import TYPE_CHECKING, Any
 
 from pip._internal.exceptions import InstallationError
 from pip._internal.models.link import Link
 
+from pep_variants import (
+    Detector,
+    File,
+    MetadataError,
+    Preferences,
+    VariantContext,
+    VariantError,
+    rank,
+    read_metadata,
+)
 from pep_variants.choose.abi import supporting
-from pep_variants.choose.markers import NON_VARIANT, VariantContext
-from pep_variants.choose.preferences import Preferences
-from pep_variants.choose.ranking import rank
-from pep_variants.choose.selection import File, Selection
-from pep_variants.errors import MetadataError, NoSuchVariant, VariantError
+from pep_variants.choose.markers import NON_VARIANT
+from pep_variants.errors import NoSuchVariant, PlatformFileError
 from pep_variants.formats.merging import check_promise
-from pep_variants.formats.reader import read_metadata
 from pep_variants.model.label import VARIANT_FILE
-from pep_variants.model.metadata import Metadata
-from resolvelib_variants.ordering import VariantOrdering
+from resolvelib_variants import VariantOrdering
 
-from .candidate_info import Info, VariantVersion, label_in, link_of, source_of
-from .catalog_links import catalog_first, catalog_link, label_of_link
-from .catalog_session import SessionCatalog
+from .catalog import SessionCatalog
+from .distributions import context_of
 from .errors import Fault
 from .guard import guarded
+from .links import (
+    Info,
+    VariantVersion,
+    catalog_first,
+    catalog_link,
+    label_in,
+    label_of_link,
+    link_of,
+    source_of,
+)
 from .pip_provider import PipInstalled, extend
 from .release_metadata import InfoFiles
 from .reporter import VariantReporter
-from .variant_context import Detect, context_of
 
 if TYPE_CHECKING:
     from pep_variants.lock.selection import LockChoice
+    from pep_variants.sources import Sources
+    from variants_plugins import PluginRunner
+
+    from .distributions import Detect
 
 
 class CandidateOrdering:
@@ -45,6 +63,8 @@ class CandidateOrdering:
     Attributes:
         detect: detection of the target.
         preferences: of the user.
+        variants: the resolver extension's, which has decided about versions.
+        listener: hears what is decided.
     """
 
     def __init__(
@@ -71,16 +91,16 @@ class CandidateOrdering:
         self.preferences = preferences
         self._files = InfoFiles(links, network)
         self._provider = provider
-        self._reporter = VariantReporter()
-        self._ordering: VariantOrdering[Info] = VariantOrdering(
+        self.listener = VariantReporter()
+        self.variants: VariantOrdering[Info] = VariantOrdering(
             self._files,
             platform=detect,
             preferences=preferences,
-            listener=self._reporter,
+            listener=self.listener,
             installed=PipInstalled(provider, catalog.installed),
             together=catalog.together if catalog.wanted else None,
         )
-        self._ordering.confirmed = self._confirmed
+        self.variants.confirmed = self._confirmed
         # By project: what its requirements admit, as pip listed it last.
         self._admitted: dict[str, list[Info]] = {}
         # Project and info of the variants offered to pip, by URL.
@@ -90,23 +110,9 @@ class CandidateOrdering:
         # Dependencies with variant markers, by the URL of the wheel that has them.
         self._conditional: dict[str, tuple[str, ...]] = {}
 
-    @property
-    def considered(self) -> Sequence[Metadata]:
-        """Metadata of all versions that were considered."""
-        return self._reporter.seen
-
-    @property
-    def missing(self) -> Mapping[str, NoSuchVariant]:
-        """Forced labels that no version had, by project."""
-        return self._ordering.missing
-
-    def selections(self, project: str) -> Sequence[tuple[Any, Selection[Info]]]:
-        """Return version and selection of the considered versions of *project*, in order."""
-        return tuple(self._ordering.judged(project))
-
     def extend(self, provider: Any) -> None:
         """Have the resolver extension extend pip's *provider*."""
-        extend(provider, self._ordering)
+        extend(provider, self.variants, self._files)
 
     def ordered(self, project: str, infos: Iterator[Info]) -> Iterator[Info]:
         """Yield *infos* in order of preference, variants with a `VariantVersion`."""
@@ -117,10 +123,10 @@ class CandidateOrdering:
         self._admitted[project] = given
         self._files.note(project, given)
         try:
-            for info in self._ordering.arrange(project, given):
-                selection = self._ordering.selection(project, info)
+            for info in self.variants.arrange(project, given):
+                selection = self.variants.selection(project, info)
                 link = link_of(info)
-                if self._ordering.provisional(project, info):
+                if self.variants.provisional(project, info):
                     self._offered[link.url] = project, info
                     # Different from that of the same variant, which may be offered later.
                     yield VariantVersion(info[0], f"{link.filename}, provisional"), info[1]
@@ -134,9 +140,9 @@ class CandidateOrdering:
         except VariantError as error:
             raise InstallationError(str(error)) from None
         except Exception as error:  # pip goes on without the variants of the project
-            if self._ordering.forces(project):
+            if self.variants.forces(project):
                 raise Fault(error) from error
-            self._reporter.failed(project, "", error)
+            self.listener.failed(project, "", error)
             # pip skips those that it has already.
             yield from (info for info in given if label_in(info) is None)
 
@@ -146,7 +152,7 @@ class CandidateOrdering:
         own = [info for info in infos if str(info[0]) == version and label_in(info) == label]
         self._files.note(project, infos)
         try:
-            fits = any(True for _ in self._ordering.arrange(project, own, complete=False))
+            fits = any(True for _ in self.variants.arrange(project, own, complete=False))
         except VariantError:
             fits = False  # `ordered` reports it
         if not fits:
@@ -169,7 +175,7 @@ class CandidateOrdering:
             if link is None or link.url not in self._offered:
                 continue
             project, info = self._offered[link.url]
-            selection = self._ordering.selection(project, info)
+            selection = self.variants.selection(project, info)
             if selection is None:
                 continue
             requires = self._conditional.get(link.url, ())
@@ -189,7 +195,7 @@ class CandidateOrdering:
         """
         known = self._offered.get(link.url)
         if known is not None:
-            return self._ordering.context(*known)
+            return self.variants.context(*known)
         if label_of_link(link) is None:
             return NON_VARIANT
         return context_of(variant_json, self.detect, values=values)
@@ -215,7 +221,7 @@ class CandidateOrdering:
             found = read_metadata(text, f"{source}: {VARIANT_FILE}")
             known = self._offered.get(link.url)
             if known is not None:
-                selection = self._ordering.selection(*known)
+                selection = self.variants.selection(*known)
                 ranking = selection.rankings.get(source_of(link)) if selection else None
                 if ranking is not None:
                     check_promise(ranking.metadata, found, label)
@@ -252,7 +258,7 @@ class CandidateOrdering:
 
     def note_locked(self, choice: LockChoice) -> None:
         """Report and keep what was selected from a lock file."""
-        self._reporter.locked(choice)
+        self.listener.locked(choice)
         if choice.wheel is not None and choice.metadata is not None:
             place = str(choice.wheel.get("path") or choice.wheel.get("url") or "")
             self._locked[Link(place.replace("\\", "/")).filename] = choice
@@ -277,8 +283,8 @@ class CandidateOrdering:
             ]
         )
         self._files.note(project, infos)
-        first = next(self._ordering.arrange(project, infos), None)
-        selection = self._ordering.selection(project, first) if first is not None else None
+        first = next(self.variants.arrange(project, infos), None)
+        selection = self.variants.selection(project, first) if first is not None else None
         found = advise(selection, installed) if selection is not None else None
         return found.text(project, str(version)) if found is not None else None
 
@@ -297,10 +303,7 @@ class CandidateOrdering:
         taken = next((info for info in admitted if link_of(info).url == link.url), None)
         if taken is None:
             return ""
-        from resolvelib_variants.older_builds import Judge, older_build
-
-        judge = Judge(self._files, self.detect, self.preferences)
-        return older_build(self._ordering, judge, project, taken, admitted)
+        return self.variants.older_build(project, taken, admitted)
 
     def _offered_version(self, project: str, info: Info) -> Any:
         """Return the version that pip compares with the installed one.
@@ -319,7 +322,7 @@ class CandidateOrdering:
         """Report the choice of a provisional candidate, an info or a candidate made of one."""
         known = self._offered.get(link_of(candidate).url)
         if known is not None:
-            self._reporter.chosen(self._ordering, project, known[1])
+            self.listener.chosen(self.variants, project, known[1])
 
     def _reporting(self, project: str, info: Info) -> Callable[[], Any]:
         """Return the factory of *info*; it reports the choice when pip makes the candidate.
@@ -328,7 +331,7 @@ class CandidateOrdering:
         """
 
         def report(_original: object) -> None:
-            self._reporter.chosen(self._ordering, project, info)
+            self.listener.chosen(self.variants, project, info)
 
         guarded_report = guarded(_no_report, report, shows=True)
 
@@ -349,3 +352,59 @@ def _no_report() -> None:
 
 def _no_candidate(*, link: Any) -> None:
     """Make no candidate, for infos that are only ranked."""
+
+
+def detect_for(preferences: Preferences, finder: Any, *, foreign: bool) -> Detect:
+    """Return the detection for a command.
+
+    Args:
+        preferences: of the user.
+        finder: pip's ``PackageFinder``.
+        foreign: the command has ``--platform``: this machine is not the target.
+
+    Raises:
+        InstallationError: the platform file is invalid.
+    """
+
+    def runner() -> PluginRunner:
+        from variants_plugins import PluginRunner
+
+        return PluginRunner.of(preferences, sources_of(finder))
+
+    environment = None
+    target = finder.target_python
+    if foreign or target.py_version_info[:2] != version_info[:2]:
+        from pep_variants.model.environment import target_environment
+
+        environment = target_environment(target.platforms or (), target.py_version_info)
+    try:
+        detector = Detector.of(
+            preferences, runner=runner, environment=environment, here=not foreign
+        )
+    except PlatformFileError as error:
+        raise InstallationError(str(error)) from None
+    return detector.platform
+
+
+def sources_of(finder: Any) -> Sources:
+    """Return where plugin packages are installed from: the indexes and network settings of pip.
+
+    pip takes the best candidate of all indexes, so ``BEST_MATCH``.
+    """
+    from pep_variants.sources import BEST_MATCH, Sources
+
+    network = finder._link_collector.session
+    urls = tuple(finder.index_urls)
+    return Sources(
+        index_url=urls[0] if urls else None,
+        extra_index_urls=urls[1:],
+        find_links=tuple(finder.find_links),
+        no_index=not urls,
+        index_strategy=BEST_MATCH,
+        trusted_hosts=tuple(finder.trusted_hosts),
+        # From the session: the finders of older pips do not have them.
+        cert=network.verify if isinstance(network.verify, str) else None,
+        client_cert=network.cert,
+        proxy=getattr(network, "pip_proxy", None) or network.proxies.get("https"),
+        timeout=network.timeout,
+    )

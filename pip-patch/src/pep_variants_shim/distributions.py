@@ -1,7 +1,9 @@
-"""Variant labels of pip's installed distributions, and what their publishers call them."""
+"""What ``variant.json`` says of a wheel or an installed distribution: its label, its properties."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pep_variants.model.label import ORIGIN_FILE, VARIANT_FILE
@@ -9,27 +11,23 @@ from pep_variants.model.label import ORIGIN_FILE, VARIANT_FILE
 from .errors import logger
 
 if TYPE_CHECKING:
+    from pep_variants import Metadata, Platform, VariantContext
     from variants_catalog.rewriting import Origin
 
-
-def installed_label(dist: Any) -> str:
-    """Return the label of an installed distribution.
-
-    Empty if it is not a variant, or its ``variant.json`` is invalid.
-    """
-    try:
-        text = dist.read_text(VARIANT_FILE)
-    except FileNotFoundError:
-        return ""
-    from .variant_context import context_of
-
-    return context_of(text.encode(), None, values=False).label
+    Detect = Callable[[Metadata], Platform]
+    """Returns what the target supports of the namespaces of the metadata."""
 
 
 def label_of(dist: Any) -> str:
-    """Return the label of an installed distribution to display; empty also after any error."""
+    """Return the label of an installed distribution.
+
+    Empty if it is not a variant, if its ``variant.json`` is invalid, and after any error.
+    """
     try:
-        return installed_label(dist)
+        text = dist.read_text(VARIANT_FILE)
+        return context_of(text.encode(), None, values=False).label
+    except FileNotFoundError:
+        return ""
     except Exception:
         logger.debug("The variant label of %s cannot be read", dist, exc_info=True)
         return ""
@@ -51,3 +49,46 @@ def origin_of(dist: Any) -> Origin | None:
     except Exception:
         logger.debug("The origin of %s cannot be read", dist, exc_info=True)
         return None
+
+
+def context_of(
+    variant_json: bytes | None, detect: Detect | None, *, values: bool
+) -> VariantContext:
+    """Return the context for the markers of a wheel from its own ``variant.json``.
+
+    Invalid metadata counts as none: whether the wheel may be installed is checked elsewhere.
+
+    Args:
+        variant_json: contents of the file, None without one.
+        detect: detection of the target, None for this machine.
+        values: whether a marker depends on which of the values are supported.
+    """
+    from pep_variants import VariantContext, VariantError, rank, read_metadata
+    from pep_variants.choose.markers import NON_VARIANT
+
+    try:
+        metadata = None if variant_json is None else read_metadata(variant_json, VARIANT_FILE)
+    except VariantError:
+        metadata = None
+    if metadata is None or len(metadata.variants) != 1:
+        return NON_VARIANT
+    ((label, properties),) = metadata.variants.items()
+    if values and any(len(found) > 1 for item in properties.values() for found in item.values()):
+        supported = rank(metadata, (detect or _host())(metadata)).supported(label)
+        # None is after a platform file was used, or the machine has changed since.
+        properties = {
+            namespace: {
+                feature: supported.get(namespace, {}).get(feature) or found
+                for feature, found in features.items()
+            }
+            for namespace, features in properties.items()
+        }
+    return VariantContext(label, properties)
+
+
+@functools.cache
+def _host() -> Detect:
+    """Return the detection of this machine, shared by all installed distributions."""
+    from pep_variants import Detector
+
+    return Detector().platform

@@ -46,8 +46,8 @@ All of them or none: a pip that lacks one of these modules or functions is not p
 EXTRAS = {
     "build_env": "build:patch_build",  # up to 26.2
     "build_env.installer": "build:patch_build",
-    "cli.main_parser": "runner:patch_runner",
-    "commands.freeze": "freeze:patch_command",
+    "cli.main_parser": "start:patch_runner",
+    "commands.freeze": "shown:patch_freeze_command",
     "commands.index": "finder:patch_listing",
     "commands.inspect": "shown:patch_inspect",
     "commands.install": "command:patch_summary",
@@ -57,10 +57,10 @@ EXTRAS = {
     "models.installation_report": "shown:patch_report",
     "models.pylock": "lock:patch_lock",  # 25.1 to 25.3
     "operations.check": "check:patch_check",
-    "operations.freeze": "freeze:patch_freeze",
+    "operations.freeze": "shown:patch_freeze",
     "operations.install.wheel": "install:patch_install",
-    "req.req_file": "requirements:patch_requirements",
-    "utils.misc": "version:patch_version",
+    "req.req_file": "command:patch_requirements",
+    "utils.misc": "start:patch_version",
     "utils.pylock": "lock:patch_pylock",  # since 26.0
 }
 """The same for output, and for commands that need no other patch.
@@ -72,8 +72,6 @@ INSTALLING = ("commands.download", "commands.install", "commands.lock", "command
 """Modules of the commands that print why variants are switched off."""
 
 _INTERNAL = "pip._internal."
-_SHARED = f"{__package__}._vendor.packaging"
-_SEEN = (_INTERNAL, _SHARED)
 _METADATA = "metadata."
 """Prefix of the metadata backends, of which pip imports one."""
 _patched: set[str] = set()
@@ -81,10 +79,7 @@ _BUILT_IN_NAME = "pip._variants"
 
 
 class PatchFinder:
-    """Meta path finder that has `PathFinder` find the modules of pip, and patches some.
-
-    It also finds what `shared_library` shares with pip.
-    """
+    """Meta path finder that has `PathFinder` find the modules of pip, and patches some."""
 
     def __init__(self) -> None:
         self._checked = False
@@ -96,12 +91,8 @@ class PatchFinder:
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
         """Return the spec of a module to patch, None for all others."""
-        if not fullname.startswith(_SEEN):
+        if not fullname.startswith(_INTERNAL):
             return None
-        if fullname.startswith(_SHARED):
-            from .shared_library import shared_spec
-
-            return shared_spec(fullname)
         if not self._checked:
             self._checked = True
             version = getattr(sys.modules.get("pip"), "__version__", None)

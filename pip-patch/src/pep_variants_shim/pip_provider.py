@@ -7,23 +7,15 @@ variant wheels are found: until then pip's resolver calls pip's provider only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from pip._internal.resolution.resolvelib.base import Requirement
-from pip._vendor.packaging.utils import canonicalize_name
-
-from pep_variants.errors import VariantError
-from pep_variants.formats.reader import read_metadata
+from pep_variants import Metadata, Platform, VariantError, read_metadata
 from pep_variants.model.label import VARIANT_FILE
-from pep_variants.model.metadata import Metadata
-from pep_variants.model.platform import Platform
-from resolvelib_variants.abi import AbiRequirement
-from resolvelib_variants.ordering import VariantOrdering
-from resolvelib_variants.provider import VariantProvider
+from resolvelib_variants import VariantOrdering, VariantProvider
 
-from .candidate_info import source_of
 from .guard import Original, fault, iterated, switch
+from .release_metadata import InfoFiles
 
 _METHODS = (
     "find_matches",
@@ -34,12 +26,12 @@ _METHODS = (
 )
 
 
-def extend(provider: Any, ordering: VariantOrdering[Any]) -> None:
+def extend(provider: Any, ordering: VariantOrdering[Any], files: InfoFiles) -> None:
     """Replace the methods of pip's *provider* by those of a `VariantProvider` over it."""
     original: Any = _Original(provider)
     extended: Any = VariantProvider(
         original,
-        PipFiles(),
+        files,
         platform=lambda _: Platform(),  # *ordering* has it
         ordering=ordering,
     )
@@ -56,87 +48,6 @@ def extend(provider: Any, ordering: VariantOrdering[Any]) -> None:
     ours["get_dependencies"] = lambda *args, **kwargs: _iterated(dependencies(*args, **kwargs))
     for name, method in ours.items():
         setattr(provider, name, _guarded(getattr(original, name), method))
-
-
-class PipAbiRequirement(Requirement):  # type: ignore[misc] # pip is not there for mypy
-    """An `AbiRequirement` as a requirement of pip's resolver."""
-
-    def __init__(self, requirement: AbiRequirement[str]) -> None:
-        self._requirement = requirement
-
-    def __str__(self) -> str:
-        return str(self._requirement)
-
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}({str(self)!r})"
-
-    @property
-    def refusal(self) -> bool:
-        """Whether it only rejects a provisional candidate."""
-        return self._requirement.refusal
-
-    @property
-    def project_name(self) -> Any:
-        """The normalized project name."""
-        return canonicalize_name(self._requirement.name)
-
-    @property
-    def name(self) -> str:
-        """The identifier of the required project."""
-        return self._requirement.identifier
-
-    def format_for_error(self) -> str:
-        """Return it as text."""
-        return str(self._requirement)
-
-    def get_candidate_lookup(self) -> Any:
-        """Return that it brings no candidates."""
-        return None, None
-
-    def is_satisfied_by(self, candidate: Any) -> bool:
-        """Return whether *candidate* is of one of the allowed releases."""
-        return self._requirement.allows(candidate.version)
-
-
-class PipFiles:
-    """The files of pip's candidates, for `VariantProvider`."""
-
-    def version(self, candidate: Any) -> Hashable:
-        """Return the version."""
-        return candidate.version  # type: ignore[no-any-return]
-
-    def filename(self, candidate: Any) -> str | None:
-        """Return the filename at the end of the link, None without a link."""
-        link = candidate.source_link
-        return None if link is None else str(link.filename)
-
-    def source(self, candidate: Any) -> str:
-        """Return the page or directory that lists the link."""
-        return source_of(candidate.source_link)
-
-    def metadata(self, project: str, candidate: Any) -> Metadata:
-        """Not called: the candidates are ordered already."""
-        raise NotImplementedError
-
-    def has_variants(self, identifier: str) -> bool:
-        """Not called either."""
-        raise NotImplementedError
-
-    def project(self, identifier: str) -> str:
-        """Return the normalized project name."""
-        return str(canonicalize_name(identifier.partition("[")[0]))
-
-    def dependencies(
-        self,
-        candidate: Any,  # noqa: ARG002
-        reduce: Callable[[str], str | None],  # noqa: ARG002
-    ) -> Iterable[Any] | None:
-        """Return None: pip reads metadata whose markers are reduced already."""
-        return None
-
-    def abi_requirement(self, condition: AbiRequirement[str]) -> Any:
-        """Return the requirement for pip's resolver."""
-        return PipAbiRequirement(condition)
 
 
 class PipInstalled:

@@ -1,4 +1,4 @@
-"""The variant metadata of one version, fetched with pip's network session.
+"""pip's candidates as files, and the variant metadata beside them.
 
 What is fetched, and what is made of it, is decided by `pep_variants.release`.
 """
@@ -6,53 +6,28 @@ What is fetched, and what is made of it, is decided by `pep_variants.release`.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pip._internal.exceptions import PipError
 from pip._internal.models.link import Link
+from pip._internal.resolution.resolvelib.base import Requirement
 from pip._internal.utils.urls import path_to_url
-from pip._vendor.urllib3.exceptions import HTTPError
+from pip._vendor.packaging.utils import canonicalize_name
 
-from pep_variants.errors import MetadataError
-from pep_variants.fetch import (
-    Absent,
-    Failed,
-    Fetch,
-    FetchAnswer,
-    LocalFile,
-    ReleaseFile,
-    read_response,
-)
-from pep_variants.model.filename import metadata_filename, parse_metadata_filename
-from pep_variants.model.metadata import Metadata
-from pep_variants.release import ReleaseReader
+from pep_variants import Metadata, MetadataError, ReleaseFile, ReleaseReader, metadata_filename
+from pep_variants.model.filename import parse_metadata_filename
 from pep_variants.timeouts import within
+from resolvelib_variants import AbiRequirement
 
-from .candidate_info import Info, link_of, source_of
-from .catalog_links import CatalogLink, catalog_link, filename_of, label_of_link
+from .fetching import answer, time_limit
+from .links import CatalogLink, Info, catalog_link, filename_of, label_of_link, link_of, source_of
 
 if TYPE_CHECKING:
     from variants_catalog.model import PublishedFile
 
-PATIENCE = 4
-"""How many times pip's ``--timeout`` all of the metadata of a version may take: one minute.
-
-pip's ``--timeout`` limits the time between two bytes. A slow server, or one that sends
-``Retry-After`` again and again, could delay the metadata for hours.
-"""
-
-_TIMEOUT = 15
-"""pip's default of ``--timeout``, in seconds."""
-
-
-def time_limit(timeout: float | None) -> float:
-    """Return the limit in seconds where pip's ``--timeout`` is *timeout*."""
-    return PATIENCE * (timeout or _TIMEOUT)
-
 
 class InfoFiles:
-    """`CandidateFiles` over pip's infos."""
+    """`ProviderFiles` over pip's infos, and over the candidates that pip makes of them."""
 
     def __init__(self, links: Mapping[str, Sequence[Any]], network: Any) -> None:
         """Set up.
@@ -87,6 +62,22 @@ class InfoFiles:
         """Return the filename that the link ends in, or the labelled name of the catalogue."""
         link = link_of(candidate)
         return None if link is None else filename_of(link)
+
+    def project(self, identifier: str) -> str:
+        """Return the normalized project name."""
+        return str(canonicalize_name(identifier.partition("[")[0]))
+
+    def has_variants(self, identifier: str) -> bool:
+        """Not called: candidates are ordered already when the provider finds them."""
+        raise NotImplementedError
+
+    def dependencies(self, candidate: Any, reduce: object) -> Iterable[Any] | None:  # noqa: ARG002
+        """Return None: pip reads metadata whose markers are reduced already."""
+        return None
+
+    def abi_requirement(self, condition: AbiRequirement[str]) -> Any:
+        """Return the requirement for pip's resolver."""
+        return PipAbiRequirement(condition)
 
     def metadata_hash(self, candidate: Info) -> Hashable | None:
         """Return the hashes of METADATA that its page gives, None if it gives none.
@@ -149,7 +140,7 @@ class InfoFiles:
 
     def _fetch_all(self, reader: ReleaseReader) -> None:
         while fetches := reader.wanted():
-            reader.receive(fetches[0], _answer(self._network, fetches[0]))
+            reader.receive(fetches[0], answer(self._network, fetches[0]))
 
     def _metadata_link(self, project: str, candidate: Info) -> Any:
         link = link_of(candidate)
@@ -208,22 +199,41 @@ def _release_file(link: Any) -> ReleaseFile:
     return ReleaseFile(link.filename, str(link.url_without_fragment), link._hashes, link)
 
 
-def _answer(network: Any, fetch: Fetch) -> FetchAnswer:
-    """Make a request with pip's network session, or open a local file."""
-    link: Any = fetch.file.origin
-    if link.is_file:
-        try:
-            return LocalFile(open(link.file_path, "rb"))  # noqa: PTH123 - the reader closes it
-        except FileNotFoundError:
-            return Absent("there is no such file")
-        except OSError as error:
-            return Failed(error.strerror or str(error))
-    try:
-        response = network.get(fetch.url, headers=fetch.headers, stream=True)
-        try:
-            return read_response(fetch, response.status_code, response.headers, response.raw.read)
-        finally:
-            response.close()
-    # Errors of requests are OSErrors; those of urllib3, for bodies that break off, are not.
-    except (OSError, ValueError, PipError, HTTPError) as error:
-        return Failed(str(error))
+class PipAbiRequirement(Requirement):  # type: ignore[misc] # pip is not there for mypy
+    """An `AbiRequirement` as a requirement of pip's resolver."""
+
+    def __init__(self, requirement: AbiRequirement[str]) -> None:
+        self._requirement = requirement
+
+    def __str__(self) -> str:
+        return str(self._requirement)
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}({str(self)!r})"
+
+    @property
+    def refusal(self) -> bool:
+        """Whether it only rejects a provisional candidate."""
+        return self._requirement.refusal
+
+    @property
+    def project_name(self) -> Any:
+        """The normalized project name."""
+        return canonicalize_name(self._requirement.name)
+
+    @property
+    def name(self) -> str:
+        """The identifier of the required project."""
+        return self._requirement.identifier
+
+    def format_for_error(self) -> str:
+        """Return it as text."""
+        return str(self._requirement)
+
+    def get_candidate_lookup(self) -> Any:
+        """Return that it brings no candidates."""
+        return None, None
+
+    def is_satisfied_by(self, candidate: Any) -> bool:
+        """Return whether *candidate* is of one of the allowed releases."""
+        return self._requirement.allows(candidate.version)

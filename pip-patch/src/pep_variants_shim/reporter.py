@@ -11,17 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from pip._internal.utils.logging import indent_log
 
-from pep_variants.choose.explanation import MORE, notices, table_lines, verdicts
-from pep_variants.choose.ranking import Ranking
+from pep_variants import File, Metadata, Ranking, Selection, verdicts
+from pep_variants.choose.explanation import MORE, notices, table_lines
 from pep_variants.choose.rejections import choice_line, why_not_better
-from pep_variants.choose.selection import File, Selection
-from pep_variants.model.metadata import Metadata
-from resolvelib_variants.coherence import Chosen
-from resolvelib_variants.ordering import VariantOrdering
+from resolvelib_variants import Chosen, VariantOrdering
+from resolvelib_variants.interfaces import problems_of
 
-from .candidate_info import Info, link_of, source_of
-from .catalog_links import catalog_link, filename_of
 from .errors import Fault, logger
+from .links import Info, catalog_link, filename_of, link_of, source_of
 
 if TYPE_CHECKING:
     from pep_variants.lock.selection import LockChoice
@@ -49,17 +46,8 @@ class VariantReporter:
 
     def selected(self, project: str, version: Hashable, selection: Selection[Any]) -> None:
         """Print problems as warnings, notices once, and the table of variants with ``-v``."""
-        for problem in selection.problems.values():
-            self._print(
-                logging.WARNING,
-                f"The variant wheels of {project} {version} are ignored. {problem}",
-            )
-        if selection.unknown:
-            self._print(
-                logging.WARNING,
-                f"Variants of {project} {version} that its metadata does not list are ignored: "
-                f"{', '.join(selection.unknown)}",
-            )
+        for problem in problems_of(project, version, selection):
+            self._print(logging.WARNING, problem)
         self.seen += (ranking.metadata for ranking in selection.rankings.values())
         for ranking in selection.distinct_rankings.values():
             with indent_log():

@@ -16,16 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from pip._vendor.packaging.utils import canonicalize_name
 
-from .build_requirements import Labels, inherited_labels
-from .candidate_info import Info, label_in, source_of
-from .catalog_links import catalog_link, label_of_link
-from .catalog_session import SessionCatalog
+from .catalog import SessionCatalog
 from .errors import Fault, faults, logger
 from .guard import switch
+from .links import Info, catalog_link, label_in, label_of_link, source_of
+from .options import Labels, VariantOptions, inherited_labels
 
 if TYPE_CHECKING:
     from .candidates import CandidateOrdering
-    from .variant_options import VariantOptions
 
 _ATTRIBUTE = "_pep_variants_session"
 
@@ -58,8 +56,8 @@ class Session:
         labels: chosen labels by normalized project name, once pip has resolved.
         origins: name and version that publishers gave what is installed under another name, by
             the latter.
+        choice_records: contents of the `markers.CHOICE_FILE`, by normalized project name.
         replaced: projects that are left out for another name of them, see `same_files`.
-        choice_records: contents of the `choice_record` files, by normalized project name.
         catalog: what the command takes from the catalogue of existing builds.
     """
 
@@ -180,8 +178,7 @@ class Session:
 
                 # Few of the new objects are garbage, and pip's are many.
                 with paused(True):
-                    from .candidates import CandidateOrdering
-                from .target_platform import detect_for
+                    from .candidates import CandidateOrdering, detect_for
 
                 preferences = self.options.read_settings()
                 self.options.warn()

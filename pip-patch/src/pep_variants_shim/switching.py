@@ -1,41 +1,22 @@
 """Installed variants that are no longer the best for the machine, such as after a GPU was added.
 
-`switch_variants` reinstalls them (``--variant-switch``); `advise` names the better variant and the
-command that switches. A switch keeps the installed version. The project is resolved as if it were
-not installed, so the dependencies of its new variant are installed too; other installed
-distributions that satisfy the requirements stay.
+`switch_variants` reinstalls them (``--variant-switch``). A switch keeps the installed version. The
+project is resolved as if it were not installed, so the dependencies of its new variant are
+installed too; other installed distributions that satisfy the requirements stay.
 """
 
 from __future__ import annotations
 
 import contextlib
-import contextvars
-import optparse
-import shlex
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pep_variants.errors import redacted
-from pep_variants.limits import ADVICE_SECONDS
-from pep_variants.timeouts import within
-
-from .catalog_links import label_of_link
 from .errors import logger
-from .patience import impatient
+from .links import label_of_link
 
 if TYPE_CHECKING:
     from .session import Session
-
-_REPEATABLE = {
-    "extra_index_urls": "--extra-index-url",
-    "find_links": "--find-links",
-    "trusted_hosts": "--trusted-host",
-}
-_VALUES = {"index_url": "--index-url"}
-_FLAGS = {"no_index": "--no-index", "use_user_site": "--user"}
-"""pip's options that another command needs to find and install the same files, by ``dest``."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +55,10 @@ def switch_variants(session: Session, resolver: Any, resolve: Callable[[], Any])
     seen: set[str] = set()
     while True:
         found = [
-            item for item in _installed(session, resolver._result.mapping.values())
-            if item.project not in seen and _may_switch(item)
+            item for item in installed_in(session, resolver._result.mapping.values())
+            if item.project not in seen
+            # It was not built from a directory or repository.
+            and (item.label or not (item.dist.editable or item.dist.direct_url))
         ]  # fmt: skip
         seen.update(item.project for item in found)
         better = {
@@ -84,42 +67,11 @@ def switch_variants(session: Session, resolver: Any, resolve: Callable[[], Any])
         if not better:
             break
         switched.update(better)
-        with _hidden(known, switched), session.holding(_versions(switched)):
+        versions = {project: item.dist.version for project, item in switched.items()}
+        with _hidden(known, switched), session.holding(versions):
             requirements = resolve()
     _mark(requirements.requirements, resolver, switched)
     return requirements
-
-
-def advise(session: Session, candidates: Iterable[Any], wanted: Collection[str]) -> None:
-    """Print better variants of installed projects that the user named, and the command to switch.
-
-    pip alone would send no request for them. So all of them together may take `ADVICE_SECONDS`, and
-    errors are logged as debug messages only.
-    """
-    end = time.monotonic() + ADVICE_SECONDS
-    for item in _installed(session, candidates):
-        if item.project not in wanted or item.project in session.options.forced:
-            continue
-        if not (
-            item.label
-            or session.has_variants(item.project)
-            or session.catalog.recognises(item.project)
-        ):
-            continue
-        left = end - time.monotonic()
-        if left <= 0:
-            break
-        look = contextvars.copy_context().run
-        try:
-            with impatient(session.network, seconds=left):
-                text = within(left, lambda: look(_better_than, session, item))  # noqa: B023
-        except Exception:
-            logger.debug("No advice about a better variant of %s", item.project, exc_info=True)
-            continue
-        if text:
-            words = ["pip", "install", "--variant-switch", *session.options.repeated()]
-            command = " ".join(map(shlex.quote, [*words, item.project]))
-            logger.info("%s: to switch, %s", text, command)
 
 
 def _is_better(session: Session, item: Installed) -> bool:
@@ -131,7 +83,7 @@ def _is_better(session: Session, item: Installed) -> bool:
         wanted = f"variant {forced}" if forced else "the non-variant wheel"
         logger.info("%s: switching to %s, as asked for", item, wanted)
         return True
-    text = _better_than(session, item)
+    text = better_than(session, item)
     if text is None:
         if item.label:
             logger.warning("%s, and no index in use lists that version: it is not switched", item)
@@ -141,7 +93,7 @@ def _is_better(session: Session, item: Installed) -> bool:
     return bool(text)
 
 
-def _better_than(session: Session, item: Installed) -> str | None:
+def better_than(session: Session, item: Installed) -> str | None:
     """Return in a sentence which variant fits better than *item*, empty if none does.
 
     None: no index in use lists the installed version.
@@ -160,20 +112,12 @@ def _better_than(session: Session, item: Installed) -> str | None:
     return ordering.advice(item.project, version, item.label or None, found) or ""
 
 
-def _installed(session: Session, candidates: Iterable[Any]) -> Iterator[Installed]:
+def installed_in(session: Session, candidates: Iterable[Any]) -> Iterator[Installed]:
+    """Yield those of pip's *candidates* that are installed."""
     for candidate in candidates:
         dist = getattr(candidate, "dist", None)  # one with extras has none of its own
         if candidate.is_installed and dist is not None:
             yield Installed(candidate.project_name, dist, session.label_of(dist))
-
-
-def _may_switch(item: Installed) -> bool:
-    """Return whether *item* may be replaced: it was not built from a directory or repository."""
-    return bool(item.label) or not (item.dist.editable or item.dist.direct_url)
-
-
-def _versions(items: dict[str, Installed]) -> dict[str, Any]:
-    return {project: item.dist.version for project, item in items.items()}
 
 
 @contextlib.contextmanager
@@ -199,38 +143,3 @@ def _mark(requirements: dict[str, Any], resolver: Any, items: dict[str, Installe
         elif item.project in requirements:
             before = resolver.factory.get_dist_to_uninstall(candidate)
             requirements[item.project].should_reinstall = before is not None
-
-
-def repeated_options(
-    parser: optparse.OptionParser, options: optparse.Values, ours: Iterable[optparse.Option]
-) -> list[str]:
-    """Return the options of a command line that another command needs to find the same files.
-
-    Options from pip's configuration or variables are left out: they apply to that command too.
-    Passwords in URLs are redacted.
-
-    Args:
-        parser: of the command.
-        options: its values.
-        ours: the variant options.
-    """
-    # optparse appends to the default lists themselves.
-    lists = [*_REPEATABLE, *(str(item.dest) for item in ours if item.action == "append")]
-    parser.set_defaults(**{dest: [] for dest in lists})
-    configured = vars(parser.get_default_values())
-    names = {**_REPEATABLE, **_VALUES, **_FLAGS}
-    names |= {str(item.dest): item.get_opt_string() for item in ours}
-    words = []
-    for dest, name in names.items():
-        value, before = getattr(options, dest, None), configured.get(dest)
-        if not value or value == before:
-            continue
-        if value is True:
-            words.append(name)
-            continue
-        values = value if isinstance(value, list) else [value]
-        if isinstance(before, list) and values[: len(before)] == before:
-            values = values[len(before) :]
-        for each in values:
-            words += [name, redacted(str(each))]
-    return words

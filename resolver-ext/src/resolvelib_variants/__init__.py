@@ -10,17 +10,18 @@ module and name is internal and may change in any release. They are imported on 
 TYPE_CHECKING = False  # for type checkers; `typing` would take time at every start
 
 if TYPE_CHECKING:
-    from .abi import AbiRequirement
-    from .coherence import Chosen, Installed
+    from .abi import AbiRequirement, AbiRequirements
     from .interfaces import (
         CandidateFiles,
+        Chosen,
         CoherenceListener,
+        Installed,
         Listener,
         MetadataHashes,
         ProviderFiles,
     )
     from .ordering import VariantOrdering
-    from .provider import AbiRequirements, TransparentProvider, VariantProvider
+    from .provider import TransparentProvider, VariantProvider
 
     __version__: str
 
@@ -41,17 +42,18 @@ __all__ = [
 ]
 
 _NAMES = {
-    "abi": ("AbiRequirement",),
-    "coherence": ("Chosen", "Installed"),
+    "abi": ("AbiRequirement", "AbiRequirements"),
     "interfaces": (
         "CandidateFiles",
+        "Chosen",
         "CoherenceListener",
+        "Installed",
         "Listener",
         "MetadataHashes",
         "ProviderFiles",
     ),
     "ordering": ("VariantOrdering",),
-    "provider": ("AbiRequirements", "TransparentProvider", "VariantProvider"),
+    "provider": ("TransparentProvider", "VariantProvider"),
 }
 
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from pep_variants.choose.abi import AbiDependency
 
-from .state import ResolutionState
+from .interfaces import KT_contra, ProviderFiles, RT_co
 
 if TYPE_CHECKING:
     from .ordering import VariantOrdering
@@ -27,6 +27,92 @@ RT = TypeVar("RT")
 CT = TypeVar("CT")
 KT = TypeVar("KT")
 KT_co = TypeVar("KT_co", covariant=True)
+
+
+class ResolutionState(Generic[CT, KT]):
+    """What the resolver has pinned, as its questions to the provider tell.
+
+    Before each round it asks of every pin whether that still satisfies its requirements. The order
+    of the questions also tells whether a candidate is about to be pinned, or was pinned and is
+    looked back at, see `expand`. All supported releases of resolvelib ask in this order.
+
+    A pin that nothing requires any more is not asked about, and is not among these: a resolver
+    leaves it out of its result. When something requires it again, it comes back unasked.
+
+    Attributes:
+        looking_back: the resolver is finding out what brought a conflict.
+    """
+
+    def __init__(self, identify: Callable[[CT], KT]) -> None:
+        """Set up; *identify* gives the identifier of a candidate."""
+        self.looking_back = False
+        self._identify = identify
+        self._pinned: dict[int, CT] = {}
+        self._before: dict[int, CT] | None = None
+        self._asking = True
+        self._attempted: list[CT] = []
+
+    def confirm(self, candidate: CT) -> bool:
+        """Take note that the resolver asked whether *candidate* satisfies a requirement.
+
+        Returns:
+            True if the candidate is a pin that has come back.
+        """
+        if not self._asking:
+            # What was tried last is asked about first if it has been pinned: beside all others.
+            pinned = bool(self._attempted) and candidate is self._attempted[-1]
+            before = {id(candidate): candidate, **self._pinned} if pinned else None
+            self.choose()
+            self._before = before
+        self._pinned[id(candidate)] = candidate
+        return self._before is not None and id(candidate) not in self._before
+
+    def choose(self) -> None:
+        """Take note that the resolver asked what to pin next."""
+        if not self._asking:  # a round began, and nothing was asked about: nothing is pinned
+            self._pinned.clear()
+            self._before = None
+        self._asking = True
+        self.looking_back = False
+        self._attempted.clear()
+
+    def expand(self, candidate: CT) -> bool:
+        """Take note that the resolver asked for the dependencies of *candidate*.
+
+        Returns:
+            True if it is about to pin the candidate; False if that is pinned, and looked back at.
+            A round tries candidates of one identifier; what comes after, of another or pinned, is
+            looked back at. One case is ambiguous: when everything was taken back, and only one
+            identifier is required, its next candidate counts as looked back at, too.
+        """
+        self._asking = False
+        if self._attempted and (
+            id(candidate) in self._pinned
+            or self._identify(candidate) != self._identify(self._attempted[0])
+        ):
+            self.looking_back = True
+        if not self.looking_back:
+            self._attempted.append(candidate)
+        return not self.looking_back
+
+    def __iter__(self) -> Iterator[tuple[KT, CT]]:
+        """Yield identifier and candidate of every pin, in the order in which they were required.
+
+        None while the resolver looks back: then they are being taken back.
+        """
+        if not self.looking_back:
+            for candidate in self._pinned.values():
+                yield self._identify(candidate), candidate
+
+    def before(self) -> Iterator[tuple[KT, CT]]:
+        """Yield what was pinned before what came back did so."""
+        latest, *others = (self._before or {}).values()
+        identifier = self._identify(latest)
+        yield identifier, latest
+        for candidate in others:
+            other = self._identify(candidate)
+            if other != identifier:  # its former pin
+                yield other, candidate
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +143,19 @@ class AbiRequirement(Generic[KT_co]):
         return self.text
 
 
+@runtime_checkable
+class AbiRequirements(Protocol[RT_co, KT_contra]):
+    """What a `ProviderFiles` may be besides, to word conditions between candidates.
+
+    Otherwise they are `AbiRequirement` objects, which the wrapped provider never sees, but
+    reporters and readers of `ResolutionImpossible.causes` do.
+    """
+
+    def abi_requirement(self, condition: AbiRequirement[KT_contra]) -> RT_co:
+        """Return a new requirement on ``condition.identifier`` whose text form is that of it."""
+        ...
+
+
 class AbiConditions(Generic[RT, CT, KT]):
     """The conditions of one resolution, in terms of the objects of its provider."""
 
@@ -64,31 +163,25 @@ class AbiConditions(Generic[RT, CT, KT]):
         self,
         state: ResolutionState[CT, KT],
         ordering: VariantOrdering[Any],
+        files: ProviderFiles[RT, CT, KT],
         *,
         identify: Callable[[CT], KT],
-        project: Callable[[KT], str],
-        version: Callable[[CT], object],
-        dependencies: Callable[[str, CT], tuple[AbiDependency, ...]],
-        express: Callable[[AbiRequirement[KT]], RT],
     ) -> None:
         """Set up.
 
         Args:
             state: what is pinned.
             ordering: knows which projects variants are built against.
+            files: what is known of candidates and identifiers; may be an `AbiRequirements`.
             identify: gives the identifier of a candidate.
-            project: gives the normalized project name of an identifier.
-            version: gives the version of a candidate.
-            dependencies: gives what a candidate of a project is built against.
-            express: gives a requirement of the provider's own kind, a new one for each.
         """
         self._state = state
         self._ordering = ordering
         self._identify = identify
-        self._project = project
-        self._version = version
-        self._dependencies = dependencies
-        self._express = express
+        self._project = files.project
+        self._version = files.version
+        self._dependencies = ordering.abi_dependencies
+        self._files = files
         # By identity: requirements of the provider's kind may compare equal to ordinary ones.
         self._expressed: dict[int, tuple[RT, AbiRequirement[KT]]] = {}
         self._known: dict[tuple[KT, str, bool], RT] = {}
@@ -147,7 +240,10 @@ class AbiConditions(Generic[RT, CT, KT]):
     def _requirement(self, condition: AbiRequirement[KT]) -> RT:
         key = (condition.identifier, condition.text, condition.conflict)
         if key not in self._known:
-            requirement = self._known[key] = self._express(condition)
+            own: Any = condition
+            if isinstance(self._files, AbiRequirements):
+                own = self._files.abi_requirement(condition)
+            requirement = self._known[key] = own
             self._expressed[id(requirement)] = requirement, condition
         return self._known[key]
 

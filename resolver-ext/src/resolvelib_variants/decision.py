@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Generic, TypeVar
 
+from pep_variants import File, Selection
 from pep_variants.choose.abi import AbiDependency, abi_dependencies, covers
-from pep_variants.choose.markers import VariantContext
-from pep_variants.choose.selection import File, Selection
 
 from .interfaces import CandidateFiles
 
@@ -71,13 +70,11 @@ class Decision(Generic[CT]):
     Attributes:
         files: every file that was offered so far, by filename and source.
         selection: the decision about them.
-        contexts: what was worked out for markers, by source and label.
         abi: what was worked out of variants that are built against others, by source and label.
     """
 
     files: Mapping[tuple[str, str], File[CT]]
     selection: Selection[CT]
-    contexts: dict[tuple[str, str | None], VariantContext] = field(default_factory=dict)
     abi: dict[tuple[str, str], tuple[AbiDependency, ...]] = field(default_factory=dict)
 
     @cached_property
@@ -137,13 +134,6 @@ class Decision(Generic[CT]):
             label = ranking.metadata.label_of(file.label)
             self.abi[key] = abi_dependencies(ranking.metadata.properties_of(label) or {})
         return self.abi[key]
-
-    def context(self, file: File[CT]) -> VariantContext:
-        """Return what variant markers of *file* are evaluated against."""
-        key = (file.source, file.label)
-        if key not in self.contexts:
-            self.contexts[key] = self.selection.context(file)
-        return self.contexts[key]
 
     def fitting(self, files: Sequence[File[CT]]) -> list[tuple[int, int]]:
         """Return place and number of those of *files* that fit, ordered by place.

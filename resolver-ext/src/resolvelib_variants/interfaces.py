@@ -1,14 +1,13 @@
-"""What a client implements: how its candidates are files, and the listener for decisions."""
+"""What a client implements, and what it hears: candidates as files, decisions, coherence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from pep_variants.choose.selection import Selection
-from pep_variants.model.metadata import Metadata
-
-from .coherence import Chosen
+from pep_variants import Metadata, Selection
+from pep_variants.model.label import NULL_LABEL
 
 CT_contra = TypeVar("CT_contra", contravariant=True)
 RT_co = TypeVar("RT_co", covariant=True)
@@ -52,6 +51,64 @@ class MetadataHashes(Protocol[CT_contra]):
     def metadata_hash(self, candidate: CT_contra) -> Hashable | None:
         """Return what is equal for files with equal METADATA, None if that is not known."""
         ...
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A file that is chosen, or is about to be.
+
+    Attributes:
+        project: normalized project name.
+        label: its label; ``null`` for a non-variant file, too.
+        metadata: variant metadata of its version, None if that is not known.
+    """
+
+    project: str
+    label: str
+    metadata: Metadata | None
+
+    @classmethod
+    def of(cls, project: str, label: str | None, metadata: Metadata | None) -> Chosen:
+        """Make one of the label in a filename."""
+        if label is None:
+            return cls(project, NULL_LABEL, metadata)
+        return cls(project, metadata.label_of(label) if metadata else label, metadata)
+
+    def takes_part(self, namespace: str) -> bool:
+        """Return whether it has a say about *namespace*, as far as is known."""
+        return self.metadata is None or namespace in self.metadata.namespaces
+
+    def agreement(self, other: Chosen, namespace: str) -> int:
+        """Return how well the two agree: 2 in their properties, 1 in their label, 0 not at all."""
+        own, others = (_listed(item, namespace) for item in (self, other))
+        if own is not None and own == others:
+            return 2
+        return int(self.label == other.label)
+
+    def __str__(self) -> str:
+        return f"{self.project} ({self.label})"
+
+
+def _listed(chosen: Chosen, namespace: str) -> dict[str, frozenset[str]] | None:
+    if chosen.metadata is None:
+        return None
+    properties = chosen.metadata.properties_of(chosen.label) or {}
+    features = properties.get(namespace, {})
+    return {feature: frozenset(values) for feature, values in features.items()}
+
+
+def problems_of(project: str, version: Hashable, selection: Selection[Any]) -> list[str]:
+    """Return in words what costs a version its variants, or some of them."""
+    found = [
+        f"The variant wheels of {project} {version} are ignored. {problem}"
+        for problem in selection.problems.values()
+    ]
+    if selection.unknown:
+        found.append(
+            f"Variants of {project} {version} that its metadata does not list are ignored: "
+            f"{', '.join(selection.unknown)}"
+        )
+    return found
 
 
 class Listener(Protocol):
@@ -108,4 +165,30 @@ class ProviderFiles(CandidateFiles[CT_contra], Protocol[RT_co, CT_contra, KT_con
                 None if it does not apply to this candidate. It raises `InvalidMarker` for variant
                 terms that make no sense: treat it as any other requirement that cannot be parsed.
         """
+        ...
+
+
+class Installed(Protocol):
+    """What a client knows of what is installed before a resolution. Asked only where it matters."""
+
+    def version(self, project: str) -> object | None:
+        """Return the version of an installed project by its normalized name, None without it."""
+        ...
+
+    def variants(self) -> Iterable[tuple[str, Metadata]]:
+        """Yield normalized project name and ``variant.json`` of every installed variant."""
+        ...
+
+
+Together = Callable[[str, str], bool]
+"""Whether two projects, by their normalized names, should have the same label; of one project and
+itself, whether it should have that of any other."""
+
+
+@runtime_checkable
+class ExpectedLabels(Protocol):
+    """Optional extension of `Together`: the labels that unresolved projects will need."""
+
+    def expected_labels(self, project: str) -> Iterable[Collection[str]]:
+        """Yield the labels, but null, of each project that *project* belongs to."""
         ...

@@ -24,22 +24,25 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from operator import is_
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from pep_variants import File, Metadata, Platform, Preferences, Selection, VariantContext, select
 from pep_variants.choose.abi import AbiDependency, abi_projects, supporting
-from pep_variants.choose.markers import NON_VARIANT, VariantContext
-from pep_variants.choose.preferences import Preferences
-from pep_variants.choose.selection import File, Selection, missing_variant, select
+from pep_variants.choose.displaced import (
+    MAX_VERSIONS,
+    displaced_by,
+    has_accelerator,
+    is_accelerated,
+    is_promising,
+)
+from pep_variants.choose.markers import NON_VARIANT
+from pep_variants.choose.selection import missing_variant
 from pep_variants.errors import NoSuchVariant, PluginFailed
 from pep_variants.model.label import NULL_LABEL
-from pep_variants.model.metadata import Metadata
-from pep_variants.model.platform import Platform
 
-from .agreement import Agreements, Together
-from .coherence import Chosen, Installed
+from .coherence import Agreements
 from .decision import Decision, ProvisionalVersion, file_of, group_by_version
-from .interfaces import CandidateFiles, Listener, MetadataHashes
-from .metadata_cache import MetadataCache
+from .interfaces import CandidateFiles, Chosen, Installed, Listener, MetadataHashes, Together
 
 logger = logging.getLogger(__name__)
 
@@ -114,7 +117,8 @@ class VariantOrdering(Generic[CT]):
         # By project: the label that was chosen last, None for files that are no variants.
         self._latest: dict[str, str | None] = {}
         self._provisional: dict[tuple[str, Hashable], ProvisionalVersion[CT]] = {}
-        self._metadata = MetadataCache(files)
+        # By project, version and source: what was read, or the error of that.
+        self._metadata: dict[tuple[str, Hashable, str], Metadata | Exception] = {}
 
     @property
     def forces_any(self) -> bool:
@@ -311,7 +315,9 @@ class VariantOrdering(Generic[CT]):
             return NON_VARIANT
         decision = self._decisions.get((project, self._files.version(candidate)))
         # Of a variant that never was among others, only what its name says is known.
-        return VariantContext(file.label, {}) if decision is None else decision.context(file)
+        if decision is None:
+            return VariantContext(file.label, {})
+        return decision.selection.context(file)
 
     def selection(self, project: str, candidate: CT) -> Selection[CT] | None:
         """Return the decision about the version of *candidate*, None if it has no variants."""
@@ -335,6 +341,49 @@ class VariantOrdering(Generic[CT]):
         """Return what *candidate* was put in front to agree with, None if it was not."""
         return self._agreements.agrees_with(project, candidate)
 
+    def older_build(self, project: str, chosen: CT, offered: Iterable[CT]) -> str:
+        """Return the line about an older version with a build for the target's accelerator.
+
+        Empty if *chosen* is such a build, if there is no such version, or no accelerator. The
+        metadata of at most `MAX_VERSIONS` versions is read, and none where nothing can come of it.
+
+        Args:
+            project: normalized project name.
+            chosen: what the resolution, which is finished, took of it.
+            offered: files that the requirements admit, newest version first.
+        """
+        version: Any = self._files.version(chosen)
+        selection, file = self.selection(project, chosen), self._file(chosen)
+        if self.forces(project) or is_accelerated(selection, file):
+            return ""
+        older: list[tuple[Hashable, Sequence[File[CT]]]] = []
+        for other, group in group_by_version(self._files, offered):
+            if len(older) == MAX_VERSIONS:
+                break
+            if not other < version or getattr(other, "is_prerelease", False):
+                continue
+            files = self._files_of(project, other, group)
+            labels = {item.label for item in files if item.label is not None}
+            if is_promising(selection, labels):
+                older.append((other, files))
+        if not older or not has_accelerator(self._platform):
+            return ""
+        decisions = ((other, self._judged(project, other, files)) for other, files in older)
+        return displaced_by(project, version, selection, file, decisions)
+
+    def _judged(
+        self, project: str, version: Hashable, files: Sequence[File[CT]]
+    ) -> Selection[CT] | None:
+        """Return the decision about a version that may not have been offered; None if it fails."""
+        known = self._decisions.get((project, version))
+        if known is not None:
+            return known.selection
+        try:
+            return self._chosen_of(project, version, files, self._platform)
+        except Exception:  # nothing depends on it
+            logger.debug("a version of %s cannot be judged", project, exc_info=True)
+            return None
+
     def _files_of(self, project: str, version: Hashable, group: Sequence[CT]) -> Sequence[File[CT]]:
         known = self._decisions.get((project, version))
         return [file_of(self._files, candidate, known) for candidate in group]
@@ -356,20 +405,8 @@ class VariantOrdering(Generic[CT]):
         return decision
 
     def _select(self, project: str, version: Hashable, files: Sequence[File[CT]]) -> Selection[CT]:
-        first: dict[str, CT] = {}
-        for file in files:
-            if file.label is not None:
-                first.setdefault(file.source, file.item)
         try:
-            selection = select(
-                files,
-                metadata=lambda source: self._metadata.read(
-                    project, version, source, first[source]
-                ),
-                platform=self._supporting,
-                preferences=self._preferences,
-                project=project,
-            )
+            selection = self._chosen_of(project, version, files, self._supporting)
         except PluginFailed:
             raise  # the user allowed that plugin, and wants to know
         except Exception as error:
@@ -384,6 +421,38 @@ class VariantOrdering(Generic[CT]):
         if self._listener is not None:
             self._listener.selected(project, version, selection)
         return selection
+
+    def _chosen_of(
+        self,
+        project: str,
+        version: Hashable,
+        files: Sequence[File[CT]],
+        platform: Callable[[Metadata], Platform],
+    ) -> Selection[CT]:
+        first: dict[str, CT] = {}
+        for file in files:
+            if file.label is not None:
+                first.setdefault(file.source, file.item)
+
+        def metadata(source: str) -> Metadata:
+            key = (project, version, source)
+            if key not in self._metadata:
+                try:
+                    self._metadata[key] = self._files.metadata(project, first[source])
+                except Exception as error:  # an internal error would happen again, too
+                    self._metadata[key] = error
+            found = self._metadata[key]
+            if isinstance(found, Exception):
+                raise found
+            return found
+
+        return select(
+            files,
+            metadata=metadata,
+            platform=platform,
+            preferences=self._preferences,
+            project=project,
+        )
 
     def _supporting(self, metadata: Metadata) -> Platform:
         """Return the platform, with what the resolution will judge taken for supported."""

@@ -7,26 +7,28 @@ through. What the wrapper cannot know of the wrapped provider's objects, `Provid
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 # The only module that imports resolvelib: bundlers rewrite these lines to a vendored copy.
 from resolvelib import AbstractProvider
 
-from pep_variants.choose.markers import VariantContext, reduce_requirement, uses_variant_terms
-from pep_variants.choose.preferences import Preferences
-from pep_variants.model.label import split_label
-from pep_variants.model.metadata import Metadata
-from pep_variants.model.platform import Platform
+from pep_variants import (
+    Metadata,
+    Platform,
+    Preferences,
+    Selection,
+    VariantContext,
+    reduce_requirement,
+    split_label,
+    verdicts,
+)
+from pep_variants.choose.explanation import table_lines
+from pep_variants.choose.markers import uses_variant_terms
 
-from .abi import AbiConditions, AbiRequirement
-from .agreement import Together
-from .coherence import Installed
-from .failure import explain
-from .interfaces import KT_contra, Listener, ProviderFiles, RT_co
-from .matches import RepeatedMatches, WithoutConditions, repeatable
+from .abi import AbiConditions, AbiRequirement, AbiRequirements, ResolutionState
+from .interfaces import Installed, Listener, ProviderFiles, Together
 from .ordering import VariantOrdering
-from .state import ResolutionState
 
 if TYPE_CHECKING:
     from resolvelib.providers import Preference
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 RT = TypeVar("RT")
 CT = TypeVar("CT")
 KT = TypeVar("KT")
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     _Provider = AbstractProvider
@@ -43,19 +46,6 @@ else:
 
     class _Provider(AbstractProvider, Generic[RT, CT, KT]):
         """resolvelib 1.0 has no type parameters at run time."""
-
-
-@runtime_checkable
-class AbiRequirements(Protocol[RT_co, KT_contra]):
-    """What a `ProviderFiles` may be besides, to word conditions between candidates.
-
-    Otherwise they are `AbiRequirement` objects, which the wrapped provider never sees, but
-    reporters and readers of `ResolutionImpossible.causes` do.
-    """
-
-    def abi_requirement(self, condition: AbiRequirement[KT_contra]) -> RT_co:
-        """Return a new requirement on ``condition.identifier`` whose text form is that of it."""
-        ...
 
 
 class VariantProvider(_Provider[RT, CT, KT]):
@@ -111,13 +101,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
         self._state: ResolutionState[CT, KT] = ResolutionState(self._identify)
         self._own_requirements = not isinstance(files, AbiRequirements)
         self._abi: AbiConditions[RT, CT, KT] = AbiConditions(
-            self._state,
-            self.ordering,
-            identify=self._identify,
-            project=files.project,
-            version=files.version,
-            dependencies=self.ordering.abi_dependencies,
-            express=_as_is if self._own_requirements else files.abi_requirement,  # type: ignore[attr-defined]
+            self._state, self.ordering, files, identify=self._identify
         )
         self.ordering.chosen = self._chosen
         self.ordering.abi_found = self._follow
@@ -201,11 +185,19 @@ class VariantProvider(_Provider[RT, CT, KT]):
         Args:
             causes: those of `ResolutionImpossible`.
         """
-
-        def project(item: Any) -> str:  # noqa: ANN401 - requirement or candidate
-            return self._files.project(self.identify(item))
-
-        return explain(causes, self.ordering, describe=self._describe, projects=project)
+        lines: dict[str, None] = {}
+        named: dict[str, None] = {}
+        for requirement, parent in causes:
+            if getattr(requirement, "refusal", False):
+                continue  # the variant that is chosen has a cause of its own
+            who = "you asked for" if parent is None else f"{self._describe(parent)} needs"
+            lines.setdefault(f"{who} {requirement}")
+            for item in (requirement, parent):
+                if item:
+                    named.setdefault(self._files.project(self.identify(item)))
+        return "\n".join(
+            [*lines, *(line for name in named for line in variants_of(name, self.ordering))]
+        )
 
     def _step_aside(self) -> None:
         """Have the resolver ask the wrapped provider itself, where there is nothing to add.
@@ -363,5 +355,79 @@ _QUESTIONS = ("identify", "get_preference", "is_satisfied_by", "narrow_requireme
 """Methods that only pass on, as long as there are no conditions between candidates."""
 
 
-def _as_is(condition: Any) -> Any:  # noqa: ANN401 - whatever it is
-    return condition
+class WithoutConditions(Mapping[KT, Iterator[T]]):
+    """A resolver's mapping of iterators, without the conditions in them."""
+
+    def __init__(self, mapping: Mapping[KT, Iterator[T]], condition: Callable[[T], object]) -> None:
+        self._mapping = mapping
+        self._condition = condition
+
+    def __getitem__(self, key: KT) -> Iterator[T]:
+        return (item for item in self._mapping[key] if not self._condition(item))
+
+    def __iter__(self) -> Iterator[KT]:
+        return iter(self._mapping)
+
+    def __len__(self) -> int:
+        return len(self._mapping)
+
+
+class RepeatedMatches(Sequence[CT]):
+    """Candidates that are found anew each time.
+
+    resolvelib asks what is callable once, when a project is required, and keeps the answer; what
+    is a sequence it goes through when it pins the project.
+    """
+
+    def __init__(self, find: Callable[[], Iterable[CT]]) -> None:
+        self._find = find
+
+    def __iter__(self) -> Iterator[CT]:
+        return iter(self._find())
+
+    def __bool__(self) -> bool:
+        return any(True for _ in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __getitem__(self, index: Any) -> Any:  # noqa: ANN401 - an index or a slice
+        return list(self)[index]
+
+
+def repeatable(matches: Iterable[CT] | Callable[[], Iterable[CT]]) -> Callable[[], Iterable[CT]]:
+    """Return what gives *matches* from the start, each time it is called."""
+    if callable(matches):
+        return matches
+    # As resolvelib does: what is no sequence may be good for one iteration only.
+    items = matches if isinstance(matches, Sequence) else list(matches)
+    return lambda: items
+
+
+MAX_VERSIONS = 3
+"""How many versions of a project are shown, newest first."""
+
+
+def variants_of(project: str, ordering: VariantOrdering[Any]) -> Iterator[str]:
+    """Yield lines that show the variants of the newest judged versions of *project*."""
+    judged = list(ordering.judged(project))
+    for version, selection in judged[:MAX_VERSIONS]:
+        yield from variants_of_version(project, version, selection)
+    if len(judged) > MAX_VERSIONS:
+        yield f"… and {len(judged) - MAX_VERSIONS} more versions of {project}"
+
+
+def variants_of_version(
+    project: str, version: Hashable, selection: Selection[Any]
+) -> Iterator[str]:
+    """Yield lines that show every variant of a version with its verdict."""
+    if not selection.rankings and not selection.problems:
+        return
+    yield f"variants of {project} {version}:"
+    for problem in selection.problems.values():
+        yield f"  unusable: {problem}"
+    rankings = selection.distinct_rankings.values()
+    rows = [row for ranking in rankings for row in verdicts(ranking, None)]
+    yield from (f"  {line}" for line in table_lines(rows))
+    if any(file.label is None for file in selection.files):
+        yield "  and the non-variant files"

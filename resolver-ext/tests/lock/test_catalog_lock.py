@@ -9,7 +9,7 @@ from world import cuda, target
 from pep_variants.detect.detector import Detector
 from pep_variants.errors import LockError
 from pep_variants.formats import toml
-from resolvelib_variants.resolution.requirements import RequirementSet, parse_requirement
+from resolvelib_variants.resolution import RequirementSet, parse_requirement
 from support.wheels import Wheel
 from variants_index.lock.reading import read_lock, select_locked
 from variants_index.lock.writing import write_lock

@@ -12,8 +12,7 @@ from pep_variants.choose.preferences import preferences_from_options
 from pep_variants.detect.detector import Detector
 from pep_variants.errors import InconsistentMetadata, LockError, NoSuchVariant
 from pep_variants.formats import toml
-from resolvelib_variants.resolution.errors import NoSolution
-from resolvelib_variants.resolution.requirements import RequirementSet, parse_requirement
+from resolvelib_variants.resolution import NoSolution, RequirementSet, parse_requirement
 from support.index_server import Resource
 from support.wheels import NVIDIA, Release, Wheel, metadata
 from variants_index.downloads import Download, download_files

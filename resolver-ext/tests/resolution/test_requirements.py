@@ -7,14 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pep_variants import limits
-from resolvelib_variants.resolution.errors import RequirementError
-from resolvelib_variants.resolution.requirements import (
-    _COMMENT,
-    _OPTIONS,
+from resolvelib_variants.resolution import (
+    RequirementError,
     RequirementSet,
     parse_requirement,
     read_file,
 )
+from resolvelib_variants.resolution.requirements import _COMMENT, _OPTIONS
 
 DIGEST = "a" * 64
 

@@ -13,8 +13,7 @@ from world import World, cuda, short, target
 from pep_variants.errors import NoSuchVariant
 from pep_variants.limits import INSPECTED_WHEELS
 from pep_variants.sources import BEST_MATCH, Sources
-from resolvelib_variants.resolution.errors import NoSolution
-from resolvelib_variants.resolution.requirements import RequirementSet, Wanted, parse_requirement
+from resolvelib_variants.resolution import NoSolution, RequirementSet, Wanted, parse_requirement
 from support.index_server import Resource, served
 from support.wheels import Release, Wheel, metadata
 from variants_index.errors import BadResponse, PackageIndexError, Unreachable

@@ -3,8 +3,13 @@
 import pytest
 from world import cuda, short
 
-from resolvelib_variants.resolution.errors import NoSolution, RequirementError
-from resolvelib_variants.resolution.requirements import RequirementSet, parse_requirement, read_file
+from resolvelib_variants.resolution import (
+    NoSolution,
+    RequirementError,
+    RequirementSet,
+    parse_requirement,
+    read_file,
+)
 from support.wheels import Wheel
 from variants_index.errors import InvalidSourceTree
 from variants_index.source_tree import read_source_tree

@@ -6,8 +6,7 @@ import json
 from pep_variants.choose.preferences import preferences_from_options
 from pep_variants.formats.platform_file import read_platform
 from pep_variants.sources import Sources
-from resolvelib_variants.resolution.requirements import RequirementSet, parse_requirement
-from resolvelib_variants.resolution.resolver import IndexResolver
+from resolvelib_variants.resolution import IndexResolver, RequirementSet, parse_requirement
 from support.wheels import NVIDIA, Release, Wheel, metadata
 from variants_index.cache.store import Store
 from variants_index.http.session import Session

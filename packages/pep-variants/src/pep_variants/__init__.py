@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from .formats.platform_file import load_platform, write_platform
     from .formats.reader import read_metadata
     from .formats.writer import write_metadata
-    from .model.filename import WheelFilename, parse_filename
+    from .model.filename import WheelFilename, metadata_filename, parse_filename
+    from .model.label import split_label
     from .model.metadata import Metadata
     from .model.platform import Platform, Support
     from .model.property import Property
@@ -68,6 +69,7 @@ __all__ = [
     "load_platform",
     "load_preferences",
     "merge",
+    "metadata_filename",
     "parse_filename",
     "preferences_from_options",
     "rank",
@@ -76,6 +78,7 @@ __all__ = [
     "read_wheel_metadata",
     "reduce_requirement",
     "select",
+    "split_label",
     "verdicts",
     "write_metadata",
     "write_platform",
@@ -95,7 +98,8 @@ _NAMES = {
     "formats.platform_file": ("load_platform", "write_platform"),
     "formats.reader": ("read_metadata",),
     "formats.writer": ("write_metadata",),
-    "model.filename": ("WheelFilename", "parse_filename"),
+    "model.filename": ("WheelFilename", "metadata_filename", "parse_filename"),
+    "model.label": ("split_label",),
     "model.metadata": ("Metadata",),
     "model.platform": ("Platform", "Support"),
     "model.property": ("Property",),

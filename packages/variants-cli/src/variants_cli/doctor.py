@@ -44,8 +44,7 @@ from variants_index.doctor import (
 if TYPE_CHECKING:
     from pep_variants.choose.rejections import Advice
     from pep_variants.wheelfile.installed import Installed
-    from resolvelib_variants.resolution.explanation import Explanation
-    from resolvelib_variants.resolution.resolver import IndexResolver
+    from resolvelib_variants.resolution import Explanation, IndexResolver
     from variants_index.target import Target
 
 _PROBE = (
@@ -170,9 +169,7 @@ def compare(
     """
     from pep_variants.choose.rejections import advise
     from pep_variants.wheelfile.installed import Installed
-    from resolvelib_variants.resolution.errors import NoSolution
-    from resolvelib_variants.resolution.explanation import explain
-    from resolvelib_variants.resolution.requirements import parse_requirement
+    from resolvelib_variants.resolution import NoSolution, explain, parse_requirement
 
     missing = set(named)
     for item in found:

@@ -7,15 +7,14 @@ same finder. Its choices are not those of the command.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from ..build_requirements import build_command
-from ..guard import replace
-from ..preparation import preparing
+from ..guard import Original, replace
+from ..markers import preparing
+from ..options import build_command
 from ..session import last_session, nested_session
-from .runner import patch_runner
+from .start import patch_runner
 
 
 def patch_build(module: ModuleType) -> None:
@@ -24,16 +23,14 @@ def patch_build(module: ModuleType) -> None:
     if installer is not None:
 
         @replace(installer, "install")
-        def install(original: Callable[..., None], self: Any, *args: Any, **kwargs: Any) -> None:
+        def install(original: Original, self: Any, *args: Any, **kwargs: Any) -> None:
             with nested_session(), preparing(None):
                 original(self, *args, **kwargs)
 
     if hasattr(module, "call_subprocess"):
 
         @replace(module, "call_subprocess")
-        def call_subprocess(
-            original: Callable[..., Any], cmd: list[str], *args: Any, **kwargs: Any
-        ) -> Any:
+        def call_subprocess(original: Original, cmd: list[str], *args: Any, **kwargs: Any) -> Any:
             session = last_session()
             forced = {} if session is None else session.options.forced_by_lines
             labels = {} if session is None else session.installed_labels()

@@ -6,14 +6,14 @@ release of another project (``abi_dependency``) requires that too, if the projec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from pep_variants.model.label import VARIANT_FILE
 
 from ..errors import logger
-from ..guard import replace
+from ..guard import Original, replace
 from ..same_files import with_replaced
 from ..session import current_session
 
@@ -25,21 +25,19 @@ def patch_check(module: ModuleType) -> None:
     """Have the ABI dependencies of variants checked like requirements."""
 
     @replace(module, "check_package_set", shows=True)
-    def check_package_set(
-        original: Callable[..., Any], package_set: Any, *args: Any, **kwargs: Any
-    ) -> Any:
+    def check_package_set(original: Original, package_set: Any, *args: Any, **kwargs: Any) -> Any:
         session = current_session()
         if session is not None and session.replaced:
             package_set = with_replaced(package_set, session.replaced)
         return original(package_set, *args, **kwargs)
 
     @replace(module, "get_default_environment", shows=True)
-    def get_default_environment(original: Callable[[], Any]) -> Any:
+    def get_default_environment(original: Original) -> Any:
         return _Environment(original())
 
     @replace(module, "make_distribution_for_install_requirement", shows=True)
     def make_distribution_for_install_requirement(
-        original: Callable[..., Any], install_req: Any, *args: Any, **kwargs: Any
+        original: Original, install_req: Any, *args: Any, **kwargs: Any
     ) -> Any:
         return _Future(original(install_req, *args, **kwargs))
 

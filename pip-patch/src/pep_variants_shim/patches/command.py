@@ -1,29 +1,37 @@
-"""Commands: the variant options, a session per command, and the summary of ``pip install``."""
+"""Commands: the variant options, in requirements files too, a session, the last line of install."""
 
 from __future__ import annotations
 
+import functools
 import optparse
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from pip._internal.exceptions import CommandError
+from pip._internal.exceptions import CommandError, InstallationError
 from pip._vendor.packaging.utils import canonicalize_name
 
 from pep_variants.choose.options import OPTIONS, Option
 
-from ..build_requirements import note_options
-from ..guard import replace, switch
+from ..guard import Original, replace, switch
 from ..hook import complete
+from ..options import (
+    DEST,
+    LabelLine,
+    VariantOptions,
+    check_option_line,
+    forces_a_label,
+    note_options,
+    read_line,
+)
 from ..session import Session, Use, last_session
-from ..variant_options import VariantOptions, forces_a_label
 
 
 def patch_commands(module: ModuleType) -> None:
     """Add the variant options to commands that resolve, and a session to their finder."""
 
     @replace(module.RequirementCommand, "__init__")
-    def init(original: Callable[..., None], self: Any, *args: Any, **kwargs: Any) -> None:
+    def init(original: Original, self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         # Registered like pip's own, they can be set in pip.conf and by PIP_… variables.
         group = optparse.OptionGroup(self.parser, "Variant Options")
@@ -37,16 +45,11 @@ def patch_commands(module: ModuleType) -> None:
                 kind = {"metavar": option.metavar}
             group.add_option(f"--{option.name}", dest=_dest(option.name), help=option.help, **kind)
         self.parser.insert_option_group(1, group)
-        self.variant_options = group.option_list
 
     # Also after variants were switched off: options must not be ignored silently.
     @replace(module.RequirementCommand, "_build_package_finder", always=True)
     def build_package_finder(
-        original: Callable[..., Any],
-        self: Any,
-        options: optparse.Values,
-        *args: Any,
-        **kwargs: Any,
+        original: Original, self: Any, options: optparse.Values, *args: Any, **kwargs: Any
     ) -> Any:
         values = {option.name: _value(options, option) for option in OPTIONS}
         switch.explicit = forces_a_label(values)
@@ -70,13 +73,7 @@ def patch_commands(module: ModuleType) -> None:
             foreign = bool(getattr(options, "platforms", None))
             use = Use.CHECK if legacy else Use.RESOLVE
             isolated = bool(getattr(options, "isolated_mode", False))
-
-            def repeated() -> list[str]:
-                from ..switching import repeated_options
-
-                return repeated_options(self.parser, options, self.variant_options)
-
-            variant_options = VariantOptions(values, isolated=isolated, repeated=repeated)
+            variant_options = VariantOptions(values, isolated=isolated)
             Session(variant_options, finder, use=use, foreign=foreign)
         return finder
 
@@ -95,7 +92,7 @@ def patch_summary(module: ModuleType) -> None:
     """Show labels in the last line of ``pip install``."""
 
     @replace(module, "write_output", shows=True)
-    def write_output(original: Callable[..., None], msg: Any, *args: Any) -> None:
+    def write_output(original: Original, msg: Any, *args: Any) -> None:
         session = last_session()
         labels = {} if session is None else session.labels
         text = str(msg)
@@ -111,3 +108,57 @@ def _with_labels(text: str, labels: Mapping[str, str]) -> str:
         label = labels.get(canonicalize_name(word.rpartition("-")[0]))
         words.append(f"{word}-{label}" if label else word)
     return " ".join(words)
+
+
+_OPTION = functools.partial(
+    optparse.Option,
+    "--variant",
+    dest=DEST,
+    metavar="LABEL",
+    help="Take this variant of the project or fail; empty for the non-variant wheel.",
+)
+
+
+def patch_requirements(module: ModuleType) -> None:
+    """Add the option to pip's parser of lines, and force its labels."""
+
+    # Also after variants were switched off: a forced label must not be ignored silently.
+    @replace(module, "handle_requirement_line", always=True)
+    def handle_requirement_line(
+        original: Original, line: Any, options: Any = None, **kwargs: Any
+    ) -> Any:
+        wanted = read_line(line, getattr(options, "build_constraints", None) or ())
+        if wanted is not None:
+            _force(wanted)
+        return original(line, options, **kwargs)
+
+    @replace(module, "handle_option_line", always=True)
+    def handle_option_line(
+        original: Original, opts: Any, filename: str, lineno: int, *args: Any, **kwargs: Any
+    ) -> None:
+        check_option_line(opts, filename, lineno)
+        original(opts, filename, lineno, *args, **kwargs)
+
+    module.SUPPORTED_OPTIONS_REQ.append(_OPTION)
+
+
+def _force(line: LabelLine) -> None:
+    """Force the label of a requirement line.
+
+    Ignored with ``--no-variants``, and in commands that install nothing.
+
+    Raises:
+        InstallationError: another label is forced as well, or variants are switched off for
+            another reason than an option.
+    """
+    session = last_session()
+    reason = ""
+    if not switch.on:
+        reason = switch.reason if switch.wanted else ""
+    elif session is not None:
+        if session.is_legacy:
+            reason = "the legacy resolver cannot choose among variants"
+        else:
+            session.options.force(line)
+    if reason:
+        raise InstallationError(f"{line.where}: --variant={line.label} has no effect: {reason}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from contextvars import ContextVar
 from types import ModuleType
@@ -10,10 +10,10 @@ from typing import Any
 
 from pep_variants.model.label import METADATA_SUFFIX, split_label
 
-from ..catalog_session import with_hashes
+from ..catalog import with_hashes
 from ..guard import Original, replace
+from ..options import VariantOptions
 from ..session import Session, Use, session_of
-from ..variant_options import VariantOptions
 
 _page: ContextVar[str] = ContextVar("page", default="")
 """URL of the page of an index that pip's finder reads."""
@@ -24,10 +24,7 @@ def patch_finder(module: ModuleType) -> None:
 
     @replace(module.PackageFinder, "evaluate_links")
     def evaluate_links(
-        original: Original,
-        self: Any,
-        link_evaluator: Any,
-        links: Iterable[Any],
+        original: Original, self: Any, link_evaluator: Any, links: Iterable[Any]
     ) -> Any:
         session = session_of(self)
         resolving = session if session is not None and session.resolving else None
@@ -94,11 +91,7 @@ def patch_listing(module: ModuleType) -> None:
 
     @replace(command, "_build_package_finder")
     def build_package_finder(
-        original: Callable[..., Any],
-        self: Any,
-        options: Any,
-        *args: Any,
-        **kwargs: Any,
+        original: Original, self: Any, options: Any, *args: Any, **kwargs: Any
     ) -> Any:
         finder = original(self, options, *args, **kwargs)
         isolated = bool(getattr(options, "isolated_mode", False))

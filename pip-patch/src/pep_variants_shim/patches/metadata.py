@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from pep_variants.limits import DOCUMENT_BYTES
 from pep_variants.model.label import VARIANT_FILE
 
-from ..guard import replace, switch
-from ..preparation import as_installed
-from ..reduction import reduce_contents, reduce_message
+from ..guard import Original, replace, switch
+from ..links import rewritten_link
+from ..markers import prepared_link, reduce_contents, reduce_message
 
 if TYPE_CHECKING:
     import zipfile
@@ -32,15 +32,12 @@ def patch_importlib(module: ModuleType) -> None:
 
     @replace(module.WheelDistribution, "__init__")
     def wheel_init(
-        original: Callable[..., None],
-        self: Any,
-        files: Mapping[Any, bytes],
-        info_location: Any,
+        original: Original, self: Any, files: Mapping[Any, bytes], info_location: Any
     ) -> None:
         original(self, _reduced_files(files), info_location)
 
     @replace(module.Distribution, "_metadata_impl", always=True, shows=True)
-    def metadata_impl(original: Callable[..., Any], self: Any) -> email.message.Message:
+    def metadata_impl(original: Original, self: Any) -> email.message.Message:
         message: email.message.Message = original(self)
         if switch.on or switch.failed:
             reduce_message(message, self._dist.read_text)
@@ -54,15 +51,12 @@ def patch_pkg_resources(module: ModuleType) -> None:
 
     @replace(module.InMemoryMetadata, "__init__")
     def memory_init(
-        original: Callable[..., None],
-        self: Any,
-        metadata: Mapping[str, bytes],
-        wheel_name: str,
+        original: Original, self: Any, metadata: Mapping[str, bytes], wheel_name: str
     ) -> None:
         original(self, _reduced_files(metadata), wheel_name)
 
     @replace(module.Distribution, "_metadata_impl", always=True, shows=True)
-    def metadata_impl(original: Callable[..., Any], self: Any) -> email.message.Message:
+    def metadata_impl(original: Original, self: Any) -> email.message.Message:
         message: email.message.Message = original(self)
         if switch.on or switch.failed:
             reduce_message(message, lambda name: _read(self._dist, name))
@@ -70,7 +64,7 @@ def patch_pkg_resources(module: ModuleType) -> None:
 
     # Dependencies are computed from it.
     @replace(module.pkg_resources.DistInfoDistribution, "_parsed_pkg_info", always=True, shows=True)
-    def parsed_pkg_info(original: Callable[..., Any], self: Any) -> email.message.Message:
+    def parsed_pkg_info(original: Original, self: Any) -> email.message.Message:
         fresh = not hasattr(self, "_pkg_info")  # caches the result
         message: email.message.Message = original(self)
         if fresh and (switch.on or switch.failed):
@@ -83,14 +77,10 @@ def _patch_metadata_files(module: ModuleType) -> None:
 
     @replace(module.Distribution, "from_metadata_file_contents")
     def from_metadata_file_contents(
-        original: Callable[..., Any],
-        cls: Any,
-        metadata_contents: bytes,
-        *args: Any,
-        **kwargs: Any,
+        original: Original, cls: Any, metadata_contents: bytes, *args: Any, **kwargs: Any
     ) -> Any:
         # It comes without variant.json: the metadata of the index has the variant.
-        contents = reduce_contents(as_installed(metadata_contents), None)
+        contents = reduce_contents(_as_installed(metadata_contents), None)
         return original(cls, contents, *args, **kwargs)
 
 
@@ -121,3 +111,17 @@ def _reduced_files(files: Mapping[Any, bytes]) -> Mapping[Any, bytes]:
     beside = files.get(type(name)(VARIANT_FILE))
     reduced = reduce_contents(files[name], beside)
     return files if reduced is files[name] else {**files, name: reduced}
+
+
+def _as_installed(metadata: bytes) -> bytes:
+    """Return METADATA that the index has of the file that pip prepares as it will be installed.
+
+    Raises:
+        VariantError: *metadata* is not valid.
+    """
+    known = rewritten_link(prepared_link())
+    if known is None:
+        return metadata
+    from variants_catalog.rewriting import installed_metadata
+
+    return installed_metadata(metadata, known.entry, known.file)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 from pep_variants.limits import FILENAME_CHARACTERS
 from pep_variants.model.label import split_label
 
-from ..guard import replace, switch
+from ..guard import Original, replace, switch
 
 _DASHES = 4
 """In the filename of a wheel without label and build tag."""
@@ -20,9 +19,10 @@ def patch_wheel(module: ModuleType) -> None:
 
     # Labels stay accepted after a fault: pip parses the collected filenames again.
     @replace(module.Wheel, "__init__", always=True, only=_not_plain)
-    def init(original: Callable[..., None], self: Any, filename: str) -> None:
+    def init(original: Original, self: Any, filename: str) -> None:
         if not (switch.on or switch.used):
-            return original(self, filename)
+            original(self, filename)
+            return
         plain, label = split_label(filename)
         if label is not None:
             switch.used = True
@@ -31,7 +31,6 @@ def patch_wheel(module: ModuleType) -> None:
         except ValueError as error:  # from `int`, for thousands of digits
             raise module.InvalidWheelFilename(f"{filename[:200]}: {error}") from None
         self.filename = filename
-        return None
 
 
 def _not_plain(_: object, filename: str) -> bool:
@@ -43,5 +42,5 @@ def patch_sources(module: ModuleType) -> None:
     """Make ``--find-links`` directories list wheels with labels."""
 
     @replace(module, "parse_wheel_filename")
-    def parse(original: Callable[[str], Any], filename: str) -> Any:
+    def parse(original: Original, filename: str) -> Any:
         return original(split_label(filename)[0])

@@ -8,11 +8,10 @@ from typing import Any
 
 from pip._vendor.packaging.utils import canonicalize_name
 
-from ..candidate_info import Info, label_in
-from ..catalog_links import label_of_link
 from ..errors import VariantsOff, logger
-from ..guard import fault, iterated, replace, require, switch
-from ..resolution_result import explained, note_result, resolved
+from ..guard import Original, fault, iterated, replace, require, switch
+from ..links import Info, label_in, label_of_link
+from ..outcome import explained, note_result, resolved
 from ..session import session_of
 
 
@@ -23,7 +22,7 @@ def patch_factory(module: ModuleType) -> None:
 
     @replace(module.Factory, "get_installation_error", shows=True)
     def get_installation_error(
-        original: Callable[..., Any], self: Any, e: Any, *args: Any, **kwargs: Any
+        original: Original, self: Any, e: Any, *args: Any, **kwargs: Any
     ) -> Any:
         session = session_of(self._finder)
         if session is None or session.ordering is None:
@@ -63,7 +62,7 @@ def patch_found_candidates(module: ModuleType) -> None:
     # Also when variants were switched off since: there may be variant wheels among the infos.
     @replace(module.FoundCandidates, "__init__", always=True)
     def init(
-        original: Callable[..., None],
+        original: Original,
         self: Any,
         get_infos: Callable[[], Iterator[Any]],
         *args: Any,
@@ -102,23 +101,21 @@ def patch_resolver(module: ModuleType) -> None:
     """Let variants in where this resolver is at work, and note its result."""
 
     @replace(module.Resolver, "__init__")
-    def init(original: Callable[..., None], self: Any, *args: Any, **kwargs: Any) -> None:
+    def init(original: Original, self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         session = session_of(self.factory._finder)
         if session is not None:
             session.start_resolving()
 
     @replace(module.PipProvider, "__init__")
-    def init_provider(original: Callable[..., None], self: Any, *args: Any, **kwargs: Any) -> None:
+    def init_provider(original: Original, self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         session = session_of(self._factory._finder)
         if session is not None:
             session.note_provider(self)
 
     @replace(module.Resolver, "resolve")
-    def resolve(
-        original: Callable[..., Any], self: Any, root_reqs: Any, *args: Any, **kwargs: Any
-    ) -> Any:
+    def resolve(original: Original, self: Any, root_reqs: Any, *args: Any, **kwargs: Any) -> Any:
         session = session_of(self.factory._finder)
         if session is None:
             return original(self, root_reqs, *args, **kwargs)

@@ -1,18 +1,26 @@
-"""Variant labels in the output of ``pip list``, ``show``, ``inspect`` and installation reports.
+"""Variants in the output of ``pip list``, ``show``, ``inspect``, ``freeze`` and reports.
 
-Without installed variants the output does not change.
+Without installed variants the output does not change. ``pip freeze`` prints lines that any pip can
+install: of a build that its publisher has under another name that is the publisher's requirement.
+With ``--variants`` lines have the label.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import optparse
+import re
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
-from ..catalog_links import catalog_link, label_of_link
-from ..distributions import label_of
-from ..guard import guarded, replace
+from .. import BUILT_IN
+from ..distributions import label_of, origin_of
+from ..guard import Original, guarded, replace
+from ..links import catalog_link, label_of_link
 from .finder import patch_listing
 
 KEY = "variant_label"
@@ -28,7 +36,7 @@ def patch_list(module: ModuleType) -> None:
 
     @replace(module, "format_for_columns", shows=True)
     def format_for_columns(
-        original: Callable[..., Any], pkgs: Any, options: Any
+        original: Original, pkgs: Any, options: Any
     ) -> tuple[list[list[str]], list[str]]:
         rows, header = original(pkgs, options)
         labels = [label_of(dist) for dist in pkgs]
@@ -40,8 +48,8 @@ def patch_list(module: ModuleType) -> None:
         return rows, header
 
     @replace(module, "format_for_json", shows=True)
-    def format_for_json(original: Callable[..., str], packages: Any, options: Any) -> str:
-        text = original(packages, options)
+    def format_for_json(original: Original, packages: Any, options: Any) -> str:
+        text: str = original(packages, options)
         labels = [label_of(dist) for dist in packages]
         if not any(labels):
             return text
@@ -70,12 +78,12 @@ def patch_show(module: ModuleType) -> None:
 
     @replace(module, "search_packages_info", shows=True)
     def search_packages_info(
-        original: Callable[..., Iterator[Any]], query: Any, *args: Any, **kwargs: Any
+        original: Original, query: Any, *args: Any, **kwargs: Any
     ) -> Iterator[Any]:
         return noted(original(query, *args, **kwargs))
 
     @replace(module, "write_output", shows=True)
-    def write_output(original: Callable[..., None], msg: Any, *args: Any) -> None:
+    def write_output(original: Original, msg: Any, *args: Any) -> None:
         original(msg, *args)
         if label and str(msg).startswith("Version:"):
             original("Variant: %s", label)
@@ -85,7 +93,7 @@ def patch_inspect(module: ModuleType) -> None:
     """Show labels in ``pip inspect``."""
 
     @replace(module.InspectCommand, "_dist_to_dict", shows=True)
-    def dist_to_dict(original: Callable[..., dict[str, Any]], self: Any, dist: Any) -> Any:
+    def dist_to_dict(original: Original, self: Any, dist: Any) -> Any:
         return _labelled(original(self, dist), label_of(dist))
 
 
@@ -93,7 +101,7 @@ def patch_report(module: ModuleType) -> None:
     """Show labels and publishers' names in the installation report."""
 
     @replace(module.InstallationReport, "_install_req_to_dict", shows=True)
-    def install_req_to_dict(original: Callable[..., dict[str, Any]], cls: Any, ireq: Any) -> Any:
+    def install_req_to_dict(original: Original, cls: Any, ireq: Any) -> Any:
         # A wheel from pip's cache has the link of its source.
         link = getattr(ireq, "link", None)
         label = label_of_link(link) if link is not None else None
@@ -105,3 +113,62 @@ def patch_report(module: ModuleType) -> None:
 
 def _labelled(item: dict[str, Any], label: str) -> dict[str, Any]:
     return {**item, KEY: label} if label else item
+
+
+_DEST = "pep_variants_freeze"
+_with_labels: ContextVar[bool] = ContextVar("with labels", default=False)
+_OPTION_OF_LINE = re.compile(r" --variant[= ][0-9a-z_.]*")
+
+
+def patch_freeze_command(module: ModuleType) -> None:
+    """Add the option; leave out the shim where pip leaves out itself."""
+
+    @replace(module.FreezeCommand, "add_options")
+    def add_options(original: Original, self: Any) -> None:
+        original(self)
+        self.cmd_opts.add_option(
+            "--variants",
+            dest=_DEST,
+            action="store_true",
+            default=False,
+            help="Add the variant label to the line of each variant, for pip with variant support.",
+        )
+
+    @replace(module.FreezeCommand, "run")
+    def run(original: Original, self: Any, options: optparse.Values, args: Any) -> Any:
+        token = _with_labels.set(bool(getattr(options, _DEST, False)))
+        try:
+            return original(self, options, args)
+        finally:
+            _with_labels.reset(token)
+
+    if not BUILT_IN:
+        with suppress(AttributeError):
+
+            @replace(module, "_dev_pkgs", shows=True)
+            def dev_pkgs(original: Original) -> AbstractSet[str]:
+                return {*original(), "pep-variants-shim"}
+
+
+def patch_freeze(module: ModuleType) -> None:
+    """Write labels or origins in lines ``name==version``; read such lines in the files of ``-r``.
+
+    Editable projects and those from a URL have no such line: the URL has the label already.
+    """
+
+    @replace(module.FrozenRequirement, "from_dist", shows=True)
+    def from_dist(original: Original, cls: Any, dist: Any) -> Any:
+        frozen = original(cls, dist)
+        if frozen.editable or dist.direct_url is not None:
+            return frozen
+        if _with_labels.get():
+            label = label_of(dist)
+            req = f"{frozen.req} --variant={label}" if label else ""
+        else:
+            origin = origin_of(dist)
+            req = origin.requirement if origin is not None else ""
+        return cls(frozen.name, req, frozen.editable, frozen.comments) if req else frozen
+
+    @replace(module, "install_req_from_line", shows=True)
+    def install_req_from_line(original: Original, name: str, *args: Any, **kwargs: Any) -> Any:
+        return original(_OPTION_OF_LINE.sub("", name), *args, **kwargs)

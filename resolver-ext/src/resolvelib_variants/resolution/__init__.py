@@ -1,7 +1,29 @@
 """A resolver over real indexes, for this machine or others, built on `VariantProvider`.
 
-`resolver.resolve` is where it all comes together: requirements (`requirements`) for a `target`,
-files of all sources (`finder`) that the target can use (`evaluator`), what they say of themselves
-(`metadata`), and a resolvelib provider over all of it (`provider`). Out comes a `Resolution`
-(`result`), or an error that explains why not (`failure`).
+Requirements (`parse_requirement`, `read_file`) and a `variants_index.Target` go in; `IndexResolver`
+returns a `Resolution`, or raises `NoSolution`, which says why there is none. `explain` shows all
+variants of one version. The names of ``__all__`` are all that others use.
 """
+
+from .errors import NoSolution, RequirementError, ResolverError, SameFiles
+from .explanation import Explanation, explain
+from .requirements import RequirementSet, Wanted, parse_requirement, read_file
+from .resolver import IndexResolver, Notes
+from .result import Package, Resolution
+
+__all__ = [
+    "Explanation",
+    "IndexResolver",
+    "NoSolution",
+    "Notes",
+    "Package",
+    "RequirementError",
+    "RequirementSet",
+    "Resolution",
+    "ResolverError",
+    "SameFiles",
+    "Wanted",
+    "explain",
+    "parse_requirement",
+    "read_file",
+]

@@ -8,26 +8,17 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from pep_variants.choose.explanation import Verdict, verdicts
-from pep_variants.choose.ranking import Ranking
+from pep_variants import Ranking, Selection, Verdict, split_label, verdicts
 from pep_variants.choose.rejections import passed_over
-from pep_variants.choose.selection import Selection
-from pep_variants.model.label import split_label
-from variants_index.candidate import Candidate
-from variants_index.evaluator import CandidateEvaluator, is_pinned
-from variants_index.finder import Project
-from variants_index.target import Target
+from variants_index import Candidate, CandidateEvaluator, Project, Target
+from variants_index.evaluator import is_pinned
 
-from ..older_builds import Judge
 from ..ordering import VariantOrdering
 from .errors import NoSolution
 from .failure import none_wanted
-from .older_builds import older_build
-from .provider import IndexProvider
-from .reporting import Notes
+from .provider import IndexProvider, SpecifierRequirement
 from .requirements import Wanted
-from .resolver import IndexResolver
-from .resolver_requirements import SpecifierRequirement
+from .resolver import IndexResolver, Notes, older_build
 
 if TYPE_CHECKING:
     from variants_catalog.model import CatalogProject
@@ -172,9 +163,8 @@ def explain(
     if chosen is not None:
         newer = [item for item in ordering.judged(project) if item[0] > chosen.release]  # type: ignore[operator] # versions
         warnings += filter(None, [passed_over(project, newer, chosen.release)])
-        judge = Judge(plain, resolver.detector(target).platform, resolver.preferences)
         pinned = is_pinned([need.specifier for need in needs])
-        better = older_build(chosen, evaluator, ordering, judge, pinned=pinned)
+        better = older_build(chosen, evaluator, ordering, pinned=pinned)
         warnings += filter(None, [better])
     if project in ordering.missing:
         warnings.append(str(ordering.missing[project]))

@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from packaging.version import Version
 
+from pep_variants import File
 from pep_variants.choose.explanation import notices
 from pep_variants.choose.markers import uses_variant_terms
-from pep_variants.choose.rejections import (
-    is_unfit,
-    nothing_fits,
-    required_by_marker,
-)
-from pep_variants.choose.selection import File
-from variants_index.candidate import Candidate
-from variants_index.evaluator import CandidateEvaluator, is_pinned
-from variants_index.finder import PackageFinder
+from pep_variants.choose.rejections import is_unfit, nothing_fits, required_by_marker
+from variants_index import Candidate, CandidateEvaluator, PackageFinder
+from variants_index.evaluator import is_pinned
 
-from ..failure import MAX_VERSIONS, variants_of
+from ..provider import MAX_VERSIONS, VariantProvider, variants_of_version
 from .errors import NoSolution
-from .provider import IndexProvider
-from .resolver_requirements import SpecifierRequirement, UnsatisfiableRequirement, split_identifier
-
-if TYPE_CHECKING:
-    from ..provider import VariantProvider
+from .provider import (
+    IndexProvider,
+    SpecifierRequirement,
+    UnsatisfiableRequirement,
+    split_identifier,
+)
 
 _MAX_LISTED = 12
 
@@ -153,7 +149,7 @@ def _variants(
             yield f"… and {len(judged) - 1} more versions of {project}"
         return
     for version, selection in judged[:MAX_VERSIONS]:
-        yield from variants_of(project, version, selection)
+        yield from variants_of_version(project, version, selection)
         if selection.unknown:
             yield f"  not listed in the variant metadata: {', '.join(selection.unknown)}"
         for ranking in selection.rankings.values():

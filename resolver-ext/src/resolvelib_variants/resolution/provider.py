@@ -9,46 +9,95 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from packaging.markers import Marker
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 from resolvelib import AbstractProvider
 
-from pep_variants.choose.markers import NON_VARIANT, reduce_requirement
+from pep_variants import Metadata, reduce_requirement
+from pep_variants.choose.markers import NON_VARIANT
 from pep_variants.errors import InvalidMarker, redacted
-from pep_variants.model.metadata import Metadata
-from pep_variants.urls import is_local
-from variants_index.candidate import Candidate
-from variants_index.core_metadata import CoreMetadata
-from variants_index.errors import UnusableDistribution
-from variants_index.evaluator import CandidateEvaluator, is_pinned
-from variants_index.finder import PackageFinder
-from variants_index.http.session import Session
-from variants_index.metadata_source import fetch_core_metadata
-from variants_index.pages.links import Links
-from variants_index.prefetch import Prefetcher
-from variants_index.release_metadata import ReleaseMetadata
-from variants_index.target import Target
-
-from .direct_candidates import DirectCandidates
-from .errors import RequirementError
-from .requirements import Wanted, distribution_name
-from .resolver_requirements import (
-    ExplicitRequirement,
-    SpecifierRequirement,
-    UnsatisfiableRequirement,
-    split_identifier,
+from pep_variants.urls import filename_of_url, is_local, local_path
+from variants_index import (
+    Candidate,
+    CandidateEvaluator,
+    CoreMetadata,
+    PackageFinder,
+    PageFile,
+    Prefetcher,
+    ReleaseMetadata,
+    Session,
+    Target,
+    fetch_core_metadata,
 )
-from .target_markers import TargetMarkers
-from .version_matcher import VersionMatcher
+from variants_index.errors import UnusableDistribution
+from variants_index.evaluator import is_pinned
+from variants_index.pages.links import Links
+from variants_index.source_tree import read_source_tree
+
+from .errors import RequirementError
+from .requirements import Wanted, distribution_name, is_directory
 
 Reduce = Callable[[str], "str | None"]
+
+
+@dataclass(frozen=True)
+class SpecifierRequirement:
+    """A project, or one of its extras, in some versions.
+
+    Attributes:
+        project: normalized name.
+        extra: normalized name, empty for the project itself.
+        specifier: of versions, as text; the same text means the same.
+        url: the very file that is wanted, None for any.
+        order: place among what the user asked for, None for what something else needs.
+        text: for messages.
+    """
+
+    project: str
+    extra: str
+    specifier: str
+    url: str | None = None
+    order: int | None = None
+    text: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        return self.text or f"{self.project}{self.specifier}"
+
+
+@dataclass(frozen=True)
+class ExplicitRequirement:
+    """The file that an extra belongs to."""
+
+    candidate: Candidate
+
+    def __str__(self) -> str:
+        return f"{self.candidate.project}=={self.candidate.version}"
+
+
+@dataclass(frozen=True)
+class UnsatisfiableRequirement:
+    """What cannot be met, and why: the way to say that a candidate is unusable."""
+
+    candidate: Candidate
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+def split_identifier(identifier: str) -> tuple[str, str]:
+    """Return project and extra of what `IndexProvider.identify` returned."""
+    project, _, extra = identifier.partition("!")[0].partition("[")
+    return project, extra.rstrip("]")
+
 
 if TYPE_CHECKING:
     from resolvelib.resolvers import RequirementInformation
@@ -98,15 +147,18 @@ class IndexProvider(_Base):
         self._finder = finder
         self._evaluator = evaluator
         self._target = target
-        self._markers = TargetMarkers(target.environment)
+        self._held: dict[tuple[str, str], bool] = {}  # by marker and extra
         self._constraints: dict[str, list[Wanted]] = {}
         for wanted in constraints:
-            if self._markers.apply(wanted.requirement.marker):
+            if self._applies(wanted.requirement.marker):
                 self._constraints.setdefault(wanted.project, []).append(wanted)
         self._ranks: dict[str, tuple[bool, int, str]] = {}
-        self._direct = DirectCandidates()
-        self._versions = VersionMatcher(evaluator.project, pre)
-        self._satisfied: dict[tuple[str, str], bool] = {}
+        self._direct: dict[str, Candidate] = {}  # by URL
+        self._pre = pre
+        self._specifiers: dict[str, SpecifierSet] = {}
+        self._matching: dict[tuple[str, frozenset[str]], tuple[list[Version], list[Version]]] = {}
+        # By specifier and version: resolvers ask for the same thousands of times.
+        self._contained: dict[tuple[str, str], bool] = {}
         self._parsed: dict[str, Requirement] = {}
         self._provided = provided
 
@@ -175,7 +227,7 @@ class IndexProvider(_Base):
         )
         url = next((item.url for item in needs if item.url is not None), None)
         if exact is None and url is not None:
-            exact = self._direct.find(url)
+            exact = self._named_by(url)
         if exact is not None:
             exact = exact.with_extra(extra)
             met = exact not in excluded and all(
@@ -194,7 +246,7 @@ class IndexProvider(_Base):
         """Return whether *candidate* is of a version, or the file, that is required."""
         # Resolvers ask this of every pin in every round: millions of times in large resolutions.
         if type(requirement) is SpecifierRequirement and requirement.url is None:
-            known = self._satisfied.get((requirement.specifier, candidate.version_text))
+            known = self._contained.get((requirement.specifier, candidate.version_text))
             if known is not None:
                 return known
         if isinstance(requirement, UnsatisfiableRequirement):
@@ -202,10 +254,8 @@ class IndexProvider(_Base):
         if isinstance(requirement, ExplicitRequirement):
             return requirement.candidate.with_extra(candidate.extra) == candidate
         if requirement.url is not None:
-            return self._direct.find(requirement.url).filename == candidate.filename
-        satisfied = self._versions.contains(requirement.specifier, candidate.version)
-        self._satisfied[requirement.specifier, candidate.version_text] = satisfied
-        return satisfied
+            return self._named_by(requirement.url).filename == candidate.filename
+        return self._contains(requirement.specifier, candidate.version)
 
     def get_dependencies(self, candidate: Candidate) -> list[Requires]:
         """Return the requirements of a non-variant candidate."""
@@ -234,7 +284,7 @@ class IndexProvider(_Base):
         project = split_identifier(identifier)[0]
         if "!" in identifier or project in self._provided:
             return False
-        direct = self._direct.of(project)
+        direct = [item for item in self._direct.values() if item.project == project]
         if any(item.label for item in direct):
             return True
         # A project that is only wanted by the URL of a file need not be on any index.
@@ -289,7 +339,7 @@ class IndexProvider(_Base):
         """Return what the user asked for, as far as it applies to the target."""
         found: list[Requires] = []
         for order, item in enumerate(wanted):
-            if self._markers.apply(item.requirement.marker):
+            if self._applies(item.requirement.marker):
                 found += self._expanded(item.requirement, str(item), order)
         return self._prefetched(found)
 
@@ -302,7 +352,7 @@ class IndexProvider(_Base):
 
     def matching(self, project: str, specifiers: Iterable[str]) -> list[Version]:
         """Return the versions that meet all *specifiers*, newest first; pre-releases last."""
-        return [*itertools.chain(*self._versions.matching(project, frozenset(specifiers)))]
+        return [*itertools.chain(*self._versions(project, frozenset(specifiers)))]
 
     def alternatives(self, candidate: Candidate) -> tuple[Candidate, ...]:
         """Return all files of its version that the target can use, of the same source.
@@ -335,14 +385,14 @@ class IndexProvider(_Base):
         pinned: bool,
         excluded: set[Candidate],
     ) -> Iterator[Candidate]:
-        finals, others = self._versions.matching(project, texts)
+        finals, others = self._versions(project, texts)
         anything = False
         for version in (*finals, *others):
             # Pre-releases only if nothing else is there, whatever has been found to conflict.
             if anything and others and version is others[0]:
                 return
             for candidate in self._evaluator.candidates(project, version, pinned=pinned):
-                if candidate.catalog and not self._versions.allow(texts, candidate.version):
+                if candidate.catalog and not self._allow(texts, candidate.version):
                     continue
                 anything = True
                 offered = candidate.with_extra(extra)
@@ -356,9 +406,86 @@ class IndexProvider(_Base):
 
     def _meets_constraints(self, candidate: Candidate) -> bool:
         constraints = self._constraints.get(candidate.project, ())
-        return self._versions.allow(
-            (str(item.requirement.specifier) for item in constraints), candidate.version
-        )
+        texts = (str(item.requirement.specifier) for item in constraints)
+        return self._allow(texts, candidate.version)
+
+    def _versions(self, project: str, texts: frozenset[str]) -> tuple[list[Version], list[Version]]:
+        """Return the versions of *project* that all specifiers *texts* allow, newest first.
+
+        A version of which the catalogue knows files with local versions counts if they allow one
+        of these.
+
+        Returns:
+            Those to take; and the pre-releases, for when no file of the former can be used.
+        """
+        key = (project, texts)
+        if key not in self._matching:
+            known = self._evaluator.project(project)
+            fitting = [
+                version
+                for version in known.versions
+                if any(
+                    self._allow(texts, spelled)
+                    for spelled in (version, *known.published.get(version, ()))
+                )
+            ]
+            if self._pre or any(self._specifier(text).prereleases for text in texts):
+                self._matching[key] = fitting, []
+            else:
+                finals = [version for version in fitting if not version.is_prerelease]
+                self._matching[key] = (
+                    finals,
+                    [version for version in fitting if version.is_prerelease],
+                )
+        return self._matching[key]
+
+    def _allow(self, texts: Iterable[str], version: Version) -> bool:
+        """Return whether all specifiers *texts* allow *version*, pre-releases included."""
+        return all(self._contains(text, version) for text in texts)
+
+    def _contains(self, text: str, version: Version) -> bool:
+        key = (text, str(version))
+        if key not in self._contained:
+            self._contained[key] = self._specifier(text).contains(version, prereleases=True)
+        return self._contained[key]
+
+    def _specifier(self, text: str) -> SpecifierSet:
+        if text not in self._specifiers:
+            self._specifiers[text] = SpecifierSet(text)
+        return self._specifiers[text]
+
+    def _applies(self, marker: Marker | None, extra: str = "") -> bool:
+        """Return whether *marker* holds on the target; with *extra*, whether because of that."""
+        if marker is None:
+            return not extra
+        key = (str(marker), extra)
+        if key not in self._held:
+            environment = dict(self._target.environment)
+            held = marker.evaluate({**environment, "extra": extra})
+            if held and extra:
+                held = not marker.evaluate({**environment, "extra": ""})
+            self._held[key] = held
+        return self._held[key]
+
+    def _named_by(self, url: str) -> Candidate:
+        """Return the candidate that requirements name by *url*; raises RequirementError."""
+        if url not in self._direct:
+            name, version = distribution_name(url)
+            core = read_source_tree(local_path(url)).core if is_directory(url) else None
+            plain, _, fragment = url.partition("#")
+            algorithm, equals, digest = fragment.partition("=")
+            hashes = {algorithm: digest} if equals else {}
+            filename = filename_of_url(plain.partition("?")[0].rstrip("/"))
+            self._direct[url] = Candidate(
+                name,
+                Version(version),
+                filename,
+                redacted(plain),
+                file=PageFile(filename, plain, hashes),
+                direct=True,
+                core=core,
+            )
+        return self._direct[url]
 
     def _rank(self, identifier: str, needs: Sequence[SpecifierRequirement]) -> None:
         orders = [need.order for need in needs if need.order is not None]
@@ -370,7 +497,7 @@ class IndexProvider(_Base):
         if text not in self._parsed:
             self._parsed[text] = Requirement(text)
         requirement = self._parsed[text]
-        if not self._markers.apply(requirement.marker, extra):
+        if not self._applies(requirement.marker, extra):
             return []
         place = redacted(text.partition(";")[0].strip())
         if requirement.url is not None:

@@ -4,41 +4,41 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from resolvelib import BaseReporter, ResolutionImpossible, ResolutionTooDeep, Resolver
 
-from pep_variants.choose.preferences import Preferences
+from pep_variants import Detector, Metadata, Preferences, Selection
+from pep_variants.choose.explanation import notices
 from pep_variants.choose.rejections import passed_over
-from pep_variants.detect.detector import Detector
 from pep_variants.digests import Digests
 from pep_variants.errors import NoSuchVariant, redacted
 from pep_variants.limits import CATALOG_BYTES
-from variants_index.cache.store import Store
-from variants_index.candidate import Candidate
+from pep_variants.model.label import NULL_LABEL
+from variants_index import (
+    Candidate,
+    CandidateEvaluator,
+    PackageFinder,
+    Prefetcher,
+    Session,
+    Store,
+    Target,
+    fetch_release_metadata,
+)
 from variants_index.errors import BadResponse
-from variants_index.evaluator import REWRITTEN, CandidateEvaluator, is_pinned
-from variants_index.finder import PackageFinder
+from variants_index.evaluator import REWRITTEN, is_pinned
 from variants_index.http.ranges import MAX_DOWNLOAD
-from variants_index.http.session import Session
-from variants_index.prefetch import Prefetcher
-from variants_index.release_metadata import fetch_release_metadata
-from variants_index.target import Target
 from variants_plugins import PluginRunner, Sources
 
-from ..older_builds import Judge
+from ..interfaces import Chosen, problems_of
+from ..ordering import VariantOrdering
 from .errors import NoSolution
 from .failure import explain_failure
-from .older_builds import older_build
-from .packages import packages_of
-from .provider import IndexProvider
-from .relatives import Relatives
-from .reporting import Notes, ProgressReporter
+from .provider import IndexProvider, SpecifierRequirement, split_identifier
 from .requirements import RequirementSet
-from .resolver_requirements import SpecifierRequirement, split_identifier
-from .result import Package, Resolution
+from .result import Package, Resolution, packages_of
 from .same_files import same_files, with_same_files
 from .variant_providers import APART, AllVariantsProvider, PrefetchingProvider
 
@@ -217,10 +217,7 @@ class IndexResolver:
             None,
         )
         editable = {item.project for item in requirement_set.requirements if item.editable}
-        packages = tuple(
-            replace(package, editable=package.candidate.is_directory and package.name in editable)
-            for package in packages_of(result, roots, plain, provider, self.preferences, provided)
-        )
+        packages = packages_of(result, roots, plain, provider, provided, editable)
         self._check_hashes(packages, hashes)
         warnings = [*plain.warnings, *notes.warnings]
         warnings += (
@@ -242,11 +239,7 @@ class IndexResolver:
                 reason = package.file.yanked or "no reason given"
                 warnings.append(f"{package.candidate} is yanked: {reason}")
             better = older_build(
-                package.candidate,
-                evaluator,
-                provider.ordering,
-                Judge(plain, self.detector(target).platform, self.preferences),
-                pinned=package.name in pinned,
+                package.candidate, evaluator, provider.ordering, pinned=package.name in pinned
             )
             warnings += filter(None, [better])
             if every_variant and package.candidate.catalog is not None:
@@ -386,3 +379,118 @@ def _raise_missing(errors: Any, cause: Exception | None) -> None:  # noqa: ANN40
     found = list(map(str, errors))
     if found:
         raise NoSuchVariant("; ".join(found)) from cause
+
+
+def older_build(
+    chosen: Candidate,
+    evaluator: CandidateEvaluator,
+    ordering: VariantOrdering[Candidate],
+    *,
+    pinned: bool,
+) -> str:
+    """Return which older version has a build for the target, if that of *chosen* has none.
+
+    Args:
+        chosen: what is taken of a project.
+        evaluator: the files of the target.
+        ordering: of the resolution.
+        pinned: the user asks for exactly this version, so nothing is fetched for others.
+    """
+    project = evaluator.project(chosen.project)
+    if chosen.direct or (project.entry is None and (pinned or not project.has_variants)):
+        return ""
+    older = (version for version in project.versions if version < chosen.release)
+    offered = (item for each in older for item in evaluator.candidates(chosen.project, each))
+    return ordering.older_build(chosen.project, chosen, offered)
+
+
+class Relatives:
+    """`Together` and `ExpectedLabels` of one resolution."""
+
+    def __init__(self, finder: PackageFinder, wanted: Collection[str]) -> None:
+        """Set up.
+
+        Args:
+            finder: has the catalogue.
+            wanted: normalized names of what the user asked for.
+        """
+        self._finder = finder
+        self._wanted = sorted(wanted)
+
+    def __call__(self, project: str, other: str) -> bool:
+        """Return whether the two should have the same label."""
+        return self._finder.together(project, other)
+
+    def expected_labels(self, project: str) -> Iterator[Collection[str]]:
+        """Yield the labels, but null, of each wanted project that *project* belongs to.
+
+        Those of its entry: no page is fetched for it, and some version may lack one.
+        """
+        for name in self._wanted:
+            entry = self._finder.entry(name)
+            if name != project and entry is not None and self(project, name):
+                yield frozenset(item.label for item in entry.variants) - {NULL_LABEL}
+
+
+@dataclass
+class Notes:
+    """`Listener` that collects what the user should know.
+
+    Attributes:
+        warnings: in order, each once.
+        seen: metadata that decisions were about.
+        disagreements: where coherence could not be had, by project and version.
+    """
+
+    warnings: dict[str, None] = field(default_factory=dict)
+    seen: list[Metadata] = field(default_factory=list)
+    disagreements: dict[tuple[str, Hashable], list[str]] = field(default_factory=dict)
+
+    def selected(self, project: str, version: Hashable, selection: Selection[Any]) -> None:
+        """Take note of problems, and of plugins that were not run."""
+        for problem in problems_of(project, version, selection):
+            self._add(problem)
+        for ranking in selection.rankings.values():
+            self.seen.append(ranking.metadata)
+            for notice in notices(ranking):
+                if notice.actionable:
+                    self._add(notice.text)
+
+    def failed(self, project: str, version: Hashable, error: Exception) -> None:
+        """Take note of a fault of this software."""
+        self._add(f"The variant wheels of {project} {version} are ignored. {error}")
+
+    def disagreed(self, project: str, version: Hashable, namespace: str, other: Chosen) -> None:
+        """Take note that coherence was asked for and could not be had."""
+        text = f"No variant of {project} {version} agrees with {other} in {namespace!r}"
+        if not namespace:
+            text = (
+                f"No variant of {project} {version} agrees with {other} in its label: --variant "
+                f"{other.project}=LABEL takes one that both have, 'variants explain' lists them"
+            )
+        self.disagreements.setdefault((project, version), []).append(text)
+
+    def _add(self, text: str) -> None:
+        self.warnings.setdefault(text)
+
+
+if TYPE_CHECKING:
+    _Reporter = BaseReporter[Any, Candidate, str]
+else:
+    _Reporter = BaseReporter  # resolvelib 1.0 has no type parameters at run time
+
+
+class ProgressReporter(_Reporter):
+    """Reports each step of a resolution."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._round = 0
+
+    def starting_round(self, index: int) -> None:
+        """Remember the number of the round."""
+        self._round = index
+
+    def pinning(self, candidate: Candidate) -> None:
+        """Report what is pinned."""
+        self._tell(f"step {self._round + 1}: {candidate}")

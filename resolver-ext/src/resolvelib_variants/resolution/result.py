@@ -1,21 +1,24 @@
-"""What comes out of a resolution: plain data, the same for the same answer.
+"""What comes out of a resolution: plain data, the same for the same answer, and how it is made.
 
 `to_tree` of each gives what JSON can hold; `docs/reference/json.md` documents it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
-from pep_variants.model.metadata import Metadata
+from pep_variants import File, Metadata, reduce_requirement
+from pep_variants.choose.rejections import why_this
 from pep_variants.model.property import Properties, properties_tree
-from variants_index.candidate import Candidate
-from variants_index.pages import PageFile
-from variants_index.target import Target
+from variants_index import Candidate, PageFile, Target
+
+from ..provider import VariantProvider
+from .provider import IndexProvider, SpecifierRequirement, split_identifier
+from .variant_providers import AllVariantsProvider
 
 if TYPE_CHECKING:
     from variants_catalog.places import Unavailable
@@ -134,3 +137,94 @@ class Resolution:
             "packages": [package.to_tree() for package in self.packages],
             "warnings": list(self.warnings),
         }
+
+
+def packages_of(
+    result: Any,  # noqa: ANN401 - of resolvelib
+    roots: Sequence[Any],
+    plain: IndexProvider,
+    provider: VariantProvider[Any, Candidate, str],
+    provided: Mapping[str, str],
+    editable: Collection[str],
+) -> tuple[Package, ...]:
+    """Return the packages by name.
+
+    Args:
+        result: of resolvelib's resolver.
+        roots: the requirements of the user, as resolvelib got them.
+        plain: the provider without variants.
+        provider: the provider with variants.
+        provided: which package stands for a project that is not installed.
+        editable: projects that the user wants to be installed in place.
+    """
+    extras: dict[str, set[str]] = {}
+    files: dict[str, Candidate] = {}
+    for identifier, candidate in result.mapping.items():
+        project, extra = split_identifier(identifier)
+        if extra:
+            extras.setdefault(project, set()).add(extra)
+        elif project not in provided:
+            files[project] = candidate
+    needs = (need.project for need in roots if isinstance(need, SpecifierRequirement))
+    requested = {provided.get(name, name) for name in needs}
+    depends: dict[str, set[str]] = {}
+    for start, end in result.graph.iter_edges():
+        if start is not None:
+            required = split_identifier(end)[0]
+            needed = depends.setdefault(split_identifier(start)[0], set())
+            needed.add(provided.get(required, required))
+    return tuple(
+        _package(
+            files[name],
+            plain,
+            provider,
+            extras=tuple(sorted(extras.get(name, ()))),
+            depends=tuple(sorted(depends.get(name, set()) & files.keys() - {name})),
+            requested=name in requested,
+            editable=files[name].is_directory and name in editable,
+        )
+        for name in sorted(files)
+    )
+
+
+def _package(
+    candidate: Candidate,
+    plain: IndexProvider,
+    provider: VariantProvider[Any, Candidate, str],
+    **known: Any,  # noqa: ANN401 - attributes of the package
+) -> Package:
+    project, label = candidate.project, candidate.label
+    selection = provider.ordering.selection(project, candidate)
+    ranking = None if selection is None else selection.rankings.get(candidate.source)
+    alternatives: tuple[Candidate, ...] = (candidate,)
+    if isinstance(provider, AllVariantsProvider):
+        alternatives = plain.alternatives(candidate)
+    one_each = {file.label or "": file for file in (*reversed(alternatives), candidate)}
+    requires_dist = {
+        name: plain.core_metadata(file).requires for name, file in sorted(one_each.items())
+    }
+    context = provider.ordering.context(project, candidate)
+    requires = (reduce_requirement(text, context) for text in requires_dist[label or ""])
+    properties = metadata = None
+    if ranking is not None and label is not None:
+        metadata = ranking.metadata
+        properties = metadata.properties_of(metadata.label_of(label))
+    why = "asked for" if selection is None and provider.ordering.forces(project) else ""
+    if selection is not None:
+        wanted = (candidate.filename, candidate.source)
+        own = (file for file in selection.files if (file.filename, file.source) == wanted)
+        why = why_this(selection, next(own, File(*wanted, candidate)), project)
+        if candidate.published_as is not None:
+            why = "; ".join(filter(None, (why, f"published as {candidate.published_name}")))
+    return Package(
+        project,
+        candidate.version,
+        candidate,
+        properties=properties,
+        why=why,
+        requires=tuple(text for text in requires if text is not None),
+        requires_dist=requires_dist,
+        alternatives=alternatives,
+        metadata=metadata,
+        **known,
+    )

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable, Mapping
 
 from pep_variants.errors import redacted
 from variants_catalog.same_files import same_files as catalog_builds
-from variants_index.finder import PackageFinder
+from variants_index import PackageFinder
 
 from .errors import NoSolution, SameFiles
-from .resolver_requirements import SpecifierRequirement
+from .provider import SpecifierRequirement
 from .result import Package
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from packaging.version import Version
 
-from pep_variants.choose.markers import NON_VARIANT, VariantContext, reduce_requirement
-from variants_index.candidate import Candidate
+from pep_variants import VariantContext, reduce_requirement
+from pep_variants.choose.markers import NON_VARIANT
+from variants_index import Candidate
 
 from ..provider import VariantProvider
-from .provider import IndexProvider
-from .resolver_requirements import ExplicitRequirement, SpecifierRequirement
+from .provider import ExplicitRequirement, IndexProvider, SpecifierRequirement
 
 
 class PrefetchingProvider(VariantProvider[Any, Candidate, str]):

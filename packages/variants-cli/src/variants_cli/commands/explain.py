@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pep_variants.choose.explanation import ranking_tree
-from resolvelib_variants.resolution.errors import RequirementError
-from resolvelib_variants.resolution.explanation import explain as explain_version
-from resolvelib_variants.resolution.requirements import parse_requirement
+from resolvelib_variants.resolution import RequirementError, parse_requirement
+from resolvelib_variants.resolution import explain as explain_version
 
 from ..console import note, print_json, print_table, warn
 from .arguments import json_option, option_values
 from .index_options import index_options, places, progress, resolving
 
 if TYPE_CHECKING:
-    from resolvelib_variants.resolution.explanation import Explanation
+    from resolvelib_variants.resolution import Explanation
 
 
 _MB = 1_000_000

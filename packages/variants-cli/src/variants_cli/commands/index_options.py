@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pep_variants.sources import Sources
-    from resolvelib_variants.resolution.requirements import RequirementSet
-    from resolvelib_variants.resolution.resolver import IndexResolver
+    from resolvelib_variants.resolution import IndexResolver, RequirementSet
     from variants_index.target import Target
 
 _OPTIONS = (
@@ -86,7 +85,7 @@ def places(options: dict[str, Any], requirement_set: RequirementSet | None = Non
     Options replace pip's ``PIP_...`` variables, and those replace what requirements files say.
     """
     from pep_variants.sources import Sources
-    from resolvelib_variants.resolution.requirements import RequirementSet
+    from resolvelib_variants.resolution import RequirementSet
 
     requirement_set = requirement_set or RequirementSet()
     environment = Sources.from_environ(os.environ)
@@ -169,8 +168,7 @@ def resolving(places: Places, values: Mapping[str, Any]) -> Iterator[IndexResolv
     """
     from pep_variants.cache_directory import cache_directory
     from pep_variants.settings.loader import load_preferences
-    from resolvelib_variants.resolution.errors import NoSolution, ResolverError
-    from resolvelib_variants.resolution.resolver import IndexResolver
+    from resolvelib_variants.resolution import IndexResolver, NoSolution, ResolverError
     from variants_index.cache.eviction import Bounds
     from variants_index.cache.store import Store
     from variants_index.errors import PackageIndexError

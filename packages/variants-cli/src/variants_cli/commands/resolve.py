@@ -11,8 +11,8 @@ from packaging.pylock import is_valid_pylock_path
 
 from pep_variants.choose.preferences import unmatched
 from pep_variants.files import replacing
-from resolvelib_variants.resolution.errors import RequirementError
-from resolvelib_variants.resolution.requirements import (
+from resolvelib_variants.resolution import (
+    RequirementError,
     RequirementSet,
     parse_requirement,
     read_file,
@@ -27,8 +27,7 @@ from .index_options import Unsolved, index_options, places, progress, resolving
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from resolvelib_variants.resolution.resolver import IndexResolver
-    from resolvelib_variants.resolution.result import Package, Resolution
+    from resolvelib_variants.resolution import IndexResolver, Package, Resolution
     from variants_index.http.session import Session
     from variants_index.target import Target
 
@@ -140,7 +139,7 @@ def _from_lock(
     path: Path, targets: Iterable[Target], resolver: IndexResolver
 ) -> tuple[list[Found], list[str]]:
     """Select from the lock file *path* for every target; return warnings as well."""
-    from resolvelib_variants.resolution.reporting import Notes
+    from resolvelib_variants.resolution import Notes
     from variants_index.lock.reading import read_lock, select_locked
 
     found: list[Found] = []

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import contextvars
+import functools
+import shlex
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pip._internal.exceptions import DistributionNotFound, InstallationError
 from pip._vendor.packaging.utils import canonicalize_name
 
+from pep_variants.limits import ADVICE_SECONDS
+
 from . import BUILT_IN, LOCAL
-from .catalog_links import label_of_link
-from .distributions import installed_label
 from .errors import logger
 from .guard import guarded
+from .links import label_of_link
+from .options import repeated_options
 
 if TYPE_CHECKING:
     from .candidates import CandidateOrdering
     from .session import Session
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -34,7 +42,7 @@ def explained(session: Session) -> Iterator[None]:
     except DistributionNotFound as error:
         if session.ordering is None:
             raise
-        missing = session.ordering.missing
+        missing = session.ordering.variants.missing
         if missing:
             problems = [session.options.with_origin(*item) for item in missing.items()]
             raise InstallationError("; ".join(problems)) from error
@@ -88,17 +96,13 @@ def note_result(
     if session.ordering is not None:
         report = guarded(_no_message, _report_older, shows=True)
         report(session.ordering, candidates.values())
-        from .displaced import report_displaced
-
         links = {name: item.link for name, item in requirements.items() if item.link is not None}
-        guarded(_no_message, report_displaced, shows=True)(session, links)
+        guarded(_no_message, _report_displaced, shows=True)(session, links)
     if any(item.is_installed and item.project_name in wanted for item in candidates.values()):
-        from .switching import advise
-
-        advise(session, candidates.values(), wanted)
+        _advise(session, candidates.values(), wanted)
     if session.options.preferences is None:
         return
-    considered = session.ordering.considered if session.ordering is not None else ()
+    considered = session.ordering.listener.seen if session.ordering is not None else ()
     projects = {candidate.project_name for candidate in candidates.values()}
     session.options.warn_of_unmatched(projects, considered)
     _check_installed(session, candidates.values())
@@ -110,7 +114,7 @@ def _check_installed(session: Session, candidates: Iterable[Any]) -> None:
         dist = getattr(candidate, "dist", None)  # candidates with extras have none
         if label is None or dist is None or not candidate.is_installed:
             continue
-        installed = installed_label(dist) or session.label_of(dist)
+        installed = session.label_of(dist)
         if installed != label:
             raise InstallationError(
                 f"{candidate.project_name} {candidate.version} is installed already, "
@@ -131,7 +135,7 @@ def _why_none_fits(_original: object, session: Session, error: Exception) -> str
         projects.setdefault(canonicalize_name(cause.requirement.project_name))
     reasons = []
     for project in projects:
-        selections = ordering.selections(project)
+        selections: list[Any] = list(ordering.variants.judged(project))
         unfit = [item for item in selections if is_unfit(item[1])]
         if unfit and not any(selection.files for _, selection in selections):
             version, selection = unfit[0]
@@ -157,7 +161,8 @@ def _report_older(
     lines: dict[str, None] = {}
     for candidate in candidates:
         version = candidate.version
-        newer = [item for item in ordering.selections(candidate.project_name) if item[0] > version]
+        judged: Iterable[Any] = ordering.variants.judged(candidate.project_name)
+        newer = [item for item in judged if item[0] > version]
         if not newer:
             continue
         from pep_variants.choose.rejections import passed_over
@@ -167,6 +172,66 @@ def _report_older(
         lines[passed_over(candidate.project_name, newer, version, verb)] = None
     for line in filter(None, lines):
         logger.info("%s", line)
+
+
+def _report_displaced(_original: object, session: Session, links: Mapping[str, Any]) -> None:
+    """Print a line for each project of which an older version would use the accelerator.
+
+    Args:
+        session: of the command.
+        links: of what is going to be installed, by normalized project name.
+    """
+    ordering = session.ordering
+    assert ordering is not None
+    links = {name: link for name, link in links.items() if ordering.admits_several(name)}
+    if not links:  # no thread, and nothing to import
+        return
+    lines: list[str] = []
+
+    def look() -> None:
+        lines.extend(ordering.older_build(project, link) for project, link in links.items())
+
+    _advised(session, ADVICE_SECONDS, look)
+    for line in filter(None, lines):
+        logger.info("%s", line)
+
+
+def _advise(session: Session, candidates: Iterable[Any], wanted: Collection[str]) -> None:
+    """Print better variants of what is installed and the user named, and how to switch."""
+    from .switching import better_than, installed_in
+
+    end = time.monotonic() + ADVICE_SECONDS
+    for item in installed_in(session, candidates):
+        project = item.project
+        if project not in wanted or project in session.options.forced:
+            continue
+        if not (item.label or session.has_variants(project) or session.catalog.recognises(project)):
+            continue
+        left = end - time.monotonic()
+        if left <= 0:
+            break
+        text = _advised(session, left, functools.partial(better_than, session, item))
+        if text:
+            words = ["pip", "install", "--variant-switch", *repeated_options(), project]
+            logger.info("%s: to switch, %s", text, " ".join(map(shlex.quote, words)))
+
+
+def _advised(session: Session, seconds: float, look: Callable[[], T]) -> T | None:
+    """Return what *look* returns, None after any error or if it takes longer than *seconds*.
+
+    pip alone would send no request for it.
+    """
+    from pep_variants.timeouts import within
+
+    from .fetching import impatient
+
+    run = contextvars.copy_context().run
+    try:
+        with impatient(session.network, seconds=seconds):
+            return within(seconds, lambda: run(look))
+    except Exception:
+        logger.debug("No advice about other variants", exc_info=True)
+        return None
 
 
 def _warn_of_other_pip(requirement: Any) -> None:

@@ -1,13 +1,14 @@
-"""Links of pip to files that the catalogue describes, and what they are as variant wheels.
+"""pip's links and candidate infos as files of projects, those of the catalogue among them.
 
-pip sees what was published: its URL, hash and version, and its filename unless the file is
-installed under another name. What chooses among variants sees the labelled name and the public
-version.
+Of a file that the catalogue describes pip sees what was published: its URL, hash and version, and
+its filename unless the file is installed under another name. What chooses among variants sees the
+labelled name and the public version.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -18,6 +19,9 @@ from pep_variants.model.label import split_label
 
 if TYPE_CHECKING:
     from variants_catalog.model import CatalogProject, PublishedFile
+
+Info = tuple[Any, Callable[[], Any]]
+"""Version, and a partial of the factory's method that makes the candidate of a link."""
 
 
 class CatalogLink(Link):  # type: ignore[misc] # pip is not there for mypy
@@ -117,4 +121,51 @@ def catalog_first(infos: list[Any]) -> list[Any]:
 
 
 def _is_of_catalog(info: Any) -> bool:
-    return isinstance(info[1].keywords["link"], CatalogLink)
+    return isinstance(link_of(info), CatalogLink)
+
+
+class VariantVersion(Version):  # type: ignore[misc] # pip's packaging is not there for mypy
+    """A version that differs from the same version with another label.
+
+    pip takes one candidate of each version and skips what compares equal to one it has. Variants
+    of one version are different candidates, so that the next is tried where one conflicts. None
+    of them is offered beside an installed distribution of that version. So it equals plain
+    versions, but not the same version with another label.
+    """
+
+    def __init__(self, version: Any, label: str | None) -> None:
+        super().__init__(str(version))
+        self._label = label
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, VariantVersion) and other._label != self._label:
+            return False
+        return bool(super().__eq__(other))
+
+    __hash__ = Version.__hash__
+
+
+def link_of(info: Any) -> Any:
+    """Return the link of an info or a candidate, None of an installed one."""
+    if not isinstance(info, tuple):
+        return info.source_link
+    return info[1].keywords["link"]
+
+
+def label_in(info: Any) -> str | None:
+    """Return the label of the file of an info, None for a non-variant file."""
+    return label_of_link(link_of(info))
+
+
+def source_of(link: Any) -> str:
+    """Return the URL of the page that lists *link*, or the folder of a local file.
+
+    The entry for files that the catalogue describes.
+    """
+    known = catalog_link(link)
+    if known is not None:
+        return known.source
+    page = link.comes_from
+    if page is None:
+        return str(link.url_without_fragment).rpartition("/")[0]
+    return str(page)

@@ -1,0 +1,375 @@
+"""The catalogue in one pip command: opened when it is needed, and never the reason for a failure.
+
+It adds files to those that pip's finder has of a project, and recognises installed ones. Without a
+catalogue in the settings nothing of it is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pip._internal.exceptions import PipError
+from pip._vendor.packaging.utils import canonicalize_name
+from pip._vendor.packaging.version import InvalidVersion, Version
+
+from pep_variants.model.label import METADATA_SUFFIX
+
+from .distributions import label_of
+from .errors import Fault, logger
+from .guard import switch
+from .links import CatalogLink, rewritten_link
+
+if TYPE_CHECKING:
+    from pep_variants import Metadata
+    from variants_catalog.model import CatalogProject, PublishedFile
+    from variants_catalog.places import Found, Listed, Unavailable
+    from variants_catalog.store import Catalog
+
+    from .options import VariantOptions
+
+T = TypeVar("T")
+
+_hashed: ContextVar[bool] = ContextVar("hashed", default=False)
+
+
+@contextmanager
+def with_hashes(given: object) -> Iterator[None]:
+    """Set whether the user gives hashes of the project that pip's finder is asked for."""
+    token = _hashed.set(bool(given))
+    try:
+        yield
+    finally:
+        _hashed.reset(token)
+
+
+class SessionCatalog:
+    """What the commands of one finder take from the catalogue."""
+
+    def __init__(
+        self, options: VariantOptions, finder: Any, note_metadata: Callable[[Any], None]
+    ) -> None:
+        """Set up.
+
+        Args:
+            options: variant options of the command.
+            finder: pip's ``PackageFinder``.
+            note_metadata: keeps a link to a file of variant metadata.
+        """
+        self._options = options
+        self._finder = finder
+        self._note_metadata = note_metadata
+        self._catalog: Catalog | None = None
+        self._opened = False
+        self._entries: dict[str, CatalogProject | None] = {}
+        # All links that the user's indexes have, and the position of the index, by project.
+        self._listing: dict[str, list[tuple[Any, int]]] = {}
+        # What pip found of a project, and the same with what was added.
+        self._found: dict[str, tuple[list[Any], list[Any]]] = {}
+        self._hashed: set[str] = set()
+        self._unavailable: list[Unavailable] = []
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the settings name a catalogue."""
+        preferences = self._options.preferences
+        return preferences is not None and preferences.catalog is not None
+
+    def note_listed(self, project: str, links: Iterable[Any], page: str) -> None:
+        """Keep the *links* that *page* of one of the user's indexes lists.
+
+        The page is empty for files of ``--find-links``, which are the user's own before any index.
+        """
+        if self.wanted:
+            places = enumerate(self._finder.index_urls, 1)
+            position = next(
+                (number for number, url in places if page.startswith(f"{url.rstrip('/')}/")), 0
+            )
+            found = self._listing.setdefault(canonicalize_name(project), [])
+            found += ((link, position) for link in links)
+
+    def entry(self, project: str) -> CatalogProject | None:
+        """Return the entry of the project that counts for this command.
+
+        None without one, and where the user names one of its places as an index of their own.
+
+        Raises:
+            CatalogError: the catalogue cannot be read.
+        """
+        return self._guarded(lambda: self._entry(canonicalize_name(project)), None)
+
+    def candidates(
+        self, project: str, own: list[Any], listed: Callable[[str], list[Any]]
+    ) -> list[Any]:
+        """Return *own*, pip's candidates of *project*, with those that the catalogue adds.
+
+        Args:
+            project: its name.
+            own: what pip found on the user's indexes.
+            listed: returns what pip finds there of another project.
+
+        Raises:
+            CatalogError: the catalogue cannot be read.
+            Fault: an internal error, if the user asked for a specific variant of the project.
+        """
+        name = canonicalize_name(project)
+        found = self._guarded(
+            lambda: self._with_added(name, own, listed), own, forced=name in self._options.forced
+        )
+        if found is not own:
+            switch.used = True
+        return found
+
+    def together(self, project: str, other: str) -> bool:
+        """Return whether two projects should have the same label, see `Together`."""
+        if project == other:
+            return self.entry(project) is not None
+        return any(
+            (entry := self.entry(one)) is not None and two in entry.coherent
+            for one, two in ((project, other), (other, project))
+        )
+
+    def recognises(self, project: str) -> bool:
+        """Return whether `label_of` knows every installed variant of the project."""
+        entry = self.entry(project)
+        return entry is not None and all(
+            item.place is None or item.local is not None for item in entry.variants
+        )
+
+    def label_of(self, dist: Any, others: Any) -> str:
+        """Return the label of an installed distribution, empty if it is not known.
+
+        Args:
+            dist: pip's distribution.
+            others: all that are installed, by normalized name.
+        """
+        own = label_of(dist)
+        file = None if own else self._as_published(dist, others)
+        return own if file is None else file.label
+
+    def installed(self, dists: Mapping[str, Any]) -> Iterator[tuple[str, Metadata]]:
+        """Yield project and metadata of the *dists*, by name, that only the catalogue describes."""
+        for name, dist in dists.items():
+            file = None if label_of(dist) else self._as_published(dist, dists)
+            entry = self.entry(name)
+            if file is not None and entry is not None:
+                yield name, entry.metadata([file])
+
+    def release(self, project: str, version: Any) -> Any:
+        """Return *version* without its local part if the catalogue has an entry of *project*."""
+        return version if self.entry(project) is None else Version(version.public)
+
+    def report_unavailable(self) -> None:
+        """Print what cannot be had, once: a line for each host."""
+        found, self._unavailable = self._unavailable, []
+        if found:
+            from variants_catalog.places import by_host
+
+            for line in map(str, by_host(found)):
+                logger.warning("%s", line)
+
+    # Opening it.
+
+    def _guarded(self, use: Callable[[], T], otherwise: T, *, forced: bool = False) -> T:
+        """Return what *use* returns, *otherwise* without a catalogue or after a fault."""
+        if not self.wanted or (self._opened and self._catalog is None):
+            return otherwise
+        try:
+            if not self._opened:
+                self._opened = True
+                self._catalog = self._open()
+            return otherwise if self._catalog is None else use()
+        except Exception as error:
+            from pep_variants import VariantError
+
+            if isinstance(error, (PipError, VariantError)):  # for the user
+                raise
+            self._catalog = None
+            if forced:
+                raise Fault(error) from error
+            logger.debug("Internal error in pep-variants-shim", exc_info=error)
+            logger.warning("The catalogue is ignored. %s", Fault(error))
+            return otherwise
+
+    def _open(self) -> Catalog | None:
+        """Return the catalogue, None with a warning if its server does not give it."""
+        if self._finder.search_scope.no_index:
+            return None
+        from importlib.util import find_spec
+        from pathlib import Path
+
+        from pip._vendor.urllib3.exceptions import HTTPError
+
+        from pep_variants.errors import redacted
+        from pep_variants.gc_pause import paused
+
+        with paused(True):
+            from variants_catalog.opening import preferred_catalog
+            from variants_catalog.store import DirectoryCatalog
+
+            from .fetching import fetch_catalog, reason
+
+        preferences = self._options.preferences
+        assert preferences is not None
+        network = self._finder._link_collector.session
+        # One that is installed beside the shim is updated without it.
+        spec = find_spec("variants_catalog")
+        folders = [*((spec and spec.submodule_search_locations) or ())]
+        beside = DirectoryCatalog(Path(folders[0]) / "projects") if folders else None
+        try:
+            return preferred_catalog(preferences, lambda url: fetch_catalog(network, url), beside)
+        # Errors of requests are OSErrors; those of urllib3, for bodies that break off, are not.
+        except (OSError, PipError, HTTPError) as error:
+            name = redacted(str(preferences.catalog))
+            logger.warning("The catalogue %s is left out: %s", name, reason(error))
+            return None
+
+    def _entry(self, project: str) -> CatalogProject | None:
+        if project not in self._entries:
+            from variants_catalog.places import own_place
+
+            assert self._catalog is not None
+            found = self._catalog.project(project)
+            own = [*self._finder.index_urls, *self._finder.find_links]
+            if found is not None and (place := own_place(found, own)):
+                logger.info(
+                    "The catalogue is left out for %s: %s is one of your indexes; without that "
+                    "index a variant is chosen",
+                    project,
+                    place,
+                )
+                found = None
+            self._entries[project] = found
+        return self._entries[project]
+
+    # Files that it adds.
+
+    def _with_added(
+        self, project: str, own: list[Any], listed: Callable[[str], list[Any]]
+    ) -> list[Any]:
+        if any(getattr(item, "locked", False) for item in own):
+            return own
+        formats = self._finder.format_control.get_allowed_formats(project)
+        entry = self._entry(project) if "binary" in formats else None
+        if entry is None:
+            return own
+        known = self._found.get(project)
+        if known is None or known[0] is not own:
+            known = self._found[project] = (own, [*own, *self._added(entry, own, listed)])
+        if not _hashed.get():
+            return known[1]
+        kept = [item for item in known[1] if rewritten_link(item.link) is None]
+        if len(kept) < len(known[1]) and project not in self._hashed:
+            self._hashed.add(project)
+            logger.info(
+                "Hashes of %s are given: its builds under another name or with other dependencies "
+                "are not considered",
+                project,
+            )
+        return kept
+
+    def _added(
+        self, entry: CatalogProject, own: list[Any], listed: Callable[[str], list[Any]]
+    ) -> list[Any]:
+        from variants_catalog.places import PlaceReader
+
+        from .fetching import read_pages, time_limit
+        from .reporter import VERBOSE
+
+        finder = self._finder
+        evaluator = finder.make_link_evaluator(entry.name)
+        reader: PlaceReader[Any] = PlaceReader(entry)
+        network = finder._link_collector.session
+        urls = [page.url for page in reader.pages]
+        pages, problems = read_pages(network, urls, time_limit(network.timeout))
+        for page in reader.pages:
+            if page.url in problems:
+                reader.fail(page, problems[page.url])
+                continue
+            links = pages.get(page.url, ())
+            for link in links if not page.place else ():
+                if METADATA_SUFFIX in link.url:
+                    self._note_metadata(link)
+            # pip's candidate of a link, None for one that pip does not take.
+            taken = [finder.get_install_candidate(evaluator, link) for link in links]
+            reader.answer(page, map(_listed, links, taken))
+        targets = {name: self._own(name, listed(name)) for name in entry.targets}
+        found = reader.files(self._own(entry.name, own), targets)
+        self._unavailable += reader.unavailable
+        added = [_candidate(entry, item) for item in found if item.listed.file is not None]
+        if added:
+            logger.log(
+                VERBOSE, "The catalogue has %d files of %s: %s",
+                len(added), entry.name, entry.documentation,
+            )  # fmt: skip
+        return added
+
+    def _own(self, project: str, candidates: Iterable[Any]) -> Iterator[Listed[Any]]:
+        """Yield what the user's indexes have of *project*, with pip's *candidates* of it."""
+        known = {item.link.url: item for item in candidates}
+        for link, position in self._listing.get(project, ()):
+            yield _listed(link, known.get(link.url), position)
+
+    # What is installed.
+
+    def _as_published(self, dist: Any, others: Mapping[str, Any]) -> PublishedFile | None:
+        """Return what *dist*, which has no ``variant.json``, is; None if nothing tells it.
+
+        The local version does, or what is installed of the dependencies of an extra.
+        """
+        entry = self.entry(dist.canonical_name)
+        if entry is None:
+            return None
+        return self._guarded(lambda: _installed_file(entry, dist, others), None)
+
+
+def _installed_file(
+    entry: CatalogProject, dist: Any, others: Mapping[str, Any]
+) -> PublishedFile | None:
+    filename = f"{entry.name}-{dist.version}-py3-none-any.whl"
+    marked = {item.place for item in entry.variants if item.place and item.local}
+    for place in entry.places if dist.version.local else ():
+        for file in entry.files(place, filename) if place in marked else ():
+            return file
+    own = entry.own_files(filename)
+    return next((file for file in own if _has_extras(dist, file, others)), None)
+
+
+def _listed(link: Any, candidate: Any, position: int = 0) -> Listed[Any]:
+    from variants_catalog.places import Listed
+
+    return Listed(link.filename, candidate, link._hashes.get("sha256"), position)
+
+
+def _candidate(entry: CatalogProject, found: Found[Any]) -> Any:
+    """Return pip's candidate of a file that *entry* adds."""
+    from pip._internal.models.candidate import InstallationCandidate
+
+    candidate, file = found.listed.file, found.published
+    if file is None:  # a variant wheel
+        return candidate
+    version = file.version if file.origin else candidate.version
+    link = CatalogLink(candidate.link, entry, file, found.url)
+    return InstallationCandidate(entry.name, str(version), link)
+
+
+def _has_extras(dist: Any, file: PublishedFile, others: Mapping[str, Any]) -> bool:
+    """Return whether what the extras of *file* add to *dist* is installed."""
+    from packaging.requirements import Requirement
+
+    if not file.requires:
+        return True  # the project's own wheel is this build
+    extras = Requirement(file.requires[0]).extras
+    without = {str(item) for item in dist.iter_dependencies()}
+    added = [item for item in dist.iter_dependencies(extras) if str(item) not in without]
+    return bool(added) and all(_is_met(item, others) for item in added)
+
+
+def _is_met(requirement: Any, others: Mapping[str, Any]) -> bool:
+    found = others.get(canonicalize_name(requirement.name))
+    try:
+        return found is not None and requirement.specifier.contains(found.version, prereleases=True)
+    except InvalidVersion:
+        return False

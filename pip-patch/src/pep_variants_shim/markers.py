@@ -1,0 +1,170 @@
+"""Variant markers in core metadata, reduced before pip's own `packaging` sees them.
+
+While pip prepares a file they are evaluated with the values of its selection. Otherwise, as for
+files that are prepared later and for installed distributions, with those of their own
+``variant.json``, which was checked when the file was prepared. The engine is only imported where
+metadata has variant markers, or for an installed variant.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from pip._vendor.packaging.utils import canonicalize_name
+
+from pep_variants.model.label import VARIANT_FILE
+
+from .distributions import context_of
+from .errors import Fault, logger
+from .session import last_session
+
+if TYPE_CHECKING:
+    import email.message
+
+    from pep_variants import VariantContext
+
+CHOICE_FILE = "variant-decided.json"
+"""A copy of ``variant.json`` with the values that the machine supported, in dist-info.
+
+``variant_properties`` contains only those. Later that cannot be computed again: a driver may have
+been removed, or a platform file described another machine. Written if a marker asks for values and
+the wheel lists several of a feature, which is rare.
+"""
+
+_HINT = "variant_"  # without it there is nothing to reduce, and no need to import the engine
+_VALUES = "variant_properties"
+
+_prepared: ContextVar[Any] = ContextVar("prepared", default=None)
+
+
+@contextmanager
+def preparing(link: Any) -> Iterator[None]:
+    """Set that pip prepares the file at *link*, None for no file."""
+    token = _prepared.set(link)
+    try:
+        yield
+    finally:
+        _prepared.reset(token)
+
+
+def prepared_link() -> Any:
+    """Return the link of the file that pip prepares, None outside of that."""
+    return _prepared.get()
+
+
+def reduce_contents(contents: bytes, variant_json: bytes | None) -> bytes:
+    """Return core metadata with the variant markers of its ``Requires-Dist`` reduced.
+
+    Everything else stays byte for byte; without variant markers the same object is returned.
+
+    Args:
+        contents: ``METADATA``.
+        variant_json: contents of that file in the same dist-info folder, None without one.
+    """
+    if _HINT.encode() not in contents:
+        return contents
+    from pep_variants.choose.metadata_markers import (
+        conditional_dependencies,
+        metadata_terms,
+        reduce_metadata,
+    )
+
+    terms = metadata_terms(contents)
+    if not terms:
+        return contents
+    session, link = last_session(), _prepared.get()
+    if session is not None and link is not None:
+        session.get_ordering().note_conditional(link, conditional_dependencies(contents))
+    return reduce_metadata(contents, _context(variant_json, values=_VALUES in terms))
+
+
+def reduce_message(message: email.message.Message, read_text: Callable[[str], str | None]) -> None:
+    """Reduce the variant markers of parsed core metadata, in place.
+
+    For installed distributions. Never fails: they have to be listed whatever is wrong with them.
+
+    Args:
+        message: the metadata.
+        read_text: reads a file of the dist-info folder, None if there is no such file.
+    """
+    requirements = [str(value) for value in message.get_all("Requires-Dist") or ()]
+    if not any(_HINT in requirement for requirement in requirements):
+        return
+    try:
+        from pep_variants.choose.metadata_markers import reduce_requirements
+
+        values = any(_VALUES in requirement for requirement in requirements)
+        text = read_text(VARIANT_FILE)
+        decided = read_text(CHOICE_FILE) if values and text is not None else None
+        if decided is not None:
+            context = context_of(decided.encode(), None, values=False)
+        else:
+            context = _context(None if text is None else text.encode(), values=values)
+        reduced = reduce_requirements(requirements, context)
+    except Exception:
+        # pip 26 refuses imports while it installs. Dependencies are not needed then.
+        logger.debug("variant markers cannot be reduced", exc_info=True)
+        return
+    del message["Requires-Dist"]
+    for requirement in reduced:
+        message["Requires-Dist"] = requirement
+
+
+def _context(variant_json: bytes | None, *, values: bool) -> VariantContext:
+    """Return the values that the variant markers of the metadata at hand are evaluated with.
+
+    Args:
+        variant_json: contents of that file, None without one.
+        values: a marker has ``variant_properties``. Only then detection is needed: some value of
+            every feature of what is installed is supported.
+
+    Raises:
+        InstallationError: the settings are invalid.
+    """
+    session, link = last_session(), _prepared.get()
+    if session is not None and link is not None:
+        context = session.get_ordering().context(link, variant_json, values=values)
+        choice = _choice_text(variant_json, context) if values else None
+        if choice is not None:
+            project = canonicalize_name(link.filename.partition("-")[0])
+            session.choice_records[project] = choice
+        return context
+    try:
+        detect = None if session is None else session.get_ordering().detect
+    except Fault:  # installed distributions need no settings
+        detect = None
+    return context_of(variant_json, detect, values=values)
+
+
+def _choice_text(variant_json: bytes | None, context: VariantContext) -> str | None:
+    """Return the contents of `CHOICE_FILE`, None if ``variant.json`` alone is sufficient.
+
+    That is ``variant.json`` with fewer values. Everything else stays as it is, in every generation
+    of the format.
+
+    Args:
+        variant_json: contents of that file.
+        context: what markers were evaluated against.
+    """
+    from pep_variants import VariantError, read_metadata
+
+    if variant_json is None or not context.properties:
+        return None
+    try:
+        metadata = read_metadata(variant_json, VARIANT_FILE)
+    except VariantError:
+        return None  # reported where the wheel is checked
+    label = metadata.label_of(context.label)
+    listed = metadata.properties_of(label) or {}
+    if all(len(values) == 1 for features in listed.values() for values in features.values()):
+        return None  # a variant is only installed if one value of each feature is supported
+    # pip 26 refuses imports while it installs: patches.install needs this module loaded by then.
+    from pep_variants.wheelfile import record  # noqa: F401
+
+    tree = json.loads(variant_json)
+    tree["variants"] = {label: context.properties}
+    return json.dumps(tree, indent=2) + "\n"

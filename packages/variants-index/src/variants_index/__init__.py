@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pep_variants.sources import Sources
 
-    from .cache.eviction import Bounds
-    from .cache.store import Store
+    from .cache.store import Bounds, Store
     from .candidate import Candidate
     from .core_metadata import CoreMetadata
     from .downloads import Download, download_files
@@ -76,8 +75,7 @@ __all__ = [
 ]
 
 _NAMES = {
-    "cache.eviction": ("Bounds",),
-    "cache.store": ("Store",),
+    "cache.store": ("Bounds", "Store"),
     "candidate": ("Candidate",),
     "core_metadata": ("CoreMetadata",),
     "downloads": ("Download", "download_files"),

@@ -171,8 +171,7 @@ def resolving(places: Places, values: Mapping[str, Any]) -> Iterator[IndexResolv
     from pep_variants.settings.loader import load_preferences
     from resolvelib_variants.resolution.errors import NoSolution, ResolverError
     from resolvelib_variants.resolution.resolver import IndexResolver
-    from variants_index.cache.eviction import Bounds
-    from variants_index.cache.store import Store
+    from variants_index.cache.store import Bounds, Store
     from variants_index.errors import PackageIndexError
 
     from ..console import note, warn

@@ -1,7 +1,8 @@
-"""Complete responses, and the headers that ask for newer ones."""
+"""Complete responses, the headers that ask for newer ones, and how responses are cached."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ class Response:
         validators: request headers that ask for another response than this one
             (RFC 9110, section 13.1); empty if the server gave none.
         unchanged: it is the response that was asked past: without a body (status 304).
+        may_be_stored: whether the server allows a cache to keep it.
     """
 
     url: str
@@ -31,6 +33,22 @@ class Response:
     body: bytes
     validators: Mapping[str, str] = field(default_factory=dict)
     unchanged: bool = False
+    may_be_stored: bool = False
+
+    def record(self) -> bytes:
+        """Return it for `read_response`."""
+        head = [self.url, self.content_type, dict(self.validators)]
+        return json.dumps(head).encode() + b"\n" + self.body
+
+
+def read_response(record: bytes | None) -> Response | None:
+    """Return the response in a record of a cache, None if there is none, or of another release."""
+    head, _, body = (record or b"").partition(b"\n")
+    try:
+        url, content_type, validators = json.loads(head)
+    except (ValueError, TypeError):
+        return None
+    return Response(url, content_type, body, validators)
 
 
 def validators_of(response: httpx.Response) -> dict[str, str]:
@@ -43,3 +61,12 @@ def validators_of(response: httpx.Response) -> dict[str, str]:
         and value.isprintable()
         and len(value) <= _VALIDATOR_CHARACTERS
     }
+
+
+def may_be_stored(response: httpx.Response) -> bool:
+    """Return whether a private cache may keep *response* (RFC 9111, section 5.2.2.5).
+
+    A query may be a signature: such URLs are not kept.
+    """
+    forbidden = "no-store" in response.headers.get("Cache-Control", "").lower()
+    return not forbidden and not response.url.query

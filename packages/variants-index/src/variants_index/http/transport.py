@@ -1,30 +1,31 @@
-"""Transports below the cache: authentication, proxies, certificates.
+"""Transports of a session: authentication, proxies, certificates, guarded connections.
 
-Credentials are added here, by origin: redirects cannot send them to another host, and the layers
-above (cache, messages) do not see them.
+Credentials are added here, by origin: redirects cannot send them to another host, and messages do
+not see them. Connections go to allowed addresses only; heads of responses have a limit, and bodies
+a least speed.
 """
 
 from __future__ import annotations
 
-import base64
 import os
+import socket
 import ssl
 import threading
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import httpcore
 import httpx
 
+from pep_variants import limits
 from pep_variants.sources import Sources
 
-from .addresses import AddressPolicy
-from .connections import GuardedBackend, GuardedStream
-from .credentials import Credentials, find_credentials, split_credentials
+from .addresses import AddressPolicy, ForbiddenAddress
+from .credentials import PORTS, Credentials, find_credentials, split_credentials
 from .user_proxies import proxy_for
 
 _UNAUTHORIZED = 401
-_PORTS = {"http": 80, "https": 443}
 _CONNECTIONS = 32
 """Connections at a time, of one way to the outside."""
 
@@ -35,8 +36,8 @@ Origin = tuple[str, str, int | None]
 
 
 def origin_of(url: httpx.URL) -> Origin:
-    """Return the origin of *url*: scheme, host and port (RFC 6454)."""
-    return url.scheme, url.host, url.port or _PORTS.get(url.scheme)
+    """Return the origin of *url*: scheme, host and port (RFC 6454), None for the default one."""
+    return url.scheme, url.host, url.port
 
 
 class AuthTransport(httpx.BaseTransport):
@@ -88,13 +89,13 @@ class AuthTransport(httpx.BaseTransport):
         origin = origin_of(request.url)
         token = self._tokens.get(origin)
         if token is not None:
-            return self._below.handle_request(_with_header(request, f"Bearer {token}"))
+            return self._below.handle_request(_authorized(request, f"Bearer {token}"))
         with self._lock:
             if origin not in self._known or not _complete(self._known[origin]):
                 self._known[origin] = self._find(origin, request, keyring=False)
             configured = self._known[origin]
         credentials = configured or request.extensions.get(OWN_CREDENTIALS)
-        response = self._below.handle_request(_authorized(request, credentials))
+        response = self._below.handle_request(_authorized(request, _basic(credentials)))
         if response.status_code != _UNAUTHORIZED or not self._keyring:
             return response
         with self._lock:
@@ -105,7 +106,7 @@ class AuthTransport(httpx.BaseTransport):
         if found is None or found == credentials:
             return response
         response.close()  # unread: it may be of any size
-        return self._below.handle_request(_authorized(request, found))
+        return self._below.handle_request(_authorized(request, _basic(found)))
 
     def close(self) -> None:
         """Close what is below."""
@@ -130,15 +131,14 @@ def _complete(credentials: Credentials | None) -> bool:
     return credentials is None or bool(credentials.password)
 
 
-def _authorized(request: httpx.Request, credentials: Credentials | None) -> httpx.Request:
-    """Return a copy of *request* with *credentials*."""
-    if credentials is None:
+def _basic(credentials: Credentials | None) -> str:
+    return "" if credentials is None else credentials.authorization
+
+
+def _authorized(request: httpx.Request, authorization: str) -> httpx.Request:
+    """Return a copy of *request* with the header, if it is not empty."""
+    if not authorization:
         return request
-    token = base64.b64encode(f"{credentials.username}:{credentials.password}".encode()).decode()
-    return _with_header(request, f"Basic {token}")
-
-
-def _with_header(request: httpx.Request, authorization: str) -> httpx.Request:
     headers = request.headers.copy()
     headers["Authorization"] = authorization
     return httpx.Request(
@@ -153,16 +153,19 @@ def _with_header(request: httpx.Request, authorization: str) -> httpx.Request:
 class RoutingTransport(httpx.BaseTransport):
     """Connects directly, or through the proxy of the settings, the environment or the system.
 
-    Every connection is checked, see `addresses` and `connections`.
+    Every connection is checked, see `AddressPolicy` and `GuardedBackend`.
+
+    Attributes:
+        requests: the number of requests sent, retries and redirects included.
     """
 
     def __init__(self, sources: Sources, environ: Mapping[str, str], policy: AddressPolicy) -> None:
+        self.requests = 0
         self._sources = sources
         self._environ = environ
         self._policy = policy
         self._lock = threading.Lock()
-        self._routes: dict[tuple[str | None, bool, bool], httpx.HTTPTransport] = {}
-        self._known: dict[Origin, tuple[httpx.HTTPTransport, bool]] = {}
+        self._routes: dict[tuple[str | None, bool], httpx.HTTPTransport] = {}
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send *request*.
@@ -170,18 +173,19 @@ class RoutingTransport(httpx.BaseTransport):
         Raises:
             ForbiddenAddress: its host has a forbidden address.
         """
-        origin = origin_of(request.url)
+        url = request.url
+        port = url.port or PORTS.get(url.scheme)
+        proxy = self._sources.proxy
+        if not proxy and (found := proxy_for(url.scheme, url.host.lower(), self._environ)):
+            proxy = found.url
+        if proxy:
+            self._policy.check_name(url.host, port)
+        key = proxy or None, self._policy.trusts(url.host, port)
         with self._lock:
-            # Once per origin: asking the system takes as long as a small request.
-            if origin not in self._known:
-                trusted = _trusted(request.url, self._sources.trusted_hosts)
-                key = (self._proxy(request.url), trusted, request.url.scheme == "https")
-                if key not in self._routes:
-                    self._routes[key] = self._route(*key)
-                self._known[origin] = self._routes[key], key[0] is not None
-            route, proxied = self._known[origin]
-        if proxied:
-            self._policy.check_name(request.url.host, origin[2])
+            self.requests += 1
+            if key not in self._routes:
+                self._routes[key] = self._route(*key)
+            route = self._routes[key]
         response = route.handle_request(request)
         stream = response.extensions.get("network_stream")
         if isinstance(stream, GuardedStream):
@@ -193,14 +197,9 @@ class RoutingTransport(httpx.BaseTransport):
         for route in self._routes.values():
             route.close()
 
-    def _route(self, proxy: str | None, trusted: bool, secure: bool) -> httpx.HTTPTransport:
-        if secure or proxy is not None:
-            context = tls_context(self._sources, self._environ, verify=not trusted)
-        else:
-            # No connection has TLS. Reading certificates would take 17 ms; this trusts none.
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    def _route(self, proxy: str | None, trusted: bool) -> httpx.HTTPTransport:
         route = httpx.HTTPTransport(
-            verify=context,
+            verify=tls_context(self._sources, self._environ, verify=not trusted),
             proxy=proxy,
             trust_env=False,
             limits=httpx.Limits(
@@ -212,41 +211,119 @@ class RoutingTransport(httpx.BaseTransport):
         pool._network_backend = GuardedBackend(None if proxy else self._policy)
         return route
 
-    def _proxy(self, url: httpx.URL) -> str | None:
-        if self._sources.proxy:
-            return self._sources.proxy
-        found = proxy_for(url.scheme, url.host.lower(), self._environ)
-        return found.url if found is not None else None
+
+class TooSlow(httpcore.ReadTimeout):
+    """A server that sends less than `limits.LEAST_BYTES_PER_SECOND`; it is not retried."""
 
 
-@dataclass
-class Traffic:
-    """Counts what a session sends.
+class GuardedStream(httpcore.NetworkStream):
+    """A connection that fails if the server sends too slowly, or too much before the response."""
 
-    Attributes:
-        requests: requests sent, retries and redirects included.
-    """
+    def __init__(self, stream: httpcore.NetworkStream) -> None:
+        self._stream = stream
+        self._begin()
 
-    requests: int = 0
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        """Read as `httpcore.NetworkStream.read` does.
 
+        Raises:
+            TooSlow: the average speed since the request is too low.
+            httpcore.RemoteProtocolError: the response does not begin (endless interim responses).
+        """
+        start = time.monotonic()
+        data = self._stream.read(max_bytes, timeout)
+        self._waited += time.monotonic() - start
+        self._received += len(data)
+        # The user's timeout applies to the first byte.
+        allowed = limits.SLOW_SECONDS + (timeout or 0)
+        if self._waited > allowed and self._received < self._waited * limits.LEAST_BYTES_PER_SECOND:
+            raise TooSlow(
+                f"less than {limits.LEAST_BYTES_PER_SECOND} bytes per second for "
+                f"{self._waited:.0f} seconds"
+            )
+        if self._before_response and self._received > limits.HEAD_BYTES:
+            raise httpcore.RemoteProtocolError(
+                f"more than {limits.HEAD_BYTES:,} bytes before the response begins"
+            )
+        return data
 
-class CountingTransport(httpx.BaseTransport):
-    """Counts the requests that are sent, below the cache."""
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        """Write a request; the next bytes are the head of its response."""
+        self._begin()
+        self._stream.write(buffer, timeout)
 
-    def __init__(self, below: httpx.BaseTransport, traffic: Traffic) -> None:
-        self._below = below
-        self._traffic = traffic
-        self._lock = threading.Lock()
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Count *request* and send it."""
-        with self._lock:
-            self._traffic.requests += 1
-        return self._below.handle_request(request)
+    def response_began(self) -> None:
+        """Record that the head of the response was received."""
+        self._before_response = False
 
     def close(self) -> None:
-        """Close what is below."""
-        self._below.close()
+        """Close the connection."""
+        self._stream.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.NetworkStream:
+        """Return the connection with TLS, guarded as well."""
+        return GuardedStream(self._stream.start_tls(ssl_context, server_hostname, timeout))
+
+    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401 - httpcore's signature
+        """Return information on the connection, as httpcore does."""
+        return self._stream.get_extra_info(info)
+
+    def _begin(self) -> None:
+        self._before_response = True
+        self._waited = 0.0
+        self._received = 0
+
+
+class GuardedBackend(httpcore.NetworkBackend):
+    """Connects to addresses that the policy allows."""
+
+    def __init__(self, policy: AddressPolicy | None) -> None:
+        """Set up; without *policy*, for the user's proxy, any address is allowed."""
+        self._policy = policy
+        self._backend = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        """Connect to the first address of *host* that is allowed and answers.
+
+        Raises:
+            ForbiddenAddress: none of its addresses is allowed.
+            httpcore.ConnectError, httpcore.ConnectTimeout: it cannot be reached.
+        """
+        problem: Exception = httpcore.ConnectError(f"{host} has no address")
+        for address in self._addresses(host, port):
+            try:
+                if self._policy is not None:
+                    self._policy.check(host, port, address)
+                stream = self._backend.connect_tcp(
+                    address, port, timeout, local_address, socket_options
+                )
+            except (ForbiddenAddress, httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                problem = error
+            else:
+                if self._policy is not None:
+                    self._policy.connected(host, address)
+                return GuardedStream(stream)
+        raise problem
+
+    @staticmethod
+    def _addresses(host: str, port: int) -> list[str]:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:  # UnicodeError: a label of more than 63 characters
+            raise httpcore.ConnectError(str(error)) from None
+        return list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
 
 
 def tls_context(
@@ -274,8 +351,3 @@ def tls_context(
     if sources.client_cert:
         context.load_cert_chain(sources.client_cert)
     return context
-
-
-def _trusted(url: httpx.URL, hosts: Collection[str]) -> bool:
-    port = url.port or _PORTS.get(url.scheme)
-    return url.host in hosts or f"{url.host}:{port}" in hosts

@@ -158,8 +158,6 @@ class UpstreamPages:
             url,
             limit=limit or self._limits.page_bytes,
             accept=ACCEPT,
-            # The page is known to be old: no heuristic freshness (RFC 9111, 4.2.2).
-            revalidate=True,
             seconds=self._limits.page_seconds,
             grown=large.grown,
             validators=validators,

@@ -14,8 +14,7 @@ from urllib.parse import quote, urlsplit
 
 from pep_variants.sources import Sources
 from pep_variants.urls import is_local
-from variants_index.cache.eviction import Bounds
-from variants_index.cache.store import Store
+from variants_index.cache.store import Bounds, Store
 from variants_index.http.session import Session
 from variants_index.pages import PageFile
 
@@ -184,7 +183,6 @@ class Upstreams:
             url,
             limit=limit,
             hashes=hashes,
-            revalidate=True,
             seconds=self._limits.page_seconds,
             validators=None if cached else {},
         )

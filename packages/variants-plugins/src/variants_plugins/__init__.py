@@ -2,8 +2,8 @@
 
 The user's settings decide which packages may be installed (`pep_variants.settings.allow_list`).
 `environment` installs them into a virtual environment with the `installer`, `plugin_process` runs
-`driver` in it, confined by `sandbox` and `supervisor`, and `answer` checks what came back as
-untrusted input. `PluginRunner` does all of this and caches answers; nothing is started or written
+`driver` in it, confined by `sandbox`, and `answer` checks what came back as
+untrusted input. `PluginRunner` does all of this; nothing is started or written
 before it is asked.
 """
 

@@ -6,12 +6,13 @@ import contextlib
 import json
 import logging
 import os
+import pkgutil
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pep_variants.errors import PluginFailed, ProviderError
+from pep_variants.errors import PluginFailed
 from pep_variants.limits import (
     PLUGIN_FILE_BYTES,
     PLUGIN_MEMORY_BYTES,
@@ -26,102 +27,95 @@ from .variables import plugin_variables
 
 logger = logging.getLogger(__name__)
 
-_FOLDER = Path(__file__).parent
-_SCRIPTS = ("driver.py", "sandbox.py", "supervisor.py")
-"""What runs in the plugin's environment, the first of them first."""
-
 _HOME_VARIABLES = ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
 _TEMPORARY_VARIABLES = ("TMPDIR", "TEMP", "TMP")
-
-
-SUPPORTED, ALL = "get_supported_configs", "get_all_configs"
-"""Methods of plugins: what this machine supports, and what there is at all (PEP 817)."""
-
-
-@dataclass(frozen=True)
-class Question:
-    """What a plugin is asked; an answer depends on this and on the environment.
-
-    Attributes:
-        namespace: that it answers for.
-        endpoint: of the plugin, ``module`` or ``module:object.path``.
-        packages: normalized names of the packages that may provide it.
-        variables: environment variables that it sees.
-        facts: what is known of the machine, see `machine`.
-        sandbox: `SANDBOX_AUTO` or `SANDBOX_OFF`.
-        method: of the plugin, `SUPPORTED` or `ALL`.
-    """
-
-    namespace: str
-    endpoint: str
-    packages: tuple[str, ...]
-    variables: Mapping[str, str]
-    facts: tuple[str, ...]
-    sandbox: str
-    method: str = SUPPORTED
-
-    def describe(self, environment: Environment) -> str:
-        """Return how messages name the plugin."""
-        return f"{environment.resolved[0]} ({self.endpoint})"
 
 
 class PluginProcess:
     """Runs plugins, one process for each question."""
 
-    def __init__(self, environ: Mapping[str, str], time_limit: float, *, confined: bool) -> None:
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        variables: Iterable[str],
+        time_limit: float,
+        *,
+        confined: bool,
+    ) -> None:
         """Set up; nothing is started yet.
 
         Args:
             environ: environment variables of the caller.
+            variables: names of those that plugins see besides `variables.PLUGIN_VARIABLES`.
             time_limit: seconds that a plugin has to answer.
             confined: run plugins in a sandbox where the system has one.
         """
         self._environ = environ
+        self._variables = plugin_variables(environ, variables)
         self._time_limit = time_limit
         self._confined = confined
 
-    def run(self, question: Question, environment: Environment) -> tuple[bytes, str]:
+    def run(
+        self,
+        plugin: str,
+        environment: Environment,
+        *,
+        plugin_api: str,
+        packages: Sequence[str],
+        method: str,
+    ) -> tuple[bytes, str]:
         """Return the plugin's answer, unread, and the end of its error output.
+
+        Args:
+            plugin: how messages name it.
+            environment: that it is installed in.
+            plugin_api: its endpoint, ``module`` or ``module:object.path``.
+            packages: normalized names of the packages that may provide it.
+            method: of the plugin, that is called.
 
         Raises:
             PluginFailed: it cannot be started, exceeds a limit, or ends without an answer.
         """
         from pep_variants.detect.process import NOISE_BYTES, run
 
-        plugin = question.describe(environment)
         frame = f"{os.urandom(16).hex()}:"
         logger.debug("asking the provider plugin %s", plugin)
-        with self._temporary() as folder:
-            places = {name: folder / name for name in ("work", "tmp", "home")}
-            for place in places.values():
-                place.mkdir()
+        with _scripts() as folder:
+            for name in ("work", "tmp", "home"):
+                (folder / name).mkdir()
             request = {
-                "plugin_api": question.endpoint,
-                "distributions": question.packages,
-                "method": question.method,
+                "plugin_api": plugin_api,
+                "distributions": packages,
+                "method": method,
                 "frame": frame,
                 "time_limit": self._time_limit,
                 "memory": PLUGIN_MEMORY_BYTES,
                 "processes": PLUGIN_PROCESSES,
                 "threads": PLUGIN_THREADS,
-                "limits": _limits(self._time_limit),
+                # Of one process, by the names of `resource`.
+                "limits": {
+                    "RLIMIT_CORE": 0,
+                    "RLIMIT_CPU": int(self._time_limit) + 1,
+                    "RLIMIT_DATA": PLUGIN_MEMORY_BYTES,
+                    "RLIMIT_FSIZE": PLUGIN_FILE_BYTES,
+                },
                 "sandbox": self._confined,
                 "writable": str(folder),
                 "homes": _homes(self._environ),
                 "environment": str(environment.path),
             }
             variables = {
-                **question.variables,
-                **dict.fromkeys(_HOME_VARIABLES, str(places["home"])),
-                **dict.fromkeys(_TEMPORARY_VARIABLES, str(places["tmp"])),
+                **self._variables,
+                **dict.fromkeys(_HOME_VARIABLES, str(folder / "home")),
+                **dict.fromkeys(_TEMPORARY_VARIABLES, str(folder / "tmp")),
                 # What the plugin starts must not write into the environment any more than it does.
                 "PYTHONDONTWRITEBYTECODE": "1",
             }
             try:
                 outcome = run(
-                    [environment.python, "-I", "-S", "-B", self._script(folder, _SCRIPTS[0])],
+                    [environment.python, "-I", "-S", "-B", folder / "driver.py"],
                     environ=variables,
-                    cwd=places["work"],
+                    cwd=folder / "work",
                     time_limit=self._time_limit,
                     request=json.dumps(request).encode(),
                 )
@@ -137,29 +131,6 @@ class PluginProcess:
         ending = outcome.exceeded or f"ended with status {outcome.status} and no answer"
         raise PluginFailed(plugin, ending, one_line(outcome.errors, 200))
 
-    @contextlib.contextmanager
-    def _temporary(self) -> Iterator[Path]:
-        import tempfile
-
-        folder = Path(tempfile.mkdtemp(prefix="pep-variants-")).resolve()
-        try:
-            yield folder
-        finally:
-            remove_tree(folder)
-
-    def _script(self, folder: Path, name: str) -> Path:
-        """Return the path of the script *name*, with the others beside it."""
-        if (_FOLDER / name).is_file():
-            return _FOLDER / name
-        import pkgutil
-
-        for each in _SCRIPTS:  # all this runs from a zip file
-            code = pkgutil.get_data(__package__, each)
-            if code is None:
-                raise ProviderError(f"{_FOLDER / each} cannot be read, so no plugin can be asked")
-            (folder / each).write_bytes(code)
-        return folder / name
-
     def measures(self) -> dict[str, str]:
         """Return what confines plugins on this machine besides the limits, by what it is for.
 
@@ -169,9 +140,9 @@ class PluginProcess:
             return {}
         from pep_variants.detect.process import run
 
-        with self._temporary() as folder:
+        with _scripts() as folder:
             outcome = run(
-                [sys.executable, "-I", "-B", self._script(folder, "sandbox.py")],
+                [sys.executable, "-I", "-B", folder / "sandbox.py"],
                 environ=plugin_variables(self._environ),
                 cwd=folder,
                 time_limit=self._time_limit,
@@ -183,6 +154,18 @@ class PluginProcess:
         return {str(name): str(value) for name, value in found.items()}
 
 
+@contextlib.contextmanager
+def _scripts() -> Iterator[Path]:
+    """Yield a temporary folder with what runs in the plugin's environment, also of a zip file."""
+    folder = Path(tempfile.mkdtemp(prefix="pep-variants-")).resolve()
+    try:
+        for name in ("driver.py", "sandbox.py"):
+            (folder / name).write_bytes(pkgutil.get_data(__package__, name) or b"")
+        yield folder
+    finally:
+        remove_tree(folder)
+
+
 def _homes(environ: Mapping[str, str]) -> list[str]:
     """Return the user's home directories: what the system says, and what the variable says."""
     found = [environ.get("HOME", "")]
@@ -191,13 +174,3 @@ def _homes(environ: Mapping[str, str]) -> list[str]:
 
         found.append(pwd.getpwuid(os.getuid()).pw_dir)
     return sorted({path for path in found if Path(path).is_absolute() and path != "/"})
-
-
-def _limits(seconds: float) -> dict[str, int]:
-    """Return the limits of one process of a plugin, by the names of `resource`."""
-    return {
-        "RLIMIT_CORE": 0,
-        "RLIMIT_CPU": int(seconds) + 1,
-        "RLIMIT_DATA": PLUGIN_MEMORY_BYTES,
-        "RLIMIT_FSIZE": PLUGIN_FILE_BYTES,
-    }

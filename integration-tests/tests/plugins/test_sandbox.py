@@ -13,7 +13,7 @@ import pytest
 
 from pep_variants.errors import PluginFailed, ProviderError
 from support.waiting import wait_until
-from variants_plugins import environment, plugin_process, sandbox
+from variants_plugins import environment, runner, sandbox
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="limits and sandbox of Linux")
 
@@ -348,7 +348,7 @@ def test_a_python_in_the_home_directory(monkeypatch, tmp_path):
     ],
 )  # fmt: skip
 def test_limits(say, code, problem, monkeypatch):
-    monkeypatch.setattr(plugin_process, "PLUGIN_MEMORY_BYTES", 256 * 2**20)
+    monkeypatch.setattr(runner, "PLUGIN_MEMORY_BYTES", 256 * 2**20)
     with pytest.raises(PluginFailed, match=problem):
         say(code + "\nsaid = 1", time_limit=3 if code.startswith("while") else 30)
 

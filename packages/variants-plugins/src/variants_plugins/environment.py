@@ -36,8 +36,7 @@ from pep_variants.limits import PLUGIN_ENVIRONMENTS
 from pep_variants.ownership import NotPrivate, make_private
 from pep_variants.sources import Sources, local_files
 
-from .installer import INSTALL_TIME_LIMIT, Installer, python_of
-from .removal import remove_tree
+from .installer import INSTALL_TIME_LIMIT, Installer, python_of, remove_tree
 
 if TYPE_CHECKING:
     from pep_variants.settings.allow_list import Allowed, Wanted

@@ -24,13 +24,12 @@ from pep_variants.choose.markers import NON_VARIANT, reduce_requirement
 from pep_variants.errors import InvalidMarker, redacted
 from pep_variants.model.metadata import Metadata
 from pep_variants.urls import is_local
-from variants_index.candidate import Candidate
-from variants_index.core_metadata import CoreMetadata
+from variants_index.candidate import Candidate, CoreMetadata
+from variants_index.core_metadata import fetch_core_metadata
 from variants_index.errors import UnusableDistribution
 from variants_index.evaluator import CandidateEvaluator, is_pinned
 from variants_index.finder import PackageFinder
 from variants_index.http.session import Session
-from variants_index.metadata_source import fetch_core_metadata
 from variants_index.pages.links import Links
 from variants_index.prefetch import Prefetcher
 from variants_index.release_metadata import ReleaseMetadata

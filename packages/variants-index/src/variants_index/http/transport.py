@@ -12,7 +12,9 @@ import socket
 import ssl
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import httpcore
@@ -40,6 +42,24 @@ def origin_of(url: httpx.URL) -> Origin:
     return url.scheme, url.host, url.port
 
 
+@dataclass
+class _Login:
+    """What is known of the user's login at an origin.
+
+    Attributes:
+        service: URL of the index as the user configured it, which keyrings have; empty for links.
+        credentials: None without any.
+        token: in place of credentials.
+        netrc_read, keyring_asked: whether that was done.
+    """
+
+    service: str = ""
+    credentials: Credentials | None = None
+    token: str = ""
+    netrc_read: bool = False
+    keyring_asked: bool = False
+
+
 class AuthTransport(httpx.BaseTransport):
     """Adds credentials: from index URLs and netrc to the first request, from keyring after a 401.
 
@@ -54,22 +74,18 @@ class AuthTransport(httpx.BaseTransport):
         self._environ = environ
         self._keyring = keyring
         self._lock = threading.Lock()
-        self._known: dict[Origin, Credentials | None] = {}
-        # Keyrings have the URL of the index as the user configured it.
-        self._services: dict[Origin, str] = {}
-        self._asked: set[Origin] = set()
-        self._tokens: dict[Origin, str] = {}
+        self._logins: defaultdict[Origin, _Login] = defaultdict(_Login)
 
     def add_token(self, url: str, token: str) -> None:
         """Use a bearer token (RFC 6750) for the host of *url*, in place of credentials."""
         with self._lock:
-            self._tokens[origin_of(httpx.URL(url))] = token
+            self._logins[origin_of(httpx.URL(url))].token = token
 
     def is_authenticated(self, url: str) -> bool:
         """Return whether credentials are sent to the host of *url*."""
-        origin = origin_of(httpx.URL(url))
         with self._lock:
-            return origin in self._tokens or self._known.get(origin) is not None
+            login = self._logins[origin_of(httpx.URL(url))]
+            return bool(login.token) or login.credentials is not None
 
     def add_index(self, url: str) -> str:
         """Use the credentials in the URL of an index for its host; return it without them."""
@@ -79,60 +95,50 @@ class AuthTransport(httpx.BaseTransport):
         except httpx.InvalidURL:
             return plain
         with self._lock:
-            self._services.setdefault(origin, plain)
-            if credentials is not None:
-                self._known.setdefault(origin, credentials)
+            login = self._logins[origin]
+            login.service = login.service or plain
+            login.credentials = login.credentials or credentials
         return plain
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send *request* with known credentials, and after a 401 with those of the keyring."""
-        origin = origin_of(request.url)
-        token = self._tokens.get(origin)
-        if token is not None:
-            return self._below.handle_request(_authorized(request, f"Bearer {token}"))
         with self._lock:
-            if origin not in self._known or not _complete(self._known[origin]):
-                self._known[origin] = self._find(origin, request, keyring=False)
-            configured = self._known[origin]
-        credentials = configured or request.extensions.get(OWN_CREDENTIALS)
-        response = self._below.handle_request(_authorized(request, _basic(credentials)))
-        if response.status_code != _UNAUTHORIZED or not self._keyring:
+            login = self._logins[origin_of(request.url)]
+            if login.token:
+                authorization = f"Bearer {login.token}"
+            else:
+                known = login.credentials
+                if not (login.netrc_read or (known and known.password)):
+                    login.netrc_read = True
+                    self._find(login, request, keyring=False)
+                credentials = login.credentials or request.extensions.get(OWN_CREDENTIALS)
+                authorization = credentials.authorization if credentials else ""
+        response = self._below.handle_request(_authorized(request, authorization))
+        if response.status_code != _UNAUTHORIZED or not self._keyring or login.token:
             return response
         with self._lock:
-            if origin not in self._asked:
-                self._asked.add(origin)
-                self._known[origin] = self._find(origin, request, keyring=True) or configured
-            found = self._known[origin]
-        if found is None or found == credentials:
+            if not login.keyring_asked:
+                login.keyring_asked = True
+                self._find(login, request, keyring=True)
+            found = login.credentials
+        if found is None or found.authorization == authorization:
             return response
         response.close()  # unread: it may be of any size
-        return self._below.handle_request(_authorized(request, _basic(found)))
+        return self._below.handle_request(_authorized(request, found.authorization))
 
     def close(self) -> None:
         """Close what is below."""
         self._below.close()
 
-    def _find(self, origin: Origin, request: httpx.Request, *, keyring: bool) -> Credentials | None:
-        known = self._known.get(origin)
-        service = self._services.get(origin, str(request.url.copy_with(query=None)))
-        username = known.username if known else None
+    def _find(self, login: _Login, request: httpx.Request, *, keyring: bool) -> None:
         found = find_credentials(
-            service,
+            login.service or str(request.url.copy_with(query=None)),
             self._environ,
-            username=username,
+            username=login.credentials.username if login.credentials else None,
             keyring=keyring,
-            configured=origin in self._services,
+            configured=bool(login.service),
         )
-        return found or known
-
-
-def _complete(credentials: Credentials | None) -> bool:
-    # None: netrc was read already; without a password netrc may have it.
-    return credentials is None or bool(credentials.password)
-
-
-def _basic(credentials: Credentials | None) -> str:
-    return "" if credentials is None else credentials.authorization
+        login.credentials = found or login.credentials
 
 
 def _authorized(request: httpx.Request, authorization: str) -> httpx.Request:

@@ -11,8 +11,7 @@ import pytest
 
 from support.environments import ROOT, clean_environ
 from support.isolation import isolated, network, outside, registries
-from variants_plugins.cache import write_record
-from variants_plugins.environment import RECORD
+from variants_plugins.environment import RECORD, write_record
 
 PROXY = "http://proxy.invalid:9"
 USER = {
@@ -107,8 +106,7 @@ def test_the_tests_pass_whatever_the_user_has(tmp_path):
         (home / path).parent.mkdir(parents=True, exist_ok=True)
         (home / path).write_text(text)
     kept.mkdir(parents=True)
-    record = {"requirements": ["acme"], "resolved": ["acme-provider==9"], "created": 1}
-    write_record(kept / RECORD, record)
+    write_record(kept / RECORD, ["acme-provider==9"], "")
     hostile = {
         "HOME": str(home),
         "XDG_CACHE_HOME": str(home / ".cache"),

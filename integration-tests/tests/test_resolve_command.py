@@ -512,6 +512,7 @@ class TestAdversity:
         def full():
             resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 
+        index.metadata_hashes = True  # what has neither hash nor ETag is not cached
         done = variants("resolve", "app", "-i", index.url, preexec_fn=full)
         assert (done.code, done.out) == (0, ON_GPU)
         assert done.err.startswith("note: ")

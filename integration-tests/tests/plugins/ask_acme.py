@@ -26,12 +26,4 @@ try:
 except ProviderError as error:
     print(error)
     sys.exit(3)
-print(
-    json.dumps(
-        {
-            "features": answer.features,
-            "resolved": answer.resolved,
-            "kept": answer.kept,
-        }
-    )
-)
+print(json.dumps({"features": answer.features, "resolved": answer.resolved}))

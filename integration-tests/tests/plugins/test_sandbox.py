@@ -13,7 +13,7 @@ import pytest
 
 from pep_variants.errors import PluginFailed, ProviderError
 from support.waiting import wait_until
-from variants_plugins import plugin_process, runner, sandbox
+from variants_plugins import environment, runner, sandbox
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="limits and sandbox of Linux")
 
@@ -53,7 +53,7 @@ def say(wheelhouse, ask):
     def say(code, **options):
         source = HEAD + code + "\n"
         wheelhouse.add("acme-variant-provider", {"acme_variant_provider.py": source}, "2.0")
-        (said,) = ask(**{"max_age": 0, **options}).features["said"]
+        (said,) = ask(**options).features["said"]
         return said
 
     return say
@@ -348,7 +348,7 @@ def test_a_python_in_the_home_directory(monkeypatch, tmp_path):
     ],
 )  # fmt: skip
 def test_limits(say, code, problem, monkeypatch):
-    monkeypatch.setattr(plugin_process, "PLUGIN_MEMORY_BYTES", 256 * 2**20)
+    monkeypatch.setattr(runner, "PLUGIN_MEMORY_BYTES", 256 * 2**20)
     with pytest.raises(PluginFailed, match=problem):
         say(code + "\nsaid = 1", time_limit=3 if code.startswith("while") else 30)
 
@@ -489,7 +489,7 @@ def test_metadata_cannot_have_any_number_of_environments_made(make_runner, monke
     """Each other set of requirements is another environment, of hundreds of files."""
     from pep_variants.model.metadata import ProviderInfo
 
-    monkeypatch.setattr(runner, "PLUGIN_ENVIRONMENTS", 2)
+    monkeypatch.setattr(environment, "PLUGIN_ENVIRONMENTS", 2)
     asked = make_runner()
     for number in range(2):
         asked.ask("acme", ProviderInfo((f"acme-variant-provider>=0.{number}",)), {})

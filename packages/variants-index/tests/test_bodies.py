@@ -42,10 +42,6 @@ def answered(body, headers=b"", *, limit=MIB, store=None):
             asking.close()
 
 
-def raw_deflate(data):
-    return zlib.compress(data)[2:-4]
-
-
 class TestCompression:
     @pytest.mark.parametrize(
         ("coding", "body"),
@@ -55,8 +51,6 @@ class TestCompression:
             (b"GZIP", gzip.compress(PLAIN)),
             (b"identity, gzip", gzip.compress(PLAIN)),
             (b"gzip,", gzip.compress(PLAIN)),
-            (b"deflate", zlib.compress(PLAIN)),
-            (b"deflate", raw_deflate(PLAIN)),
             (b"identity", PLAIN),
             (b"utf-8", PLAIN),
             (b"none", PLAIN),
@@ -83,6 +77,7 @@ class TestCompression:
             b"Content-Encoding: gzip\r\nContent-Encoding: gzip\r\n",
             b"Content-Encoding: gzip, deflate\r\n",
             b"Content-Encoding: br\r\n",
+            b"Content-Encoding: deflate\r\n",
             b"Content-Encoding: zstd\r\n",
             b"Content-Encoding: compress\r\n",
             b"Content-Encoding: aws-chunked, br\r\n",
@@ -93,9 +88,7 @@ class TestCompression:
         body = PLAIN
         for _ in range(3):
             body = gzip.compress(body)
-        with pytest.raises(
-            BadResponse, match=r"is compressed as .*; one of gzip, deflate was asked"
-        ):
+        with pytest.raises(BadResponse, match=r"is compressed as .*; gzip was asked for"):
             answered(body, header)
 
     @pytest.mark.parametrize("body", [b"no gzip", gzip.compress(PLAIN)[:-9], b"\x1f\x8b"])
@@ -122,9 +115,9 @@ class TestCompression:
 
     def test_many_bytes_that_decompress_to_nothing_are_too_large_too(self):
         # Stored blocks of zero bytes (RFC 1951, 3.2.4).
-        body = b"\x00\x00\x00\xff\xff" * 300_000
+        body = b"\x1f\x8b\x08" + bytes(7) + b"\x00\x00\x00\xff\xff" * 300_000
         with pytest.raises(BadResponse, match="larger than 1048576 bytes"):
-            answered(body, b"Content-Encoding: deflate\r\n")
+            answered(body, b"Content-Encoding: gzip\r\n")
 
     def test_bodies_of_errors_are_not_read(self):
         body = gzip.compress(bytes(10 * MIB))

@@ -13,10 +13,10 @@ from support.index_server import Resource, served
 from support.wheels import Wheel
 from variants_catalog.opening import PreferredCatalog
 from variants_catalog.store import read_catalog
+from variants_index.core_metadata import fetch_core_metadata
 from variants_index.evaluator import CandidateEvaluator
 from variants_index.finder import PackageFinder
 from variants_index.http.session import Session
-from variants_index.metadata_source import fetch_core_metadata
 from variants_index.prefetch import Prefetcher
 from variants_index.target import make_target
 

@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pep_variants.urls import filename_of_url
 from variants_index.errors import InvalidPage
 from variants_index.pages import read_page, read_projects
-from variants_index.pages.html_reader import filename_in
 from variants_index.pages.html_tags import encoding_of, start_tags
 
 NAMES = ("href", "data-yanked", "data-requires-python")
@@ -79,16 +77,6 @@ def test_attributes_in_double_quotes_read_as_any_others(given_attributes, encodi
             )
         )
         assert found == other
-
-
-@pytest.mark.parametrize(
-    "url",
-    ["https://a.example/x.whl", "https://a.example/b/c%2Bd.whl", "https://a.example", "file:///a/b",
-     "https://a.example/", "https://a.example/x.whl?a=/b.whl", "https://a.example/a;b/c;d",
-     "file:/a/b", "https://a.example//x", "https://[::1]/x%2Fy.whl", "https://a.example/\\b"],
-)  # fmt: skip
-def test_the_filename_is_that_of_the_url(url):
-    assert filename_in(url) == filename_of_url(url)
 
 
 pieces = st.sampled_from(

@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pep_variants.sources import Sources
 
-    from .cache.eviction import Bounds
-    from .cache.store import Store
-    from .candidate import Candidate
-    from .core_metadata import CoreMetadata
+    from .cache.store import Bounds, Store
+    from .candidate import Candidate, CoreMetadata
+    from .core_metadata import fetch_core_metadata
     from .downloads import Download, download_files
     from .errors import PackageIndexError
     from .evaluator import CandidateEvaluator
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from .http.session import Session
     from .lock.reading import Locked, read_lock, select_locked
     from .lock.writing import write_lock
-    from .metadata_source import fetch_core_metadata
     from .pages import Page, PageFile, html_page, json_page, read_page, read_projects
     from .prefetch import Prefetcher
     from .release_metadata import ReleaseMetadata, fetch_release_metadata
@@ -76,10 +74,9 @@ __all__ = [
 ]
 
 _NAMES = {
-    "cache.eviction": ("Bounds",),
-    "cache.store": ("Store",),
-    "candidate": ("Candidate",),
-    "core_metadata": ("CoreMetadata",),
+    "cache.store": ("Bounds", "Store"),
+    "candidate": ("Candidate", "CoreMetadata"),
+    "core_metadata": ("fetch_core_metadata",),
     "downloads": ("Download", "download_files"),
     "errors": ("PackageIndexError",),
     "evaluator": ("CandidateEvaluator",),
@@ -87,7 +84,6 @@ _NAMES = {
     "http.session": ("Session",),
     "lock.reading": ("Locked", "read_lock", "select_locked"),
     "lock.writing": ("write_lock",),
-    "metadata_source": ("fetch_core_metadata",),
     "pages": ("Page", "PageFile", "html_page", "json_page", "read_page", "read_projects"),
     "prefetch": ("Prefetcher",),
     "release_metadata": ("ReleaseMetadata", "fetch_release_metadata"),

@@ -10,11 +10,25 @@ from packaging.version import Version
 
 from pep_variants.model.label import split_label
 
-from .core_metadata import CoreMetadata
 from .pages import PageFile
 
 if TYPE_CHECKING:
     from .catalog_files import CatalogFile  # imported with a catalogue only: it takes a while
+
+
+@dataclass(frozen=True)
+class CoreMetadata:
+    """Core metadata of a distribution.
+
+    Attributes:
+        requires: ``Requires-Dist`` values as they are.
+        extras: normalized ``Provides-Extra`` values.
+        requires_python: version specifier, None if there is none.
+    """
+
+    requires: tuple[str, ...]
+    extras: frozenset[str]
+    requires_python: str | None
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ A check returns findings instead of raising, so that one run reports all of them
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -24,10 +25,10 @@ from variants_catalog.model import CatalogProject, filled, platform_kind, target
 from variants_catalog.places import pages_of
 
 from .candidate import Candidate
+from .core_metadata import fetch_core_metadata
 from .errors import AccessDenied, InvalidPage, NotFound, PackageIndexError, Unreachable
 from .finder import PackageFinder
 from .http.session import Session
-from .metadata_source import fetch_core_metadata
 from .pages import PageFile
 from .prefetch import Prefetcher
 
@@ -60,13 +61,21 @@ class _Listing(NamedTuple):
         url: of the page, without credentials.
         files: non-variant wheels.
         others: number of other files, such as source distributions and variant wheels.
-        failure: code, message and remedy if there is no page; None if there is one.
     """
 
     url: str
-    files: tuple[PageFile, ...] = ()
-    others: int = 0
-    failure: tuple[str, str, str] | None = None
+    files: tuple[PageFile, ...]
+    others: int
+
+
+class _Unusable(Exception):
+    """A source without files: code, message and remedy; nothing if its host is down."""
+
+    def finding(self, entry: CatalogProject, place: str) -> Iterator[Finding]:
+        """Yield what is to be said of it, unless that is said once for the host."""
+        if self.args:
+            code, message, remedy = self.args
+            yield error(code, entry.source, place, message, remedy)
 
 
 class LiveCheck:
@@ -122,13 +131,11 @@ class LiveCheck:
             places.setdefault(key, []).append(number)
         held: dict[int, _Versions] = {}
         for (is_page, where), numbers in places.items():
-            listing = self._listing(where, entry.name) if is_page else self._project(where)
-            if listing is None:
-                continue
             place = f"variant {numbers[0]}"
-            if listing.failure is not None:
-                code, message, remedy = listing.failure
-                yield error(code, entry.source, place, message, remedy)
+            try:
+                listing = self._listing(where, entry.name) if is_page else self._project(where)
+            except _Unusable as problem:
+                yield from problem.finding(entry, place)
                 continue
             for number in numbers:
                 held[number] = {}
@@ -180,8 +187,7 @@ class LiveCheck:
             else:
                 version = _version(file.filename)
                 if version is not None and variant.admits(version):
-                    tags = file.filename.removesuffix(".whl").rpartition("-")[2]
-                    versions.setdefault(version, []).append((tags, file))
+                    versions.setdefault(version, []).append((_platform_tags(file), file))
                 continue
             for item in published:
                 tags = item.filename.rsplit("-", 2)[1]
@@ -226,12 +232,11 @@ class LiveCheck:
             requirement = Requirement(filled(text, {"version": str(version)}))
             name, file = canonicalize_name(requirement.name), first
             if position:
-                listing = self._project(name)
-                if listing is not None and listing.failure is not None:
-                    code, message, remedy = listing.failure
-                    yield error(code, entry.source, place, message, remedy)
+                try:
+                    files = self._project(name).files
+                except _Unusable as unusable:
+                    yield from unusable.finding(entry, place)
                     continue
-                files = listing.files if listing is not None else ()
                 file = next((each for each in files if _version(each.filename) == version), first)
             if not requirement.extras:
                 continue
@@ -276,18 +281,14 @@ class LiveCheck:
             return "it adds nothing"
         for item in added:
             other = canonicalize_name(item.name)
-            listing = self._project(other) if other != name else None
-            files = listing.files if listing is not None else ()
-            admitted = [
-                (version, file.filename)
-                for file in files
-                if (version := _version(file.filename)) is not None
-                and item.specifier.contains(version, prereleases=True)
-            ]
-            newest = max((version for version, _ in admitted), default=_NONE)
-            names = [filename for version, filename in admitted if version == newest]
-            tags = [filename.removesuffix(".whl").rpartition("-")[2] for filename in names]
-            if tags and kind not in {each for tag in tags for each in _kinds(tag, _MACHINES)}:
+            tags: dict[Version, list[str]] = {}
+            with contextlib.suppress(_Unusable):
+                for file in self._project(other).files if other != name else ():
+                    version = _version(file.filename)
+                    if version is not None and item.specifier.contains(version, prereleases=True):
+                        tags.setdefault(version, []).append(_platform_tags(file))
+            newest = max(tags, default=_NONE)
+            if tags and not any(kind in _kinds(each, _MACHINES) for each in tags[newest]):
                 return f"{other} {newest} has no wheel for it"
         return ""
 
@@ -324,69 +325,65 @@ class LiveCheck:
                 )
         if entry.variants_index is None:
             return
-        listing = self._listing(pages_of(entry)[-1].url, entry.name)
-        if listing is None:
-            return
-        failure = listing.failure
-        if failure is None and not listing.others:
-            message = f"{listing.url} has no variant wheels"
-            failure = ("variant-missing", message, "remove variants-index")
-        if failure is not None:
-            code, message, remedy = failure
-            yield error(code, entry.source, "project.variants-index", message, remedy)
+        try:
+            listing = self._listing(pages_of(entry)[-1].url, entry.name)
+            if not listing.others:
+                raise _Unusable(
+                    "variant-missing",
+                    f"{listing.url} has no variant wheels",
+                    "remove variants-index",
+                )
+        except _Unusable as problem:
+            yield from problem.finding(entry, "project.variants-index")
 
-    def _listing(self, url: str, name: str) -> _Listing | None:
-        """Return what the page *url* has of the project *name*; None if its host is down."""
+    def _listing(self, url: str, name: str) -> _Listing:
+        """Return what the page *url* has of the project *name*; raises _Unusable."""
         return self._prefetcher.result((url, name), partial(self._page, url, name))
 
-    def _project(self, name: str) -> _Listing | None:
-        """Return what the user's indexes have of the project *name*; None if one is down."""
+    def _project(self, name: str) -> _Listing:
+        """Return what the user's indexes have of the project *name*; raises _Unusable."""
         places = [
             place if place in self._links else f"{place}{name}/" for place in self._finder.places
         ]
-        url = places[-1] if places else name  # that on the main index
         try:
             found = self._finder.project(name)
         except PackageIndexError as problem:
-            return self._failed(url, problem)
+            raise self._unusable(places[-1] if places else name, problem) from None
         files = [item.file for group in found.versions.values() for item in group]
         if not files:
             message = f"{name} is not on {', '.join(places) or 'any index'}"
-            failure = "project-missing", message, "correct the name, or remove the variant"
-            return _Listing(url, failure=failure)
+            raise _Unusable("project-missing", message, "correct the name, or remove the variant")
         return _listed(found.places[0], files)
 
-    def _page(self, url: str, name: str) -> _Listing | None:
+    def _page(self, url: str, name: str) -> _Listing:
         self._session.add_index(url)
         try:
             page = self._session.fetch_page(url, name)
         except PackageIndexError as problem:
-            return self._failed(redacted(url), problem)
+            raise self._unusable(redacted(url), problem) from None
         if page.files:
             return _listed(redacted(url), page.files)
         message = f"{redacted(url)} lists no files; a page that asks to log in looks like that"
         remedy = "look at it in a browser; correct the URL, or remove the variant"
-        return _Listing(redacted(url), failure=("source-empty", message, remedy))
+        raise _Unusable("source-empty", message, remedy)
 
-    def _failed(self, url: str, problem: PackageIndexError) -> _Listing | None:
-        """Return a listing that says what is wrong; None if the host, which is noted, is down."""
+    def _unusable(self, url: str, problem: PackageIndexError) -> _Unusable:
+        """Return what is wrong with a source; if its host is down, that is kept for the end."""
         message = str(problem)
         if isinstance(problem, Unreachable):
             reason = message.removeprefix(f"{url}: ")
             self._unreachable.setdefault(urlsplit(url).netloc, (reason, set()))[1].add(url)
-            return None
-        for kind, code, remedy in _FAILURES:
-            if isinstance(problem, kind):
-                return _Listing(url, failure=(code, message, remedy))
-        remedy = "name a source that installers can read"
-        return _Listing(url, failure=("source-unusable", message, remedy))
+            return _Unusable()
+        code, remedy = _FAILURES.get(type(problem), _FAILURES[PackageIndexError])
+        return _Unusable(code, message, remedy)
 
 
-_FAILURES = (
-    (NotFound, "source-missing", "correct the URL, or remove the variant"),
-    (AccessDenied, "source-login", "name a source that everyone can read"),
-    (InvalidPage, "source-invalid", "name a page of the simple API, or of links"),
-)
+_FAILURES: dict[type[PackageIndexError], tuple[str, str]] = {
+    NotFound: ("source-missing", "correct the URL, or remove the variant"),
+    AccessDenied: ("source-login", "name a source that everyone can read"),
+    InvalidPage: ("source-invalid", "name a page of the simple API, or of links"),
+    PackageIndexError: ("source-unusable", "name a source that installers can read"),
+}
 _NONE = Version("0.dev0")
 """Older than any version."""
 
@@ -462,6 +459,10 @@ def _listed(url: str, files: Sequence[PageFile]) -> _Listing:
         if file.filename.endswith(".whl") and split_label(file.filename)[1] is None
     )
     return _Listing(url, wheels, len(files) - len(wheels))
+
+
+def _platform_tags(file: PageFile) -> str:
+    return file.filename.removesuffix(".whl").rpartition("-")[2]
 
 
 def _version(filename: str) -> Version | None:

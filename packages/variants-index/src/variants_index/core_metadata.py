@@ -1,18 +1,20 @@
-"""Core metadata of distributions: the part that resolving needs.
+"""Core metadata of distributions: the part that resolving needs, from the cheapest place.
 
-Sources: the core metadata specification; PEP 643 for ``Dynamic``.
+A file beside the wheel (PEP 658); the wheel itself, read in ranges or, without these, downloaded;
+``PKG-INFO`` of a source distribution if that is final (PEP 643). Nothing is built.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Sequence
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pep_variants.errors import redacted, shortened
+from pep_variants.errors import InvalidSdist, InvalidWheel, redacted, shortened
 from pep_variants.limits import (
+    CORE_METADATA_BYTES,
     CORE_METADATA_LINES,
     CORE_REQUIREMENTS,
     CORE_REQUIREMENTS_CHARACTERS,
@@ -20,28 +22,19 @@ from pep_variants.limits import (
 )
 from pep_variants.model.filename import read_version
 from pep_variants.wheelfile.core_metadata import read_fields
+from pep_variants.wheelfile.sdist import read_pkg_info
+from pep_variants.wheelfile.wheel import open_wheel
 
-from .errors import UnusableDistribution
+from .candidate import Candidate, CoreMetadata
+from .errors import NotFound, UnusableDistribution
+from .http.ranges import download, opened, temporary_file
+from .http.session import Session
 
+_KIND = "core-metadata"
 _NEEDED = ("requires-dist", "provides-extra", "requires-python")
 _STATIC_SINCE = (2, 2)
 
 _Headers = dict[str, list[str]]
-
-
-@dataclass(frozen=True)
-class CoreMetadata:
-    """Core metadata of a distribution.
-
-    Attributes:
-        requires: ``Requires-Dist`` values as they are.
-        extras: normalized ``Provides-Extra`` values.
-        requires_python: version specifier, None if there is none.
-    """
-
-    requires: tuple[str, ...]
-    extras: frozenset[str]
-    requires_python: str | None
 
 
 def read_core_metadata(data: bytes, project: str, version: Version, source: str) -> CoreMetadata:
@@ -142,3 +135,96 @@ def _check_size(requires: Sequence[str], python: str, source: str) -> None:
 
 def _first(headers: _Headers, key: str) -> str:
     return headers.get(key, [""])[0]
+
+
+def fetch_core_metadata(session: Session, candidate: Candidate) -> CoreMetadata:
+    """Return the core metadata of *candidate*, from the cheapest place that has it.
+
+    Raises:
+        UnusableDistribution: it is broken, or known only after a build.
+        PackageIndexError: it cannot be fetched.
+    """
+    if candidate.core is not None:
+        return candidate.core
+    file = candidate.file
+    if file.core_metadata is not None:
+        url = f"{file.url}.metadata"
+        try:
+            response = session.fetch(url, limit=CORE_METADATA_BYTES, hashes=file.core_metadata)
+            return _installed(candidate, response.body, url)
+        except NotFound:
+            pass  # some indexes promise it for every file
+    if not candidate.is_wheel:
+        return _of_sdist(session, candidate)
+    data = _cached(session, candidate, lambda: _in_wheel(session, candidate))
+    return _installed(candidate, data, file.url)
+
+
+def _installed(candidate: Candidate, metadata: bytes, url: str) -> CoreMetadata:
+    """Read *metadata* of a published file, as it is installed."""
+    if candidate.rewritten is not None:
+        try:
+            metadata = candidate.rewritten.installed_metadata(metadata)
+        except InvalidWheel as error:
+            raise UnusableDistribution(str(error)) from None
+    return read_core_metadata(metadata, candidate.project, candidate.version, url)
+
+
+def _cached(session: Session, candidate: Candidate, fetch: Callable[[], bytes]) -> bytes:
+    """Return the fields that *fetch* gives; a file with a hash never changes, so it is cached."""
+    file = candidate.file
+    name = json.dumps([file.url, sorted(file.hashes.items())])
+    store = session.store if file.hashes else None
+    data = store.get(_KIND, name) if store is not None else None
+    if data is None:
+        data = without_description(fetch())
+        if store is not None:
+            store.put(_KIND, name, data)
+    return data
+
+
+def _in_wheel(session: Session, candidate: Candidate) -> bytes:
+    file = candidate.file
+    try:
+        with (
+            opened(session, file.url, file.hashes) as stream,
+            open_wheel(stream, file.url) as contents,
+        ):
+            data = contents.read("METADATA", CORE_METADATA_BYTES)
+    except InvalidWheel as error:
+        raise UnusableDistribution(str(error)) from None
+    if data is None:
+        raise UnusableDistribution(f"{redacted(file.url)}: has no METADATA")
+    return data
+
+
+def _of_sdist(session: Session, candidate: Candidate) -> CoreMetadata:
+    data = _cached(session, candidate, lambda: _in_sdist(session, candidate))
+    metadata, reason = read_sdist_metadata(
+        data, candidate.project, candidate.version, candidate.file.url
+    )
+    if metadata is None:
+        raise _needs_build(candidate, reason)
+    return metadata
+
+
+def _in_sdist(session: Session, candidate: Candidate) -> bytes:
+    file = candidate.file
+    with temporary_file(session.store) as copy:
+        download(session, file.url, copy, file.hashes, size=file.size)
+        copy.seek(0)
+        try:
+            data = read_pkg_info(copy, candidate.filename, file.url)
+        except InvalidSdist as error:
+            raise UnusableDistribution(str(error)) from None
+    if data is None:
+        raise _needs_build(candidate, "has no PKG-INFO")
+    return data
+
+
+def _needs_build(candidate: Candidate, reason: str) -> UnusableDistribution:
+    pinned = f"{candidate.project}=={candidate.version}"
+    return UnusableDistribution(
+        f"{candidate.filename} needs a build ({reason}), and nothing is built here: "
+        f"run 'pip wheel --no-deps {pinned} -w DIR' and add --find-links DIR"
+    )

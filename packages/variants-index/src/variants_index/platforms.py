@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from pep_variants.model.environment import LINUX, MACOS, modern_tag
+from pep_variants.model.environment import LINUX, MACOS, modern_tag, system_markers
 
 _ANY_SYSTEM = "any"
 _CPYTHON = re.compile(r"cp(\d)(\d+)")
@@ -22,15 +22,6 @@ _MACS = {
     "universal": ("x86_64", "i686"),
     "intel": ("x86_64", "i686"),
 }
-_ENVIRONMENTS = {
-    "linux": ("posix", "linux", "Linux"),
-    "win": ("nt", "win32", "Windows"),
-    "macosx": ("posix", "darwin", "Darwin"),
-    "android": ("posix", "android", "Android"),
-    "ios": ("posix", "ios", "iOS"),
-    "freebsd": ("posix", "freebsd", "FreeBSD"),
-}
-_NATIVE = {("win", "x86_64"): "AMD64", ("win", "aarch64"): "ARM64", ("macosx", "aarch64"): "arm64"}
 
 
 @lru_cache(maxsize=4096)
@@ -80,19 +71,18 @@ def environment_of(platform: str) -> dict[str, str]:
     The version of Python is not known: it is the one that nearly all wheels support.
     """
     system, _, machine = (platform or "linux-x86_64").partition("-")
-    os_name, sys_platform, platform_system = _ENVIRONMENTS.get(system, _ENVIRONMENTS["linux"])
+    tag = f"linux_{machine}"
+    if system == "win":
+        tag = {family: name for name, family in _WINDOWS.items()}.get(machine, "win_amd64")
+    elif system == "macosx":
+        tag = f"macosx_11_0_{'arm64' if machine == 'aarch64' else machine}"
     return {
         "implementation_name": "cpython",
         "implementation_version": "3.12.0",
-        "os_name": os_name,
-        "platform_machine": _NATIVE.get((system, machine), machine),
-        "platform_release": "",
-        "platform_system": platform_system,
-        "platform_version": "",
         "python_full_version": "3.12.0",
         "platform_python_implementation": "CPython",
         "python_version": "3.12",
-        "sys_platform": sys_platform,
+        **(system_markers(tag) or {}),
     }
 
 

@@ -115,7 +115,7 @@ def answer(
 def _response(session: Session, fetch: Fetch) -> FetchAnswer:
     url = fetch.url
     if not fetch.is_wheel:
-        return Whole(session.fetch(url, limit=fetch.limit, revalidate=True).body)
+        return Whole(session.fetch(url, limit=fetch.limit).body)
     try:
         if is_local(url):
             return LocalFile(local_path(url).open("rb"))

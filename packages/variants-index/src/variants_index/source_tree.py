@@ -21,7 +21,7 @@ from pep_variants.files import read_regular
 from pep_variants.formats import toml
 from pep_variants.limits import PYPROJECT_BYTES
 
-from .core_metadata import CoreMetadata
+from .candidate import CoreMetadata
 from .errors import InvalidSourceTree
 
 FILENAME = "pyproject.toml"

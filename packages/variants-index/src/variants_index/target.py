@@ -5,7 +5,6 @@ A target file is a platform file with one more table, or without it:
     [target]
     python-version = "3.12"                   # default: the running Python's
     platform = "manylinux_2_28_x86_64"        # default: this machine; or a list, a name of `NAMES`
-    implementation = "cpython"                # or "pypy"
     abi = "cp312"                             # default: what follows from the others
     name = "h100"                             # default: the file's name
 
@@ -24,7 +23,15 @@ from functools import cached_property
 from pathlib import Path
 
 from packaging.markers import default_environment
-from packaging.tags import Tag, compatible_tags, cpython_tags, generic_tags, mac_platforms, sys_tags
+from packaging.tags import (
+    Tag,
+    compatible_tags,
+    cpython_tags,
+    generic_tags,
+    interpreter_name,
+    mac_platforms,
+    sys_tags,
+)
 
 from pep_variants.detect.machines import load_machine, names_file
 from pep_variants.errors import shortened
@@ -48,10 +55,9 @@ NAMES = {
 }
 """Short names of common platforms; any other name is a platform tag."""
 
-_KEYS = ("python-version", "platform", "implementation", "abi", "name")
+_KEYS = ("python-version", "platform", "abi", "name")
 _PYTHON = re.compile(r"(\d+)\.(\d+)(\.\d+)?")
 _OLDEST = {"x86_64": 5, "i686": 5}
-_IMPLEMENTATIONS = {"cpython": ("cp", "CPython"), "pypy": ("pp", "PyPy")}
 
 
 @dataclass(frozen=True)
@@ -104,7 +110,6 @@ def make_target(
     *,
     python_version: str | None = None,
     platforms: Sequence[str] = (),
-    implementation: str | None = None,
     abi: str | None = None,
     name: str = "",
     platform: Platform | None = None,
@@ -115,7 +120,6 @@ def make_target(
         python_version: ``3.12`` or ``3.12.4``.
         platforms: platform tags, most preferred first, or names of `NAMES`. Those that are
             implied (older manylinux, older macOS) are added.
-        implementation: ``cpython`` or ``pypy``.
         abi: ABI tag, e.g. ``cp313t``.
         name: for messages.
         platform: supported properties, None to detect them.
@@ -123,15 +127,12 @@ def make_target(
     Raises:
         TargetError: a value is invalid.
     """
-    if not (python_version or platforms or implementation or abi):
+    if not (python_version or platforms or abi):
         here = host_target(platform)
         return replace(here, name=name) if name else here
     environment = {key: str(value) for key, value in default_environment().items()}
-    if implementation is not None and implementation not in _IMPLEMENTATIONS:
-        known = ", ".join(_IMPLEMENTATIONS)
-        raise TargetError(f"implementation {shortened(implementation)} is not known: {known}")
-    if python_version is not None or implementation is not None:
-        _set_python(environment, python_version, implementation)
+    if python_version is not None:
+        _set_python(environment, python_version)
     tags_of: list[str] = []
     for given in platforms:
         tags_of += _expanded(NAMES.get(given, given))
@@ -183,7 +184,6 @@ def load_target(
         return make_target(
             python_version=table.get("python-version", python_version),
             platforms=[given] if isinstance(given, str) else given,
-            implementation=table.get("implementation"),
             abi=table.get("abi"),
             name=table.get("name", path.stem),
             platform=platform,
@@ -235,18 +235,12 @@ def _system_of(machine: str, platform: Platform) -> tuple[str, ...]:
     return () if same else (wanted,)
 
 
-def _set_python(
-    environment: dict[str, str], version: str | None, implementation: str | None
-) -> None:
-    version = version or environment["python_full_version"]
-    match = _PYTHON.match(version)
-    if match is None or (version != match[0] and version != environment["python_full_version"]):
+def _set_python(environment: dict[str, str], version: str) -> None:
+    match = _PYTHON.fullmatch(version)
+    if match is None:
         raise TargetError(f"{shortened(version)} is not a valid python-version: write it like 3.12")
     full = version if match[3] else f"{version}.0"
     environment |= {"python_version": f"{match[1]}.{match[2]}", "python_full_version": full}
-    if implementation is not None:
-        environment["implementation_name"] = implementation
-        environment["platform_python_implementation"] = _IMPLEMENTATIONS[implementation][1]
     if environment["implementation_name"] == "cpython":
         environment["implementation_version"] = full
 
@@ -283,13 +277,12 @@ def _expanded(platform: str) -> list[str]:
 def _tags(
     version: tuple[int, int], implementation: str, abi: str | None, platforms: list[str] | None
 ) -> list[Tag]:
-    short = _IMPLEMENTATIONS.get(implementation, ("py", ""))[0]
     digits = f"{version[0]}{version[1]}"
-    running = version == sys.version_info[:2] and implementation == sys.implementation.name
     if implementation == "cpython":
-        abis = [abi] if abi else None if running else [f"cp{digits}"]
+        abis = [abi] if abi else None if version == sys.version_info[:2] else [f"cp{digits}"]
+        interpreter = f"cp{digits}"
         found = [*cpython_tags(version, abis, platforms)]
-    else:
-        interpreter = f"{short}{version[0] if short == 'py' else digits}"
+    else:  # that of the running Python
+        interpreter = f"{interpreter_name()}{digits}"
         found = [*generic_tags(interpreter, [abi] if abi else ["none"], platforms)]
-    return [*found, *compatible_tags(version, f"{short}{digits}", platforms)]
+    return [*found, *compatible_tags(version, interpreter, platforms)]

@@ -1,10 +1,9 @@
 """Third-party provider plugins of wheel variants: installed isolated, and run confined.
 
 The user's settings decide which packages may be installed (`pep_variants.settings.allow_list`).
-`environment` installs them into a virtual environment with the `installer`, `plugin_process` runs
-`driver` in it, confined by `sandbox` and `supervisor`, and `answer` checks what came back as
-untrusted input. `PluginRunner` does all of this and caches answers; nothing is started or written
-before it is asked.
+`environment` installs them into a virtual environment with the `installer`, `runner` starts
+`driver` in it, confined by `sandbox`, and `answer` checks what came back as untrusted input.
+Nothing is started or written before a `PluginRunner` is asked.
 """
 
 from pep_variants.detect.plugins import Answer, Refused

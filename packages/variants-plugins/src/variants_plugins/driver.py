@@ -2,7 +2,7 @@
 
 A JSON object comes in on standard input, see `runner`. The answer goes out on what standard output
 was at the start: the frame, then JSON in one line. What the plugin itself prints goes to the error
-output. `sandbox` and `supervisor` lie beside this file.
+output. `sandbox` lies beside this file.
 
 Python has to be started without the `site` module (``-S``): that runs code of the environment, of
 ``.pth`` files and `sitecustomize`. It is called here once the process is confined.
@@ -49,7 +49,7 @@ def main() -> None:
 
     if sys.platform != "linux":
         run()
-    neighbour("supervisor").supervise(
+    sandbox().supervise(
         run,
         lambda limit: send({"error": limit}),
         seconds=request["time_limit"] + 2,
@@ -62,10 +62,10 @@ def respond(request: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> 
     """Confine this process, ask the plugin, send the answer, exit."""
     measures = {}
     try:
-        sandbox = neighbour("sandbox")
-        sandbox.limit(request["limits"])
+        confinement = sandbox()
+        confinement.limit(request["limits"])
         if request["sandbox"]:
-            measures = sandbox.confine(
+            measures = confinement.confine(
                 request["writable"], request["homes"], request["threads"], request["environment"]
             )
         # Should the caller be killed, nothing else may end this process. It starts a thread, with
@@ -91,10 +91,10 @@ def respond(request: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> 
     os._exit(0)
 
 
-def neighbour(name: str) -> Any:  # noqa: ANN401
-    """Return the module in the file *name* beside this one; its folder is not on `sys.path`."""
-    path = Path(__file__).with_name(f"{name}.py")
-    spec = importlib.util.spec_from_file_location(f"_pep_variants_{name}", path)
+def sandbox() -> Any:  # noqa: ANN401
+    """Return the module in `sandbox.py` beside this file, whose folder is not on `sys.path`."""
+    path = Path(__file__).with_name("sandbox.py")
+    spec = importlib.util.spec_from_file_location("_pep_variants_sandbox", path)
     module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
     spec.loader.exec_module(module)  # type: ignore[union-attr]
     return module

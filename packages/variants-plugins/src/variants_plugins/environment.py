@@ -4,42 +4,52 @@ It is made with uv where there is one, else with `venv` and pip, from the user's
 wheels only, as building from source would run code of theirs. None of what is installed runs
 before `runner` confines it, and starting the environment's Python would run some: see `_install`.
 
-It is built beside its place and renamed into it, with a record of what it consists of written last:
-what a killed process leaves behind is never used as an environment, and one that was changed
-later is rebuilt.
+It is built beside its final directory and renamed, with a record of what it consists of written
+last: what a killed process leaves behind is never used as an environment, and one that was changed
+later is rebuilt. A process that builds one holds a lock, which the system releases when the process
+is killed.
 
-An environment stays as it is, also when its plugin has newer releases, until it is cleared or
-something of its key changes: the requirements, the sources, the Python.
+An environment stays as it is, also when its plugin has newer releases, until it is deleted or
+something of its key changes: the requirements, the sources, the Python. Anything in the directory
+may be deleted at any time.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import logging
 import os
 import sys
 import sysconfig
-import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pep_variants.cache_directory import VARIABLE
 from pep_variants.errors import ProviderError, without_userinfo
+from pep_variants.files import replacing
+from pep_variants.limits import PLUGIN_ENVIRONMENTS
+from pep_variants.ownership import NotPrivate, make_private
 from pep_variants.sources import Sources, local_files
 
-from .cache import Cache, key_of, read_record, write_record
-from .installer import Installer, python_of
-from .removal import remove_tree
+from .installer import INSTALL_TIME_LIMIT, Installer, python_of, remove_tree
 
 if TYPE_CHECKING:
     from pep_variants.settings.allow_list import Allowed, Wanted
 
 logger = logging.getLogger(__name__)
 
+FORMAT = 2
+"""Version of the format of records, a part of every key."""
+
 RECORD = "pep-variants-environment.json"
 """File in the environment that describes it; a directory without it is not an environment."""
+
+_MAX_RECORD_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -48,16 +58,14 @@ class Environment:
 
     Attributes:
         path: its directory.
-        requirements: what was to be installed, without credentials.
         resolved: what was installed, ``name==version``: first the provider's own packages in the
             order of the metadata, then their dependencies by name.
-        created: when, in nanoseconds since the epoch; tells a rebuilt one from the one before.
+        contents: a digest of everything in it.
     """
 
     path: Path
-    requirements: tuple[str, ...]
     resolved: tuple[str, ...]
-    created: int
+    contents: str
 
     @property
     def python(self) -> Path:
@@ -65,120 +73,186 @@ class Environment:
         return python_of(self.path)
 
 
-def environment_key(allowed: Allowed, sources: Sources) -> str:
+class Environments:
+    """The plugin environments in a directory, which is made when one is installed."""
+
+    def __init__(self, root: Path) -> None:
+        """Set up; *root* is the directory of plugins."""
+        self._root = root
+        self._folder = root / "environments"
+        self._made: set[str] = set()
+
+    def __iter__(self) -> Iterator[Environment]:
+        """Yield all environments, by path."""
+        with contextlib.suppress(OSError):
+            for path in sorted(self._folder.iterdir()):
+                if not path.name.startswith(".") and (found := _read(path)) is not None:
+                    yield found
+
+    def get(self, allowed: Allowed, sources: Sources, environ: Mapping[str, str]) -> Environment:
+        """Return the environment with what is *allowed*, installed if it is not there.
+
+        Args:
+            allowed: the packages.
+            sources: where they are installed from.
+            environ: environment variables of the user.
+
+        Raises:
+            ProviderError: it cannot be installed; the message has what the installer says.
+        """
+        key = _key(allowed, sources)
+        self._prepare()
+        with self._locked(key):
+            path = self._folder / key
+            if (found := _intact(path)) is not None:
+                return found
+            if len(self._made) >= PLUGIN_ENVIRONMENTS:
+                raise ProviderError(
+                    f"metadata needs more than {PLUGIN_ENVIRONMENTS} different sets of plugin "
+                    "packages"
+                )
+            self._made.add(key)
+            try:
+                return self._build(path, allowed, sources, environ)
+            except OSError as error:
+                raise ProviderError(f"a plugin environment cannot be created: {error}") from None
+
+    def _prepare(self) -> None:
+        """Make the directories.
+
+        Raises:
+            ProviderError: they cannot be made or written, or other users could write to them:
+                code from there would run with the user's rights.
+        """
+        advice = f"set {VARIABLE} to a directory that you own"
+        try:
+            for path in (self._root, self._folder):
+                make_private(path)
+                if not os.access(path, os.W_OK | os.X_OK):
+                    raise ProviderError(f"{path} is not writable: {advice}")
+        except NotPrivate as error:
+            raise ProviderError(f"{error}, or {advice}") from None
+        except OSError as error:
+            raise ProviderError(
+                f"{self._root} cannot be used: {error.strerror}: {advice}"
+            ) from None
+
+    @contextmanager
+    def _locked(self, key: str) -> Iterator[None]:
+        """Hold the lock of the environment *key*.
+
+        Raises:
+            ProviderError: another process held it for too long, or locks do not work.
+        """
+        import filelock
+
+        path = self._folder / f"{key}.lock"
+        lock = filelock.FileLock(path)
+        seconds = 2 * INSTALL_TIME_LIMIT
+        try:
+            try:
+                lock.acquire(timeout=1.0)
+            except filelock.Timeout:
+                logger.info("waiting for another process that works with %s", path)
+                lock.acquire(timeout=seconds)
+        except filelock.Timeout:
+            raise ProviderError(f"another process has held {path} for {seconds:.0f} s") from None
+        except (OSError, NotImplementedError) as error:
+            raise ProviderError(
+                f"{path} cannot be locked ({error}): set {VARIABLE} to a local directory"
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _build(
+        self, final: Path, allowed: Allowed, sources: Sources, environ: Mapping[str, str]
+    ) -> Environment:
+        """Build the environment *final*, replacing what is there; the lock is held."""
+        start = f".{final.name}.{os.urandom(6).hex()}"
+        # Renamed first: half an environment must not be seen under its name.
+        with contextlib.suppress(OSError):
+            final.rename(self._folder / f"{start}.old")
+        for left in self._folder.glob(f".{final.name}.*"):
+            remove_tree(left)
+        folder = self._folder / f"{start}.new"
+        try:
+            folder.mkdir(mode=0o700)
+            work = folder / "work"
+            work.mkdir()
+            target = folder / "environment"
+            installer = Installer(target, work, sources, environ)
+            installer.create()
+            seeded = set(installer.installed())
+            _install(installer, allowed)
+            versions = installer.installed()
+            own = [each.name for each in allowed.wanted]
+            others = sorted(set(versions).difference(own, seeded))
+            resolved = [f"{name}=={versions[name]}" for name in (*own, *others)]
+            write_record(target / RECORD, resolved, _contents(target))
+            try:
+                target.rename(final)
+            except OSError:
+                # It is there again only if our lock was deleted; then one is as good as the other.
+                if _intact(final) is None:
+                    raise
+        finally:
+            remove_tree(folder)
+        found = _intact(final)
+        if found is None:
+            raise ProviderError(f"the plugin environment {final} was changed while it was made")
+        return found
+
+
+def _key(allowed: Allowed, sources: Sources) -> str:
     """Return the name of the environment for *allowed* from *sources*: whatever changes it."""
     everything = (*allowed.wanted, *allowed.dependencies)
     projects = {each.name for each in everything}
-    return key_of(
-        [
-            sorted([without_userinfo(each.line), each.asked] for each in allowed.wanted),
-            sorted(without_userinfo(each.line) for each in allowed.dependencies),
-            [local_files(each.url, projects) for each in everything],
-            sources.identity(projects),
-            [sys.implementation.name, sys.version, sysconfig.get_platform(), sys.base_prefix],
-        ]
-    )
+    parts = [
+        FORMAT,
+        sorted([without_userinfo(each.line), each.asked] for each in allowed.wanted),
+        sorted(without_userinfo(each.line) for each in allowed.dependencies),
+        [local_files(each.url, projects) for each in everything],
+        sources.identity(projects),
+        [sys.implementation.name, sys.version, sysconfig.get_platform(), sys.base_prefix],
+    ]
+    text = json.dumps(parts, sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def read_environment(cache: Cache, key: str) -> Environment | None:
-    """Return the environment *key* as its record says, None if there is none."""
-    return _from_record(cache.environments / key, read_record(cache.environments / key / RECORD))
-
-
-def iter_environments(cache: Cache) -> list[Environment]:
-    """Return all environments of the cache, by path."""
+def _read(path: Path) -> Environment | None:
+    """Return the environment *path* as its record says, None without a usable one."""
     try:
-        names = sorted(path.name for path in cache.environments.iterdir())
-    except OSError:
-        return []
-    found = (read_environment(cache, name) for name in names if not name.startswith("."))
-    return [environment for environment in found if environment]
-
-
-def intact_environment(cache: Cache, key: str) -> Environment | None:
-    """Return the environment *key* if every file in it is as it was installed, else None."""
-    path = cache.environments / key
-    record = read_record(path / RECORD)
-    environment = _from_record(path, record)
-    if environment is None or record is None:
-        return None
-    try:
-        same = record.get("contents") == _contents(path) and os.access(environment.python, os.X_OK)
-    except OSError:
-        same = False
-    if not same:
-        logger.info("the plugin environment %s was modified and is rebuilt", path)
-    return environment if same else None
-
-
-def remove_environment(cache: Cache, key: str) -> None:
-    """Remove the environment *key*, and what was left of attempts to make it."""
-    gone = cache.environments / f".{key}.{os.urandom(6).hex()}.old"
-    # Renamed first: half an environment must not be seen under its name.
-    with contextlib.suppress(OSError):
-        (cache.environments / key).rename(gone)
-    with contextlib.suppress(OSError):
-        for left in cache.environments.glob(f".{key}.*"):
-            remove_tree(left)
-
-
-def build_environment(
-    cache: Cache, key: str, allowed: Allowed, sources: Sources, environ: Mapping[str, str]
-) -> Environment:
-    """Build the environment *key*, replacing what is there; the caller holds its lock.
-
-    Raises:
-        ProviderError: it cannot be installed; the message has what the installer says.
-    """
-    remove_environment(cache, key)
-    place = cache.environments / f".{key}.{os.urandom(6).hex()}.new"
-    try:
-        place.mkdir(mode=0o700)
-        work = place / "work"
-        work.mkdir()
-        target = place / "environment"
-        installer = Installer(target, work, sources, environ)
-        installer.create()
-        seeded = set(installer.installed())
-        _install(installer, allowed)
-        versions = installer.installed()
-        own = [each.name for each in allowed.wanted]
-        others = sorted(set(versions).difference(own, seeded))
-        record = {
-            "requirements": [str(each) for each in allowed.wanted],
-            "resolved": [f"{name}=={versions[name]}" for name in (*own, *others)],
-            "created": time.time_ns(),
-            "contents": _contents(target),
-        }
-        write_record(target / RECORD, record)
-        final = cache.environments / key
-        try:
-            target.rename(final)
-        except OSError:
-            # It is there again only if our lock was deleted; then one is as good as the other.
-            if intact_environment(cache, key) is None:
-                raise
-    except OSError as error:
-        raise ProviderError(f"a plugin environment cannot be created: {error}") from None
-    finally:
-        remove_tree(place)
-    environment = intact_environment(cache, key)
-    if environment is None:
-        raise ProviderError(f"the plugin environment {final} was changed while it was made")
-    return environment
-
-
-def _from_record(path: Path, record: Mapping[str, Any] | None) -> Environment | None:
-    if record is None:
-        return None
-    requirements, resolved = record.get("requirements"), record.get("resolved")
-    created = record.get("created")
-    for texts in (requirements, resolved):
-        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        with (path / RECORD).open("rb") as stream:
+            record = json.loads(stream.read(_MAX_RECORD_BYTES))
+        if record["format"] != FORMAT or not isinstance(record["contents"], str):
             return None
-    if not isinstance(created, int) or not requirements or not resolved:
+        resolved = record["resolved"]
+    except (OSError, ValueError, RecursionError, TypeError, KeyError):
         return None
-    return Environment(path, tuple(requirements), tuple(resolved), created)
+    if not resolved or not all(isinstance(text, str) for text in resolved):
+        return None
+    return Environment(path, tuple(resolved), record["contents"])
+
+
+def _intact(path: Path) -> Environment | None:
+    """Return the environment *path* if every file in it is as it was installed, else None."""
+    found = _read(path)
+    if found is None:
+        return None
+    with contextlib.suppress(OSError):
+        if found.contents == _contents(path) and os.access(found.python, os.X_OK):
+            return found
+    logger.info("the plugin environment %s was modified and is rebuilt", path)
+    return None
+
+
+def write_record(path: Path, resolved: Sequence[str], contents: str) -> None:
+    """Write the record of an environment to the file *path*; raises OSError."""
+    with replacing(path) as stream:
+        record = {"format": FORMAT, "resolved": list(resolved), "contents": contents}
+        stream.write(json.dumps(record).encode())
 
 
 def _contents(root: Path) -> str:

@@ -1,4 +1,7 @@
-"""Asking third-party plugins: the one way in."""
+"""Asking third-party plugins: the one way in.
+
+Each question starts one process in the plugin's environment, within limits.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ import contextlib
 import json
 import logging
 import os
+import pkgutil
 import re
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pep_variants.cache_directory import cache_directory
@@ -17,42 +21,33 @@ from pep_variants.choose.preferences import ABORT, SANDBOX_AUTO, SANDBOX_OFF, Pr
 from pep_variants.detect.plugins import Answer, Refused
 from pep_variants.errors import PluginFailed, ProviderError, redacted, shortened
 from pep_variants.limits import (
-    PLUGIN_ENVIRONMENTS,
+    PLUGIN_FILE_BYTES,
+    PLUGIN_MEMORY_BYTES,
+    PLUGIN_PROCESSES,
     PLUGIN_SECONDS,
+    PLUGIN_THREADS,
 )
 from pep_variants.model.metadata import ProviderInfo
 from pep_variants.settings.allow_list import Allowed, AllowList
 from pep_variants.sources import Sources
 
-from .answer import read_answer
-from .cache import Cache, key_of, read_record, write_record
-from .environment import (
-    Environment,
-    build_environment,
-    environment_key,
-    intact_environment,
-    iter_environments,
-    read_environment,
-    remove_environment,
-)
-from .installer import INSTALL_TIME_LIMIT
-from .machine import machine_facts
-from .plugin_process import ALL, SUPPORTED, PluginProcess, Question
+from .answer import one_line, read_answer
+from .environment import Environment, Environments
+from .installer import remove_tree
 from .variables import plugin_variables
 
 logger = logging.getLogger(__name__)
 
-MAX_AGE = 3600.0
-"""Seconds that an answer is kept: not everything that changes one can be seen from outside."""
-
+_HOME_VARIABLES = ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
+_TEMPORARY_VARIABLES = ("TMPDIR", "TEMP", "TMP")
 _ENDPOINT = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*)?", re.ASCII)
 _MAX_ENDPOINT = 300
 
 
 class PluginRunner:
-    """Runs the plugins that the user allowed, and keeps what they say for a while.
+    """Runs the plugins that the user allowed.
 
-    Safe to use from several processes and threads at once; what they ask is done once.
+    Safe to use from several processes and threads at once: a plugin is installed once.
     """
 
     def __init__(
@@ -62,7 +57,6 @@ class PluginRunner:
         *,
         cache_dir: Path | None = None,
         time_limit: float = PLUGIN_SECONDS,
-        max_age: float = MAX_AGE,
         environ: Mapping[str, str] | None = None,
         variables: Sequence[str] = (),
         sandbox: str = SANDBOX_AUTO,
@@ -73,10 +67,8 @@ class PluginRunner:
         Args:
             allow: requirements of the packages that may run, see `allow_list.AllowList.parse`.
             sources: where they are installed from, PyPI by default.
-            cache_dir: where environments and answers are kept, ``plugins`` among all caches by
-                default.
+            cache_dir: where environments are kept, ``plugins`` among all caches by default.
             time_limit: seconds that a plugin has to answer.
-            max_age: seconds that an answer is kept; 0 asks every time.
             environ: environment variables, those of the process by default.
             variables: names of those that plugins see besides `variables.PLUGIN_VARIABLES`.
             sandbox: `SANDBOX_AUTO` confines plugins where the system can, `SANDBOX_OFF` does not.
@@ -90,13 +82,10 @@ class PluginRunner:
         self._allow = AllowList.parse(allow)
         self._sources = sources or Sources()
         self._environ = dict(os.environ if environ is None else environ)
-        self._cache = Cache(cache_dir or cache_directory(self._environ, "plugins"))
+        self._environments = Environments(cache_dir or cache_directory(self._environ, "plugins"))
         self._time_limit = time_limit
-        self._max_age = max_age
-        self._variables = tuple(variables)
-        self._sandbox = sandbox
-        self._process = PluginProcess(self._environ, time_limit, confined=sandbox != SANDBOX_OFF)
-        self._made: set[str] = set()
+        self._variables = plugin_variables(self._environ, variables)
+        self._confined = sandbox != SANDBOX_OFF
 
     @classmethod
     def of(cls, preferences: Preferences, sources: Sources | None = None) -> PluginRunner:
@@ -121,14 +110,14 @@ class PluginRunner:
     def ask(self, namespace: str, provider: ProviderInfo, environment: Mapping[str, str]) -> Answer:
         """Return what *provider* supports in *namespace* on this machine.
 
-        Its plugin is installed if it is not yet, and run if nothing it said is kept.
+        Its plugin is installed if it is not yet, and run.
 
         Raises:
             ProviderError: it may not run.
             PluginFailed: it may, and cannot be installed, or fails; the message says which package
                 and endpoint, and what is wrong.
         """
-        return self._answer_of(SUPPORTED, namespace, provider, environment)
+        return self._answer_of("get_supported_configs", namespace, provider, environment)
 
     def ask_all(
         self, namespace: str, provider: ProviderInfo, environment: Mapping[str, str]
@@ -141,7 +130,7 @@ class PluginRunner:
             ProviderError: it may not run.
             PluginFailed: it may, and gives no usable answer.
         """
-        return self._answer_of(ALL, namespace, provider, environment)
+        return self._answer_of("get_all_configs", namespace, provider, environment)
 
     def _answer_of(
         self,
@@ -174,176 +163,132 @@ class PluginRunner:
         endpoint = re.sub(r"\s*:\s*", ":", provider.plugin_api or allowed.endpoint)
         if len(endpoint) > _MAX_ENDPOINT or not _ENDPOINT.fullmatch(endpoint):
             raise ProviderError(f"{shortened(endpoint)} is not a valid plugin endpoint")
-        started = time.time()
-        question = Question(
-            namespace,
-            endpoint,
-            tuple(each.name for each in allowed.wanted),
-            plugin_variables(self._environ, self._variables),
-            machine_facts(self._environ),
-            self._sandbox,
-            method,
-        )
-        key = environment_key(allowed, self._sources)
-        environment_kept = read_environment(self._cache, key)
-        if environment_kept and (answer := self._kept(question, environment_kept, 0)):
-            return answer
-        self._cache.prepare()
-        with self._cache.locked(key, 2 * INSTALL_TIME_LIMIT + self._time_limit):
-            installed = self._installed(key, allowed, started)
-            # The process that held the lock before may have asked the same.
-            answer = self._kept(question, installed, started)
-            return answer or self._asked(question, installed)
+        environment = self._environments.get(allowed, self._sources, self._environ)
+        plugin = f"{environment.resolved[0]} ({endpoint})"
+        names = [each.name for each in allowed.wanted]
+        data, stderr = self._run(plugin, environment, endpoint, names, method)
+        features, fixed = read_answer(data, namespace, plugin, stderr)
+        return Answer(features, environment.resolved, endpoint, fixed, stderr)
+
+    def _run(
+        self,
+        plugin: str,
+        environment: Environment,
+        endpoint: str,
+        names: Sequence[str],
+        method: str,
+    ) -> tuple[bytes, str]:
+        """Return what *method* of the plugin answers, unread, and the end of its error output.
+
+        Args:
+            plugin: how messages name it.
+            environment: that it is installed in.
+            endpoint: ``module`` or ``module:object.path``.
+            names: normalized, of the packages that may provide it.
+            method: of the plugin.
+
+        Raises:
+            PluginFailed: it cannot be started, exceeds a limit, or ends without an answer.
+        """
+        from pep_variants.providers.process import NOISE_BYTES, run
+
+        frame = f"{os.urandom(16).hex()}:"
+        logger.debug("asking the provider plugin %s", plugin)
+        with _scripts() as folder:
+            for name in ("work", "tmp", "home"):
+                (folder / name).mkdir()
+            request = {
+                "plugin_api": endpoint,
+                "distributions": names,
+                "method": method,
+                "frame": frame,
+                "time_limit": self._time_limit,
+                "memory": PLUGIN_MEMORY_BYTES,
+                "processes": PLUGIN_PROCESSES,
+                "threads": PLUGIN_THREADS,
+                # Of one process, by the names of `resource`.
+                "limits": {
+                    "RLIMIT_CORE": 0,
+                    "RLIMIT_CPU": int(self._time_limit) + 1,
+                    "RLIMIT_DATA": PLUGIN_MEMORY_BYTES,
+                    "RLIMIT_FSIZE": PLUGIN_FILE_BYTES,
+                },
+                "sandbox": self._confined,
+                "writable": str(folder),
+                "homes": _homes(self._environ),
+                "environment": str(environment.path),
+            }
+            variables = {
+                **self._variables,
+                **dict.fromkeys(_HOME_VARIABLES, str(folder / "home")),
+                **dict.fromkeys(_TEMPORARY_VARIABLES, str(folder / "tmp")),
+                # What the plugin starts must not write into the environment any more than it does.
+                "PYTHONDONTWRITEBYTECODE": "1",
+            }
+            try:
+                outcome = run(
+                    [environment.python, "-I", "-S", "-B", folder / "driver.py"],
+                    environ=variables,
+                    cwd=folder / "work",
+                    time_limit=self._time_limit,
+                    request=json.dumps(request).encode(),
+                )
+            except OSError as error:
+                raise PluginFailed(plugin, f"cannot be started: {error}") from None
+        if outcome.errors:
+            logger.debug("%s printed:\n%s", plugin, outcome.errors)
+        # Before the frame is what was printed before the driver redirected the output.
+        _, framed, data = outcome.output.rpartition(frame.encode())
+        if framed and data.endswith(b"\n"):
+            logger.debug("%s answered: %s", plugin, data[:NOISE_BYTES])
+            return data, outcome.errors
+        ending = outcome.exceeded or f"ended with status {outcome.status} and no answer"
+        raise PluginFailed(plugin, ending, one_line(outcome.errors, 200))
 
     def measures(self) -> dict[str, str]:
         """Return what confines plugins on this machine besides the limits, by what it is for.
 
         Empty where the system has nothing, or where the user switched it off.
         """
-        return self._process.measures()
+        if not self._confined or sys.platform != "linux":
+            return {}
+        from pep_variants.providers.process import run
+
+        with _scripts() as folder:
+            outcome = run(
+                [sys.executable, "-I", "-B", folder / "sandbox.py"],
+                environ=plugin_variables(self._environ),
+                cwd=folder,
+                time_limit=self._time_limit,
+            )
+        try:
+            found = json.loads(outcome.output)
+        except ValueError:
+            return {}
+        return {str(name): str(value) for name, value in found.items()}
 
     def cached(self) -> list[Environment]:
         """Return the plugin environments that are kept."""
-        return iter_environments(self._cache)
-
-    def clear(self) -> int:
-        """Remove all kept environments and answers; return the number of environments.
-
-        Raises:
-            ProviderError: the directory is not ours, or a plugin is still being installed.
-        """
-        if not self._cache.root.exists():
-            return 0
-        self._cache.prepare()
-        names = {
-            path.name.strip(".").partition(".")[0] for path in _listed(self._cache.environments)
-        }
-        count = 0
-        for key in sorted(names):
-            with self._cache.locked(key, INSTALL_TIME_LIMIT):
-                count += read_environment(self._cache, key) is not None
-                remove_environment(self._cache, key)
-                _remove(self._failure(key))
-        for path in _listed(self._cache.results):
-            _remove(path)
-        return count
-
-    def _failure(self, key: str) -> Path:
-        return self._cache.environments / f"{key}.failure.json"
-
-    def _installed(self, key: str, allowed: Allowed, started: float) -> Environment:
-        """Return the environment *key*, made if need be; the lock is held."""
-        environment = intact_environment(self._cache, key)
-        if environment is not None:
-            return environment
-        path = self._failure(key)
-        _raise_kept_failure(read_record(path), started)
-        if len(self._made) >= PLUGIN_ENVIRONMENTS:
-            raise ProviderError(
-                f"metadata needs more than {PLUGIN_ENVIRONMENTS} different sets of plugin packages"
-            )
-        self._made.add(key)
-        try:
-            environment = build_environment(self._cache, key, allowed, self._sources, self._environ)
-        except ProviderError as error:
-            self._keep(path, {"failure": ["", str(error), ""], "at": time.time()})
-            raise
-        _remove(path)
-        return environment
-
-    def _kept(self, question: Question, environment: Environment, started: float) -> Answer | None:
-        """Return what is kept of the answer to *question*, None if that is nothing usable.
-
-        Failures count only if they are younger than *started*: a process that waited for the lock
-        need not repeat a failing call; a later one may.
-        """
-        record = read_record(self._result(question, environment))
-        if record is None:
-            return None
-        if started:
-            _raise_kept_failure(record, started)
-        at, stderr = record.get("at"), record.get("stderr", "")
-        if not isinstance(at, int | float) or not 0 <= time.time() - at < self._max_age:
-            return None
-        if "answer" not in record or not isinstance(stderr, str):
-            return None
-        try:
-            data = json.dumps(record["answer"]).encode()
-            answer = self._answer(question, environment, data, stderr)
-        except (ProviderError, ValueError):  # edited, or damaged
-            return None
-        return replace(answer, kept=True)
-
-    def _asked(self, question: Question, environment: Environment) -> Answer:
-        """Run the plugin, keep and return what it says; the lock is held."""
-        path = self._result(question, environment)
-        try:
-            data, stderr = self._process.run(question, environment)
-            answer = self._answer(question, environment, data, stderr)
-        except PluginFailed as error:
-            failure = [error.plugin, error.cause, error.output]
-            self._keep(path, {"failure": failure, "at": time.time()})
-            raise
-        record = {"answer": json.loads(data), "stderr": stderr, "at": time.time()}
-        self._keep(path, record)
-        self._forget_old()
-        return answer
-
-    def _answer(
-        self, question: Question, environment: Environment, data: bytes, stderr: str
-    ) -> Answer:
-        plugin = question.describe(environment)
-        features, fixed = read_answer(data, question.namespace, plugin, stderr)
-        return Answer(features, environment.resolved, question.endpoint, fixed, stderr)
-
-    def _result(self, question: Question, environment: Environment) -> Path:
-        key = key_of(
-            [
-                environment.path.name,
-                environment.created,
-                environment.resolved,
-                question.namespace,
-                question.endpoint,
-                question.packages,
-                sorted(question.variables.items()),
-                question.facts,
-                question.sandbox,
-                *([question.method] if question.method != SUPPORTED else []),
-            ]
-        )
-        return self._cache.results / f"{key}.json"
-
-    def _keep(self, path: Path, record: Mapping[str, object]) -> None:
-        try:
-            write_record(path, record)
-        except OSError as error:  # a full disk: then it is asked again
-            logger.debug("%s cannot be written: %s", path, error)
-
-    def _forget_old(self) -> None:
-        limit = time.time() - self._max_age
-        for path in _listed(self._cache.results):
-            with contextlib.suppress(OSError):
-                if path.stat().st_mtime < limit:
-                    path.unlink()
+        return list(self._environments)
 
 
-def _raise_kept_failure(record: Mapping[str, object] | None, started: float) -> None:
-    if record is None:
-        return
-    failure, at = record.get("failure"), record.get("at")
-    if not isinstance(at, int | float) or at < started or not isinstance(failure, list):
-        return
-    plugin, cause, output = map(str, (*failure, "", "", "")[:3])
-    raise PluginFailed(plugin, cause, output) if plugin else ProviderError(cause)
-
-
-def _listed(folder: Path) -> list[Path]:
+@contextlib.contextmanager
+def _scripts() -> Iterator[Path]:
+    """Yield a temporary folder with what runs in the plugin's environment, also of a zip file."""
+    folder = Path(tempfile.mkdtemp(prefix="pep-variants-")).resolve()
     try:
-        return sorted(folder.iterdir())
-    except OSError:
-        return []
+        for name in ("driver.py", "sandbox.py"):
+            (folder / name).write_bytes(pkgutil.get_data(__package__, name) or b"")
+        yield folder
+    finally:
+        remove_tree(folder)
 
 
-def _remove(path: Path) -> None:
-    with contextlib.suppress(OSError):
-        path.unlink()
+def _homes(environ: Mapping[str, str]) -> list[str]:
+    """Return the user's home directories: what the system says, and what the variable says."""
+    found = [environ.get("HOME", "")]
+    with contextlib.suppress(ImportError, KeyError, OSError):  # a user without a name
+        import pwd
+
+        found.append(pwd.getpwuid(os.getuid()).pw_dir)
+    return sorted({path for path in found if Path(path).is_absolute() and path != "/"})

@@ -346,7 +346,7 @@ def _catalog(session: Session, preferences: Preferences) -> Catalog | None:
 
     def fetch(url: str) -> bytes:
         session.add_index(url)
-        return session.fetch(url, limit=CATALOG_BYTES, revalidate=True).body
+        return session.fetch(url, limit=CATALOG_BYTES).body
 
     return preferred_catalog(preferences, fetch)
 

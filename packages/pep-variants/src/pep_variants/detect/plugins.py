@@ -24,7 +24,6 @@ class Answer:
         plugin_api: the endpoint that was called.
         fixed: the plugin declares that its answer is the same on every machine.
         stderr: the end of its error output.
-        kept: the answer comes from the cache.
     """
 
     features: Features
@@ -32,7 +31,6 @@ class Answer:
     plugin_api: str
     fixed: bool = False
     stderr: str = ""
-    kept: bool = False
 
 
 @dataclass(frozen=True)

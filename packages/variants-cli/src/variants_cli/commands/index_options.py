@@ -169,8 +169,7 @@ def resolving(places: Places, values: Mapping[str, Any]) -> Iterator[IndexResolv
     from pep_variants.cache_directory import cache_directory
     from pep_variants.settings.loader import load_preferences
     from resolvelib_variants.resolution import IndexResolver, NoSolution, ResolverError
-    from variants_index.cache.eviction import Bounds
-    from variants_index.cache.store import Store
+    from variants_index.cache.store import Bounds, Store
     from variants_index.errors import PackageIndexError
 
     from ..console import note, warn

@@ -26,7 +26,7 @@ from pep_variants.model.label import NULL_LABEL, split_label
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.platform import Platform
 from pep_variants.model.property import ABI_DEPENDENCY
-from variants_index.file_groups import by_version
+from variants_index.finder import by_version
 from variants_index.pages import Page, PageFile, html_link, html_metas, html_page
 from variants_index.platforms import is_for_platform
 

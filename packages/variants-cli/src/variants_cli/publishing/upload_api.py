@@ -478,9 +478,7 @@ class UploadApi:
         entry = entry_of(page, release.document_name)
         if entry is not None:
             with _reading():
-                answer = self._session.fetch(
-                    entry.url, limit=DOCUMENT_BYTES, hashes=entry.hashes, revalidate=True
-                )
+                answer = self._session.fetch(entry.url, limit=DOCUMENT_BYTES, hashes=entry.hashes)
             there = VariantFile(answer.body, redacted(entry.url))
         try:
             known = {*own.metadata.variants, *(there.metadata.variants if there else ())}

@@ -2,10 +2,16 @@
 
 No record is changed in place, so no lock is needed: of several processes that write the same
 record, one wins. A killed process leaves a temporary file in a separate folder, which is removed
-when it is old. `eviction` limits the size.
+when it is old.
 
 Cached pages decide which files are installed: a directory that other users can write to is neither
 read nor written.
+
+The size is limited; the records that were not used for longest are removed first. The bytes
+written since the last trim are the size of a file, the ledger, to which every writer appends
+before it writes: several processes count together, a killed one loses nothing, and the directory is
+walked once per tenth of its limit, not per record. The process that finds the ledger full trims
+the directory; while another one is doing that, nothing is written.
 """
 
 from __future__ import annotations
@@ -14,26 +20,69 @@ import contextlib
 import hashlib
 import logging
 import os
+import re
 import tempfile
 import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from pep_variants.cache_directory import VARIABLE
+from pep_variants.errors import PreferenceError, shortened
 from pep_variants.files import replacing
 from pep_variants.ownership import NotPrivate, check_private, make_private
-
-from . import eviction
-from .eviction import Bounds, Usage
 
 logger = logging.getLogger(__name__)
 
 FORMAT = "1"
 """Version of the format of records, a part of the path."""
 
+SIZE_VARIABLE = "VARIANTS_CACHE_SIZE"
+LEDGER = "written"
+LOCK = "trim.lock"
+UNFINISHED = "unfinished"
+"""Folder of temporary files."""
+
 _MAGIC = b"pep-variants index cache\n"
 _DIGEST = hashlib.sha256().digest_size
+_BLOCK = 4096
+_SHARE = 10
+"""The directory is trimmed after a tenth of its limit was written, to nine tenths of it."""
 _HOUR = 3600.0
+"""Seconds before a record that is read is marked as used again, before a temporary file is
+abandoned, and before the directory is checked again."""
+_SIZE = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*(?:([kmgt])(i?)b?|b)?\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Limits of a cache directory.
+
+    Attributes:
+        size: bytes on disk; each concurrent writer may exceed it by one record.
+    """
+
+    size: int = 1024**3
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str]) -> Bounds:
+        """Return the limits in ``VARIANTS_CACHE_SIZE`` (``500MB``, ``2 GiB``).
+
+        Raises:
+            PreferenceError: the value is invalid; the message names the variable.
+        """
+        text = environ.get(SIZE_VARIABLE, "").strip()
+        if not text:
+            return cls()
+        found = _SIZE.fullmatch(text)
+        if found is None:
+            raise PreferenceError(
+                f"{SIZE_VARIABLE}: expected a size such as 500MB or 2GiB, found {shortened(text)}"
+            )
+        number, unit, binary = found.groups()
+        power = "kmgt".index(unit.lower()) + 1 if unit else 0
+        return cls(int(float(number) * (1024 if binary else 1000) ** power))
 
 
 class Store:
@@ -50,7 +99,7 @@ class Store:
         self.root = root / FORMAT
         self.bounds = bounds or Bounds()
         self.problem = ""
-        self._unfinished = self.root / eviction.UNFINISHED
+        self._unfinished = self.root / UNFINISHED
         self._look_again = 0.0
         self._is_private = False
 
@@ -66,32 +115,33 @@ class Store:
             if not self._may_be_read():
                 return None
             with path.open("rb") as stream:
-                status = os.fstat(stream.fileno())
+                used = os.fstat(stream.fileno()).st_mtime
                 data = stream.read()
         except OSError:
             return None
         start = len(_MAGIC) + _DIGEST
         payload = data[start:]
         if data[:start] == _MAGIC + hashlib.sha256(payload).digest():
-            eviction.mark_used(path, status)
+            if abs(time.time() - used) > _HOUR:
+                with contextlib.suppress(OSError):
+                    os.utime(path)
             return payload
         logger.debug("%s is damaged: removed", path)
-        with contextlib.suppress(OSError):
-            path.unlink()
+        self.remove(kind, name)
         return None
 
     def put(self, kind: str, name: str, payload: bytes) -> None:
         """Write a record, unless it exceeds the bounds or the cache is disabled."""
-        size = len(_MAGIC) + _DIGEST + len(payload)
-        if self.problem or eviction.occupied(size) > self.bounds.size:
+        room = occupied(len(_MAGIC) + _DIGEST + len(payload))
+        if self.problem or room > self.bounds.size:
             return
         path = self._path(kind, name)
         try:
             try:
-                self._write(path, payload, size)
+                self._write(path, payload, room)
             except FileNotFoundError:  # another process removed the directory
                 self._look_again = 0.0
-                self._write(path, payload, size)
+                self._write(path, payload, room)
         except PermissionError as error:
             # Windows: another process is reading the record that would be replaced.
             if not path.exists():
@@ -103,14 +153,6 @@ class Store:
         """Remove a record."""
         with contextlib.suppress(OSError):
             self._path(kind, name).unlink()
-
-    def usage(self) -> dict[str, Usage]:
-        """Return number and size on disk of the records of each kind."""
-        return eviction.usage(self.root)
-
-    def clear(self) -> Usage:
-        """Remove all records; return what was removed."""
-        return eviction.clear(self.root)
 
     def temporary_file(self) -> IO[bytes]:
         """Return an empty file that is removed when it is closed.
@@ -127,31 +169,76 @@ class Store:
                 return tempfile.TemporaryFile(dir=self._unfinished)
         return tempfile.TemporaryFile()
 
+    def trim(self, room: int = 0) -> None:
+        """Remove what was used longest ago, until the rest leaves *room* bytes on disk.
+
+        Of several processes one does it. Whatever is removed can be fetched again.
+
+        Raises:
+            filelock.Timeout: another process does it right now.
+            OSError: nothing can be written, or nothing can be locked.
+        """
+        from filelock import FileLock  # takes longer to import than the rest of a small command
+
+        try:
+            with FileLock(self.root / LOCK, timeout=0):
+                self._clear_abandoned()
+                records = sorted(self._records())
+                total = sum(size for _, size, _ in records)
+                allowed = min(self.bounds.size * (_SHARE - 1) // _SHARE, self.bounds.size - room)
+                for _, size, path in records:
+                    if total <= allowed:
+                        break
+                    total -= size
+                    with contextlib.suppress(OSError):  # Windows: another process reads it
+                        path.unlink()
+                # Only now: if this process is killed before, the next one finds the ledger full.
+                (self.root / LEDGER).write_bytes(b"")
+        except NotImplementedError as error:
+            raise OSError(f"files cannot be locked there: {error}") from None
+
     def _path(self, kind: str, name: str) -> Path:
         key = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
         return self.root / kind / key[:2] / key[2:40]
 
-    def _write(self, path: Path, payload: bytes, size: int) -> None:
-        outdated = self._prepare()
-        if not eviction.admit(self.root, size, self.bounds, outdated=outdated):
+    def _write(self, path: Path, payload: bytes, room: int) -> None:
+        self._prepare()
+        if not self._admit(room):
             return
         make_private(path.parent)
         with replacing(path, temporaries=self._unfinished) as stream:
             stream.write(_MAGIC + hashlib.sha256(payload).digest())
             stream.write(payload)
 
-    def _prepare(self) -> bool:
-        """Create the directory; return whether it was not trimmed for a day."""
+    def _admit(self, room: int) -> bool:
+        """Make *room* for a record; return False if another process is trimming the directory."""
+        if self._count(room) * _SHARE <= self.bounds.size:
+            return True
+        from filelock import Timeout
+
+        try:
+            self.trim(room)
+        except Timeout:
+            return False
+        self._count(room)
+        return True
+
+    def _count(self, size: int) -> int:
+        """Add *size* to the ledger; return the total."""
+        with (self.root / LEDGER).open("ab", buffering=0) as ledger:
+            ledger.write(bytes(size // _BLOCK))
+            return ledger.tell() * _BLOCK
+
+    def _prepare(self) -> None:
+        """Create the directory, unless that was done within an hour."""
         now = time.monotonic()
         if now < self._look_again:
-            return False
-        make_private(self.root.parent)
-        make_private(self.root)
-        make_private(self._unfinished)
+            return
+        for folder in (self.root.parent, self.root, self._unfinished):
+            make_private(folder)
         self._is_private = True
-        eviction.clear_abandoned(self.root)
+        self._clear_abandoned()
         self._look_again = now + _HOUR
-        return eviction.stale(self.root)
 
     def _may_be_read(self) -> bool:
         """Return whether the directory is private; raises OSError if it is missing."""
@@ -164,6 +251,26 @@ class Store:
                 self._give_up(error)
         return self._is_private
 
+    def _clear_abandoned(self) -> None:
+        """Remove temporary files of killed processes."""
+        with contextlib.suppress(OSError):
+            for path in self._unfinished.iterdir():
+                with contextlib.suppress(OSError):
+                    if path.stat().st_mtime < time.time() - _HOUR:
+                        path.unlink()
+
+    def _records(self) -> Iterator[tuple[float, int, Path]]:
+        """Yield time of last use, size on disk and path of every record."""
+        for folder, folders, names in os.walk(self.root):
+            if Path(folder) == self.root:
+                folders[:] = [name for name in folders if name != UNFINISHED]
+                names = [name for name in names if name not in (LEDGER, LOCK)]
+            for name in names:
+                path = Path(folder, name)
+                with contextlib.suppress(OSError):  # another process removed it
+                    status = path.lstat()
+                    yield status.st_mtime, occupied(status.st_size), path
+
     def _give_up(self, error: OSError | NotPrivate) -> None:
         if isinstance(error, NotPrivate):
             self.problem = (
@@ -173,3 +280,8 @@ class Store:
             reason = error.strerror or str(error)
             self.problem = f"{os.fspath(self.root)}: the cache cannot be written: {reason}"
         logger.debug("%s", self.problem)
+
+
+def occupied(size: int) -> int:
+    """Return the approximate bytes that a file of *size* takes on disk."""
+    return -(-size // _BLOCK) * _BLOCK

@@ -18,7 +18,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
-_PORTS = {"http": 80, "https": 443}
+from .credentials import PORTS
+
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 # Its metadata service, which is reachable from inside of Azure only.
 _AZURE = ipaddress.ip_address("168.63.129.16")
@@ -151,11 +152,13 @@ class AddressPolicy:
         if literal is not None:
             self.check(host, port, literal)
 
+    def trusts(self, host: str, port: int | None) -> bool:
+        """Return whether *host* may have any address and certificate."""
+        host = _ascii(host)
+        return host in self._trusted or f"{host}:{port}" in self._trusted
+
     def _limit(self, place: Place) -> Reach:
-        host, port = place
-        if host in self._trusted or f"{host}:{port}" in self._trusted:
-            return Reach.MACHINE
-        return self._allowed.get(place, Reach.PUBLIC)
+        return Reach.MACHINE if self.trusts(*place) else self._allowed.get(place, Reach.PUBLIC)
 
     def _limit_of_unseen(self, place: Place) -> Reach:
         """Return how near *place* may be, from the addresses of the hosts that link to it.
@@ -194,7 +197,7 @@ def _place(url: str) -> Place | None:
     """Return host and port of *url*, None for an invalid one."""
     try:
         parts = urlsplit(url)
-        return _ascii(parts.hostname or ""), parts.port or _PORTS.get(parts.scheme)
+        return _ascii(parts.hostname or ""), parts.port or PORTS.get(parts.scheme)
     except ValueError:
         return None
 

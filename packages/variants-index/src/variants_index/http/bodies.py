@@ -20,17 +20,18 @@ from pep_variants.wheelfile.lazy_file import REFUSED, Part, RangeRefused, read_c
 
 from ..errors import BadResponse, Unreachable
 
-ENCODINGS = "gzip, deflate"
+ENCODINGS = "gzip"
 """``Accept-Encoding`` header of requests whose responses are read with `read_body`."""
 
 CHUNK = 512 * 1024
 _PARTIAL = 206
 _UNSUPPORTED = (
-    "aes128gcm", "br", "compress", "dcb", "dcz", "exi", "pack200-gzip", "x-compress", "zstd",
+    "aes128gcm", "br", "compress", "dcb", "dcz", "deflate", "exi", "pack200-gzip", "x-compress",
+    "zstd",
 )  # fmt: skip
 """Content codings of IANA's registry that are not asked for. Names that are not in it change
 nothing, for pip and uv alike: storage servers hand out ``utf-8`` and ``aws-chunked``."""
-_WINDOW_BITS = {"gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16}
+_GZIP = ("gzip", "x-gzip")
 
 
 def read_body(
@@ -153,14 +154,13 @@ class _Decoder:
     def __init__(self, header: str, url: str) -> None:
         """Set up for the ``Content-Encoding`` *header*; raises BadResponse."""
         names = [item.strip().lower() for item in header.split(",")]
-        codings = [name for name in names if name in ("deflate", *_WINDOW_BITS, *_UNSUPPORTED)]
+        codings = [name for name in names if name in (*_GZIP, *_UNSUPPORTED)]
         self._url = url
         self._stream: zlib._Decompress | None = None
         self._coding = codings[0] if codings else ""
         if len(codings) > 1 or self._coding in _UNSUPPORTED:
             raise BadResponse(
-                f"{redacted(url)}: is compressed as {shortened(header)}; "
-                f"one of {ENCODINGS} was asked for"
+                f"{redacted(url)}: is compressed as {shortened(header)}; {ENCODINGS} was asked for"
             )
 
     def decode(self, data: bytes) -> Iterator[bytes]:
@@ -169,7 +169,7 @@ class _Decoder:
             yield data
             return
         if self._stream is None and data:
-            self._stream = zlib.decompressobj(self._bits(data))
+            self._stream = zlib.decompressobj(zlib.MAX_WBITS | 16)
         while data and self._stream is not None and not self._stream.eof:
             try:
                 plain = self._stream.decompress(data, CHUNK)
@@ -184,9 +184,3 @@ class _Decoder:
         """Check that the data was complete; raises BadResponse."""
         if self._stream is not None and not self._stream.eof:
             raise BadResponse(f"{redacted(self._url)}: the {self._coding} data is cut off")
-
-    def _bits(self, data: bytes) -> int:
-        if self._coding in _WINDOW_BITS:
-            return _WINDOW_BITS[self._coding]
-        # "deflate" means zlib data, but some servers send it without its header.
-        return zlib.MAX_WBITS if data[0] & 0x0F == zlib.DEFLATED else -zlib.MAX_WBITS

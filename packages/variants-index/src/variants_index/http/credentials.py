@@ -5,6 +5,7 @@ As in pip and uv, but without prompts. Nothing is cached here: callers do that, 
 
 from __future__ import annotations
 
+import base64
 import importlib
 import netrc
 import os
@@ -20,11 +21,11 @@ from ..errors import InvalidUrl
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+PORTS = {"http": 80, "https": 443}
+"""Default ports by scheme."""
+
 TIMEOUT = 10.0
 """Seconds that the keyring command may take: it may wait for input."""
-
-
-_PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,11 @@ class Credentials:
 
     username: str
     password: str = field(repr=False)
+
+    @property
+    def authorization(self) -> str:
+        """The header of requests (RFC 7617)."""
+        return f"Basic {base64.b64encode(f'{self.username}:{self.password}'.encode()).decode()}"
 
 
 def split_credentials(url: str) -> tuple[str, Credentials | None]:
@@ -95,7 +101,7 @@ def _from_netrc(
 ) -> Credentials | None:
     parts = urlsplit(url)
     host = parts.hostname
-    if not host or not (configured or parts.port in (None, _PORTS.get(parts.scheme))):
+    if not host or not (configured or parts.port in (None, PORTS.get(parts.scheme))):
         return None
     if environ.get("NETRC"):
         paths = [Path(environ["NETRC"])]

@@ -1,7 +1,8 @@
-"""Complete responses, and the headers that ask for newer ones."""
+"""Complete responses, the headers that ask for newer ones, and how responses are cached."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ class Response:
             (RFC 9110, section 13.1); empty if the server gave none.
         unchanged: it is the response that was asked past: without a body (status 304).
         max_age: seconds for which a client may use it without asking again (RFC 9111, 5.2.2).
+        may_be_stored: whether the server allows a cache to keep it.
     """
 
     url: str
@@ -35,6 +37,22 @@ class Response:
     validators: Mapping[str, str] = field(default_factory=dict)
     unchanged: bool = False
     max_age: int = 0
+    may_be_stored: bool = False
+
+    def record(self) -> bytes:
+        """Return it for `read_response`."""
+        head = [self.url, self.content_type, dict(self.validators)]
+        return json.dumps(head).encode() + b"\n" + self.body
+
+
+def read_response(record: bytes | None) -> Response | None:
+    """Return the response in a record of a cache, None if there is none, or of another release."""
+    head, _, body = (record or b"").partition(b"\n")
+    try:
+        url, content_type, validators = json.loads(head)
+    except (ValueError, TypeError):
+        return None
+    return Response(url, content_type, body, validators)
 
 
 def validators_of(response: httpx.Response) -> dict[str, str]:
@@ -54,3 +72,12 @@ def max_age_of(response: httpx.Response) -> int:
     control = response.headers.get("Cache-Control", "").lower()
     found = _MAX_AGE.search(control)
     return int(found[1]) if found and "no-cache" not in control and "no-store" not in control else 0
+
+
+def may_be_stored(response: httpx.Response) -> bool:
+    """Return whether a private cache may keep *response* (RFC 9111, section 5.2.2.5).
+
+    A query may be a signature: such URLs are not kept.
+    """
+    forbidden = "no-store" in response.headers.get("Cache-Control", "").lower()
+    return not forbidden and not response.url.query

@@ -2,6 +2,10 @@
 
 Size and time of every response are limited, and so are redirects and retries. ``file:`` URLs are
 read the same way. One session serves all threads of one command.
+
+Responses are cached with their validators (RFC 9110, section 13), and the server is asked each time
+whether they changed, unless a known hash says that they cannot have. Responses that the server
+forbids to store and those of URLs with a query, which may be signed, are not cached.
 """
 
 from __future__ import annotations
@@ -13,7 +17,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
-from typing import TypeVar
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import IO, TypeVar
 
 import httpx
 
@@ -21,7 +26,7 @@ from pep_variants import limits
 from pep_variants.digests import Digests
 from pep_variants.errors import redacted
 from pep_variants.sources import Sources
-from pep_variants.urls import is_local
+from pep_variants.urls import is_local, local_path
 from pep_variants.wheelfile.lazy_file import REFUSED, Part, Range, RangeRefused, last_part
 
 from ..cache.store import Store
@@ -29,18 +34,10 @@ from ..errors import BadResponse, NotFound, Unreachable, UntrustedServer
 from ..pages import ACCEPT, Page, read_page
 from .addresses import AddressPolicy, ForbiddenAddress
 from .bodies import CHUNK, ENCODINGS, check_digests, raw_chunks, read_body, read_range
-from .connections import TooSlow
 from .credentials import split_credentials
 from .failures import BUSY, certificate_error, check_status, describe, retry_after
-from .local import open_local, read_local
-from .responses import Response, max_age_of, validators_of
-from .transport import (
-    OWN_CREDENTIALS,
-    AuthTransport,
-    CountingTransport,
-    RoutingTransport,
-    Traffic,
-)
+from .responses import Response, max_age_of, may_be_stored, read_response, validators_of
+from .transport import OWN_CREDENTIALS, AuthTransport, RoutingTransport, TooSlow
 
 MAX_REDIRECTS = 10
 RETRIES = 4
@@ -50,29 +47,9 @@ TIMEOUT = 15.0
 
 _RANGE_STATUSES = (206, *REFUSED)
 _NOT_MODIFIED = 304
+_KIND = "http"
 
 _T = TypeVar("_T")
-
-
-class _NoCookies(httpx.Cookies):
-    """Keeps none: looking at a response for them would take a tenth of the request."""
-
-    def extract_cookies(self, response: httpx.Response) -> None:
-        """Do nothing."""
-
-
-class _CookielessClient(httpx.Client):
-    """A client that neither keeps cookies nor sends any.
-
-    Cookies know no ports: one that a file's host sets would reach the index.
-    """
-
-    _none = _NoCookies()
-
-    @property  # type: ignore[misc] # it is not set
-    def cookies(self) -> httpx.Cookies:
-        """No cookies, whatever a response sets."""
-        return self._none
 
 
 class Session:
@@ -80,7 +57,6 @@ class Session:
 
     Attributes:
         store: cache of responses, None without one.
-        traffic: the requests sent so far.
         addresses: which hosts may be in the user's own network.
     """
 
@@ -107,41 +83,27 @@ class Session:
         """
         environ = os.environ if environ is None else environ
         self.store = store
-        self.traffic = Traffic()
         self._retries = retries
         self._first_pause = first_pause
         self._closed = threading.Event()
         self.addresses = AddressPolicy(sources.trusted_hosts)
-        routes = RoutingTransport(sources, environ, self.addresses)
-        self._auth = AuthTransport(
-            CountingTransport(routes, self.traffic), environ, keyring=keyring
+        self._routes = RoutingTransport(sources, environ, self.addresses)
+        self._auth = AuthTransport(self._routes, environ, keyring=keyring)
+        self._client = httpx.Client(
+            transport=self._auth,
+            timeout=sources.timeout or TIMEOUT,
+            headers={"User-Agent": "pep-variants", "Accept-Encoding": ENCODINGS},
+            trust_env=False,
+            # Cookies know no ports: one that a file's host sets would reach the index.
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )
         for url in (*sources.indexes, *sources.links):
             self.add_index(url)
 
-        self._timeout = sources.timeout or TIMEOUT
-        self._uncached = self._client(self._auth)
-        self._lock = threading.Lock()
-        self._with_cache = None if store is not None else self._uncached
-
-    def _client(self, transport: httpx.BaseTransport) -> httpx.Client:
-        return _CookielessClient(
-            transport=transport,
-            timeout=self._timeout,
-            headers={"User-Agent": "pep-variants", "Accept-Encoding": ENCODINGS},
-            trust_env=False,
-        )
-
     @property
-    def _cached(self) -> httpx.Client:
-        """The client with the cache, made when it is wanted: it takes long to import."""
-        with self._lock:
-            if self._with_cache is None:
-                assert self.store is not None
-                from ..cache.http_cache import cache_transport
-
-                self._with_cache = self._client(cache_transport(self._auth, self.store))
-            return self._with_cache
+    def requests(self) -> int:
+        """The number of requests sent so far, retries and redirects included."""
+        return self._routes.requests
 
     def add_index(self, url: str) -> str:
         """Add a URL that the user configured; return it without credentials.
@@ -171,7 +133,7 @@ class Session:
     def close(self) -> None:
         """Close all connections, and end waiting for retries."""
         self._closed.set()
-        self._uncached.close()
+        self._client.close()
 
     def fetch(
         self,
@@ -179,7 +141,6 @@ class Session:
         *,
         limit: int,
         accept: str = "*/*",
-        revalidate: bool = False,
         hashes: Mapping[str, str] | None = None,
         seconds: float = limits.ANSWER_SECONDS,
         grown: Callable[[int], None] | None = None,
@@ -192,8 +153,6 @@ class Session:
             url: http, https or file.
             limit: the most bytes that are read.
             accept: media types.
-            revalidate: ask the server whether a cached response is still valid, even if it is
-                fresh.
             hashes: expected hexadecimal digests by algorithm; unknown algorithms are ignored.
             seconds: the most that it may take, with redirects and retries.
             grown: called with the number of bytes so far whenever there are more; may wait, to
@@ -208,37 +167,36 @@ class Session:
             PackageIndexError: it cannot be fetched, is too large, or a hash differs.
         """
         if is_local(url):
-            kind = "text/html" if url.endswith(".html") else ""
-            response = Response(url, kind, read_local(url, limit))
+            response = _read_local(url, limit)
         else:
-            headers = {"Accept": accept}
-            if revalidate:
-                headers["Cache-Control"] = "no-cache"
-            headers.update(validators or {})
             until = time.monotonic() + seconds
 
-            def whole(reply: httpx.Response) -> Response:
-                kind = reply.headers.get("Content-Type", "")
-                body = read_body(reply, url, limit, until, seconds, grown)
-                unchanged = reply.status_code == _NOT_MODIFIED
-                return Response(
-                    str(reply.url), kind, body, validators_of(reply), unchanged, max_age_of(reply)
+            def ask(known: Mapping[str, str]) -> Response:
+                return self._retrying(
+                    url,
+                    {"Accept": accept, **known},
+                    lambda reply: Response(
+                        str(reply.url),
+                        reply.headers.get("Content-Type", ""),
+                        read_body(reply, url, limit, until, seconds, grown),
+                        validators_of(reply),
+                        unchanged=reply.status_code == _NOT_MODIFIED,
+                        max_age=max_age_of(reply),
+                        may_be_stored=may_be_stored(reply),
+                    ),
+                    allowed=(_NOT_MODIFIED,) if known else (),
+                    until=until,
+                    same_host=same_host,
                 )
 
-            response = self._retrying(
-                url,
-                headers,
-                whole,
-                allowed=(_NOT_MODIFIED,) if validators else (),
-                until=until,
-                client=self._cached if validators is None else self._uncached,
-                same_host=same_host,
-            )
-            if response.unchanged:
-                return response
-        check = Digests(hashes or {})
-        check.update(response.body)
-        check_digests(check, url)
+            if validators is None and self.store is not None:
+                name = f"{accept} {split_credentials(url)[0]}"
+                response = _cached(self.store, name, limit, hashes or {}, ask)
+            else:
+                response = ask(validators or {})
+                if response.unchanged:
+                    return response
+        check_digests(_digests(hashes or {}, response.body), url)
         return response
 
     def fetch_page(
@@ -250,7 +208,7 @@ class Session:
         seconds: float = limits.ANSWER_SECONDS,
         same_host: bool = False,
     ) -> Page:
-        """Return the project page, or page of links, at *url*; a cached one is revalidated.
+        """Return the project page, or page of links, at *url*; see `fetch`.
 
         Args:
             url: http, https or file.
@@ -266,7 +224,6 @@ class Session:
             url,
             limit=limits.PAGE_BYTES,
             accept=ACCEPT,
-            revalidate=True,
             seconds=seconds,
             same_host=same_host,
         )
@@ -282,7 +239,7 @@ class Session:
             PackageIndexError: it cannot be fetched, or the connection breaks while it is read.
         """
         if is_local(url):
-            with open_local(url) as file:
+            with _open_local(url) as file:
                 yield iter(lambda: file.read(CHUNK), b"")
             return
         # Uncompressed: the bytes of the file itself.
@@ -330,14 +287,13 @@ class Session:
         *,
         allowed: tuple[int, ...] = (),
         until: float | None = None,
-        client: httpx.Client | None = None,
         same_host: bool = False,
     ) -> _T:
         """Return what *take* makes of the response, which it closes; retry temporary failures."""
         for attempt in range(self._retries + 1):
             pause = self._first_pause * 2**attempt * (1 + random.random() / 4)  # noqa: S311
             try:
-                response = self._send(client or self._uncached, url, headers, same_host=same_host)
+                response = self._send(url, headers, same_host=same_host)
                 if response.status_code not in BUSY or response.status_code in allowed:
                     check_status(response, url, allowed)
                     return take(response)
@@ -366,15 +322,13 @@ class Session:
                 raise problem
         raise AssertionError("the last attempt returns or raises")
 
-    def _send(
-        self, client: httpx.Client, url: str, headers: Mapping[str, str], *, same_host: bool
-    ) -> httpx.Response:
+    def _send(self, url: str, headers: Mapping[str, str], *, same_host: bool) -> httpx.Response:
         plain, credentials = split_credentials(url)
-        request = client.build_request("GET", plain, headers=headers)
+        request = self._client.build_request("GET", plain, headers=headers)
         if credentials is not None:
             request.extensions[OWN_CREDENTIALS] = credentials
         for _ in range(MAX_REDIRECTS + 1):
-            response = client.send(request, stream=True)
+            response = self._client.send(request, stream=True)
             following = response.next_request
             if following is None:
                 return response
@@ -400,3 +354,57 @@ def _reported(chunks: Iterator[bytes], url: str) -> Iterator[bytes]:
         yield from chunks
     except httpx.HTTPError as error:
         raise Unreachable(f"{redacted(url)}: {describe(error)}") from None
+
+
+def _cached(
+    store: Store,
+    name: str,
+    limit: int,
+    hashes: Mapping[str, str],
+    ask: Callable[[Mapping[str, str]], Response],
+) -> Response:
+    """Return the response *name* in *store* if it is still valid, else what *ask* returns."""
+    known = read_response(store.get(_KIND, name))
+    if known is None or len(known.body) > limit or _digests(hashes, known.body).problem():
+        found = ask({})
+    elif _digests(hashes, b"").found:
+        return known
+    else:
+        found = ask(known.validators)
+        if found.unchanged and found.url == known.url:
+            return known
+        if found.unchanged:  # of another URL, to which the server redirects now
+            found = ask({})
+    if (
+        found.may_be_stored
+        and (found.validators or hashes)
+        and len(found.body) <= limits.CACHED_ANSWER_BYTES
+        and not _digests(hashes, found.body).problem()
+    ):
+        store.put(_KIND, name, found.record())
+    return found
+
+
+def _digests(expected: Mapping[str, str], body: bytes) -> Digests:
+    check = Digests(expected)
+    check.update(body)
+    return check
+
+
+def _open_local(url: str) -> IO[bytes]:
+    """Open the ``file:`` URL *url*; raises NotFound and Unreachable."""
+    path = local_path(url)
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        raise NotFound(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise Unreachable(f"{path}: {error.strerror or error}") from None
+
+
+def _read_local(url: str, limit: int) -> Response:
+    with _open_local(url) as file:
+        body = file.read(limit + 1)
+    if len(body) > limit:
+        raise BadResponse(f"{local_path(url)}: is larger than {limit} bytes, the most that is read")
+    return Response(url, "text/html" if url.endswith(".html") else "", body)

@@ -1,30 +1,33 @@
-"""Transports below the cache: authentication, proxies, certificates.
+"""Transports of a session: authentication, proxies, certificates, guarded connections.
 
-Credentials are added here, by origin: redirects cannot send them to another host, and the layers
-above (cache, messages) do not see them.
+Credentials are added here, by origin: redirects cannot send them to another host, and messages do
+not see them. Connections go to allowed addresses only; heads of responses have a limit, and bodies
+a least speed.
 """
 
 from __future__ import annotations
 
-import base64
 import os
+import socket
 import ssl
 import threading
-from collections.abc import Collection, Mapping
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import httpcore
 import httpx
 
+from pep_variants import limits
 from pep_variants.sources import Sources
 
-from .addresses import AddressPolicy
-from .connections import GuardedBackend, GuardedStream
-from .credentials import Credentials, find_credentials, split_credentials
+from .addresses import AddressPolicy, ForbiddenAddress
+from .credentials import PORTS, Credentials, find_credentials, split_credentials
 from .user_proxies import proxy_for
 
 _UNAUTHORIZED = 401
-_PORTS = {"http": 80, "https": 443}
 _CONNECTIONS = 32
 """Connections at a time, of one way to the outside."""
 
@@ -35,8 +38,26 @@ Origin = tuple[str, str, int | None]
 
 
 def origin_of(url: httpx.URL) -> Origin:
-    """Return the origin of *url*: scheme, host and port (RFC 6454)."""
-    return url.scheme, url.host, url.port or _PORTS.get(url.scheme)
+    """Return the origin of *url*: scheme, host and port (RFC 6454), None for the default one."""
+    return url.scheme, url.host, url.port
+
+
+@dataclass
+class _Login:
+    """What is known of the user's login at an origin.
+
+    Attributes:
+        service: URL of the index as the user configured it, which keyrings have; empty for links.
+        credentials: None without any.
+        token: in place of credentials.
+        netrc_read, keyring_asked: whether that was done.
+    """
+
+    service: str = ""
+    credentials: Credentials | None = None
+    token: str = ""
+    netrc_read: bool = False
+    keyring_asked: bool = False
 
 
 class AuthTransport(httpx.BaseTransport):
@@ -53,22 +74,18 @@ class AuthTransport(httpx.BaseTransport):
         self._environ = environ
         self._keyring = keyring
         self._lock = threading.Lock()
-        self._known: dict[Origin, Credentials | None] = {}
-        # Keyrings have the URL of the index as the user configured it.
-        self._services: dict[Origin, str] = {}
-        self._asked: set[Origin] = set()
-        self._tokens: dict[Origin, str] = {}
+        self._logins: defaultdict[Origin, _Login] = defaultdict(_Login)
 
     def add_token(self, url: str, token: str) -> None:
         """Use a bearer token (RFC 6750) for the host of *url*, in place of credentials."""
         with self._lock:
-            self._tokens[origin_of(httpx.URL(url))] = token
+            self._logins[origin_of(httpx.URL(url))].token = token
 
     def is_authenticated(self, url: str) -> bool:
         """Return whether credentials are sent to the host of *url*."""
-        origin = origin_of(httpx.URL(url))
         with self._lock:
-            return origin in self._tokens or self._known.get(origin) is not None
+            login = self._logins[origin_of(httpx.URL(url))]
+            return bool(login.token) or login.credentials is not None
 
     def add_index(self, url: str) -> str:
         """Use the credentials in the URL of an index for its host; return it without them."""
@@ -78,67 +95,56 @@ class AuthTransport(httpx.BaseTransport):
         except httpx.InvalidURL:
             return plain
         with self._lock:
-            self._services.setdefault(origin, plain)
-            if credentials is not None:
-                self._known.setdefault(origin, credentials)
+            login = self._logins[origin]
+            login.service = login.service or plain
+            login.credentials = login.credentials or credentials
         return plain
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send *request* with known credentials, and after a 401 with those of the keyring."""
-        origin = origin_of(request.url)
-        token = self._tokens.get(origin)
-        if token is not None:
-            return self._below.handle_request(_with_header(request, f"Bearer {token}"))
         with self._lock:
-            if origin not in self._known or not _complete(self._known[origin]):
-                self._known[origin] = self._find(origin, request, keyring=False)
-            configured = self._known[origin]
-        credentials = configured or request.extensions.get(OWN_CREDENTIALS)
-        response = self._below.handle_request(_authorized(request, credentials))
-        if response.status_code != _UNAUTHORIZED or not self._keyring:
+            login = self._logins[origin_of(request.url)]
+            if login.token:
+                authorization = f"Bearer {login.token}"
+            else:
+                known = login.credentials
+                if not (login.netrc_read or (known and known.password)):
+                    login.netrc_read = True
+                    self._find(login, request, keyring=False)
+                credentials = login.credentials or request.extensions.get(OWN_CREDENTIALS)
+                authorization = credentials.authorization if credentials else ""
+        response = self._below.handle_request(_authorized(request, authorization))
+        if response.status_code != _UNAUTHORIZED or not self._keyring or login.token:
             return response
         with self._lock:
-            if origin not in self._asked:
-                self._asked.add(origin)
-                self._known[origin] = self._find(origin, request, keyring=True) or configured
-            found = self._known[origin]
-        if found is None or found == credentials:
+            if not login.keyring_asked:
+                login.keyring_asked = True
+                self._find(login, request, keyring=True)
+            found = login.credentials
+        if found is None or found.authorization == authorization:
             return response
         response.close()  # unread: it may be of any size
-        return self._below.handle_request(_authorized(request, found))
+        return self._below.handle_request(_authorized(request, found.authorization))
 
     def close(self) -> None:
         """Close what is below."""
         self._below.close()
 
-    def _find(self, origin: Origin, request: httpx.Request, *, keyring: bool) -> Credentials | None:
-        known = self._known.get(origin)
-        service = self._services.get(origin, str(request.url.copy_with(query=None)))
-        username = known.username if known else None
+    def _find(self, login: _Login, request: httpx.Request, *, keyring: bool) -> None:
         found = find_credentials(
-            service,
+            login.service or str(request.url.copy_with(query=None)),
             self._environ,
-            username=username,
+            username=login.credentials.username if login.credentials else None,
             keyring=keyring,
-            configured=origin in self._services,
+            configured=bool(login.service),
         )
-        return found or known
+        login.credentials = found or login.credentials
 
 
-def _complete(credentials: Credentials | None) -> bool:
-    # None: netrc was read already; without a password netrc may have it.
-    return credentials is None or bool(credentials.password)
-
-
-def _authorized(request: httpx.Request, credentials: Credentials | None) -> httpx.Request:
-    """Return a copy of *request* with *credentials*."""
-    if credentials is None:
+def _authorized(request: httpx.Request, authorization: str) -> httpx.Request:
+    """Return a copy of *request* with the header, if it is not empty."""
+    if not authorization:
         return request
-    token = base64.b64encode(f"{credentials.username}:{credentials.password}".encode()).decode()
-    return _with_header(request, f"Basic {token}")
-
-
-def _with_header(request: httpx.Request, authorization: str) -> httpx.Request:
     headers = request.headers.copy()
     headers["Authorization"] = authorization
     return httpx.Request(
@@ -153,16 +159,19 @@ def _with_header(request: httpx.Request, authorization: str) -> httpx.Request:
 class RoutingTransport(httpx.BaseTransport):
     """Connects directly, or through the proxy of the settings, the environment or the system.
 
-    Every connection is checked, see `addresses` and `connections`.
+    Every connection is checked, see `AddressPolicy` and `GuardedBackend`.
+
+    Attributes:
+        requests: the number of requests sent, retries and redirects included.
     """
 
     def __init__(self, sources: Sources, environ: Mapping[str, str], policy: AddressPolicy) -> None:
+        self.requests = 0
         self._sources = sources
         self._environ = environ
         self._policy = policy
         self._lock = threading.Lock()
-        self._routes: dict[tuple[str | None, bool, bool], httpx.HTTPTransport] = {}
-        self._known: dict[Origin, tuple[httpx.HTTPTransport, bool]] = {}
+        self._routes: dict[tuple[str | None, bool], httpx.HTTPTransport] = {}
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send *request*.
@@ -170,18 +179,19 @@ class RoutingTransport(httpx.BaseTransport):
         Raises:
             ForbiddenAddress: its host has a forbidden address.
         """
-        origin = origin_of(request.url)
+        url = request.url
+        port = url.port or PORTS.get(url.scheme)
+        proxy = self._sources.proxy
+        if not proxy and (found := proxy_for(url.scheme, url.host.lower(), self._environ)):
+            proxy = found.url
+        if proxy:
+            self._policy.check_name(url.host, port)
+        key = proxy or None, self._policy.trusts(url.host, port)
         with self._lock:
-            # Once per origin: asking the system takes as long as a small request.
-            if origin not in self._known:
-                trusted = _trusted(request.url, self._sources.trusted_hosts)
-                key = (self._proxy(request.url), trusted, request.url.scheme == "https")
-                if key not in self._routes:
-                    self._routes[key] = self._route(*key)
-                self._known[origin] = self._routes[key], key[0] is not None
-            route, proxied = self._known[origin]
-        if proxied:
-            self._policy.check_name(request.url.host, origin[2])
+            self.requests += 1
+            if key not in self._routes:
+                self._routes[key] = self._route(*key)
+            route = self._routes[key]
         response = route.handle_request(request)
         stream = response.extensions.get("network_stream")
         if isinstance(stream, GuardedStream):
@@ -193,14 +203,9 @@ class RoutingTransport(httpx.BaseTransport):
         for route in self._routes.values():
             route.close()
 
-    def _route(self, proxy: str | None, trusted: bool, secure: bool) -> httpx.HTTPTransport:
-        if secure or proxy is not None:
-            context = tls_context(self._sources, self._environ, verify=not trusted)
-        else:
-            # No connection has TLS. Reading certificates would take 17 ms; this trusts none.
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    def _route(self, proxy: str | None, trusted: bool) -> httpx.HTTPTransport:
         route = httpx.HTTPTransport(
-            verify=context,
+            verify=tls_context(self._sources, self._environ, verify=not trusted),
             proxy=proxy,
             trust_env=False,
             limits=httpx.Limits(
@@ -212,41 +217,119 @@ class RoutingTransport(httpx.BaseTransport):
         pool._network_backend = GuardedBackend(None if proxy else self._policy)
         return route
 
-    def _proxy(self, url: httpx.URL) -> str | None:
-        if self._sources.proxy:
-            return self._sources.proxy
-        found = proxy_for(url.scheme, url.host.lower(), self._environ)
-        return found.url if found is not None else None
+
+class TooSlow(httpcore.ReadTimeout):
+    """A server that sends less than `limits.LEAST_BYTES_PER_SECOND`; it is not retried."""
 
 
-@dataclass
-class Traffic:
-    """Counts what a session sends.
+class GuardedStream(httpcore.NetworkStream):
+    """A connection that fails if the server sends too slowly, or too much before the response."""
 
-    Attributes:
-        requests: requests sent, retries and redirects included.
-    """
+    def __init__(self, stream: httpcore.NetworkStream) -> None:
+        self._stream = stream
+        self._begin()
 
-    requests: int = 0
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        """Read as `httpcore.NetworkStream.read` does.
 
+        Raises:
+            TooSlow: the average speed since the request is too low.
+            httpcore.RemoteProtocolError: the response does not begin (endless interim responses).
+        """
+        start = time.monotonic()
+        data = self._stream.read(max_bytes, timeout)
+        self._waited += time.monotonic() - start
+        self._received += len(data)
+        # The user's timeout applies to the first byte.
+        allowed = limits.SLOW_SECONDS + (timeout or 0)
+        if self._waited > allowed and self._received < self._waited * limits.LEAST_BYTES_PER_SECOND:
+            raise TooSlow(
+                f"less than {limits.LEAST_BYTES_PER_SECOND} bytes per second for "
+                f"{self._waited:.0f} seconds"
+            )
+        if self._before_response and self._received > limits.HEAD_BYTES:
+            raise httpcore.RemoteProtocolError(
+                f"more than {limits.HEAD_BYTES:,} bytes before the response begins"
+            )
+        return data
 
-class CountingTransport(httpx.BaseTransport):
-    """Counts the requests that are sent, below the cache."""
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        """Write a request; the next bytes are the head of its response."""
+        self._begin()
+        self._stream.write(buffer, timeout)
 
-    def __init__(self, below: httpx.BaseTransport, traffic: Traffic) -> None:
-        self._below = below
-        self._traffic = traffic
-        self._lock = threading.Lock()
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Count *request* and send it."""
-        with self._lock:
-            self._traffic.requests += 1
-        return self._below.handle_request(request)
+    def response_began(self) -> None:
+        """Record that the head of the response was received."""
+        self._before_response = False
 
     def close(self) -> None:
-        """Close what is below."""
-        self._below.close()
+        """Close the connection."""
+        self._stream.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.NetworkStream:
+        """Return the connection with TLS, guarded as well."""
+        return GuardedStream(self._stream.start_tls(ssl_context, server_hostname, timeout))
+
+    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401 - httpcore's signature
+        """Return information on the connection, as httpcore does."""
+        return self._stream.get_extra_info(info)
+
+    def _begin(self) -> None:
+        self._before_response = True
+        self._waited = 0.0
+        self._received = 0
+
+
+class GuardedBackend(httpcore.NetworkBackend):
+    """Connects to addresses that the policy allows."""
+
+    def __init__(self, policy: AddressPolicy | None) -> None:
+        """Set up; without *policy*, for the user's proxy, any address is allowed."""
+        self._policy = policy
+        self._backend = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        """Connect to the first address of *host* that is allowed and answers.
+
+        Raises:
+            ForbiddenAddress: none of its addresses is allowed.
+            httpcore.ConnectError, httpcore.ConnectTimeout: it cannot be reached.
+        """
+        problem: Exception = httpcore.ConnectError(f"{host} has no address")
+        for address in self._addresses(host, port):
+            try:
+                if self._policy is not None:
+                    self._policy.check(host, port, address)
+                stream = self._backend.connect_tcp(
+                    address, port, timeout, local_address, socket_options
+                )
+            except (ForbiddenAddress, httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                problem = error
+            else:
+                if self._policy is not None:
+                    self._policy.connected(host, address)
+                return GuardedStream(stream)
+        raise problem
+
+    @staticmethod
+    def _addresses(host: str, port: int) -> list[str]:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:  # UnicodeError: a label of more than 63 characters
+            raise httpcore.ConnectError(str(error)) from None
+        return list(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
 
 
 def tls_context(
@@ -274,8 +357,3 @@ def tls_context(
     if sources.client_cert:
         context.load_cert_chain(sources.client_cert)
     return context
-
-
-def _trusted(url: httpx.URL, hosts: Collection[str]) -> bool:
-    port = url.port or _PORTS.get(url.scheme)
-    return url.host in hosts or f"{url.host}:{port}" in hosts

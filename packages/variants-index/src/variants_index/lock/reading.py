@@ -44,13 +44,11 @@ class LockFile:
 
     Attributes:
         tree: its contents, parsed.
-        source: its path, for messages.
-        folder: its directory: paths in it are relative to it.
+        path: where it is: paths in it are relative to its directory.
     """
 
     tree: Mapping[str, Any] = field(repr=False)
-    source: str
-    folder: Path
+    path: Path
 
 
 @dataclass(frozen=True)
@@ -119,7 +117,7 @@ def read_lock(path: Path) -> LockFile:
     except (ValueError, RecursionError) as error:
         raise LockError(f"{path}: not valid TOML: {error}") from None
     _validated(str(path), tree)
-    return LockFile(tree, str(path), path.absolute().parent)
+    return LockFile(tree, path)
 
 
 def select_locked(
@@ -150,7 +148,7 @@ def select_locked(
     extras = frozenset(map(canonicalize_name, extras))
 
     def select(tree: Mapping[str, Any]) -> list[tuple[Package, Any]]:
-        pylock = _validated(lock.source, tree)
+        pylock = _validated(str(lock.path), tree)
         try:
             return list(
                 pylock.select(
@@ -161,7 +159,7 @@ def select_locked(
                 )
             )
         except (PylockSelectError, ValueError) as error:  # the latter of thousands of digits
-            raise LockError(f"{lock.source}: {error}") from None
+            raise LockError(f"{lock.path}: {error}") from None
 
     try:
         select({**lock.tree, "packages": []})  # is the file for this target at all?
@@ -170,14 +168,14 @@ def select_locked(
         if not others:
             raise
         raise LockError(
-            f"{lock.source}: it is for other environments ({' or '.join(map(str, others))}), not "
+            f"{lock.path}: it is for other environments ({' or '.join(map(str, others))}), not "
             f"for Python {target.environment['python_full_version']} on "
             f"{target.environment['sys_platform']}: resolve for that with -o, into a lock file of "
             "its own"
         ) from error
     selection = select_packages(
         lock.tree,
-        lock.source,
+        str(lock.path),
         Machine(target.environment, target.tags, target.name),
         platform,
         preferences,
@@ -214,10 +212,11 @@ def _locked(
         filename, why, metadata = choice.filename, choice.why, choice.metadata
         if metadata is not None and choice.label is not None:
             properties = metadata.properties_of(metadata.label_of(choice.label))
+    folder = lock.path.absolute().parent
     url = (
-        (lock.folder / file.path).absolute().as_uri()
+        (folder / file.path).absolute().as_uri()
         if file.path is not None
-        else urljoin(lock.folder.as_uri(), file.url or "")
+        else urljoin(folder.as_uri(), file.url or "")
     )
     return Locked(
         package.name, version, filename, url, file.hashes, file.size, properties, why, metadata

@@ -2,17 +2,22 @@
 
 `packaging.pylock` has the format, `pep_variants.lock.table` the table of variant metadata. Equal
 resolutions give equal bytes.
+
+Builds of the catalogue are listed as published, for other installers to read: under the publisher's
+name, with its version, URL and hashes, and without variant metadata, which no installer needs to
+take the one build that is there.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 import tomli_w
 from packaging.markers import Marker
@@ -39,9 +44,12 @@ from pep_variants.urls import filename_of_url, is_local, local_path
 
 from ..candidate import Candidate
 from ..target import Target
-from .builds import Names, published_names, renamed
 
 LOCK_VERSION = Version("1.0")
+_NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
+
+Names = Mapping[str, str]
+"""Publishers' names by project, where they differ."""
 
 
 class ResolvedPackage(Protocol):
@@ -84,11 +92,7 @@ class ResolvedPackage(Protocol):
         """Whether it is a directory that is installed in place."""
 
 
-P = TypeVar("P", bound=ResolvedPackage)
-P_co = TypeVar("P_co", bound=ResolvedPackage, covariant=True)
-
-
-class Resolution(Protocol[P_co]):
+class Resolution(Protocol):
     """The packages for one target."""
 
     @property
@@ -96,7 +100,7 @@ class Resolution(Protocol[P_co]):
         """What they are for."""
 
     @property
-    def packages(self) -> Sequence[P_co]:
+    def packages(self) -> Sequence[ResolvedPackage]:
         """The packages, by name."""
 
     @property
@@ -109,17 +113,20 @@ class Resolution(Protocol[P_co]):
 
 
 @dataclass(frozen=True)
-class _Entry(Generic[P]):
-    """One version of a package, as one or more targets have it: one ``[[packages]]`` table."""
+class _Entry:
+    """One version of a package, as one or more targets have it: one ``[[packages]]`` table.
 
-    packages: Sequence[tuple[Target, P]]
+    Attributes:
+        name: as published.
+        version: as published.
+        packages: of each target.
+        names: publishers' names, by target.
+    """
+
+    name: str
+    version: Version
+    packages: Sequence[tuple[Target, ResolvedPackage]]
     names: Mapping[str, Names]
-    """By target."""
-
-    @property
-    def name(self) -> str:
-        """As published."""
-        return self.first.candidate.published_name
 
     @property
     def depends(self) -> list[str]:
@@ -133,17 +140,18 @@ class _Entry(Generic[P]):
 
     @property
     def requires_dist(self) -> dict[str, list[str]]:
-        """Requirements by variant label, as what they require is published."""
+        """Requirements by variant label, by the published names of any target."""
         used = [self.names[target.name] for target, _ in self.packages]
         return {
-            label: renamed(requires, used)
+            label: list(dict.fromkeys(_renamed(text, names) for text in requires for names in used))
             for _, package in self.packages
             for label, requires in package.requires_dist.items()
         }
 
     @property
-    def first(self) -> P:
-        return self.packages[0][1]
+    def all_requires(self) -> Iterable[str]:
+        """Requirements of all labels."""
+        return itertools.chain(*self.requires_dist.values())
 
     @property
     def files(self) -> list[Candidate]:
@@ -162,13 +170,18 @@ class _Entry(Generic[P]):
             item.label for item in self.files if item.label is not None and item.catalog is None
         }
 
+    @property
+    def markers(self) -> set[str]:
+        """Markers of the targets that install it."""
+        return {_marker(target) for target, _ in self.packages}
+
 
 def write_lock(
-    resolutions: Sequence[Resolution[P]],
+    resolutions: Sequence[Resolution],
     *,
     created_by: str,
     folder: Path,
-    documents: Callable[[P], Sequence[Mapping[str, Any]]],
+    documents: Callable[[Any], Sequence[Mapping[str, Any]]],
     digests: Callable[[Candidate], Mapping[str, str]],
 ) -> bytes:
     """Return the contents of a ``pylock.toml`` with all *resolutions*.
@@ -177,31 +190,53 @@ def write_lock(
         resolutions: one per target.
         created_by: name of the tool.
         folder: of the lock file; paths of local files are relative to it.
-        documents: returns the variant metadata of a package as its source has it: the index file,
-            or without one the ``variant.json`` of each wheel.
+        documents: returns the variant metadata of a `ResolvedPackage` as its source has it: the
+            index file, or without one the ``variant.json`` of each wheel.
         digests: returns hashes of a file for which the index has none.
 
     Raises:
         LockError: the targets need different versions of a package, and no marker distinguishes
             them; or something cannot be written to a lock file.
     """
-    targets = [resolution.target for resolution in resolutions]
-    chosen = [
-        (item.target, [package.candidate for package in item.packages]) for item in resolutions
-    ]
-    provided = {item.target.name: item.provided for item in resolutions}
+    _check_builds(resolutions)
     names = {
-        target: {**found, **provided[target]} for target, found in published_names(chosen).items()
+        item.target.name: {
+            **{
+                package.candidate.project: package.candidate.published_name
+                for package in item.packages
+                if package.candidate.published_name != package.candidate.project
+            },
+            **item.provided,
+        }
+        for item in resolutions
     }
     entries = _entries(resolutions, names)
-    by_need = any(map(uses_variant_terms, itertools.chain(*map(_all_requires, entries))))
+    by_need = any(uses_variant_terms(text) for entry in entries for text in entry.all_requires)
+    environments = sorted({_marker(resolution.target) for resolution in resolutions})
+    packages = []
+    for entry in entries:
+        conditional = by_need and _is_conditional(entry)
+        packages.append(
+            Package(
+                name=canonicalize_name(entry.name),
+                version=entry.version,
+                marker=None
+                if entry.markers == set(environments)
+                else Marker(" or ".join(f"({item})" for item in sorted(entry.markers))),
+                requires_python=_requires_python(entry),
+                dependencies=[
+                    item for name in entry.depends for item in _dependencies(name, entry, entries)
+                ]
+                or None,
+                **_files(entry, folder, digests),
+                tool={TOOL: {REQUIRES_DIST: _requires_dist(entry)}} if conditional else None,
+            )
+        )
     pylock = Pylock(
         lock_version=LOCK_VERSION,
-        environments=[Marker(text) for text in sorted({_marker(target) for target in targets})],
+        environments=list(map(Marker, environments)),
         created_by=created_by,
-        packages=[
-            _package(entry, targets, entries, folder, digests, by_need=by_need) for entry in entries
-        ],
+        packages=packages,
         tool={TOOL: {REQUIREMENTS: _requested(resolutions, names)}} if by_need else None,
     )
     tree = dict(pylock.to_dict())
@@ -215,88 +250,94 @@ def write_lock(
     return tomli_w.dumps(tree).encode()
 
 
-def _entries(resolutions: Sequence[Resolution[P]], names: Mapping[str, Names]) -> list[_Entry[P]]:
-    found: dict[tuple[str, Version], list[tuple[Target, P]]] = {}
+def _renamed(requirement: str, names: Names) -> str:
+    """Return *requirement* of what the lock file lists."""
+    found = _NAME.match(requirement)
+    other = None if found is None else names.get(canonicalize_name(found[1]))
+    return requirement if found is None or other is None else f"{other}{requirement[found.end() :]}"
+
+
+def _check_builds(resolutions: Sequence[Resolution]) -> None:
+    """Check that targets that no marker tells apart need the same builds of the catalogue."""
+    seen: dict[tuple[str, str], tuple[Target, Candidate]] = {}
+    for resolution in resolutions:
+        target = resolution.target
+        for candidate in (package.candidate for package in resolution.packages):
+            key = target.marker, candidate.project
+            other, earlier = seen.setdefault(key, (target, candidate))
+            described = candidate.catalog is not None or earlier.catalog is not None
+            if described and candidate.label != earlier.label:
+                raise LockError(
+                    f"{other.name} needs {_build(earlier)} and {target.name} needs "
+                    f"{_build(candidate)}, and installers cannot tell from a lock file which of "
+                    "the two is for them: write one lock file for each target"
+                )
+
+
+def _build(candidate: Candidate) -> str:
+    label = candidate.label
+    build = "the non-variant file" if label is None else f"variant {label}"
+    return f"{build} of {candidate.project} {candidate.release}"
+
+
+def _entries(resolutions: Sequence[Resolution], names: Mapping[str, Names]) -> list[_Entry]:
+    found: dict[tuple[str, Version], list[tuple[Target, ResolvedPackage]]] = {}
     for resolution in resolutions:
         for package in resolution.packages:
             item = package.candidate
             key = item.published_name, item.published_version
             found.setdefault(key, []).append((resolution.target, package))
-    entries = [_Entry(found[key], names) for key in sorted(found)]
-    for _, group in itertools.groupby(entries, key=lambda entry: entry.name):
-        for one, other in itertools.combinations(group, 2):
-            _check_apart(one, other)
+    entries = [_Entry(*key, found[key], names) for key in sorted(found)]
+    for one, other in itertools.combinations(entries, 2):
+        if one.name == other.name and one.markers & other.markers:
+            raise _not_apart(one, other)
     return entries
 
 
-def _check_apart(one: _Entry[P], other: _Entry[P]) -> None:
-    for target, package in one.packages:
-        for rival, different in other.packages:
-            if _marker(target) == _marker(rival):
-                raise LockError(
-                    f"{target.name} needs {package.name} {package.version} and {rival.name} needs "
-                    f"{different.version}, but no marker distinguishes the two targets: write "
-                    "one lock file for each, or constrain the version with -c"
-                )
+def _not_apart(one: _Entry, other: _Entry) -> LockError:
+    target, package, rival, different = next(
+        (*first, *second)
+        for first in one.packages
+        for second in other.packages
+        if _marker(first[0]) == _marker(second[0])
+    )
+    return LockError(
+        f"{target.name} needs {package.name} {package.version} and {rival.name} needs "
+        f"{different.version}, but no marker distinguishes the two targets: write one lock file "
+        "for each, or constrain the version with -c"
+    )
 
 
 def _marker(target: Target) -> str:
     return str(Marker(target.marker))
 
 
-def _package(
-    entry: _Entry[P],
-    targets: Sequence[Target],
-    entries: Sequence[_Entry[P]],
-    folder: Path,
-    digests: Callable[[Candidate], Mapping[str, str]],
-    *,
-    by_need: bool,
-) -> Package:
-    package = entry.first
+def _files(
+    entry: _Entry, folder: Path, digests: Callable[[Candidate], Mapping[str, str]]
+) -> dict[str, Any]:
+    """Return the arguments of `Package` for the files of *entry*, and where they are listed."""
+    package = entry.packages[0][1]
     candidate = package.candidate
-    markers = sorted({_marker(target) for target, _ in entry.packages})
-    everywhere = set(markers) == {_marker(target) for target in targets}
-    pythons = {item.file.requires_python for item in entry.files}
-    directory = archive = sdist = index = wheels = None
     # Of what is named directly, only wheels that are listed as such have a variant to select.
     if candidate.is_directory:
-        directory = PackageDirectory(
-            path=_relative(local_path(candidate.file.url), folder),
-            editable=True if package.editable else None,
-        )
-    elif candidate.direct and candidate.label is None:
-        place = _place(candidate, folder, digests)
-        archive = PackageArchive(**{key: value for key, value in place.items() if key != "name"})
-    else:
-        index = None if candidate.direct else _index(package)
-        for item in entry.files:
-            if not item.is_wheel:
-                sdist = PackageSdist(**_place(item, folder, digests))
-        wheels = [
-            PackageWheel(**_place(item, folder, digests)) for item in entry.files if item.is_wheel
-        ]
-    return Package(
-        name=canonicalize_name(entry.name),
-        version=candidate.published_version,
-        marker=None if everywhere else Marker(" or ".join(f"({item})" for item in markers)),
-        requires_python=_specifier(pythons.pop()) if len(pythons) == 1 else None,
-        dependencies=[
-            item for name in entry.depends for item in _dependencies(name, entry, entries)
-        ]
-        or None,
-        directory=directory,
-        archive=archive,
-        index=index,
-        sdist=sdist,
-        wheels=wheels or None,
-        tool={TOOL: {REQUIRES_DIST: _requires_dist(entry)}}
-        if by_need and _is_conditional(entry)
-        else None,
-    )
+        path = _relative(local_path(candidate.file.url), folder)
+        return {"directory": PackageDirectory(path=path, editable=package.editable or None)}
+    if candidate.direct and candidate.label is None:
+        arguments = _file(candidate, folder, digests)
+        del arguments["name"]
+        return {"archive": PackageArchive(**arguments)}
+    base, _, last = candidate.place.rstrip("/").rpartition("/")
+    listed = not candidate.direct and last == candidate.published_name
+    sdists = [item for item in entry.files if not item.is_wheel]
+    wheels = [item for item in entry.files if item.is_wheel]
+    return {
+        "index": f"{base}/" if listed else None,
+        "sdist": PackageSdist(**_file(sdists[-1], folder, digests)) if sdists else None,
+        "wheels": [PackageWheel(**_file(item, folder, digests)) for item in wheels] or None,
+    }
 
 
-def _place(
+def _file(
     candidate: Candidate, folder: Path, digests: Callable[[Candidate], Mapping[str, str]]
 ) -> dict[str, Any]:
     """Return the arguments that all classes of files in `packaging.pylock` take."""
@@ -313,17 +354,17 @@ def _place(
     }
 
 
-def _specifier(text: str | None) -> SpecifierSet | None:
-    """Return ``Requires-Python``, None for an invalid one, which was ignored."""
+def _requires_python(entry: _Entry) -> SpecifierSet | None:
+    """Return what all files require, None for an invalid one, which was ignored."""
+    texts = {item.file.requires_python for item in entry.files}
+    text = texts.pop() if len(texts) == 1 else None
     try:
         return None if text is None else SpecifierSet(text)
     except ValueError:
         return None
 
 
-def _dependencies(
-    name: str, entry: _Entry[P], entries: Sequence[_Entry[P]]
-) -> list[dict[str, str]]:
+def _dependencies(name: str, entry: _Entry, entries: Sequence[_Entry]) -> list[dict[str, str]]:
     """Return references to the entries of *name* that *entry* depends on.
 
     They have a version only where several versions are locked.
@@ -333,16 +374,10 @@ def _dependencies(
         return [{"name": name}]
     own = {target.name for target, _ in entry.packages}
     return [
-        {"name": name, "version": str(other.first.candidate.published_version)}
+        {"name": name, "version": str(other.version)}
         for other in found
         if own & {target.name for target, _ in other.packages}
     ]
-
-
-def _index(package: ResolvedPackage) -> str | None:
-    source = package.candidate.place
-    base, _, last = source.rstrip("/").rpartition("/")
-    return f"{base}/" if last == package.candidate.published_name else None
 
 
 def _relative(path: Path, folder: Path) -> str:
@@ -361,7 +396,7 @@ def _time(text: str) -> datetime | None:
 
 
 def _variants(
-    entry: _Entry[P], documents: Callable[[P], Sequence[Mapping[str, Any]]]
+    entry: _Entry, documents: Callable[[Any], Sequence[Mapping[str, Any]]]
 ) -> dict[str, Any]:
     """Return the variant metadata of the labels that are listed."""
     found: dict[str, Any] | None = None
@@ -378,13 +413,13 @@ def _variants(
             )
     if found is None:
         raise LockError(
-            f"{entry.first.name} {entry.first.version}: there is no variant metadata of "
+            f"{entry.name} {entry.version}: there is no variant metadata of "
             f"{', '.join(sorted(entry.labels))}"
         )
     return found
 
 
-def _requested(resolutions: Sequence[Resolution[P]], names: Mapping[str, Names]) -> list[str]:
+def _requested(resolutions: Sequence[Resolution], names: Mapping[str, Names]) -> list[str]:
     """Return the names, with extras, of what the user asked for."""
     found: dict[str, set[str]] = {}
     for resolution in resolutions:
@@ -398,18 +433,14 @@ def _named(name: str, extras: set[str]) -> str:
     return f"{name}[{','.join(sorted(extras))}]" if extras else name
 
 
-def _all_requires(entry: _Entry[Any]) -> Iterable[str]:
-    return itertools.chain(*entry.requires_dist.values())
-
-
-def _is_conditional(entry: _Entry[Any]) -> bool:
+def _is_conditional(entry: _Entry) -> bool:
     """Return whether the dependencies depend on extras or variants: names are not enough."""
     if any(package.extras for _, package in entry.packages):
         return True
-    return any(uses_variant_terms(text) or "[" in text for text in _all_requires(entry))
+    return any(uses_variant_terms(text) or "[" in text for text in entry.all_requires)
 
 
-def _requires_dist(entry: _Entry[Any]) -> list[str] | dict[str, list[str]]:
+def _requires_dist(entry: _Entry) -> list[str] | dict[str, list[str]]:
     by_label = entry.requires_dist
     every = list(by_label.values())
     if all(texts == every[0] for texts in every):

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from urllib.parse import unquote
 
 from pep_variants import limits
 from pep_variants.urls import filename_of_url
 
 from .html_tags import TooManyTags, decoded, encoding_of, start_tags
 from .links import Links
-from .page import Page, PageFile
-from .values import check_number, check_version, is_filename, texts_of, too_many_values
+from .page import (
+    Page,
+    PageFile,
+    check_number,
+    check_version,
+    is_filename,
+    texts_of,
+    too_many_values,
+)
 
 _ATTRIBUTES = (
     "content", "data-core-metadata", "data-dist-info-metadata", "data-gpg-sig", "data-provenance",
@@ -80,19 +86,13 @@ def _html_base(body: bytes, encoding: str) -> str | None:
     return tag.attributes.get("href") if tag else None
 
 
-def filename_in(url: str) -> str:
-    """Return `filename_of_url`; parsing each URL again was a fourth of the time of a page."""
-    _, *path = url.split("/")[2:]
-    return unquote(path[-1]) if path and "?" not in url else filename_of_url(url)
-
-
 def _html_file(attributes: Mapping[str, str | None], links: Links) -> PageFile | None:
     address, _, fragment = (attributes["href"] or "").strip().partition("#")
     address = address.rstrip()  # URLs are stripped when they are read back
     url = links.join(address)
     if url is None:
         return None
-    filename = filename_in(url)
+    filename = filename_of_url(url)
     if not is_filename(filename):
         return None
     digest = _HASH.search(fragment)

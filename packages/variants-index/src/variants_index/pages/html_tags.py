@@ -22,10 +22,6 @@ _ATTRIBUTE = re.compile(
     rb"[\s/]*(?:(>)|([^\s/>][^\s/>=]*)"
     rb"(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>\"'][^\s>]*)|(?=>)))?)"
 )
-# The rest of most tags: as in `_ATTRIBUTE`, all values in double quotes; few of them, since matches
-# of thousands would be in memory at once.
-_PLAIN_ATTRIBUTES = re.compile(rb'(?:\s+[a-z-]+="[^"]*"){1,16}\s*>')
-_PLAIN_ATTRIBUTE = re.compile(r'([a-z-]+)="([^"]*)"')
 _RAW_TEXT = {
     name: re.compile(rb"</" + name + rb"[\s/>]", re.IGNORECASE)
     for name in (b"script", b"style", b"textarea", b"title")
@@ -99,16 +95,8 @@ def start_tags(  # noqa: C901
             continue
         name = name.lower()
         kept: dict[bytes, bytes | None] = {}
-        texts: dict[str, str | None] = {}
         is_wanted = name in wanted_tags
-        plain = _PLAIN_ATTRIBUTES.match(body, place) if is_wanted and not markup[4] else None
-        if plain is not None:
-            # As below, in half the time.
-            place = plain.end()
-            pairs = _PLAIN_ATTRIBUTE.findall(plain[0].decode(encoding, "replace"))
-            values += len(pairs) + 4 * plain[0].count(b"&")
-            texts = {key: value for key, value in reversed(pairs) if key in attributes}
-        elif not markup[4]:
+        if not markup[4]:
             while True:
                 found = _ATTRIBUTE.match(body, place)
                 if found is None:
@@ -129,13 +117,11 @@ def start_tags(  # noqa: C901
         if is_wanted:
             if values > limits.PAGE_VALUES:
                 raise TooManyTags
-            for key, value in kept.items():
-                texts[key.decode()] = None if value is None else value.decode(encoding, "replace")
-            yield Tag(
-                name.decode("ascii", "replace"),
-                {key: text and _unescaped(text) for key, text in texts.items()},
-                place,
-            )
+            texts = {
+                key.decode(): None if value is None else decoded(value, encoding)
+                for key, value in kept.items()
+            }
+            yield Tag(name.decode("ascii", "replace"), texts, place)
         elif name in _RAW_TEXT:
             closing = _RAW_TEXT[name].search(body, place)
             if closing is None:
@@ -145,12 +131,7 @@ def start_tags(  # noqa: C901
 
 def decoded(data: bytes, encoding: str) -> str:
     """Return *data* as text, with character references replaced."""
-    return _unescaped(data.decode(encoding, "replace"))
-
-
-def _unescaped(text: str) -> str:
-    if "&" not in text:
-        return text
+    text = data.decode(encoding, "replace")
     try:
         return html.unescape(text)
     except ValueError:  # a reference with thousands of digits

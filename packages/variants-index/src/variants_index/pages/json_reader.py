@@ -13,8 +13,9 @@ from pep_variants.errors import redacted
 
 from ..errors import InvalidPage
 from .links import Links
-from .page import Page, PageFile
-from .values import (
+from .page import (
+    Page,
+    PageFile,
     check_number,
     check_version,
     is_filename,

@@ -89,5 +89,5 @@ class CatalogSource:
         self._upstreams.add(at)
         session = self._upstreams.session(at)
         return await self._upstreams.budget(at).fetch(
-            lambda: session.fetch(at.url, limit=CATALOG_BYTES, revalidate=True).body
+            lambda: session.fetch(at.url, limit=CATALOG_BYTES).body
         )

@@ -75,7 +75,6 @@ class CoreMetadata:
                     f"{file.url}.metadata",
                     limit=limit,
                     hashes=beside,
-                    revalidate=True,
                     seconds=seconds,
                     validators={} if name else None,  # it is cached here, or by the session
                 ).body

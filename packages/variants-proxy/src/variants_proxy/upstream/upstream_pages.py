@@ -141,7 +141,6 @@ class UpstreamPages:
             url,
             limit=limit or self._limits.page_bytes,
             accept=ACCEPT,
-            revalidate=True,
             seconds=self._limits.page_seconds,
             grown=grown,
             validators=validators,

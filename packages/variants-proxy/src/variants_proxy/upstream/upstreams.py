@@ -27,8 +27,7 @@ from anyio.to_thread import run_sync
 from pep_variants.errors import InvalidWheel
 from pep_variants.sources import Sources
 from pep_variants.urls import is_local
-from variants_index.cache.eviction import Bounds
-from variants_index.cache.store import Store
+from variants_index.cache.store import Bounds, Store
 from variants_index.errors import (
     AccessDenied,
     NotFound,

@@ -8,7 +8,8 @@
           UpstreamPages       pages of an index, find-links page or directory; fetched and cached
             Upstreams         sessions, limits of concurrent work, the cache on disk
 
-The lower three are a `PageSource`: each asks the one below, and hands on its pages or others.
+`CatalogPages` and `UpstreamPages` are a `PageSource`: the former asks the latter, and hands on its
+pages or others.
 """
 
 from __future__ import annotations

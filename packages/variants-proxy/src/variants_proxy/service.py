@@ -71,7 +71,7 @@ class Service:
         self.deliveries = Deliveries(
             upstreams, self.views, metadata, core_metadata, preparation, served
         )
-        self.report = DecisionReport(upstreams, core_metadata)
+        self.report = DecisionReport(upstreams)
         self.release_files = ReleaseFiles(upstreams, metadata, core_metadata, preparation, limits)
 
     def upstream(self, name: str) -> Upstream:

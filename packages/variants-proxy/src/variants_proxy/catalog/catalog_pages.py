@@ -125,21 +125,15 @@ class CatalogPages:
             each for each in settings.upstreams if each.kind == "simple" and not each.explicit
         ]
 
-    async def page(
-        self, client: Client, upstream: Upstream, project: str, found: FetchedPage | None
+    async def get_project_page(
+        self, upstream: Upstream, project: str, client: Client
     ) -> FetchedPage | None:
-        """Return the page of *project* for *client*; *found* itself if the catalogue adds nothing.
+        """Return the upstream's page, with the builds that the catalogue describes for *client*.
 
-        Args:
-            client: of the request.
-            upstream: of the page.
-            project: normalized name.
-            found: the upstream's page, None if it does not have the project. The catalogue counts
-                at the first upstream that has the project, or else at the last one.
-
-        Raises:
-            UpstreamError: an upstream before this one fails.
+        The catalogue counts at the first upstream that has the project, or else at the last one.
+        See `PageSource`.
         """
+        found = await self._pages.get_project_page(upstream, project, client)
         if not self._counts(client, upstream, project, found):
             return found
         try:
@@ -150,7 +144,7 @@ class CatalogPages:
         if entry is None or own_place(entry, (each.url for each in self._order)) is not None:
             return found
         for each in self._order[: self._order.index(upstream)]:
-            if await self._pages.get_project_page(each, project) is not None:
+            if await self._pages.get_project_page(each, project, client) is not None:
                 return found
         return await self._with(entry, upstream, found)
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import Any
 
-from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from pep_variants.choose.displaced import displaced_by, is_accelerated
 from pep_variants.choose.explanation import notices
-from pep_variants.choose.metadata_markers import conditional_dependencies, reduce_requirements
 from pep_variants.choose.ranking import Ranking
-from pep_variants.choose.rejections import is_unfit, nothing_fits, passed_over, required_by_marker
+from pep_variants.choose.rejections import is_unfit, nothing_fits, passed_over
 from pep_variants.choose.selection import Selection
 from pep_variants.model.property import ABI_DEPENDENCY
 
 from ..upstream.releases import wheel_version
-from .offers import Choice, Decision, Offer, version_in
+from .offers import Choice, Decision, version_in
 
 TAKEN = "{taken}"
 """Placeholder in `remarks` for the installed version, which the proxy does not know."""
@@ -123,34 +120,6 @@ def older_builds(choice: Choice, project: str) -> dict[Version, tuple[Version, s
             older = [(newest.release.version, newest.selection)]
             line = displaced_by(project, version, selection, selection.chosen, older)
             found[version] = newest.release.version, line
-    return found
-
-
-def conditional_requirements(
-    project: str, decision: Decision, offer: Offer, metadata: bytes
-) -> list[dict[str, str]]:
-    """Return the requirements of a variant that its variant markers add, as JSON data.
-
-    ``name`` is the normalized name of the dependency, ``requires`` the requirement without variant
-    terms, and ``text`` names the marker as the reason, and a way out.
-
-    Args:
-        project: normalized name.
-        decision: the variant's version.
-        offer: one of its wheels.
-        metadata: its ``METADATA``.
-    """
-    selection = decision.selection
-    file = next((file for file in selection.files if file.label == offer.label), None)
-    if file is None or offer.context is None:
-        return []
-    lines = conditional_dependencies(metadata)
-    version = decision.release.version
-    found = []
-    for requires in reduce_requirements(lines, offer.context):
-        name = canonicalize_name(re.split(r"[^A-Za-z0-9._-]", requires, maxsplit=1)[0])
-        texts = required_by_marker(project, version, selection, file, lines, name)
-        found += [{"name": name, "requires": requires, "text": text} for text in texts]
     return found
 
 

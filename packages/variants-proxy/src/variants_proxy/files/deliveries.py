@@ -188,7 +188,7 @@ class Deliveries:
             return VariantContext(label, {})
 
     async def _found(self, client: Client, upstream: Upstream, project: str) -> FetchedPage:
-        found = await self._views.page(client, upstream, project)
+        found = await self._views.source.get_project_page(upstream, project, client)
         if found is None:
             raise NoSuchFile(f"index {upstream.name} has no project {project}")
         return found

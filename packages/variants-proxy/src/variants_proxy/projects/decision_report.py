@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from functools import partial
 
 from packaging.version import Version
 
@@ -14,25 +13,20 @@ from variants_catalog.rewriting import Origin
 
 from ..catalog.catalog_pages import CatalogPage
 from ..choice.offers import Choice, Decision
-from ..choice.remarks import conditional_requirements, older_builds, remarks
+from ..choice.remarks import older_builds, remarks
 from ..choice.views import ProjectView
-from ..errors import UpstreamError
 from ..upstream.catalog_files import CatalogFile, published
-from ..upstream.core_metadata import CoreMetadata
 from ..upstream.upstream_pages import FetchedPage
 from ..upstream.upstreams import Upstreams
-
-_MOST_CONDITIONAL = 3
 
 
 class DecisionReport:
     """Describes decisions on projects."""
 
-    def __init__(self, upstreams: Upstreams, core_metadata: CoreMetadata) -> None:
+    def __init__(self, upstreams: Upstreams) -> None:
         self._upstreams = upstreams
-        self._core_metadata = core_metadata
 
-    async def decisions(self, shown: ProjectView, *, markers: bool = False) -> dict[str, object]:
+    async def decisions(self, shown: ProjectView) -> dict[str, object]:
         """Return the decisions on a project and their reasons, as JSON data.
 
         ``versions`` is newest first; each has ``version``, ``files`` (label, or null for the
@@ -45,14 +39,8 @@ class DecisionReport:
         of variants that a lock file has is ``locked``. Of the catalogue's files there is the
         ``published`` name, and of those that their publisher has under another name that name and
         the version (``origin``), by plain filename; ``catalog`` is what `_catalog` returns.
-
-        Args:
-            shown: one project.
-            markers: add ``conditional`` to the newest versions with a variant that fits, see
-                `conditional_requirements`.
         """
         choice = shown.choice or Choice(())
-        conditional = await self._conditional(shown, choice) if markers else {}
 
         def trees() -> list[dict[str, object]]:
             older = older_builds(choice, shown.project)
@@ -61,7 +49,6 @@ class DecisionReport:
                     **_decision_tree(each, shown.project),
                     **remarks(each, choice, shown.project),
                     "older-build": _older_tree(older.get(each.release.version)),
-                    "conditional": conditional.get(each.release.version, []),
                 }
                 for each in choice.decisions
             ]
@@ -72,26 +59,6 @@ class DecisionReport:
             "catalog": _catalog(shown.found),
             "versions": await self._upstreams.budget(shown.upstream).compute(trees),
         }
-
-    async def _conditional(
-        self, shown: ProjectView, choice: Choice
-    ) -> dict[Version, list[dict[str, str]]]:
-        """Return what variant markers require of the newest versions with a variant that fits."""
-        found: dict[Version, list[dict[str, str]]] = {}
-        for decision in choice.decisions:
-            offer = next(iter(decision.offers.values()), None)
-            if offer is None or offer.label is None:
-                continue
-            try:
-                metadata = await self._core_metadata.read(shown.upstream, offer.file)
-            except UpstreamError:
-                continue
-            found[decision.release.version] = await self._upstreams.compute(
-                partial(conditional_requirements, shown.project, decision, offer, metadata)
-            )
-            if len(found) == _MOST_CONDITIONAL:
-                break
-        return found
 
 
 def _decision_tree(decision: Decision, project: str) -> dict[str, object]:

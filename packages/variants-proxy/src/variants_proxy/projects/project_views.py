@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from http import HTTPStatus
 from operator import itemgetter
 
 from packaging.utils import canonicalize_name
@@ -20,12 +21,13 @@ from pep_variants.wheelfile.core_metadata import iter_fields
 from variants_index.pages import Page, PageFile
 
 from ..catalog.catalog_choice import locked_names, with_published
-from ..catalog.catalog_pages import CatalogPage, CatalogPages
+from ..catalog.catalog_pages import CatalogPage
 from ..choice.choice import OtherSource, choose, target_of
 from ..choice.locked_labels import LockedVersion
 from ..choice.offers import NO_AGREEMENT, Agreed, Choice
 from ..choice.remarks import is_notable
 from ..choice.views import Client, ProjectView
+from ..components import PageSource
 from ..errors import UpstreamError
 from ..settings import Settings, Upstream
 from ..upstream.catalog_files import known_variants, published
@@ -52,7 +54,7 @@ class ProjectViews:
         settings: Settings,
         upstreams: Upstreams,
         pages: UpstreamPages,
-        catalog: CatalogPages,
+        source: PageSource,
         metadata: ReleaseMetadata,
         core_metadata: CoreMetadata,
         preparation: WheelPreparation,
@@ -62,7 +64,7 @@ class ProjectViews:
         self._settings = settings
         self._upstreams = upstreams
         self._pages = pages
-        self._catalog = catalog
+        self.source = source
         self._metadata = metadata
         self._preparation = preparation
         self._noted = noted
@@ -93,7 +95,12 @@ class ProjectViews:
             else [upstream]
         )
         for item in asked:
-            found = await self.page(client, item, project)
+            try:
+                found = await self.source.get_project_page(item, project, client)
+            except UpstreamError as error:
+                if error.status != HTTPStatus.GONE or upstream is not None:
+                    raise
+                continue  # as installers do; one index alone says it itself
             if found is not None:
                 plain = await self._passes(client, item, project, found)
                 self._plain.note(client, project, plain=plain)
@@ -102,15 +109,6 @@ class ProjectViews:
                 choice, sure = await self.chosen(client, item, project, found)
                 return ProjectView(item, project, found, choice, sure and not found.stale)
         return None
-
-    async def page(self, client: Client, upstream: Upstream, project: str) -> FetchedPage | None:
-        """Return the page of *project* that *client* gets files of, None if there is none.
-
-        Raises:
-            UpstreamError: the upstream fails.
-        """
-        found = await self._pages.get_project_page(upstream, project)
-        return await self._catalog.page(client, upstream, project, found)
 
     async def _passes(
         self, client: Client, upstream: Upstream, project: str, found: FetchedPage
@@ -271,7 +269,7 @@ class ProjectViews:
     ) -> tuple[str, ...]:
         """Return the labels that a lock has of a project, or those chosen for its versions."""
         try:
-            found = await self.page(client, upstream, project)
+            found = await self.source.get_project_page(upstream, project, client)
         except UpstreamError:
             found = None  # a request for its page says why
         labels: list[str | None] = []

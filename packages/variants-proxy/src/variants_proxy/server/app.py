@@ -183,7 +183,7 @@ class Handlers:
                 shown, query["files"], query.getlist("tags"), served="served" in query
             )
         else:
-            tree = await self._service.report.decisions(shown, markers="markers" in query)
+            tree = await self._service.report.decisions(shown)
         body = await self._upstreams.compute(lambda: json.dumps(tree, ensure_ascii=False).encode())
         return Response(body, media_type="application/json", headers={"Cache-Control": "no-store"})
 

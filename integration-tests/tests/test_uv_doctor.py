@@ -41,7 +41,7 @@ def found(machine: Machine, *arguments: str) -> tuple[int, dict[str, Any]]:
 
 
 OWN = {"stale-variant", "better-variant", "lock", "floating-lock", "lookup", "uv-missing"}
-OWN |= {"uv-version", "configuration", "certificate", "plugin", "proxy"}
+OWN |= {"uv-version", "configuration", "certificate", "plugin"}
 
 
 def problems(tree: dict[str, Any]) -> list[dict[str, Any]]:

@@ -259,16 +259,9 @@ def test_publishing_asks_the_publish_url(user: Machine) -> None:
         assert any("/plain/" in path for path in index.requests)  # whether it is there already
 
 
-@pytest.mark.parametrize(
-    "cached",
-    [
-        True,
-        pytest.param(
-            False, marks=pytest.mark.xfail(reason="U9: pages are fresh for a minute", strict=True)
-        ),
-    ],
-)
+@pytest.mark.parametrize("cached", [True, False])
 def test_cache_control_of_an_index(user: Machine, cached: bool) -> None:
+    """U9, V2: pages are asked for again whenever uv asks again."""
     index = Index()
     index.add_wheel(Wheel("plain", "1.0"))
     with served(index):

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar
 if TYPE_CHECKING:
     from pathlib import Path
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 _BUSY_SECONDS = 5.0
 """How long Windows may refuse to replace or read a file that another process has open."""
@@ -117,7 +117,7 @@ def replacing(
         raise
 
 
-def patiently(act: Callable[[], T]) -> T:
+def patiently(act: Callable[[], _T]) -> _T:
     """Return what *act* returns; on Windows, repeat it while another process has the file open."""
     deadline = time.monotonic() + _BUSY_SECONDS
     while True:

@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-Answer = TypeVar("Answer")
+_T = TypeVar("_T")
 
 
-def within(seconds: float, work: Callable[[], Answer], late: str = "no answer within") -> Answer:
+def within(seconds: float, work: Callable[[], _T], late: str = "no answer within") -> _T:
     """Return what *work* returns, or raise what it raises.
 
     It runs in a daemon thread. Where it does not come back in time the thread is abandoned, which
@@ -27,7 +27,7 @@ def within(seconds: float, work: Callable[[], Answer], late: str = "no answer wi
     Raises:
         TimeoutError: it takes longer than *seconds*.
     """
-    answers: list[Answer] = []
+    answers: list[_T] = []
     errors: list[BaseException] = []
 
     def run() -> None:

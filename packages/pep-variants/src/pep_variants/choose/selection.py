@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from packaging.tags import Tag
     from packaging.utils import BuildTag
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 # Neither frozen nor with a cached property: it takes 13,500 instructions to make, not 23,000.
 @dataclasses.dataclass(slots=True, unsafe_hash=True)
-class File(Generic[T]):
+class File(Generic[_T]):
     """One file of a version; not to be changed.
 
     Attributes:
@@ -45,7 +45,7 @@ class File(Generic[T]):
 
     filename: str
     source: str
-    item: T
+    item: _T
     label: str | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -54,7 +54,7 @@ class File(Generic[T]):
 
 
 @dataclass(frozen=True)
-class Selection(Generic[T]):
+class Selection(Generic[_T]):
     """The outcome for one version.
 
     Attributes:
@@ -68,15 +68,15 @@ class Selection(Generic[T]):
         rejected: files of variants that must not be installed, in the client's order.
     """
 
-    files: tuple[File[T], ...]
+    files: tuple[File[_T], ...]
     rankings: Mapping[str, Ranking]
     problems: Mapping[str, VariantError]
     unknown: tuple[str, ...]
     preferences: Preferences
-    rejected: tuple[File[T], ...] = ()
+    rejected: tuple[File[_T], ...] = ()
 
     @property
-    def chosen(self) -> File[T] | None:
+    def chosen(self) -> File[_T] | None:
         """The most preferred file, None if nothing fits."""
         return self.files[0] if self.files else None
 
@@ -86,14 +86,14 @@ class Selection(Generic[T]):
         sources = {id(ranking): source for source, ranking in self.rankings.items()}
         return {source: self.rankings[source] for source in sources.values()}
 
-    def context(self, file: File[T]) -> VariantContext:
+    def context(self, file: File[_T]) -> VariantContext:
         """Return what markers are evaluated against when *file* is the one that is installed."""
         if file.label is None:
             return NON_VARIANT
         ranking = self.rankings.get(file.source)
         return VariantContext(file.label, ranking.supported(file.label) if ranking else {})
 
-    def why(self, file: File[T]) -> str:
+    def why(self, file: File[_T]) -> str:
         """Return in a few words why *file* fits; empty for null and non-variant files."""
         ranking = self.rankings.get(file.source)
         if file.label is None or ranking is None:
@@ -102,14 +102,14 @@ class Selection(Generic[T]):
 
 
 def select(
-    files: Sequence[File[T]],
+    files: Sequence[File[_T]],
     *,
     metadata: Callable[[str], Metadata],
     platform: Callable[[Metadata], Platform],
     preferences: Preferences,
     project: str,
     tags: Sequence[Tag] | None = None,
-) -> Selection[T]:
+) -> Selection[_T]:
     """Choose among the files of one version of one project.
 
     Args:
@@ -147,9 +147,9 @@ def select(
 
     read, problems = _read(sources, metadata)
     rankings, places = _judge(read, platform, preferences)
-    ordered: list[tuple[tuple[int, int], int, File[T]]] = []
+    ordered: list[tuple[tuple[int, int], int, File[_T]]] = []
     unknown = set()
-    null: list[File[T]] = []
+    null: list[File[_T]] = []
     for number, file in enumerate(files):
         if file.label is None:
             continue
@@ -177,8 +177,8 @@ def select(
 
 
 def _anywhere(
-    files: Iterable[File[T]], null: Sequence[File[T]], plain: Sequence[File[T]]
-) -> tuple[File[T], ...]:
+    files: Iterable[File[_T]], null: Sequence[File[_T]], plain: Sequence[File[_T]]
+) -> tuple[File[_T], ...]:
     """Return files of null variants and non-variant files in order.
 
     Sources count by their first such file. The null variants of a source come before its own
@@ -190,7 +190,7 @@ def _anywhere(
     """
     if not null:
         return tuple(plain)
-    by_source: dict[str, list[File[T]]] = {}
+    by_source: dict[str, list[File[_T]]] = {}
     for file in null:
         by_source.setdefault(file.source, []).append(file)
     anywhere = {id(file) for file in (*null, *plain)}
@@ -198,7 +198,7 @@ def _anywhere(
     for file in files:
         if id(file) in anywhere:
             places.setdefault(file.source, len(places))
-    kept: list[File[T]] = []
+    kept: list[File[_T]] = []
     waiting = list(plain)
     for source, place in places.items():
         if source in by_source:
@@ -209,7 +209,7 @@ def _anywhere(
 
 
 def missing_variant(
-    project: str, selections: Iterable[tuple[str, Selection[T], Sequence[File[T]]]]
+    project: str, selections: Iterable[tuple[str, Selection[_T], Sequence[File[_T]]]]
 ) -> NoSuchVariant | None:
     """Return the error for a forced label that no version could satisfy, None if there is none.
 
@@ -250,7 +250,7 @@ def missing_variant(
     )
 
 
-def _plain_only(files: Sequence[File[T]], preferences: Preferences) -> Selection[T]:
+def _plain_only(files: Sequence[File[_T]], preferences: Preferences) -> Selection[_T]:
     plain = tuple(file for file in files if file.label is None)
     return Selection(plain, {}, {}, (), preferences)
 
@@ -335,9 +335,9 @@ def _name(label: str, properties: Properties, merged: Metadata) -> str:
     return name
 
 
-def _by_tags(files: Sequence[File[T]], tags: Sequence[Tag]) -> list[File[T]]:
+def _by_tags(files: Sequence[File[_T]], tags: Sequence[Tag]) -> list[File[_T]]:
     places = {tag: place for place, tag in enumerate(tags)}
-    judged: list[tuple[int, BuildTag, File[T]]] = []
+    judged: list[tuple[int, BuildTag, File[_T]]] = []
     for file in files:
         if not file.filename.endswith(".whl"):
             judged.append((len(places), (), file))

@@ -45,4 +45,6 @@ def test_detection_loads_nothing_that_it_does_not_need():
     loaded = loaded_by("pep_variants.detect.detector")
     assert not {"packaging", "archspec", "pynvml", "ctypes", "json", "tomllib"} & loaded
     providers = {name for name in loaded if name.startswith("pep_variants.providers.")}
-    assert providers <= {"pep_variants.providers.base", "pep_variants.providers.registry"}
+    assert providers <= {
+        f"pep_variants.providers.{name}" for name in ("attempts", "base", "registry")
+    }

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .client.key import Machine, decode, encode, host_target
     from .server.app import create_app
     from .settings import Limits, Settings, Upstream
+    from .simple_repository import VariantSelected
     from .urls import index_url, links_url, variants_url
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Machine",
     "Settings",
     "Upstream",
+    "VariantSelected",
     "create_app",
     "decode",
     "encode",
@@ -37,6 +39,7 @@ _MODULES = {
     "server.app": ("create_app",),
     "client.key": ("Machine", "decode", "encode", "host_target"),
     "settings": ("Limits", "Settings", "Upstream"),
+    "simple_repository": ("VariantSelected",),
     "urls": ("index_url", "links_url", "variants_url"),
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pep_variants.detect.machines import names_file
-
 from .command_scope import Scope
 from .installed_state import FittingMarks
 from .lock_machine import LockMachine, path_beside
@@ -60,6 +58,8 @@ def _machine_of_lock(plan: SessionPlan) -> Iterator[str]:
         return  # what plugins say has no place in a platform file
     if {*before.labels, *_builds(before)} & context.kept.keys():
         return  # it was chosen for a machine that nothing is known of
+    from pep_variants.detect.machines import names_file
+
     given = context.preferences.platform_file
     name = "" if given is None or names_file(given) else given
     machine = LockMachine.of(now.path, plan.machine.machine, name)

@@ -7,8 +7,6 @@ imports no server.
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import secrets
 import select
 import socket
@@ -24,6 +22,7 @@ from .errors import ProxyFailed
 from .private_folder import PrivateFolder
 
 if TYPE_CHECKING:
+    import asyncio
     from pathlib import Path
 
     from .index_services import IndexServices
@@ -191,6 +190,7 @@ class Session:
         if self._loop is None or self._services is None:
             raise self.failure() or ProxyFailed("the index proxy did not start")
         services = self._services
+        import asyncio
 
         async def asked() -> T:
             return await asyncio.wait_for(work(services), ANSWER_SECONDS)
@@ -206,9 +206,13 @@ class Session:
         """Wait for uv or the command, then serve."""
         try:
             select.select((self._listening, self._woken), (), ())
+            import logging
+
             # What servers log is for logs; what the user has to know is said at the end.
             logging.getLogger().addHandler(logging.NullHandler())
             if not self._closed:
+                import asyncio
+
                 asyncio.run(self._serve())
         except (OSError, ValueError) as error:
             if not self._closed:
@@ -220,6 +224,8 @@ class Session:
             self._started.set()
 
     async def _serve(self) -> None:
+        import asyncio
+
         from .index_services import IndexServices
         from .transport.index_application import AnsweredIndex
         from .transport.interception import Interception

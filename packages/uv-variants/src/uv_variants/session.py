@@ -50,7 +50,7 @@ class Session:
         Args:
             settings: called once, when it is opened.
         """
-        self._settings_for_it = settings
+        self._make_settings = settings
         self._is_open = False
         self._closed = False
         self._problem: Exception | None = None
@@ -77,7 +77,7 @@ class Session:
         from .private_folder import PrivateFolder
         from .transport import Authority, trusted_roots
 
-        self._settings = settings = self._settings_for_it()
+        self._settings = settings = self._make_settings()
         hosts = (urlsplit(index.shown or index.url).hostname for index in settings.indexes)
         self._authority = Authority(filter(None, hosts))
         roots = trusted_roots(settings.environ, system=settings.system_certs)

@@ -480,3 +480,40 @@ def test_credentials_stay_with_their_index(machine: Machine, serve: Serve) -> No
     assert "pass%20word" not in done.text
     assert "pass word" not in done.text
     assert "pass" not in lock_of(machine)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the program is a shell script")
+def test_a_sync_with_nothing_to_do_asks_nothing(
+    machine: Machine, index: Index, tmp_path: Path
+) -> None:
+    """uv says itself that it has nothing to do, and has no session then."""
+    log, uv = tmp_path / "log", tmp_path / "uv-logged"
+    uv.write_text(f'#!/bin/sh\necho "$UV_OFFLINE $@" >> {log}\nexec {machine.uv} "$@"\n')
+    uv.chmod(0o755)
+    machine = working_on(machine, index, "app", "plain").with_environ(CUDA_12_8)
+    assert machine.run("sync").code == 0
+    logged = machine.with_environ({"VARIANTS_UV": str(uv)})
+
+    def runs(*arguments: str) -> list[str]:
+        log.write_text("")
+        done = logged.run(*arguments)
+        assert done.code == 0, done
+        lines = log.read_text().splitlines()
+        return [line for line in lines if "--version" not in line]
+
+    assert runs("sync", "--frozen") == ["1 sync --frozen --check --offline", "1 sync --frozen"]
+    theirs = machine.plain("sync", "--frozen")
+    ours = machine.run("sync", "--frozen")
+    assert re.sub(r"[0-9.]+m?s", "", ours.err) == re.sub(r"[0-9.]+m?s", "", theirs.err)
+    # With something to do it has one, and what is installed is the variant of the lock.
+    environment = str(machine.work / ".venv")
+    assert machine.plain("pip", "uninstall", "--python", environment, "app").code == 0
+    assert machine.labels() == {}
+    assert runs("sync", "--frozen")[1:] == [" sync --frozen"]
+    assert machine.labels() == {"app": "cu128"}
+    # A variant that the lock has no more is replaced, though its version is the same.
+    assert machine.run("--variant-platform", "native", "--variant", "app=cu126", "lock").code == 0
+    assert runs("sync", "--frozen")[1:] == [" sync --frozen --reinstall-package app"]
+    assert machine.labels() == {"app": "cu126"}
+    # What has to be checked is checked by a session.
+    assert runs("--variant", "app=cu126", "sync", "--frozen") == [" sync --frozen"]

@@ -127,6 +127,9 @@ def test_which_roots_are_trusted(tmp_path):
     assert certificates(trusted_roots({"SSL_CERT_FILE": str(ours)})) == 1
     assert certificates(trusted_roots({"SSL_CERT_DIR": str(folder)})) == 1
     assert certificates(trusted_roots({"SSL_CERT_FILE": str(tmp_path / "missing")})) == mozilla
+    # A certificate that both have is loaded once: on Debian that is every one of them.
+    both = {"SSL_CERT_FILE": str(ours), "SSL_CERT_DIR": str(folder)}
+    assert certificates(trusted_roots(both)) == 1
     # Keys in such a file stay there.
     assert b"PRIVATE" not in trusted_roots({"SSL_CERT_FILE": str(ours)})
 

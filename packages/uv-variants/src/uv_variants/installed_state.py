@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,12 +45,12 @@ class FittingMarks:
 
     Attributes:
         folder: of the files.
-        machine: platform key of the machine.
+        machine: returns the platform key of the machine, which takes time to detect.
         indexes: names of the indexes, in order.
     """
 
     folder: Path
-    machine: str
+    machine: Callable[[], str]
     indexes: Sequence[str]
 
     def is_known(self, installed: Installed) -> bool:
@@ -71,7 +71,7 @@ class FittingMarks:
 
     def _mark(self, installed: Installed) -> Path:
         words = (installed.name, installed.version, str(installed.label), *sorted(installed.tags))
-        text = "\0".join((*words, self.machine, *self.indexes))
+        text = "\0".join((*words, self.machine(), *self.indexes))
         return self.folder / hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pep_variants.detect.machines import names_file
-
 from .command_scope import Scope
 from .installed_state import FittingMarks
-from .lock_machine import LockMachine, path_beside
 from .locked_variants import Lock
 from .report import warn
 from .site_packages import Installed, installed_variants, installed_without_variant
@@ -45,6 +43,10 @@ def _machine_of_lock(plan: SessionPlan) -> Iterator[str]:
     stays = context.is_frozen or context.invocation.has("dry-run", "check", "check-exists")
     if now.path is None or now.text is None or not is_new or stays or plan.floating:
         return
+    from pep_variants.detect.machines import names_file
+
+    from .lock_machine import LockMachine, path_beside
+
     known = plan.lock_machine
     if known is not None:
         if not known.is_like(plan.machine_here.machine):
@@ -105,7 +107,7 @@ def _unfit(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
 def _why_unfit(installed: Installed, plan: SessionPlan) -> str:
     """Return why a variant does not fit the machine at hand, empty if it does."""
     here = plan.machine_here
-    marks = FittingMarks(plan.context.cache / "fits", f"lock {here.key}", ())
+    marks = FittingMarks(plan.context.cache / "fits", lambda: f"lock {here.key}", ())
     if installed.folder is None or here.platform is None or marks.is_known(installed):
         return ""
     from pep_variants.choose.explanation import why_not
@@ -146,7 +148,10 @@ def _lacking(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
     asked = Installed(
         "lock", " ".join(f"{name}=={min(lock.versions[name])}" for name in names), None
     )
-    if not names or state.marks.is_known(asked):
+    # Another machine or other settings are another question; what this one supports takes long.
+    settings = f"{platform.node()} {context.preferences!r}"
+    marks = FittingMarks(context.cache / "fits", lambda: settings, state.marks.indexes)
+    if not names or marks.is_known(asked):
         return
     if plan.lock_machine is not None and not plan.lock_machine.is_like(plan.machine_here.machine):
         return  # what fits here is of no use for the lock
@@ -161,7 +166,7 @@ def _lacking(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
             label = instead or choice.label_for(each.tags)
             if label not in (None, choice.label_of_build(each)):
                 better[each.name] = f"{each.name} {each.version} ({label})"
-    state.marks.remember(asked)
+    marks.remember(asked)
     if better:
         options = " ".join(f"--upgrade-package {name}" for name in better)
         yield (

@@ -55,12 +55,13 @@ def admits(texts: Iterable[str], name: str, version: str) -> bool:
 
 def pinned_versions(texts: Iterable[str]) -> dict[str, set[str]]:
     """Return the versions by project (normalized name) that requirements among *texts* pin."""
+    found: dict[str, set[str]] = {}
+    pinning = [text for text in texts if "==" in text]
+    if not pinning:
+        return found
     from packaging.requirements import InvalidRequirement, Requirement
 
-    found: dict[str, set[str]] = {}
-    for text in texts:
-        if "==" not in text:
-            continue
+    for text in pinning:
         try:
             requirement = Requirement(text)
         except InvalidRequirement:

@@ -82,11 +82,11 @@ def _taken(state: InstalledState, noted: Iterable[str], planned: Planned) -> lis
 
 def _of_catalog(state: InstalledState, names: Iterable[str]) -> list[str]:
     """Return what is not taken of the catalogue for projects, one line for each reason."""
-    from variants_proxy.commands.catalog_remarks import excluded, failures
-
     names = list(names)
     if state.context.preferences.catalog is None or not names:
         return []
+    from variants_proxy.commands.catalog_remarks import excluded, failures
+
     reports = state.choices.reports(names)
     lines = failures(reports)
     if plain := excluded(reports):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,12 +12,13 @@ from .command_scope import Scope
 from .configuration import PROXIES
 from .errors import VariantMissing
 from .installed_state import FittingMarks, InstalledState
+from .invocation import parse
 from .local_links import link_options, link_variables
 from .proxy_client import Choices, asked
 from .report import report_platform, warn
 from .session import Session
 from .session_plan import SessionPlan
-from .uv_environment import uv_variables
+from .uv_environment import uv_variables, variables_without_session
 
 if TYPE_CHECKING:
     from .context import Context
@@ -47,7 +49,7 @@ class PreparedRun:
 
 
 def prepare(context: Context) -> PreparedRun:
-    """Return what uv is run with; its session is open from now on.
+    """Return what uv is run with; its session is open from now on if uv may ask for something.
 
     Raises:
         UvVariantsError, ProxyError, VariantError: see `errors.USER_ERRORS`.
@@ -57,19 +59,25 @@ def prepare(context: Context) -> PreparedRun:
     plan = SessionPlan(context)
     if context.is_verbose and plan.machine.platform is not None:
         report_platform(plan.machine.platform)
-    session = Session(plan.settings())
+    session = Session(plan.settings)
     try:
         if plan.plugins is not None and learn(plan, session, context.requested):
             plan.relearned()
             session.close()
-            session = Session(plan.settings())
+            session = Session(plan.settings)
         choices = Choices(session)
         try:
             check_before(context, choices)
         except VariantMissing as error:
             raise VariantMissing(f"{error}{plan.lock_note}") from None
-        marks = FittingMarks(context.cache / "fits", plan.machine.key, tuple(plan.indexes))
+        marks = FittingMarks(context.cache / "fits", lambda: plan.machine.key, tuple(plan.indexes))
         state = InstalledState.of(context, choices, marks)
+        if _may_have_nothing_to_do(plan):
+            arguments = _arguments(plan, state)
+            environ = variables_without_session(context, plan.uv_cache)
+            if _has_nothing_to_do(context, arguments, environ):
+                return PreparedRun(session, plan, state, arguments, environ)
+        session.open()
         if context.lock.text is None or context.invocation.command not in _MAY_ASK_NOTHING:
             session.start()
         environ = uv_variables(context, session, plan.uv_cache)
@@ -78,6 +86,40 @@ def prepare(context: Context) -> PreparedRun:
     except BaseException:
         session.close()
         raise
+
+
+def _may_have_nothing_to_do(plan: SessionPlan) -> bool:
+    """Return whether the command is ``sync --frozen`` without settings that have to be checked."""
+    context = plan.context
+    preferences = context.preferences
+    given = context.options.variants or preferences.platform_file or preferences.catalog
+    if given or plan.plugins is not None or context.local_links or context.is_verbose:
+        return False
+    is_frozen = context.invocation.has("frozen") or context.place.is_on("UV_FROZEN")
+    return context.invocation.command == ("sync",) and is_frozen and context.lock.text is not None
+
+
+def _has_nothing_to_do(
+    context: Context, arguments: Sequence[str], environ: Mapping[str, str]
+) -> bool:
+    """Return whether uv itself says that ``sync --frozen`` with these *arguments* changes nothing.
+
+    uv only compares lock file and environment then, in a few milliseconds. An older uv, which has
+    no ``--check`` for this command, ends with an error, and so does one that needs an index.
+    """
+    checking = parse(arguments).rewritten({}, ("--check", "--offline"))
+    try:
+        done = subprocess.run(
+            [context.uv, *checking],
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
+    except OSError:
+        return False
+    return done.returncode == 0
 
 
 def learn(plan: SessionPlan, session: Session, projects: Iterable[str]) -> bool:

@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING
 from pep_variants.cache_directory import cache_directory
 from pep_variants.errors import PreferenceError
 
-from .checks import check_after, check_installed, check_lock, check_sources
 from .command_scope import EXPORTING
 from .context import Context
 from .dry_run import Planned, is_planned, run_and_read
 from .errors import USER_ERRORS, ProxyFailed
-from .lock_advice import after_lock
-from .notices import after_failure, after_success
 from .prepared_run import PreparedRun, learn_afterwards, prepare
 from .report import warn
 from .site_packages import installed_variants
@@ -118,6 +115,8 @@ def _run_uv(context: Context, prepared: PreparedRun) -> tuple[int, Planned]:
             )
 
             def check() -> None:
+                from .checks import check_sources
+
                 noted = prepared.session.noted_projects()
                 check_sources(context, choices, noted, lambda: "nothing is written")
 
@@ -139,6 +138,10 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
         VariantMissing: uv did not install what was asked for by name.
         SourcesMissing, TwoNames: what uv wrote or installed is not to be used.
     """
+    from .checks import check_after, check_installed, check_lock
+    from .lock_advice import after_lock
+    from .notices import after_failure, after_success
+
     session, state = prepared.session, prepared.state
     failure = session.failure()
     if failure is not None:

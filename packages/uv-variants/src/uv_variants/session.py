@@ -1,5 +1,7 @@
 """The session of one uv command: it listens before uv starts, and answers what uv asks for.
 
+A command that is known to ask nothing never opens its session.
+
 uv may connect at once: its first connection waits while a thread imports the server, which begins
 with that connection, or with the first question of the command itself. A command that asks no index
 imports no server.
@@ -7,23 +9,17 @@ imports no server.
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import secrets
 import select
-import socket
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from variants_proxy.server.listening import LOOPBACK, listen
-
 from .errors import ProxyFailed
-from .private_folder import PrivateFolder
 
 if TYPE_CHECKING:
+    import asyncio
     from pathlib import Path
 
     from .index_services import IndexServices
@@ -44,19 +40,44 @@ class Session:
 
     Attributes:
         token: password of the proxy.
+        proxy_url: the HTTP proxy for uv.
+        ca_file: the certificates that uv has to trust.
     """
 
-    def __init__(self, settings: SessionSettings) -> None:
-        """Listen, and write the certificates that uv has to trust.
+    def __init__(self, settings: Callable[[], SessionSettings]) -> None:
+        """Set up; `open` opens it, and so does the first question of the command.
+
+        Args:
+            settings: called once, when it is opened.
+        """
+        self._make_settings = settings
+        self._is_open = False
+        self._closed = False
+        self._problem: Exception | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._interception: Interception | None = None
+        self._services: IndexServices | None = None
+        self._refusals: dict[str, None] = {}
+
+    def open(self) -> None:
+        """Listen, and write the certificates that uv has to trust, if that was not done.
 
         Raises:
             ProxyFailed: that is not possible.
             NoCertificates: the user's own certificates cannot be read.
+            UvVariantsError, ProxyError, VariantError: a setting is not valid.
         """
+        if self._is_open:
+            return
+        import secrets
+        import socket
+
+        from variants_proxy.server.listening import LOOPBACK, listen
+
+        from .private_folder import PrivateFolder
         from .transport import Authority, trusted_roots
 
-        self.token = secrets.token_urlsafe(24)
-        self._settings = settings
+        self._settings = settings = self._make_settings()
         hosts = (urlsplit(index.shown or index.url).hostname for index in settings.indexes)
         self._authority = Authority(filter(None, hosts))
         roots = trusted_roots(settings.environ, system=settings.system_certs)
@@ -70,14 +91,12 @@ class Session:
             raise ProxyFailed(
                 f"{place}: {error.strerror}: the index proxy cannot be started"
             ) from None
+        self.token = secrets.token_urlsafe(24)
+        port = self._listening.getsockname()[1]
+        self.proxy_url = f"http://uv:{self.token}@{LOOPBACK}:{port}"
         self._wakes, self._woken = socket.socketpair()
         self._started = threading.Event()
-        self._closed = False
-        self._problem: Exception | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._interception: Interception | None = None
-        self._services: IndexServices | None = None
-        self._refusals: dict[str, None] = {}
+        self._is_open = True
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -85,11 +104,6 @@ class Session:
     def folder(self) -> Path:
         """A folder that only the user can read, and that ends with the session."""
         return self._folder.path
-
-    @property
-    def proxy_url(self) -> str:
-        """The HTTP proxy for uv."""
-        return f"http://uv:{self.token}@{LOOPBACK}:{self._listening.getsockname()[1]}"
 
     def start(self) -> None:
         """Begin to import the server, because uv or the command is going to ask."""
@@ -168,6 +182,7 @@ class Session:
         index: str = "",
     ) -> Any:  # noqa: ANN401 - trees of JSON
         """Return what *work* finds at the first index that has *project*, None if none has."""
+        self.open()
         for name in [index] if index else self._indexes_of(project):
             found = self._ask(lambda services, name=name: work(services, name, project))  # type: ignore[misc]
             if found is not None:
@@ -191,6 +206,7 @@ class Session:
         if self._loop is None or self._services is None:
             raise self.failure() or ProxyFailed("the index proxy did not start")
         services = self._services
+        import asyncio
 
         async def asked() -> T:
             return await asyncio.wait_for(work(services), ANSWER_SECONDS)
@@ -206,9 +222,13 @@ class Session:
         """Wait for uv or the command, then serve."""
         try:
             select.select((self._listening, self._woken), (), ())
+            import logging
+
             # What servers log is for logs; what the user has to know is said at the end.
             logging.getLogger().addHandler(logging.NullHandler())
             if not self._closed:
+                import asyncio
+
                 asyncio.run(self._serve())
         except (OSError, ValueError) as error:
             if not self._closed:
@@ -220,6 +240,8 @@ class Session:
             self._started.set()
 
     async def _serve(self) -> None:
+        import asyncio
+
         from .index_services import IndexServices
         from .transport.index_application import AnsweredIndex
         from .transport.interception import Interception
@@ -256,7 +278,7 @@ class Session:
 
     def close(self) -> None:
         """End the session."""
-        if self._closed:
+        if self._closed or not self._is_open:
             return
         self._closed = True
         self.start()

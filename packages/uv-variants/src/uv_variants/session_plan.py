@@ -14,7 +14,6 @@ from .environments import python_version
 from .indexes import UserIndex
 from .named_projects import pinned_versions, requirement_texts
 from .own_options import FLOATING
-from .platform_key import PlatformKey, platform_key
 from .program_version import release_of
 from .report import warn
 from .session_settings import SessionSettings, network_variables
@@ -23,6 +22,7 @@ from .uv_directories import SHARED
 if TYPE_CHECKING:
     from .context import Context
     from .lock_machine import LockMachine
+    from .platform_key import PlatformKey
     from .provider_plugins import Plugins
 
 _KEEPS_BUILD_TAGS = (0, 6, 12)
@@ -106,6 +106,8 @@ class SessionPlan:
         )
 
     def _key(self, locked: LockMachine | None) -> PlatformKey:
+        from .platform_key import platform_key
+
         return platform_key(
             self.context.preferences,
             self.context.cache,

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pep_variants.errors import PluginFailed
-from variants_index.http.user_proxies import InvalidProxy, read
 
 from .indexes import UserIndex
 
@@ -80,6 +79,8 @@ def network_variables(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _may_be_proxy(name: str, value: str) -> bool:
+    from variants_index.http.user_proxies import InvalidProxy, read
+
     try:
         read(value, name)
     except InvalidProxy:

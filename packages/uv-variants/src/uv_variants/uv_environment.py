@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import sys
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -63,6 +62,17 @@ def uv_variables(context: Context, session: Session, cache: Path) -> dict[str, s
         others = environ.get("XDG_CONFIG_DIRS") or "/etc/xdg"
         environ["XDG_CONFIG_DIRS"] = f"{session.folder}{os.pathsep}{others}"
     return {**environ, "SSL_CERT_FILE": str(session.ca_file), "UV_CACHE_DIR": str(cache)}
+
+
+def variables_without_session(context: Context, cache: Path) -> dict[str, str]:
+    """Return the variables of a uv that asks for nothing: should it, that is an error.
+
+    Args:
+        context: the command.
+        cache: uv's cache directory.
+    """
+    environ = _user_environ(context.place.environ)
+    return {**environ, "UV_CACHE_DIR": str(cache), "UV_OFFLINE": "1"}
 
 
 def _system_settings(context: Context, proxy_url: str) -> str | None:
@@ -119,6 +129,8 @@ def _script_kind(target: str, cwd: Path) -> str:
     """Return ``python`` for what uv runs with Python, ``uv`` if uv has to read it, else nothing."""
     if target == "-" or target.lower().startswith(("http://", "https://")):
         return "uv"
+    import zipfile
+
     path = cwd / target
     try:
         if path.is_dir():

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .private_folder import PrivateFolder
 from .report import warn
 
 
@@ -22,6 +21,8 @@ def writable_cache(directory: Path) -> Iterator[Path]:
         f"{directory}: the cache cannot be written ({problem}): using a temporary one; "
         "set VARIANTS_CACHE_DIR to a writable directory"
     )
+    from .private_folder import PrivateFolder
+
     temporary = PrivateFolder()
     try:
         yield temporary.path

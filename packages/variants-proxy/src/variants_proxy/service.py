@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from .catalog.catalog_pages import CatalogPages
-from .catalog.catalog_source import CatalogSource
 from .choice.clients import Clients
+from .components import PageSource
 from .errors import NoSuchFile
 from .files.deliveries import Deliveries
 from .pages.project_pages import ProjectPages
@@ -29,7 +28,6 @@ class Service:
         upstreams: connections to the upstream indexes.
         upstream_pages: the upstreams' own pages.
         clients: from platform keys.
-        catalog: of existing builds.
         noted: projects that there are notices about.
         plain: projects that nothing is chosen for.
         views: of projects, for clients.
@@ -52,13 +50,17 @@ class Service:
         pages = UpstreamPages(settings, upstreams)
         self.upstream_pages = pages
         self.clients = Clients(settings)
-        self.catalog = CatalogSource(settings, upstreams)
-        catalog_pages = CatalogPages(settings, upstreams, pages, self.catalog)
+        source: PageSource = pages
+        if settings.catalog is not None:
+            from .catalog.catalog_pages import CatalogPages
+            from .catalog.catalog_source import CatalogSource
+
+            source = CatalogPages(settings, upstreams, pages, CatalogSource(settings, upstreams))
         self.views = ProjectViews(
             settings,
             upstreams,
             pages,
-            catalog_pages,
+            source,
             metadata,
             core_metadata,
             preparation,

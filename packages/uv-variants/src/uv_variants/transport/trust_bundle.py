@@ -68,7 +68,7 @@ def trusted_roots(environ: Mapping[str, str], *, system: bool = False) -> bytes:
         if Path(each).is_dir():
             found.append(_folder(Path(each)))
     if any(found):
-        return b"".join(found)
+        return _only_certificates(b"".join(found))
     asked = any(
         environ.get(name, "").strip().lower() not in _NO
         for name in ("UV_SYSTEM_CERTS", "UV_NATIVE_TLS")
@@ -105,8 +105,8 @@ def _read(path: Path) -> bytes:
 
 
 def _only_certificates(data: bytes) -> bytes:
-    """Return the certificates in *data*: such a file may hold a private key and comments."""
-    return b"".join(found + b"\n" for found in _CERTIFICATE.findall(data))
+    """Return the certificates in *data*, each once: it may hold a private key and comments."""
+    return b"".join(found + b"\n" for found in dict.fromkeys(_CERTIFICATE.findall(data)))
 
 
 def _folder(folder: Path) -> bytes:
@@ -114,14 +114,16 @@ def _folder(folder: Path) -> bytes:
         paths = sorted(folder.iterdir())[:FILES]
     except OSError as error:
         raise NoCertificates(f"{folder} (SSL_CERT_DIR): cannot be read: {error.strerror}") from None
-    found: dict[bytes, None] = {}
+    found: dict[tuple[int, int], bytes] = {}
     for path in paths:
         try:
-            data = _read(path)
+            stat = path.stat()
+            file = stat.st_dev, stat.st_ino
+            if file not in found:  # most are there twice, by name and by hash
+                found[file] = _read(path)
         except OSError:
             continue  # a broken link, as directories of the system have them
-        found[data] = None  # most are there twice, by name and by hash
-    return b"".join(found)
+    return _only_certificates(b"".join(found.values()))
 
 
 def _system() -> bytes:

@@ -171,7 +171,7 @@ class RoutingTransport(httpx.BaseTransport):
         self._environ = environ
         self._policy = policy
         self._lock = threading.Lock()
-        self._routes: dict[tuple[str | None, bool], httpx.HTTPTransport] = {}
+        self._routes: dict[tuple[str | None, bool, bool], httpx.HTTPTransport] = {}
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send *request*.
@@ -186,7 +186,8 @@ class RoutingTransport(httpx.BaseTransport):
             proxy = found.url
         if proxy:
             self._policy.check_name(url.host, port)
-        key = proxy or None, self._policy.trusts(url.host, port)
+        uses_tls = url.scheme == "https" or bool(proxy)
+        key = proxy or None, self._policy.trusts(url.host, port), uses_tls
         with self._lock:
             self.requests += 1
             if key not in self._routes:
@@ -203,9 +204,13 @@ class RoutingTransport(httpx.BaseTransport):
         for route in self._routes.values():
             route.close()
 
-    def _route(self, proxy: str | None, trusted: bool) -> httpx.HTTPTransport:
+    def _route(self, proxy: str | None, trusted: bool, uses_tls: bool) -> httpx.HTTPTransport:
+        if uses_tls:
+            context = tls_context(self._sources, self._environ, verify=not trusted)
+        else:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody; loads nothing
         route = httpx.HTTPTransport(
-            verify=tls_context(self._sources, self._environ, verify=not trusted),
+            verify=context,
             proxy=proxy,
             trust_env=False,
             limits=httpx.Limits(

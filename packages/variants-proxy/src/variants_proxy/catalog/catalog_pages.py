@@ -27,7 +27,6 @@ from variants_catalog.places import (
     Listed,
     PlacePage,
     PlaceReader,
-    Unavailable,
     own_place,
     pages_of,
 )
@@ -36,7 +35,7 @@ from variants_index.pages import Page, PageFile
 from ..choice.views import Client
 from ..errors import UpstreamError
 from ..settings import Kind, Settings, Upstream
-from ..upstream.catalog_files import listed_as
+from ..upstream.catalog_files import CatalogPage, listed_as
 from ..upstream.lru import LRUCache
 from ..upstream.single_flight import SingleFlight, gather_limited
 from ..upstream.upstream_options import upstream_name
@@ -52,23 +51,6 @@ _OF_ONE_PAGE = re.compile(r"^https?://\S+: ")
 
 _File: TypeAlias = "tuple[Upstream, PageFile]"
 """What the proxy knows a listed file by."""
-
-
-@dataclass(frozen=True)
-class CatalogPage(FetchedPage):
-    """The page of an upstream with what the catalogue adds to it.
-
-    Attributes:
-        entry: of the project.
-        problem: why the catalogue cannot be read, empty if it was.
-        unavailable: builds that cannot be had for now.
-        excluded: whether builds are left out because of hashes that are given.
-    """
-
-    entry: CatalogProject | None = None
-    problem: str = ""
-    unavailable: tuple[Unavailable, ...] = ()
-    excluded: bool = False
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,11 @@ from packaging.version import Version
 from pep_variants.choose.explanation import notices, verdicts, why_not
 from pep_variants.choose.rejections import why_not_better, why_this
 from pep_variants.choose.selection import File, missing_variant
-from variants_catalog.rewriting import Origin
 
-from ..catalog.catalog_pages import CatalogPage
 from ..choice.offers import Choice, Decision
 from ..choice.remarks import older_builds, remarks
 from ..choice.views import ProjectView
-from ..upstream.catalog_files import CatalogFile, published
+from ..upstream.catalog_files import CatalogPage, published, published_as
 from ..upstream.upstream_pages import FetchedPage
 from ..upstream.upstreams import Upstreams
 
@@ -77,9 +75,9 @@ def _decision_tree(decision: Decision, project: str) -> dict[str, object]:
             if (own := published(offer.file)) is not None
         },
         "origin": {
-            name: Origin.of_file(offer.file.known, offer.file.url, {}).requirement
+            name: requirement
             for name, offer in decision.offers.items()
-            if isinstance(offer.file, CatalogFile) and offer.file.known and offer.file.known.origin
+            if (requirement := published_as(offer.file))
         },
         "variants": [
             {**row._asdict(), **({"verdict": "locked"} if row.label in decision.kept else {})}

@@ -21,7 +21,6 @@ from pep_variants.wheelfile.core_metadata import iter_fields
 from variants_index.pages import Page, PageFile
 
 from ..catalog.catalog_choice import locked_names, with_published
-from ..catalog.catalog_pages import CatalogPage
 from ..choice.choice import OtherSource, choose, target_of
 from ..choice.locked_labels import LockedVersion
 from ..choice.offers import NO_AGREEMENT, Agreed, Choice
@@ -30,7 +29,7 @@ from ..choice.views import Client, ProjectView
 from ..components import PageSource
 from ..errors import UpstreamError
 from ..settings import Settings, Upstream
-from ..upstream.catalog_files import known_variants, published
+from ..upstream.catalog_files import CatalogPage, known_variants, published
 from ..upstream.core_metadata import CoreMetadata
 from ..upstream.lru import LRUCache
 from ..upstream.release_metadata import ReleaseMetadata, known_metadata

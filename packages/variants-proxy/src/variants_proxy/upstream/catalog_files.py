@@ -13,14 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from pep_variants.model.metadata import Metadata
-from variants_catalog.model import CatalogProject, PublishedFile
-from variants_catalog.rewriting import added_files, installed_metadata
 from variants_index.pages import PageFile
 
 from ..settings import Upstream
+from .upstream_pages import FetchedPage
+
+if TYPE_CHECKING:  # a proxy without a catalogue does not import `variants_catalog`
+    from pep_variants.model.metadata import Metadata
+    from variants_catalog.model import CatalogProject, PublishedFile
+    from variants_catalog.places import Unavailable
 
 
 @dataclass(kw_only=True)
@@ -46,6 +49,23 @@ class CatalogFile(PageFile):
     def label(self) -> str | None:
         """Variant label that the catalogue gives it."""
         return None if self.known is None else self.known.label
+
+
+@dataclass(frozen=True)
+class CatalogPage(FetchedPage):
+    """The page of an upstream with what the catalogue adds to it.
+
+    Attributes:
+        entry: of the project.
+        problem: why the catalogue cannot be read, empty if it was.
+        unavailable: builds that cannot be had for now.
+        excluded: whether builds are left out because of hashes that are given.
+    """
+
+    entry: CatalogProject | None = None
+    problem: str = ""
+    unavailable: tuple[Unavailable, ...] = ()
+    excluded: bool = False
 
 
 def listed_as(
@@ -82,6 +102,18 @@ def published(file: PageFile) -> CatalogFile | None:
     return None
 
 
+def published_as(file: PageFile) -> str:
+    """Return what installs *file* under its publisher's own name, empty if that is the project's.
+
+    For example ``cupy-cuda12x==14.2.0``.
+    """
+    if not isinstance(file, CatalogFile) or file.known is None or not file.known.origin:
+        return ""
+    from variants_catalog.rewriting import Origin
+
+    return Origin.of_file(file.known, file.url, {}).requirement
+
+
 def is_rewritten(file: PageFile) -> bool:
     """Return whether the wheel *file* is changed before it is installed."""
     return isinstance(file, CatalogFile) and file.known is not None and file.known.is_rewritten
@@ -94,6 +126,8 @@ def installed(file: PageFile, metadata: bytes) -> bytes:
         InvalidWheel: *metadata* is not valid, or of another project.
     """
     if isinstance(file, CatalogFile) and file.known is not None:
+        from variants_catalog.rewriting import installed_metadata
+
         return installed_metadata(metadata, file.entry, file.known)
     return metadata
 
@@ -101,6 +135,8 @@ def installed(file: PageFile, metadata: bytes) -> bytes:
 def added(file: PageFile) -> dict[str, bytes]:
     """Return what *file* gets in its dist-info folder, by name; nothing if it is not rewritten."""
     if isinstance(file, CatalogFile) and file.known is not None:
+        from variants_catalog.rewriting import added_files
+
         return added_files(file.entry, file.known, file.url, file.hashes)
     return {}
 

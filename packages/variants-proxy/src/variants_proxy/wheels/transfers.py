@@ -21,7 +21,6 @@ from pep_variants.wheelfile.core_metadata import METADATA_FILE
 from pep_variants.wheelfile.rewriting import with_metadata
 from pep_variants.wheelfile.wheel import open_wheel
 from pep_variants.wheelfile.zip_rewriting import Piece, Rewrite
-from variants_catalog.rewriting import rewritten
 from variants_index.cache.store import Store
 from variants_index.errors import BadResponse
 from variants_index.http.bodies import CHUNK, check_digests
@@ -113,6 +112,8 @@ def rewritten_transfer(
                 f"{source}: its METADATA differs from the core metadata that the index lists"
             )
         if isinstance(file, CatalogFile) and file.known is not None and file.known.is_rewritten:
+            from variants_catalog.rewriting import rewritten
+
             rewrite = rewritten(contents, stream, file.entry, file.known, added(file), reduced)
         else:
             rewrite = with_metadata(contents, stream, reduced)

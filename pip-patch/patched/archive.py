@@ -8,8 +8,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from pep_variants.files import replacing
-from pep_variants.wheelfile.record import record_line
+from pep_variants.internal import record_line, replacing
 
 Files = Mapping[str, bytes]
 """Contents by path in the wheel."""

@@ -24,11 +24,14 @@ from pep_variants import (
     rank,
     read_metadata,
 )
-from pep_variants.choose.abi import supporting
-from pep_variants.choose.markers import NON_VARIANT
-from pep_variants.errors import NoSuchVariant, PlatformFileError
-from pep_variants.formats.merging import check_promise
-from pep_variants.model.label import VARIANT_FILE
+from pep_variants.internal import (
+    NON_VARIANT,
+    VARIANT_FILE,
+    NoSuchVariant,
+    PlatformFileError,
+    check_promise,
+    supporting,
+)
 from resolvelib_variants import VariantOrdering
 
 from .catalog import SessionCatalog
@@ -50,8 +53,7 @@ from .release_metadata import InfoFiles
 from .reporter import VariantReporter
 
 if TYPE_CHECKING:
-    from pep_variants.lock.selection import LockChoice
-    from pep_variants.sources import Sources
+    from pep_variants.internal import LockChoice, Sources
     from variants_plugins import PluginRunner
 
     from .distributions import Detect
@@ -167,7 +169,7 @@ class CandidateOrdering:
 
     def required_by_marker(self, causes: Iterable[Any]) -> list[str]:
         """Return which *causes* of a conflict are dependencies with a variant marker."""
-        from pep_variants.choose.rejections import required_by_marker
+        from pep_variants.internal import required_by_marker
 
         found: dict[tuple[str, str], str] = {}  # only the newest version of each
         for requirement, parent in causes:
@@ -233,7 +235,7 @@ class CandidateOrdering:
             platform = supporting(self.detect(found), found)
             ranking = rank(found, platform, self.preferences)
             if label not in ranking.positions:
-                from pep_variants.choose.explanation import why_not
+                from pep_variants.internal import why_not
 
                 reasons = "; ".join(why_not(ranking, label))
                 raise NoSuchVariant(f"{link.filename} does not fit this machine: {reasons}")
@@ -274,7 +276,7 @@ class CandidateOrdering:
             installed: label that is installed, None for the non-variant wheel.
             candidates: of pip's finder, all files of the version.
         """
-        from pep_variants.choose.rejections import advise
+        from pep_variants.internal import advise
 
         infos: list[Info] = catalog_first(
             [
@@ -374,7 +376,7 @@ def detect_for(preferences: Preferences, finder: Any, *, foreign: bool) -> Detec
     environment = None
     target = finder.target_python
     if foreign or target.py_version_info[:2] != version_info[:2]:
-        from pep_variants.model.environment import target_environment
+        from pep_variants.internal import target_environment
 
         environment = target_environment(target.platforms or (), target.py_version_info)
     try:
@@ -391,7 +393,7 @@ def sources_of(finder: Any) -> Sources:
 
     pip takes the best candidate of all indexes, so ``BEST_MATCH``.
     """
-    from pep_variants.sources import BEST_MATCH, Sources
+    from pep_variants.internal import BEST_MATCH, Sources
 
     network = finder._link_collector.session
     urls = tuple(finder.index_urls)

@@ -15,7 +15,7 @@ from pip._internal.exceptions import PipError
 from pip._vendor.packaging.utils import canonicalize_name
 from pip._vendor.packaging.version import InvalidVersion, Version
 
-from pep_variants.model.label import METADATA_SUFFIX
+from pep_variants.internal import METADATA_SUFFIX
 
 from .distributions import label_of
 from .errors import Fault, logger
@@ -24,9 +24,14 @@ from .links import CatalogLink, rewritten_link
 
 if TYPE_CHECKING:
     from pep_variants import Metadata
-    from variants_catalog.model import CatalogProject, PublishedFile
-    from variants_catalog.places import Found, Listed, Unavailable
-    from variants_catalog.store import Catalog
+    from variants_catalog.internal import (
+        Catalog,
+        CatalogProject,
+        Found,
+        Listed,
+        PublishedFile,
+        Unavailable,
+    )
 
     from .options import VariantOptions
 
@@ -165,7 +170,7 @@ class SessionCatalog:
         """Print what cannot be had, once: a line for each host."""
         found, self._unavailable = self._unavailable, []
         if found:
-            from variants_catalog.places import by_host
+            from variants_catalog.internal import by_host
 
             for line in map(str, by_host(found)):
                 logger.warning("%s", line)
@@ -202,12 +207,10 @@ class SessionCatalog:
 
         from pip._vendor.urllib3.exceptions import HTTPError
 
-        from pep_variants.errors import redacted
-        from pep_variants.gc_pause import paused
+        from pep_variants.internal import paused, redacted
 
         with paused(True):
-            from variants_catalog.opening import preferred_catalog
-            from variants_catalog.store import DirectoryCatalog
+            from variants_catalog.internal import DirectoryCatalog, preferred_catalog
 
             from .fetching import fetch_catalog, reason
 
@@ -228,7 +231,7 @@ class SessionCatalog:
 
     def _entry(self, project: str) -> CatalogProject | None:
         if project not in self._entries:
-            from variants_catalog.places import own_place
+            from variants_catalog.internal import own_place
 
             assert self._catalog is not None
             found = self._catalog.project(project)
@@ -273,7 +276,7 @@ class SessionCatalog:
     def _added(
         self, entry: CatalogProject, own: list[Any], listed: Callable[[str], list[Any]]
     ) -> list[Any]:
-        from variants_catalog.places import PlaceReader
+        from variants_catalog.internal import PlaceReader
 
         from .fetching import read_pages, time_limit
         from .reporter import VERBOSE
@@ -338,7 +341,7 @@ def _installed_file(
 
 
 def _listed(link: Any, candidate: Any, position: int = 0) -> Listed[Any]:
-    from variants_catalog.places import Listed
+    from variants_catalog.internal import Listed
 
     return Listed(link.filename, candidate, link._hashes.get("sha256"), position)
 

@@ -6,13 +6,13 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pep_variants.model.label import ORIGIN_FILE, VARIANT_FILE
+from pep_variants.internal import ORIGIN_FILE, VARIANT_FILE
 
 from .errors import logger
 
 if TYPE_CHECKING:
     from pep_variants import Metadata, Platform, VariantContext
-    from variants_catalog.rewriting import Origin
+    from variants_catalog.internal import Origin
 
     Detect = Callable[[Metadata], Platform]
     """Returns what the target supports of the namespaces of the metadata."""
@@ -43,7 +43,7 @@ def origin_of(dist: Any) -> Origin | None:
     except FileNotFoundError:
         return None
     try:
-        from variants_catalog.rewriting import read_origin
+        from variants_catalog.internal import read_origin
 
         return read_origin(text, str(dist))
     except Exception:
@@ -64,7 +64,7 @@ def context_of(
         values: whether a marker depends on which of the values are supported.
     """
     from pep_variants import VariantContext, VariantError, rank, read_metadata
-    from pep_variants.choose.markers import NON_VARIANT
+    from pep_variants.internal import NON_VARIANT
 
     try:
         metadata = None if variant_json is None else read_metadata(variant_json, VARIANT_FILE)

@@ -49,7 +49,7 @@ def faults() -> Iterator[None]:
     except PipError:
         raise
     except Exception as error:
-        from pep_variants.errors import PluginFailed
+        from pep_variants.internal import PluginFailed
 
         if isinstance(error, PluginFailed):
             raise InstallationError(str(error)) from None

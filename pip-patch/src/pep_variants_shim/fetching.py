@@ -16,9 +16,16 @@ from pip._internal.exceptions import PipError
 from pip._internal.models.link import Link
 from pip._vendor.urllib3.exceptions import HTTPError
 
-from pep_variants.errors import printable, redacted
-from pep_variants.fetch import Absent, Failed, Fetch, FetchAnswer, LocalFile, read_response
-from pep_variants.limits import CATALOG_BYTES
+from pep_variants import Failed, read_response
+from pep_variants.internal import (
+    CATALOG_BYTES,
+    Absent,
+    Fetch,
+    FetchAnswer,
+    LocalFile,
+    printable,
+    redacted,
+)
 
 from .errors import logger
 

@@ -255,7 +255,7 @@ def _redacted(text: str) -> str:
     """Return *text* with the secrets of URLs replaced."""
     try:
         # Every patch that handles URLs has imported it; pip's start does not import it.
-        from pep_variants.errors import redacted
+        from pep_variants.internal import redacted
 
         return redacted(text)
     except Exception:  # the installation of the shim is damaged

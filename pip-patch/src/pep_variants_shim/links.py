@@ -15,10 +15,10 @@ from urllib.parse import quote
 from pip._internal.models.link import Link
 from pip._vendor.packaging.version import Version
 
-from pep_variants.model.label import split_label
+from pep_variants import split_label
 
 if TYPE_CHECKING:
-    from variants_catalog.model import CatalogProject, PublishedFile
+    from variants_catalog.internal import CatalogProject, PublishedFile
 
 Info = tuple[Any, Callable[[], Any]]
 """Version, and a partial of the factory's method that makes the candidate of a link."""

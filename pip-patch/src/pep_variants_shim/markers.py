@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pip._vendor.packaging.utils import canonicalize_name
 
-from pep_variants.model.label import VARIANT_FILE
+from pep_variants.internal import VARIANT_FILE
 
 from .distributions import context_of
 from .errors import Fault, logger
@@ -67,11 +67,7 @@ def reduce_contents(contents: bytes, variant_json: bytes | None) -> bytes:
     """
     if _HINT.encode() not in contents:
         return contents
-    from pep_variants.choose.metadata_markers import (
-        conditional_dependencies,
-        metadata_terms,
-        reduce_metadata,
-    )
+    from pep_variants.internal import conditional_dependencies, metadata_terms, reduce_metadata
 
     terms = metadata_terms(contents)
     if not terms:
@@ -95,7 +91,7 @@ def reduce_message(message: email.message.Message, read_text: Callable[[str], st
     if not any(_HINT in requirement for requirement in requirements):
         return
     try:
-        from pep_variants.choose.metadata_markers import reduce_requirements
+        from pep_variants.internal import reduce_requirements
 
         values = any(_VALUES in requirement for requirement in requirements)
         text = read_text(VARIANT_FILE)
@@ -163,7 +159,7 @@ def _choice_text(variant_json: bytes | None, context: VariantContext) -> str | N
     if all(len(values) == 1 for features in listed.values() for values in features.values()):
         return None  # a variant is only installed if one value of each feature is supported
     # pip 26 refuses imports while it installs: patches.install needs this module loaded by then.
-    from pep_variants.wheelfile import record  # noqa: F401
+    from pep_variants.internal import record  # noqa: F401
 
     tree = json.loads(variant_json)
     tree["variants"] = {label: context.properties}

@@ -25,9 +25,7 @@ from pip._internal.exceptions import InstallationError
 from pip._vendor.packaging.requirements import InvalidRequirement, Requirement
 from pip._vendor.packaging.utils import canonicalize_name
 
-from pep_variants.choose.options import OPTIONS
-from pep_variants.errors import InvalidLabel, redacted
-from pep_variants.model.label import check_label
+from pep_variants.internal import OPTIONS, InvalidLabel, check_label, redacted
 
 from .errors import Fault, faults, logger
 from .guard import switch
@@ -80,8 +78,7 @@ class VariantOptions:
         """
         if self.preferences is None:
             with faults():
-                from pep_variants.errors import PreferenceError
-                from pep_variants.settings.loader import load_settings
+                from pep_variants.internal import PreferenceError, load_settings
 
                 try:
                     self.preferences, self._origins = load_settings(
@@ -115,7 +112,7 @@ class VariantOptions:
 
         Where no variant wheels are found, invalid settings do not concern the user.
         """
-        from pep_variants.settings.places import any_file
+        from pep_variants.internal import any_file
 
         if not any_file():
             return
@@ -178,7 +175,7 @@ class VariantOptions:
         # An environment for a build inherits the options of the command that it is for.
         if VARIABLE in os.environ or not any(text.startswith("--variant") for text in sys.argv):
             return
-        from pep_variants.choose.preferences import unmatched
+        from pep_variants.internal import unmatched
 
         if self.preferences is not None:
             for text in unmatched(self.preferences, sys.argv, projects, seen):

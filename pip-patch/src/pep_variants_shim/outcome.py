@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pip._internal.exceptions import DistributionNotFound, InstallationError
 from pip._vendor.packaging.utils import canonicalize_name
 
-from pep_variants.limits import ADVICE_SECONDS
+from pep_variants.internal import ADVICE_SECONDS
 
 from . import BUILT_IN, LOCAL
 from .errors import logger
@@ -126,7 +126,7 @@ def _check_installed(session: Session, candidates: Iterable[Any]) -> None:
 
 def _why_none_fits(_original: object, session: Session, error: Exception) -> str:
     """Return the reasons against every variant of the projects in the conflict of *error*."""
-    from pep_variants.choose.rejections import is_unfit, nothing_fits
+    from pep_variants.internal import is_unfit, nothing_fits
 
     ordering = session.ordering
     assert ordering is not None
@@ -165,7 +165,7 @@ def _report_older(
         newer = [item for item in judged if item[0] > version]
         if not newer:
             continue
-        from pep_variants.choose.rejections import passed_over
+        from pep_variants.internal import passed_over
 
         newer.sort(key=lambda item: item[0], reverse=True)
         verb = "is kept" if candidate.is_installed else "was chosen"
@@ -221,7 +221,7 @@ def _advised(session: Session, seconds: float, look: Callable[[], T]) -> T | Non
 
     pip alone would send no request for it.
     """
-    from pep_variants.timeouts import within
+    from pep_variants.internal import within
 
     from .fetching import impatient
 

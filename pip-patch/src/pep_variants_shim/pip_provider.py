@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from pep_variants import Metadata, Platform, VariantError, read_metadata
-from pep_variants.model.label import VARIANT_FILE
+from pep_variants.internal import VARIANT_FILE
 from resolvelib_variants import VariantOrdering, VariantProvider
 
 from .guard import Original, fault, iterated, switch

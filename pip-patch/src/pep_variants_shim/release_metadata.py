@@ -15,15 +15,14 @@ from pip._internal.utils.urls import path_to_url
 from pip._vendor.packaging.utils import canonicalize_name
 
 from pep_variants import Metadata, MetadataError, ReleaseFile, ReleaseReader, metadata_filename
-from pep_variants.model.filename import parse_metadata_filename
-from pep_variants.timeouts import within
+from pep_variants.internal import parse_metadata_filename, within
 from resolvelib_variants import AbiRequirement
 
 from .fetching import answer, time_limit
 from .links import CatalogLink, Info, catalog_link, filename_of, label_of_link, link_of, source_of
 
 if TYPE_CHECKING:
-    from variants_catalog.model import PublishedFile
+    from variants_catalog.internal import PublishedFile
 
 
 class InfoFiles:

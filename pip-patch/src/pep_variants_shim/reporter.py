@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any
 from pip._internal.utils.logging import indent_log
 
 from pep_variants import File, Metadata, Ranking, Selection, verdicts
-from pep_variants.choose.explanation import MORE, notices, table_lines
-from pep_variants.choose.rejections import choice_line, why_not_better
+from pep_variants.internal import MORE, choice_line, notices, table_lines, why_not_better
 from resolvelib_variants import Chosen, VariantOrdering
-from resolvelib_variants.interfaces import problems_of
+from resolvelib_variants.internal import problems_of
 
 from .errors import Fault, logger
 from .links import Info, catalog_link, filename_of, link_of, source_of
 
 if TYPE_CHECKING:
-    from pep_variants.lock.selection import LockChoice
+    from pep_variants.internal import LockChoice
 
 VERBOSE = 15
 """pip's own level between INFO and DEBUG, shown with ``-v``."""
@@ -108,7 +107,7 @@ class VariantReporter:
             return
         for namespace, support in ranking.platform.namespaces.items():
             if support.output:
-                from variants_plugins.answer import one_line
+                from variants_plugins.internal import one_line
 
                 plugin = ", ".join(support.resolved)
                 output = one_line(support.output, _OUTPUT_LENGTH)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from pip._internal.exceptions import InstallationError
 from pip._vendor.packaging.utils import canonicalize_name
 
-from variants_catalog.same_files import same_files
+from variants_catalog.internal import same_files
 
 from .distributions import origin_of
 from .errors import logger
 
 if TYPE_CHECKING:
-    from variants_catalog.model import CatalogProject
+    from variants_catalog.internal import CatalogProject
 
     from .session import Session
 

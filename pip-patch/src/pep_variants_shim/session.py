@@ -174,7 +174,7 @@ class Session:
         """
         if self.ordering is None:
             with faults():
-                from pep_variants.gc_pause import paused
+                from pep_variants.internal import paused
 
                 # Few of the new objects are garbage, and pip's are many.
                 with paused(True):

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Generic, TypeVar
 
 from pep_variants import File, Selection
-from pep_variants.choose.abi import AbiDependency, abi_dependencies, covers
+from pep_variants.internal import AbiDependency, abi_dependencies, covers
 
 from .interfaces import CandidateFiles
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from pep_variants import Metadata, Selection
-from pep_variants.model.label import NULL_LABEL
+from pep_variants.internal import NULL_LABEL
 
 CT_contra = TypeVar("CT_contra", contravariant=True)
 RT_co = TypeVar("RT_co", covariant=True)

@@ -27,18 +27,21 @@ from operator import is_
 from typing import Any, Generic, TypeVar
 
 from pep_variants import File, Metadata, Platform, Preferences, Selection, VariantContext, select
-from pep_variants.choose.abi import AbiDependency, abi_projects, supporting
-from pep_variants.choose.displaced import (
+from pep_variants.internal import (
     MAX_VERSIONS,
+    NON_VARIANT,
+    NULL_LABEL,
+    AbiDependency,
+    NoSuchVariant,
+    PluginFailed,
+    abi_projects,
     displaced_by,
     has_accelerator,
     is_accelerated,
     is_promising,
+    missing_variant,
+    supporting,
 )
-from pep_variants.choose.markers import NON_VARIANT
-from pep_variants.choose.selection import missing_variant
-from pep_variants.errors import NoSuchVariant, PluginFailed
-from pep_variants.model.label import NULL_LABEL
 
 from .coherence import Agreements
 from .decision import Decision, ProvisionalVersion, file_of, group_by_version

@@ -23,8 +23,7 @@ from pep_variants import (
     split_label,
     verdicts,
 )
-from pep_variants.choose.explanation import table_lines
-from pep_variants.choose.markers import uses_variant_terms
+from pep_variants.internal import table_lines, uses_variant_terms
 
 from .abi import AbiConditions, AbiRequirement, AbiRequirements, ResolutionState
 from .interfaces import Installed, Listener, ProviderFiles, Together

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from pep_variants.model.label import split_label
+from pep_variants import split_label
 
 from .errors import SourcesMissing, TwoNames, VariantMissing
 from .locked_variants import Lock
@@ -165,7 +165,7 @@ def check_sources(
     """
     if context.preferences.catalog is None or context.place.is_on(_ALLOWED):
         return
-    from variants_proxy.commands.catalog_remarks import failures
+    from variants_proxy.internal import failures
 
     lines = failures(choices.reports(names))
     for line in lines:
@@ -220,7 +220,7 @@ def check_installed(state: InstalledState) -> None:
     pairs = list(_two_names(state.context, (name for name, _ in now)))
     if not pairs:
         return
-    from pep_variants.wheelfile.installed import ownership_problems
+    from pep_variants.internal import ownership_problems
 
     folders = [str(folder) for each in environments for folder in site_packages(each)]
     shared = {
@@ -239,14 +239,14 @@ def check_installed(state: InstalledState) -> None:
 
 
 def _two_names(context: Context, names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    from variants_proxy.commands.catalog_remarks import two_names
+    from variants_proxy.internal import two_names
 
     return two_names(names, context.preferences, context.place.cwd)
 
 
 def _together(lock: Lock, project: str, name: str) -> bool:
     """Return whether a lock installs both packages without extras, on one platform."""
-    from variants_proxy.choice.wheel_environments import ELSEWHERE, environments
+    from variants_proxy.internal import ELSEWHERE, environments
 
     if not {project, name} <= lock.required:
         return False

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pep_variants.files import read_text
-from pep_variants.limits import REQUIREMENTS_BYTES
-from variants_index.uv_files import (
+from pep_variants.internal import REQUIREMENTS_BYTES, read_text
+from variants_index.internal import (
     UvTable,
     project_settings,
     read_toml,

@@ -19,7 +19,7 @@ from .used_indexes import UsedIndexes, used_indexes
 from .uv_directories import SHARED, cache_directory, variants_caches
 
 if TYPE_CHECKING:
-    from pep_variants.choose.preferences import Preferences
+    from pep_variants import Preferences
 
     from .indexes import UserIndex
     from .invocation import Invocation
@@ -162,8 +162,8 @@ def read_preferences(options: Options, place: Place) -> Preferences:
     Raises:
         PreferenceError: one of them is not valid.
     """
-    from pep_variants.settings.loader import load_preferences
-    from pep_variants.settings.places import places
+    from pep_variants import load_preferences
+    from pep_variants.internal import places
 
     # An activated environment is the user's; the one in a project may come with the checkout.
     activated = place.environ.get("VIRTUAL_ENV")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pep_variants.errors import VariantError
-from variants_proxy.errors import ProxyError
+from pep_variants import VariantError
+from variants_proxy.internal import ProxyError
 
 
 class UvVariantsError(Exception):

@@ -10,16 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from variants_proxy import Limits, Settings, create_app
-from variants_proxy.choice.clients import ClientSettings
-from variants_proxy.errors import ANSWERED
+from variants_proxy.internal import ANSWERED, ClientSettings
 
 from .transport.upstream_credentials import with_authorization
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-    from variants_proxy.choice.views import Client, ProjectView
-    from variants_proxy.service import Service
+    from variants_proxy.internal import Client, ProjectView, Service
 
     from .session_settings import SessionSettings
     from .transport.route import Application, Receive, Scope, Send

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from variants_proxy.upstream.upstream_options import absolute_url, upstream_name
+from variants_proxy.internal import absolute_url, upstream_name
 
 if TYPE_CHECKING:
     from variants_proxy import Upstream
-    from variants_proxy.settings import Kind
+    from variants_proxy.internal import Kind
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class UserIndex:
         Raises:
             InvalidSetting: its URL is not valid.
         """
-        from variants_index.http.credentials import Credentials
+        from variants_index.internal import Credentials
         from variants_proxy import Upstream
 
         credentials = None

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from variants_proxy.choice.in_place_names import HERE
+from variants_proxy.internal import HERE
 
 from .locked_variants import Lock
 from .named_projects import are_tags_of
@@ -251,7 +251,7 @@ class InstalledState:
 
 def versions_by_project(listed: Iterable[tuple[str, str]]) -> dict[str, set[Version]]:
     """Return valid versions by project (normalized name)."""
-    from pep_variants.model.filename import read_version
+    from pep_variants.internal import read_version
 
     found: dict[str, set[Version]] = {}
     for name, text in listed:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
-from pep_variants.urls import is_local, local_path
+from pep_variants.internal import is_local, local_path
 
 from .indexes import UserIndex, index_at
 
@@ -42,7 +42,7 @@ def shown_directories(used: UsedIndexes, lock: Path) -> dict[str, UserIndex]:
 
 def has_variants(index: UserIndex) -> bool:
     """Return whether a local find-links directory has files with a label."""
-    from pep_variants.model.label import split_label
+    from pep_variants import split_label
 
     try:
         names = [path.name for path in local_path(index.url).iterdir()]

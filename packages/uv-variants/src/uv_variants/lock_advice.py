@@ -43,7 +43,7 @@ def _machine_of_lock(plan: SessionPlan) -> Iterator[str]:
     stays = context.is_frozen or context.invocation.has("dry-run", "check", "check-exists")
     if now.path is None or now.text is None or not is_new or stays or plan.floating:
         return
-    from pep_variants.detect.machines import names_file
+    from pep_variants.internal import names_file
 
     from .lock_machine import LockMachine, path_beside
 
@@ -110,15 +110,14 @@ def _why_unfit(installed: Installed, plan: SessionPlan) -> str:
     marks = FittingMarks(plan.context.cache / "fits", lambda: f"lock {here.key}", ())
     if installed.folder is None or here.platform is None or marks.is_known(installed):
         return ""
-    from pep_variants.choose.explanation import why_not
-    from pep_variants.choose.ranking import rank
-    from pep_variants.detect.detector import Detector
-    from pep_variants.errors import VariantError
-    from pep_variants.files import read_regular
-    from pep_variants.formats.reader import read_metadata
-    from pep_variants.limits import DOCUMENT_BYTES
-    from pep_variants.model.label import VARIANT_FILE
-    from pep_variants.model.property import ABI_DEPENDENCY
+    from pep_variants import Detector, VariantError, rank, read_metadata
+    from pep_variants.internal import (
+        ABI_DEPENDENCY,
+        DOCUMENT_BYTES,
+        VARIANT_FILE,
+        read_regular,
+        why_not,
+    )
 
     path = installed.folder / VARIANT_FILE
     try:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pep_variants.model.platform import Platform, Support
+from pep_variants import Platform, Support
 
 if TYPE_CHECKING:
-    from pep_variants.choose.preferences import Preferences
-    from variants_proxy.client.key import Machine
+    from pep_variants import Preferences
+    from variants_proxy import Machine
 
 _COMMENT = """\
 # The machine that {lock} is for; commit both. uv-variants chooses for it, wherever it locks:
@@ -52,12 +52,9 @@ class LockMachine:
         path = path_beside(lock)
         if not path.exists():
             return None
-        from pep_variants.errors import PlatformFileError
-        from pep_variants.files import read_regular
-        from pep_variants.formats import toml
-        from pep_variants.formats.platform_file import load_platform
-        from pep_variants.limits import SETTINGS_BYTES
-        from variants_proxy.client.key import TARGET
+        from pep_variants import load_platform
+        from pep_variants.internal import SETTINGS_BYTES, PlatformFileError, read_regular, toml
+        from variants_proxy.internal import TARGET
 
         try:
             platform = load_platform(path)
@@ -97,8 +94,8 @@ class LockMachine:
         """Write the file, for the lock file of that name."""
         import json
 
-        from pep_variants.files import replacing
-        from pep_variants.formats.platform_file import write_platform
+        from pep_variants import write_platform
+        from pep_variants.internal import replacing
 
         more = {"target": self.target, "machine": self.name, "detected": self.is_detected}
         lines = [f"{key} = {json.dumps(value)}\n" for key, value in more.items() if value]
@@ -110,7 +107,7 @@ class LockMachine:
 
     def machine(self, preferences: Preferences, target: str | None) -> Machine:
         """Return what the proxy chooses for, with other *preferences*, or for another *target*."""
-        from variants_proxy.client.key import Machine
+        from variants_proxy import Machine
 
         return Machine(
             Platform() if self.is_detected else self.platform,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from variants_proxy.choice.in_place_names import FOLDER, HERE, wheel_at
+from variants_proxy.internal import FOLDER, HERE, wheel_at
 
 if TYPE_CHECKING:
     from .invocation import Invocation
@@ -76,8 +76,7 @@ class Lock:
         """Return the lock file at *path* as it is now."""
         if path is None:
             return cls()
-        from pep_variants.files import read_text
-        from pep_variants.limits import LOCK_TEXT_BYTES
+        from pep_variants.internal import LOCK_TEXT_BYTES, read_text
 
         try:
             return cls(path, read_text(path, LOCK_TEXT_BYTES))
@@ -145,7 +144,7 @@ class Lock:
     @cached_property
     def required(self) -> frozenset[str]:
         """Packages that the projects of the lock require, without their own extras and groups."""
-        from pep_variants.formats import toml
+        from pep_variants.internal import toml
 
         try:
             packages = toml.loads(self.text or "").get("package", [])
@@ -174,7 +173,7 @@ class Lock:
         if self.text is None:
             self.path.unlink(missing_ok=True)
             return f"{self.path.name} is not written"
-        from pep_variants.files import replacing
+        from pep_variants.internal import replacing
 
         with replacing(self.path, mode=self.path.stat().st_mode & 0o777) as stream:
             stream.write(self.text.encode())

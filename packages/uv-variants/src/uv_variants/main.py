@@ -54,7 +54,7 @@ def _leave_out(python_path: str) -> None:
 def _report(error: Exception) -> int:
     """Print *error*; return the exit code."""
     # Imported here: commands that become uv at once need none of it.
-    from pep_variants.errors import redacted
+    from pep_variants.internal import redacted
 
     from .errors import USER_ERRORS
 
@@ -65,7 +65,7 @@ def _report(error: Exception) -> int:
         place = f"{error.filename}: " if error.filename is not None else ""
         print(f"uv-variants: {redacted(place)}{error.strerror or error}", file=sys.stderr)
         return FAILURE
-    from pep_variants.errors import EXIT_CODE, fault_report
+    from pep_variants.internal import EXIT_CODE, fault_report
 
     print(fault_report("uv-variants", error), file=sys.stderr)
     return EXIT_CODE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from variants_index.uv_files import project_table, script_tree
+from variants_index.internal import project_table, script_tree
 
 from .project_names import name_of, normalized
 

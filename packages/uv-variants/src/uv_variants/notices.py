@@ -85,7 +85,7 @@ def _of_catalog(state: InstalledState, names: Iterable[str]) -> list[str]:
     names = list(names)
     if state.context.preferences.catalog is None or not names:
         return []
-    from variants_proxy.commands.catalog_remarks import excluded, failures
+    from variants_proxy.internal import excluded, failures
 
     reports = state.choices.reports(names)
     lines = failures(reports)
@@ -136,7 +136,7 @@ def _asks_for(context: Context, name: str, version: str) -> bool:
 
 def _is_among(version: str, choice: VersionChoice, present: Collection[Version]) -> bool:
     """Return whether a version, or a build of it that the catalogue describes, is *present*."""
-    from pep_variants.model.filename import read_version
+    from pep_variants.internal import read_version
 
     wanted = read_version(version)
     publics = [each.public for each in present] if choice.published else []
@@ -160,14 +160,14 @@ def _notices_of(context: Context, name: str, version: str, choice: VersionChoice
 
 def _passed_over(choices: Mapping[str, VersionChoice], taken: Version) -> Iterator[str]:
     """Yield why the newest version was passed over for *taken*, if it was."""
-    from pep_variants.model.filename import read_version
+    from pep_variants.internal import read_version
 
     for version, choice in choices.items():
         found = read_version(version)
         if found is None or (found.is_prerelease and not taken.is_prerelease):
             continue
         if found > taken and choice.passed_over:
-            from variants_proxy.choice.remarks import TAKEN
+            from variants_proxy.internal import TAKEN
 
             yield choice.passed_over.replace(TAKEN, str(taken))
         return

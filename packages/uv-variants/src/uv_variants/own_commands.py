@@ -12,12 +12,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pep_variants.errors import redacted
-from variants_proxy.commands.cli import TOKEN_VARIABLE
-from variants_proxy.commands.cli import cli as proxy_cli
-from variants_proxy.commands.source_options import complete_machines
-from variants_proxy.server.listening import LOOPBACK, PORT
-from variants_proxy.upstream.upstream_options import split_token
+from pep_variants.internal import redacted
+from variants_proxy.internal import LOOPBACK, PORT, TOKEN_VARIABLE, complete_machines, split_token
+from variants_proxy.internal import cli as proxy_cli
 
 from .doctor.command import doctor
 from .errors import USER_ERRORS
@@ -98,7 +95,7 @@ def config(
     It has the platform key of this machine, and the token of the proxy, as user name and password:
     uv leaves both out of lock files, which so are the same for all machines.
     """
-    from variants_proxy.urls import keyed_url
+    from variants_proxy.internal import keyed_url
 
     options, environ = given
     if not options.proxy_url:
@@ -151,8 +148,8 @@ def _port(options: list[str]) -> str:
 
 
 def _platform_key(options: Options, environ: Mapping[str, str]) -> str:
-    from pep_variants.cache_directory import cache_directory
-    from pep_variants.settings.loader import load_preferences
+    from pep_variants import load_preferences
+    from pep_variants.internal import cache_directory
 
     from .platform_key import platform_key
     from .report import warn

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pep_variants.choose.options import OPTIONS, Option
-from pep_variants.errors import PreferenceError, redacted, shortened
+from pep_variants.internal import OPTIONS, Option, PreferenceError, redacted, shortened
 
 PINNED = "pinned"
 FLOATING = "floating"

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from variants_index.uv_files import is_on, script_tree, workspace_root
+from variants_index.internal import is_on, script_tree, workspace_root
 
 if TYPE_CHECKING:
     from .invocation import Invocation

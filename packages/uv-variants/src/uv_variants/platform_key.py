@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from variants_proxy.client.key import Machine, encode
+from variants_proxy import Machine, encode
 
 if TYPE_CHECKING:
-    from pep_variants.choose.preferences import Preferences
-    from pep_variants.model.platform import Platform, Support
+    from pep_variants import Platform, Preferences, Support
 
     from .lock_machine import LockMachine
 
@@ -67,8 +66,8 @@ def platform_key(
         PlatformFileError: the platform file cannot be read.
         InvalidKey: the preferences do not fit into a URL.
     """
-    from pep_variants.model.platform import Platform
-    from variants_proxy.client.host_machine import described_machine
+    from pep_variants import Platform
+    from variants_proxy.internal import described_machine
 
     target = target_of(python_platform) if python_platform else None
     if locked is not None:
@@ -79,7 +78,7 @@ def platform_key(
         return PlatformKey(encode(machine), machine=machine)
     detected, stated = machine.detected, machine.platform
     platform = Platform({**detected.namespaces, **stated.namespaces})
-    from variants_proxy.errors import InvalidKey
+    from variants_proxy.internal import InvalidKey
 
     try:
         return PlatformKey(encode(machine), platform=platform, machine=machine)
@@ -104,8 +103,8 @@ def _by_name(machine: Machine, cache: Path) -> PlatformKey:
     """Return a key that names a file with the platform of *machine*."""
     import hashlib
 
-    from pep_variants.files import replacing
-    from pep_variants.formats.platform_file import write_platform
+    from pep_variants import write_platform
+    from pep_variants.internal import replacing
 
     text = write_platform(machine.platform, "uv-variants")
     name = f"local-{hashlib.sha256(text.encode()).hexdigest()[:16]}"

@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .report import warn
 
 if TYPE_CHECKING:
-    from pep_variants.choose.preferences import Preferences
-    from pep_variants.errors import PluginFailed
-    from pep_variants.model.metadata import Metadata, ProviderInfo
-    from pep_variants.model.platform import Support
+    from pep_variants import Metadata, Preferences, Support
+    from pep_variants.internal import PluginFailed, ProviderInfo
     from variants_plugins import Sources
 
     from .used_indexes import UsedIndexes
@@ -47,7 +45,8 @@ class WantedProvider(NamedTuple):
 
     def metadata(self) -> tuple[ProviderInfo, Metadata]:
         """Return the provider, and variant metadata that names no other."""
-        from pep_variants.model.metadata import Metadata, ProviderInfo
+        from pep_variants import Metadata
+        from pep_variants.internal import ProviderInfo
 
         provider = ProviderInfo(self.requires, self.plugin_api)
         return provider, Metadata((self.namespace,), providers={self.namespace: provider})
@@ -68,7 +67,7 @@ def _remembered(folder: Path) -> Iterator[WantedProvider]:
 
 def _remember(folder: Path, wanted: WantedProvider) -> None:
     """Write *wanted* to *folder*; without it the next command learns of it from the metadata."""
-    from pep_variants.files import replacing
+    from pep_variants.internal import replacing
 
     data = json.dumps(wanted).encode()
     path = folder / f"{hashlib.sha256(data).hexdigest()[:32]}.json"
@@ -101,7 +100,7 @@ class Plugins:
             plan: has the indexes that they are installed from.
             strategy: uv's index strategy, None for its default.
         """
-        from pep_variants.detect.detector import Detector
+        from pep_variants import Detector
         from variants_plugins import PluginRunner
 
         self.answers: dict[str, Support] = {}
@@ -131,9 +130,7 @@ class Plugins:
 
     def _run(self, wanted: WantedProvider) -> None:
         """Run a plugin, unless it was run before, is built in, or is not allowed."""
-        from pep_variants.detect.detector import provider_id
-        from pep_variants.errors import PluginFailed
-        from pep_variants.providers.registry import find_known
+        from pep_variants.internal import PluginFailed, find_known, provider_id
         from variants_plugins import Refused
 
         if wanted in self._seen:
@@ -157,7 +154,7 @@ class Plugins:
 
 
 def _sources(plan: UsedIndexes, strategy: str | None) -> Sources:
-    from pep_variants.sources import FIRST_INDEX
+    from pep_variants.internal import FIRST_INDEX
     from variants_plugins import Sources
 
     default = next((index.url for index in plan.indexes.values() if index.default), None)
@@ -181,8 +178,7 @@ def refusal(namespace: str, tree: Mapping[str, Any], preferences: Preferences) -
         namespace, tree: of `VersionChoice.providers`.
         preferences: which packages are allowed, and which namespaces are enabled.
     """
-    from pep_variants.detect.detector import Detector
-    from pep_variants.model.platform import Platform
+    from pep_variants import Detector, Platform
 
     if preferences.allow_providers:
         return None

@@ -95,7 +95,7 @@ class VersionChoice:
 
     def label_of_build(self, installed: Installed) -> str | None:
         """Return the label of the publisher's file that is *installed*, None if it is none."""
-        from pep_variants.model.filename import read_version
+        from pep_variants.internal import read_version
 
         from .named_projects import are_tags_of
 
@@ -164,7 +164,7 @@ class Choices:
         versions = self.of(installed.name)
         if not versions or installed.version in versions:
             return versions.get(installed.version)
-        from pep_variants.model.filename import read_version
+        from pep_variants.internal import read_version
 
         wanted = read_version(installed.version)
         if wanted is None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pep_variants.model.platform import Platform
+    from pep_variants import Platform
 
     from .proxy_client import Choices, VersionChoice
     from .site_packages import Installed
@@ -43,7 +43,7 @@ def report_variants(
         choice = choices.of_installed(each)
         if verbose and choice is not None:
             print(f"Variants of {each.name} {each.version}:", file=stream)
-            from pep_variants.choose.explanation import table_lines
+            from pep_variants.internal import table_lines
 
             for row, line in zip(choice.verdicts, table_lines(choice.verdicts), strict=True):
                 style = _STYLES.get(row.verdict, "")
@@ -59,7 +59,7 @@ def report_variants(
             named = f" (published as {origin.partition('==')[0]})" if origin else ""
             line = f"Variant {each.label} for {each.name} {each.version}{named}{reason}"
             if choice is not None and choice.is_missed and not hinted:
-                from pep_variants.choose.explanation import MORE
+                from pep_variants.internal import MORE
 
                 hinted = True
                 line += MORE.format(each.name)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pep_variants.cache_directory import cache_directory
-from pep_variants.errors import PreferenceError
+from pep_variants.internal import PreferenceError, cache_directory
 
 from .command_scope import EXPORTING
 from .context import Context

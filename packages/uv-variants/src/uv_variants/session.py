@@ -72,7 +72,7 @@ class Session:
         import secrets
         import socket
 
-        from variants_proxy.server.listening import LOOPBACK, listen
+        from variants_proxy.internal import LOOPBACK, listen
 
         from .private_folder import PrivateFolder
         from .transport import Authority, trusted_roots

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pep_variants.urls import is_local
+from pep_variants.internal import is_local
 
 from .command_scope import EXPORTING, Scope
 from .environments import python_version
@@ -82,7 +82,7 @@ class SessionPlan:
             invocation.command == ("run",) and invocation.values("with")
         ):
             return None
-        from pep_variants.errors import PlatformFileError
+        from pep_variants.internal import PlatformFileError
 
         from .lock_machine import LockMachine
 
@@ -125,7 +125,7 @@ class SessionPlan:
         context = self.context
         if context.scope is Scope.PROJECT:
             return ""
-        from variants_proxy.client.key import PYTHON
+        from variants_proxy.internal import PYTHON
 
         given = context.invocation.last("python-version")
         found = [given] if given else map(python_version, context.environments)
@@ -234,7 +234,7 @@ class SessionPlan:
             return None
         if uses_torch_backend(context):
             return None
-        from variants_proxy.commands.source_options import checked_catalog
+        from variants_proxy.internal import checked_catalog
 
         return checked_catalog(preferences, context.place.cwd)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pep_variants.errors import PluginFailed
+from pep_variants.internal import PluginFailed
 
 from .indexes import UserIndex
 
@@ -79,7 +79,7 @@ def network_variables(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _may_be_proxy(name: str, value: str) -> bool:
-    from variants_index.http.user_proxies import InvalidProxy, read
+    from variants_index.internal import InvalidProxy, read
 
     try:
         read(value, name)

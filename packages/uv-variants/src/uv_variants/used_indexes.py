@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from variants_proxy.upstream.upstream_options import PYPI
+from variants_proxy.internal import PYPI
 
 from .configuration import Configuration, read_configuration
 from .indexes import UserIndex, distinct, index_at, named_index_at

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from variants_index.uv_files import configuration_files, read_toml
+from variants_index.internal import configuration_files, read_toml
 
 from . import launcher
 from .configuration import PROXIES

@@ -14,10 +14,8 @@ from typing import Final, Literal, NamedTuple
 
 from packaging.version import Version
 
-from pep_variants.errors import CatalogError
-from pep_variants.model.filename import read_version
-from pep_variants.model.property import ABI_DEPENDENCY, Property
-from pep_variants.providers.registry import KNOWN
+from pep_variants import Property
+from pep_variants.internal import ABI_DEPENDENCY, KNOWN, CatalogError, read_version
 
 from .model import PLACEHOLDER, CatalogProject, CatalogVariant
 from .store import Catalog, open_catalog

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pep_variants.choose.preferences import DEFAULT_CATALOG, Preferences
-from pep_variants.errors import VariantError
-from pep_variants.model.variant_indexes import indexes_with
+from pep_variants import Preferences, VariantError
+from pep_variants.internal import DEFAULT_CATALOG, indexes_with
 
 from .opening import preferred_catalog
 

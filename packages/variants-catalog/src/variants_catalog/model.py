@@ -17,12 +17,17 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pep_variants.limits import FILENAME_CHARACTERS
-from pep_variants.model.filename import read_version
-from pep_variants.model.generation import V0_2_0
-from pep_variants.model.label import NULL_LABEL, split_label
-from pep_variants.model.metadata import Metadata, ProviderInfo
-from pep_variants.model.property import Features, Properties, Property, group_properties
+from pep_variants import Metadata, Property, split_label
+from pep_variants.internal import (
+    FILENAME_CHARACTERS,
+    NULL_LABEL,
+    V0_2_0,
+    Features,
+    Properties,
+    ProviderInfo,
+    group_properties,
+    read_version,
+)
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _NUMBER = r"[0-9]+(?:\.[0-9]+)*"

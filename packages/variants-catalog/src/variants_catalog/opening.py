@@ -9,12 +9,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pep_variants.choose.preferences import (
-    DEFAULT_CATALOG,
-    NON_VARIANT_LABEL,
-    Preferences,
-    is_catalog_path,
-)
+from pep_variants import Preferences
+from pep_variants.internal import DEFAULT_CATALOG, NON_VARIANT_LABEL, is_catalog_path
 
 from .model import CatalogProject
 from .store import Catalog, ShippedCatalog, open_catalog, read_catalog

@@ -15,9 +15,13 @@ from urllib.parse import urlsplit
 from packaging.utils import InvalidSdistFilename, parse_sdist_filename
 from packaging.version import Version
 
-from pep_variants.errors import without_userinfo
-from pep_variants.model.filename import parse_metadata_filename, read_version
-from pep_variants.model.label import NULL_LABEL, split_label
+from pep_variants import split_label
+from pep_variants.internal import (
+    NULL_LABEL,
+    parse_metadata_filename,
+    read_version,
+    without_userinfo,
+)
 
 from .model import CatalogProject, PublishedFile, target
 

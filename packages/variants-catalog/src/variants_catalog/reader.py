@@ -11,17 +11,22 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import InvalidName, canonicalize_name
 
-from pep_variants.errors import CatalogError, InvalidProperty, shortened
-from pep_variants.formats.tree import PropertyTree
-from pep_variants.limits import (
+from pep_variants import Property
+from pep_variants.internal import (
+    ABI_DEPENDENCY,
     CATALOG_ENTRY_BYTES,
     CATALOG_VARIANTS,
+    LABEL,
+    NAME,
+    NULL_LABEL,
     REQUIREMENT_LENGTH,
     URL_CHARACTERS,
     VALUES,
+    CatalogError,
+    InvalidProperty,
+    PropertyTree,
+    shortened,
 )
-from pep_variants.model.label import LABEL, NULL_LABEL
-from pep_variants.model.property import ABI_DEPENDENCY, NAME, Property
 
 from .model import PLACEHOLDER, CatalogProject, CatalogVariant, filled
 

@@ -19,17 +19,24 @@ from typing import IO
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from pep_variants.choose.markers import require_extras
-from pep_variants.errors import CatalogError, InvalidMarker, InvalidWheel, without_userinfo
-from pep_variants.formats.writer import write_metadata
-from pep_variants.limits import CORE_METADATA_BYTES
-from pep_variants.model.filename import read_version
-from pep_variants.model.label import ORIGIN_FILE, VARIANT_FILE
-from pep_variants.wheelfile.core_metadata import METADATA_FILE, iter_fields
-from pep_variants.wheelfile.metadata_edits import Edits
-from pep_variants.wheelfile.rewriting import with_metadata
-from pep_variants.wheelfile.wheel import WheelContents
-from pep_variants.wheelfile.zip_rewriting import Rewrite
+from pep_variants import write_metadata
+from pep_variants.internal import (
+    CORE_METADATA_BYTES,
+    METADATA_FILE,
+    ORIGIN_FILE,
+    VARIANT_FILE,
+    CatalogError,
+    Edits,
+    InvalidMarker,
+    InvalidWheel,
+    Rewrite,
+    WheelContents,
+    iter_fields,
+    read_version,
+    require_extras,
+    with_metadata,
+    without_userinfo,
+)
 
 from .model import CatalogProject, PublishedFile
 

@@ -12,9 +12,15 @@ from typing import Any, Protocol
 
 from packaging.utils import canonicalize_name
 
-from pep_variants.errors import CatalogError, shortened
-from pep_variants.files import read_regular
-from pep_variants.limits import CATALOG_BYTES, CATALOG_ENTRY_BYTES, CATALOG_PROJECTS, json_values
+from pep_variants.internal import (
+    CATALOG_BYTES,
+    CATALOG_ENTRY_BYTES,
+    CATALOG_PROJECTS,
+    CatalogError,
+    json_values,
+    read_regular,
+    shortened,
+)
 
 from .model import CatalogProject
 from .reader import FORMAT_VERSION, entry_from_tree, read_entry

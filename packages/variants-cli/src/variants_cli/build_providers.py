@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from packaging.markers import default_environment
 
-from pep_variants.detect.plugins import Refused
-from pep_variants.errors import VariantError
-from pep_variants.providers.registry import find_known
+from pep_variants import VariantError
+from pep_variants.internal import Refused, find_known
 
 from .console import warn
 from .description import lost_priorities
@@ -22,8 +21,8 @@ from .detection import plugin_runner_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pep_variants.model.metadata import Metadata, ProviderInfo
-    from pep_variants.model.property import Features
+    from pep_variants import Metadata
+    from pep_variants.internal import Features, ProviderInfo
 
 
 class BuildProviderError(VariantError):

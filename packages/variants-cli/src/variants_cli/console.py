@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pep_variants.errors import printable as printable
+from pep_variants.internal import printable as printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

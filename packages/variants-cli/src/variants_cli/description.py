@@ -5,13 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pep_variants.errors import MetadataError, VariantError, shortened
-from pep_variants.formats.reader import read_metadata, read_pyproject
-from pep_variants.formats.writer import write_metadata
-from pep_variants.model.generation import V0_1_1, V0_2_0
-from pep_variants.model.label import NULL_LABEL, check_label
-from pep_variants.model.metadata import Metadata
-from pep_variants.model.property import ABI_DEPENDENCY, NAME, Property, group_properties
+from pep_variants import (
+    Metadata,
+    MetadataError,
+    Property,
+    VariantError,
+    read_metadata,
+    write_metadata,
+)
+from pep_variants.internal import (
+    ABI_DEPENDENCY,
+    NAME,
+    NULL_LABEL,
+    V0_1_1,
+    V0_2_0,
+    check_label,
+    group_properties,
+    read_pyproject,
+    shortened,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from pep_variants.detect.detector import Detector
+from pep_variants import Detector
 
 from .console import warn
 
@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pep_variants.choose.preferences import Preferences
-    from pep_variants.model.metadata import Metadata
-    from pep_variants.model.platform import Platform
+    from pep_variants import Metadata, Platform, Preferences
     from variants_plugins import PluginRunner
 
 
@@ -50,7 +48,7 @@ def plugin_runner_of(options: Mapping[str, Any]) -> PluginRunner:
     Args:
         options: values by the names of `OPTIONS`.
     """
-    from pep_variants.settings.loader import load_preferences
+    from pep_variants import load_preferences
 
     return plugin_runner(load_preferences(options, os.environ, warn=warn))
 
@@ -77,8 +75,8 @@ def read_metadata_file(path: Path) -> Metadata:
         OSError: it cannot be opened.
     """
     # Imported late: detection does not need it.
-    from pep_variants.formats.reader import read_metadata
-    from pep_variants.limits import DOCUMENT_BYTES
+    from pep_variants import read_metadata
+    from pep_variants.internal import DOCUMENT_BYTES
 
     with path.open("rb") as stream:
         return read_metadata(stream.read(DOCUMENT_BYTES + 1), str(path))

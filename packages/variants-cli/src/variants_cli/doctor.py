@@ -20,13 +20,10 @@ import click
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pep_variants.choose.preferences import DEFAULT_CATALOG
-from pep_variants.choose.rejections import why_not_better
-from pep_variants.errors import VariantError, redacted
-from pep_variants.sources import Sources
-from pep_variants.wheelfile.installed import find_installed
-from variants_catalog.elsewhere import is_in_catalog
-from variants_index.doctor import (
+from pep_variants import VariantError
+from pep_variants.internal import DEFAULT_CATALOG, Sources, find_installed, redacted, why_not_better
+from variants_catalog.internal import is_in_catalog
+from variants_index.internal import (
     UNKNOWN,
     Findings,
     Part,
@@ -42,10 +39,9 @@ from variants_index.doctor import (
 )
 
 if TYPE_CHECKING:
-    from pep_variants.choose.rejections import Advice
-    from pep_variants.wheelfile.installed import Installed
+    from pep_variants.internal import Advice, Installed
     from resolvelib_variants.resolution import Explanation, IndexResolver
-    from variants_index.target import Target
+    from variants_index import Target
 
 _PROBE = (
     "import json, sys, sysconfig; "
@@ -167,8 +163,7 @@ def compare(
     Raises:
         PackageIndexError: an index does not answer.
     """
-    from pep_variants.choose.rejections import advise
-    from pep_variants.wheelfile.installed import Installed
+    from pep_variants.internal import Installed, advise
     from resolvelib_variants.resolution import NoSolution, explain, parse_requirement
 
     missing = set(named)

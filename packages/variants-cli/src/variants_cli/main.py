@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from pep_variants.errors import EXIT_CODE, VariantError, fault_report
+from pep_variants import VariantError
+from pep_variants.internal import EXIT_CODE, fault_report
 
 from .console import fail, printable
 

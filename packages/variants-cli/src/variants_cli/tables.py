@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from packaging.utils import canonicalize_name
 
-from pep_variants.errors import VariantError, redacted, shortened
-from pep_variants.formats.tree import Tree, joined
+from pep_variants import VariantError
+from pep_variants.internal import Tree, joined, redacted, shortened
 
 T = TypeVar("T")
 

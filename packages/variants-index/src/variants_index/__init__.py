@@ -19,7 +19,7 @@ There is no resolver here. Every error is a `PackageIndexError` or a `pep_varian
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pep_variants.sources import Sources
+    from pep_variants.internal import Sources
 
     from .cache.store import Bounds, Store
     from .candidate import Candidate, CoreMetadata

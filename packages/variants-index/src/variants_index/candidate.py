@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from pep_variants.model.label import split_label
+from pep_variants import split_label
 
 from .pages import PageFile
 

@@ -16,13 +16,18 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pep_variants.errors import redacted
-from pep_variants.model.filename import read_version
-from pep_variants.model.label import NULL_LABEL, split_label
-from pep_variants.sources import Sources
-from variants_catalog.checks import Finding, error, warning
-from variants_catalog.model import CatalogProject, filled, platform_kind, target
-from variants_catalog.places import pages_of
+from pep_variants import split_label
+from pep_variants.internal import NULL_LABEL, Sources, read_version, redacted
+from variants_catalog.internal import (
+    CatalogProject,
+    Finding,
+    error,
+    filled,
+    pages_of,
+    platform_kind,
+    target,
+    warning,
+)
 
 from .candidate import Candidate
 from .core_metadata import fetch_core_metadata

@@ -12,13 +12,19 @@ from typing import IO
 
 from packaging.version import Version
 
-from pep_variants.errors import redacted, without_userinfo
-from pep_variants.formats.writer import write_metadata
-from pep_variants.model.filename import read_version
-from pep_variants.wheelfile.wheel import open_wheel
-from variants_catalog.model import CatalogProject, PublishedFile
-from variants_catalog.places import Listed, PlacePage, PlaceReader, pages_of
-from variants_catalog.rewriting import added_files, installed_metadata, rewritten
+from pep_variants import write_metadata
+from pep_variants.internal import open_wheel, read_version, redacted, without_userinfo
+from variants_catalog.internal import (
+    CatalogProject,
+    Listed,
+    PlacePage,
+    PlaceReader,
+    PublishedFile,
+    added_files,
+    installed_metadata,
+    pages_of,
+    rewritten,
+)
 
 from .errors import PackageIndexError
 from .http.session import Session

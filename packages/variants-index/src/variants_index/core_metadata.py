@@ -12,18 +12,21 @@ from collections.abc import Callable, Sequence
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pep_variants.errors import InvalidSdist, InvalidWheel, redacted, shortened
-from pep_variants.limits import (
+from pep_variants.internal import (
     CORE_METADATA_BYTES,
     CORE_METADATA_LINES,
     CORE_REQUIREMENTS,
     CORE_REQUIREMENTS_CHARACTERS,
     REQUIREMENT_LENGTH,
+    InvalidSdist,
+    InvalidWheel,
+    open_wheel,
+    read_fields,
+    read_pkg_info,
+    read_version,
+    redacted,
+    shortened,
 )
-from pep_variants.model.filename import read_version
-from pep_variants.wheelfile.core_metadata import read_fields
-from pep_variants.wheelfile.sdist import read_pkg_info
-from pep_variants.wheelfile.wheel import open_wheel
 
 from .candidate import Candidate, CoreMetadata
 from .errors import NotFound, UnusableDistribution

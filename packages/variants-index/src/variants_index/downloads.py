@@ -7,13 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pep_variants.digests import Digests
-from pep_variants.errors import MetadataError
-from pep_variants.files import replacing
-from pep_variants.formats.merging import check_promise
-from pep_variants.model.label import VARIANT_FILE, split_label
-from pep_variants.model.metadata import Metadata
-from pep_variants.wheelfile.wheel import read_wheel_metadata
+from pep_variants import Metadata, MetadataError, read_wheel_metadata, split_label
+from pep_variants.internal import VARIANT_FILE, Digests, check_promise, replacing
 
 from .errors import BadResponse
 from .http.bodies import CHUNK

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from pep_variants.errors import InvalidWheelFilename
-from pep_variants.model.filename import parse_filename
-from pep_variants.model.label import split_label
+from pep_variants import parse_filename, split_label
+from pep_variants.internal import InvalidWheelFilename
 
 from .candidate import Candidate
 from .finder import PackageFinder, Project, SourceFile

@@ -14,11 +14,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pep_variants.errors import without_userinfo
-from pep_variants.model.filename import parse_metadata_filename, read_version
-from pep_variants.model.label import METADATA_SUFFIX, split_label
-from pep_variants.sources import BEST_MATCH, Sources
-from pep_variants.urls import filename_of_url, is_local, local_path
+from pep_variants import split_label
+from pep_variants.internal import (
+    BEST_MATCH,
+    METADATA_SUFFIX,
+    Sources,
+    filename_of_url,
+    is_local,
+    local_path,
+    parse_metadata_filename,
+    read_version,
+    without_userinfo,
+)
 
 from .errors import NotFound, PackageIndexError
 from .http.session import Session
@@ -26,9 +33,7 @@ from .pages import JSON, Page, PageFile
 from .prefetch import Prefetcher
 
 if TYPE_CHECKING:
-    from variants_catalog.model import CatalogProject
-    from variants_catalog.places import Listed, Unavailable
-    from variants_catalog.store import Catalog
+    from variants_catalog.internal import Catalog, CatalogProject, Listed, Unavailable
 
     from .catalog_files import CatalogFile, PlacedFile  # imported with a catalogue only
 
@@ -177,7 +182,7 @@ class PackageFinder:
         if self._catalog is None:
             return None
         if name not in self._entries:
-            from variants_catalog.places import own_place  # takes a while
+            from variants_catalog.internal import own_place  # takes a while
 
             found = self._catalog.project(name)
             is_chosen = found is not None and own_place(found, self.places) is not None

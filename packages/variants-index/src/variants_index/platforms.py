@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from pep_variants.model.environment import LINUX, MACOS, modern_tag, system_markers
+from pep_variants.internal import LINUX, MACOS, modern_tag, system_markers
 
 _ANY_SYSTEM = "any"
 _CPYTHON = re.compile(r"cp(\d)(\d+)")

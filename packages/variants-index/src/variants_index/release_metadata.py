@@ -9,20 +9,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from pep_variants.errors import redacted
-from pep_variants.fetch import (
+from pep_variants import Failed, Metadata, ReleaseFile, ReleaseReader
+from pep_variants.internal import (
     Absent,
-    Failed,
     Fetch,
     FetchAnswer,
     LocalFile,
     NoRanges,
-    ReleaseFile,
     Whole,
+    is_local,
+    local_path,
+    redacted,
 )
-from pep_variants.model.metadata import Metadata
-from pep_variants.release import ReleaseReader
-from pep_variants.urls import is_local, local_path
 
 from .errors import AccessDenied, NotFound, PackageIndexError
 from .http.ranges import temporary_file

@@ -15,11 +15,15 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pep_variants.choose.markers import NON_VARIANT, reduce_requirement
-from pep_variants.errors import InvalidMarker, shortened
-from pep_variants.files import read_regular
-from pep_variants.formats import toml
-from pep_variants.limits import PYPROJECT_BYTES
+from pep_variants import reduce_requirement
+from pep_variants.internal import (
+    NON_VARIANT,
+    PYPROJECT_BYTES,
+    InvalidMarker,
+    read_regular,
+    shortened,
+    toml,
+)
 
 from .candidate import CoreMetadata
 from .errors import InvalidSourceTree

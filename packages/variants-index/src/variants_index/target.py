@@ -33,12 +33,18 @@ from packaging.tags import (
     sys_tags,
 )
 
-from pep_variants.detect.machines import load_machine, names_file
-from pep_variants.errors import shortened
-from pep_variants.formats import toml
-from pep_variants.formats.platform_file import read_platform
-from pep_variants.model.environment import LEGACY, LINUX, MACOS, modern_tag, system_markers
-from pep_variants.model.platform import Platform
+from pep_variants import Platform, load_machine
+from pep_variants.internal import (
+    LEGACY,
+    LINUX,
+    MACOS,
+    modern_tag,
+    names_file,
+    read_platform,
+    shortened,
+    system_markers,
+    toml,
+)
 
 from .errors import TargetError
 

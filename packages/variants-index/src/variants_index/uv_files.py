@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pep_variants.files import read_text
-from pep_variants.formats import toml
-from pep_variants.limits import LOCK_BYTES, PYPROJECT_BYTES
+from pep_variants.internal import LOCK_BYTES, PYPROJECT_BYTES, read_text, toml
 
 _SCRIPT = re.compile(r"(?m)^# /// script\s*$\s(?P<content>(^#(| .*)$\s)+?)^# ///\s*$")
 _NO = ("", "0", "false", "no", "off", "f", "n")

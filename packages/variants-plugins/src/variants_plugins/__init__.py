@@ -6,9 +6,7 @@ The user's settings decide which packages may be installed (`pep_variants.settin
 Nothing is started or written before a `PluginRunner` is asked.
 """
 
-from pep_variants.detect.plugins import Answer, Refused
-from pep_variants.settings.allow_list import Allowed
-from pep_variants.sources import Sources
+from pep_variants.internal import Allowed, Answer, Refused, Sources
 
 from .runner import PluginRunner
 

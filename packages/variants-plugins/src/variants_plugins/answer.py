@@ -5,10 +5,17 @@ from __future__ import annotations
 import json
 import re
 
-from pep_variants.errors import PluginFailed, shortened
-from pep_variants.limits import PLUGIN_FEATURES, PLUGIN_VALUES
-from pep_variants.model.property import NAME, VALUE, Features
-from pep_variants.providers.registry import BUILTIN_NAMESPACES, KNOWN
+from pep_variants.internal import (
+    BUILTIN_NAMESPACES,
+    KNOWN,
+    NAME,
+    PLUGIN_FEATURES,
+    PLUGIN_VALUES,
+    VALUE,
+    Features,
+    PluginFailed,
+    shortened,
+)
 
 # What the kernel says to who breaks out of a sandbox, in Python's words and in those of tools.
 _SANDBOXED = re.compile(r"PermissionError|Permission denied|Operation not permitted")

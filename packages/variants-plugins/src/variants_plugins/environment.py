@@ -29,17 +29,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pep_variants.cache_directory import VARIABLE
-from pep_variants.errors import ProviderError, without_userinfo
-from pep_variants.files import replacing
-from pep_variants.limits import PLUGIN_ENVIRONMENTS
-from pep_variants.ownership import NotPrivate, make_private
-from pep_variants.sources import Sources, local_files
+from pep_variants.internal import (
+    PLUGIN_ENVIRONMENTS,
+    VARIABLE,
+    NotPrivate,
+    ProviderError,
+    Sources,
+    local_files,
+    make_private,
+    replacing,
+    without_userinfo,
+)
 
 from .installer import INSTALL_TIME_LIMIT, Installer, python_of, remove_tree
 
 if TYPE_CHECKING:
-    from pep_variants.settings.allow_list import Allowed, Wanted
+    from pep_variants.internal import Allowed, Wanted
 
 logger = logging.getLogger(__name__)
 

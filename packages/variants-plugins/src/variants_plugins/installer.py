@@ -11,15 +11,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pep_variants.errors import ProviderError
-from pep_variants.providers.process import run
-from pep_variants.sources import FIRST_INDEX, Sources, local_files
+from pep_variants.internal import FIRST_INDEX, ProviderError, Sources, local_files, run
 
 from .answer import one_line
 from .variables import installer_variables
 
 if TYPE_CHECKING:
-    from pep_variants.settings.allow_list import Wanted
+    from pep_variants.internal import Wanted
 
 logger = logging.getLogger(__name__)
 
@@ -136,7 +134,7 @@ class Installer:
         """Return the metadata of everything that is installed."""
         from importlib.metadata import distributions
 
-        from pep_variants.wheelfile.installed import metadata_field
+        from pep_variants.internal import metadata_field
 
         found = distributions(path=self._folders())
         return [each for each in found if metadata_field(each, "Name")]

@@ -16,20 +16,28 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pep_variants.cache_directory import cache_directory
-from pep_variants.choose.preferences import ABORT, SANDBOX_AUTO, SANDBOX_OFF, Preferences
-from pep_variants.detect.plugins import Answer, Refused
-from pep_variants.errors import PluginFailed, ProviderError, redacted, shortened
-from pep_variants.limits import (
+from pep_variants import Preferences
+from pep_variants.internal import (
+    ABORT,
     PLUGIN_FILE_BYTES,
     PLUGIN_MEMORY_BYTES,
     PLUGIN_PROCESSES,
     PLUGIN_SECONDS,
     PLUGIN_THREADS,
+    SANDBOX_AUTO,
+    SANDBOX_OFF,
+    Allowed,
+    AllowList,
+    Answer,
+    PluginFailed,
+    ProviderError,
+    ProviderInfo,
+    Refused,
+    Sources,
+    cache_directory,
+    redacted,
+    shortened,
 )
-from pep_variants.model.metadata import ProviderInfo
-from pep_variants.settings.allow_list import Allowed, AllowList
-from pep_variants.sources import Sources
 
 from .answer import one_line, read_answer
 from .environment import Environment, Environments
@@ -190,7 +198,7 @@ class PluginRunner:
         Raises:
             PluginFailed: it cannot be started, exceeds a limit, or ends without an answer.
         """
-        from pep_variants.providers.process import NOISE_BYTES, run
+        from pep_variants.internal import NOISE_BYTES, run
 
         frame = f"{os.urandom(16).hex()}:"
         logger.debug("asking the provider plugin %s", plugin)
@@ -252,7 +260,7 @@ class PluginRunner:
         """
         if not self._confined or sys.platform != "linux":
             return {}
-        from pep_variants.providers.process import run
+        from pep_variants.internal import run
 
         with _scripts() as folder:
             outcome = run(

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from pep_variants.providers.registry import ACCELERATORS, BUILTIN_NAMESPACES
-from pep_variants.providers.vendor import Vendor
+from pep_variants.internal import ACCELERATORS, BUILTIN_NAMESPACES, Vendor
 
 # They steer Python, the installers and this project, for other purposes than this one.
 _STEERING = ("PYTHON", "PIP_", "UV_", "VARIANTS_")

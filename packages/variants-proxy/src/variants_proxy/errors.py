@@ -5,7 +5,7 @@ Messages name the URL, without credentials, and the value, and say what to do.
 
 from __future__ import annotations
 
-from pep_variants.errors import VariantError
+from pep_variants import VariantError
 
 
 class ProxyError(Exception):

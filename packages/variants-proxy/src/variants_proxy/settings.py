@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from pep_variants import limits
-from pep_variants.errors import PluginFailed, redacted, shortened
-from variants_index.http.credentials import Credentials, split_credentials
+from pep_variants.internal import PluginFailed, limits, redacted, shortened
+from variants_index.internal import Credentials, split_credentials
 
 from .errors import InvalidSetting
 

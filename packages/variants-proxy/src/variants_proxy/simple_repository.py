@@ -26,9 +26,9 @@ from pep_variants import (
     VariantError,
     load_machine,
     read_response,
+    split_label,
 )
-from pep_variants.fetch import Absent, Fetch, FetchAnswer, LocalFile, Whole
-from pep_variants.model.label import METADATA_SUFFIX, split_label
+from pep_variants.internal import METADATA_SUFFIX, Absent, Fetch, FetchAnswer, LocalFile, Whole
 from variants_index import Page, PageFile
 
 from .choice.choice import choose

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from pep_variants.model.label import VARIANT_FILE
+from pep_variants.internal import VARIANT_FILE
 
 from ..errors import logger
 from ..guard import Original, replace
@@ -18,7 +18,7 @@ from ..same_files import with_replaced
 from ..session import current_session
 
 if TYPE_CHECKING:
-    from pep_variants.choose.abi import AbiDependency
+    from pep_variants.internal import AbiDependency
 
 
 def patch_check(module: ModuleType) -> None:
@@ -82,8 +82,8 @@ class _Dist(_Wrapper):
 
 
 def _abi_requirements(text: str) -> Iterator[InstalledRequirement]:
-    from pep_variants.choose.abi import abi_dependencies
-    from pep_variants.formats.reader import read_metadata
+    from pep_variants import read_metadata
+    from pep_variants.internal import abi_dependencies
 
     for label, properties in read_metadata(text, VARIANT_FILE).variants.items():
         for dependency in abi_dependencies(properties):

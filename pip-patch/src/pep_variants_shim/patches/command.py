@@ -11,7 +11,7 @@ from typing import Any
 from pip._internal.exceptions import CommandError, InstallationError
 from pip._vendor.packaging.utils import canonicalize_name
 
-from pep_variants.choose.options import OPTIONS, Option
+from pep_variants.internal import OPTIONS, Option
 
 from ..guard import Original, replace, switch
 from ..hook import complete

@@ -8,7 +8,8 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
-from pep_variants.model.label import METADATA_SUFFIX, split_label
+from pep_variants import split_label
+from pep_variants.internal import METADATA_SUFFIX
 
 from ..catalog import with_hashes
 from ..guard import Original, replace

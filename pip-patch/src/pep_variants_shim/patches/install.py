@@ -43,7 +43,7 @@ def _record_choice(dist_info: str, text: str) -> None:
     Raises:
         OSError: a file cannot be written.
     """
-    from pep_variants.wheelfile.record import record_line
+    from pep_variants.internal import record_line
 
     data = text.encode()
     with open(os.path.join(dist_info, CHOICE_FILE), "wb") as file:  # noqa: PTH118, PTH123

@@ -39,7 +39,7 @@ def patch_pylock(module: Any) -> None:
 
     @replace(pylock, "from_dict")
     def from_dict(original: Original, cls: Any, *args: Any) -> Any:
-        from pep_variants.lock.wheels import lists_variants, without_labels
+        from pep_variants.internal import lists_variants, without_labels
 
         (tree,) = args
         session = current_session()
@@ -82,7 +82,7 @@ def _selected(tree: Mapping[str, Any], session: Session | None, **asked: Any) ->
     from packaging.tags import sys_tags
 
     from pep_variants import Platform, Preferences
-    from pep_variants.lock.selection import Machine, select_packages
+    from pep_variants.internal import Machine, select_packages
 
     machine = Machine(dict(default_environment()), [*sys_tags()])  # type: ignore[arg-type]
     ordering = None if session is None else session.get_ordering()
@@ -105,8 +105,7 @@ def _as_published(package: Mapping[str, Any], session: Session) -> Mapping[str, 
 
 
 def _with_metadata(package: Mapping[str, Any], session: Session) -> Mapping[str, Any]:
-    from pep_variants.lock.table import write_table
-    from pep_variants.lock.wheels import KEY, labels_of
+    from pep_variants.internal import KEY, labels_of, write_table
 
     labels = [label for label in labels_of(package) if label is not None]
     if not labels:

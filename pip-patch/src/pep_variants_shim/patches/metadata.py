@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from pep_variants.limits import DOCUMENT_BYTES
-from pep_variants.model.label import VARIANT_FILE
+from pep_variants.internal import DOCUMENT_BYTES, VARIANT_FILE
 
 from ..guard import Original, replace, switch
 from ..links import rewritten_link
@@ -92,7 +91,7 @@ def _limit_variant_file(module: ModuleType) -> None:
 
     @replace(module, "read_wheel_metadata_file", only=is_variant_file)
     def read_file(_: Callable[..., bytes], source: zipfile.ZipFile, path: str) -> bytes:
-        from pep_variants.wheelfile.zip_reading import read_entry
+        from pep_variants.internal import read_entry
 
         wheel = os.path.basename(source.filename or "")  # noqa: PTH119
         return read_entry(source, source.getinfo(path), DOCUMENT_BYTES, wheel)
@@ -122,6 +121,6 @@ def _as_installed(metadata: bytes) -> bytes:
     known = rewritten_link(prepared_link())
     if known is None:
         return metadata
-    from variants_catalog.rewriting import installed_metadata
+    from variants_catalog.internal import installed_metadata
 
     return installed_metadata(metadata, known.entry, known.file)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from pep_variants.limits import FILENAME_CHARACTERS
-from pep_variants.model.label import split_label
+from pep_variants import split_label
+from pep_variants.internal import FILENAME_CHARACTERS
 
 from ..guard import Original, replace, switch
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pip._internal.exceptions import InstallationError
 
-from pep_variants.model.label import split_label
+from pep_variants import split_label
 
 from ..errors import VariantsOff
 from ..guard import Original, replace, switch
@@ -82,8 +82,8 @@ def _rewrite(requirement: Any) -> None:
     from pip._internal.utils.misc import hash_file
     from pip._internal.utils.temp_dir import TempDirectory
 
-    from pep_variants.wheelfile.wheel import open_wheel
-    from variants_catalog.rewriting import added_files, rewritten
+    from pep_variants.internal import open_wheel
+    from variants_catalog.internal import added_files, rewritten
 
     known.downloaded = path = requirement.local_file_path
     url = str(known.url_without_fragment)

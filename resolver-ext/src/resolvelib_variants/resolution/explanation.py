@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from pep_variants import Ranking, Selection, Verdict, split_label, verdicts
-from pep_variants.choose.rejections import passed_over
+from pep_variants.internal import passed_over
 from variants_index import Candidate, CandidateEvaluator, Project, Target
-from variants_index.evaluator import is_pinned
+from variants_index.internal import is_pinned
 
 from ..ordering import VariantOrdering
 from .errors import NoSolution
@@ -21,7 +21,7 @@ from .requirements import Wanted
 from .resolver import IndexResolver, Notes, older_build
 
 if TYPE_CHECKING:
-    from variants_catalog.model import CatalogProject
+    from variants_catalog.internal import CatalogProject
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def explain(
 
 
 def _lack(resolver: IndexResolver, name: str, version: Version) -> str:
-    from variants_catalog.elsewhere import no_variants  # takes a while
+    from variants_catalog.internal import no_variants  # takes a while
 
     project = resolver.finder.project(name)
     with_variants = [

@@ -8,11 +8,15 @@ from typing import Any
 from packaging.version import Version
 
 from pep_variants import File
-from pep_variants.choose.explanation import notices
-from pep_variants.choose.markers import uses_variant_terms
-from pep_variants.choose.rejections import is_unfit, nothing_fits, required_by_marker
+from pep_variants.internal import (
+    is_unfit,
+    nothing_fits,
+    notices,
+    required_by_marker,
+    uses_variant_terms,
+)
 from variants_index import Candidate, CandidateEvaluator, PackageFinder
-from variants_index.evaluator import is_pinned
+from variants_index.internal import is_pinned
 
 from ..provider import MAX_VERSIONS, VariantProvider, variants_of_version
 from .errors import NoSolution

@@ -22,9 +22,14 @@ from packaging.version import Version
 from resolvelib import AbstractProvider
 
 from pep_variants import Metadata, reduce_requirement
-from pep_variants.choose.markers import NON_VARIANT
-from pep_variants.errors import InvalidMarker, redacted
-from pep_variants.urls import filename_of_url, is_local, local_path
+from pep_variants.internal import (
+    NON_VARIANT,
+    InvalidMarker,
+    filename_of_url,
+    is_local,
+    local_path,
+    redacted,
+)
 from variants_index import (
     Candidate,
     CandidateEvaluator,
@@ -37,10 +42,7 @@ from variants_index import (
     Target,
     fetch_core_metadata,
 )
-from variants_index.errors import UnusableDistribution
-from variants_index.evaluator import is_pinned
-from variants_index.pages.links import Links
-from variants_index.source_tree import read_source_tree
+from variants_index.internal import Links, UnusableDistribution, is_pinned, read_source_tree
 
 from .errors import RequirementError
 from .requirements import Wanted, distribution_name, is_directory

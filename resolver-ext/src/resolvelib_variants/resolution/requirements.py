@@ -17,17 +17,20 @@ from urllib.parse import urlsplit
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name, parse_sdist_filename
 
-from pep_variants.errors import InvalidWheelFilename, redacted, shortened
-from pep_variants.limits import (
+from pep_variants import parse_filename
+from pep_variants.internal import (
     REQUIREMENT_LENGTH,
     REQUIREMENT_LINES,
     REQUIREMENTS_BYTES,
     URL_CHARACTERS,
+    InvalidWheelFilename,
+    filename_of_url,
+    is_local,
+    local_path,
+    redacted,
+    shortened,
 )
-from pep_variants.model.filename import parse_filename
-from pep_variants.urls import filename_of_url, is_local, local_path
-from variants_index.errors import InvalidSourceTree
-from variants_index.source_tree import read_source_tree
+from variants_index.internal import InvalidSourceTree, read_source_tree
 
 from .errors import RequirementError
 

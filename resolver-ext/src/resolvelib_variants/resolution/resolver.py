@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 from resolvelib import BaseReporter, ResolutionImpossible, ResolutionTooDeep, Resolver
 
 from pep_variants import Detector, Metadata, Preferences, Selection
-from pep_variants.choose.explanation import notices
-from pep_variants.choose.rejections import passed_over
-from pep_variants.digests import Digests
-from pep_variants.errors import NoSuchVariant, redacted
-from pep_variants.limits import CATALOG_BYTES
-from pep_variants.model.label import NULL_LABEL
+from pep_variants.internal import (
+    CATALOG_BYTES,
+    NULL_LABEL,
+    Digests,
+    NoSuchVariant,
+    notices,
+    passed_over,
+    redacted,
+)
 from variants_index import (
     Candidate,
     CandidateEvaluator,
@@ -27,9 +30,7 @@ from variants_index import (
     Target,
     fetch_release_metadata,
 )
-from variants_index.errors import BadResponse
-from variants_index.evaluator import REWRITTEN, is_pinned
-from variants_index.http.ranges import MAX_DOWNLOAD
+from variants_index.internal import MAX_DOWNLOAD, REWRITTEN, BadResponse, is_pinned
 from variants_plugins import PluginRunner, Sources
 
 from ..interfaces import Chosen, problems_of
@@ -43,8 +44,7 @@ from .same_files import same_files, with_same_files
 from .variant_providers import APART, AllVariantsProvider, PrefetchingProvider
 
 if TYPE_CHECKING:
-    from variants_catalog.places import Unavailable
-    from variants_catalog.store import Catalog
+    from variants_catalog.internal import Catalog, Unavailable
 
 MAX_ROUNDS = 200_000
 """More than any real resolution takes; one that goes on that long would go on for days."""
@@ -339,7 +339,7 @@ class IndexResolver:
 def _catalog(session: Session, preferences: Preferences) -> Catalog | None:
     if preferences.catalog is None:
         return None
-    from variants_catalog.opening import preferred_catalog  # takes a while
+    from variants_catalog.internal import preferred_catalog  # takes a while
 
     for url in preferences.catalog_mirrors.values():
         session.add_index(url)
@@ -354,7 +354,7 @@ def _catalog(session: Session, preferences: Preferences) -> Catalog | None:
 def _by_host(items: Sequence[Unavailable]) -> tuple[Unavailable, ...]:
     if not items:
         return ()
-    from variants_catalog.places import by_host  # takes a while
+    from variants_catalog.internal import by_host  # takes a while
 
     return by_host(items)
 

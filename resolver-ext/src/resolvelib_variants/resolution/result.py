@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from packaging.version import Version
 
 from pep_variants import File, Metadata, reduce_requirement
-from pep_variants.choose.rejections import why_this
-from pep_variants.model.property import Properties, properties_tree
+from pep_variants.internal import Properties, properties_tree, why_this
 from variants_index import Candidate, PageFile, Target
 
 from ..provider import VariantProvider
@@ -21,7 +20,7 @@ from .provider import IndexProvider, SpecifierRequirement, split_identifier
 from .variant_providers import AllVariantsProvider
 
 if TYPE_CHECKING:
-    from variants_catalog.places import Unavailable
+    from variants_catalog.internal import Unavailable
 
 
 @dataclass(frozen=True)

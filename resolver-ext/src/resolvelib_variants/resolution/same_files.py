@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from pep_variants.errors import redacted
-from variants_catalog.same_files import same_files as catalog_builds
+from pep_variants.internal import redacted
+from variants_catalog.internal import same_files as catalog_builds
 from variants_index import PackageFinder
 
 from .errors import NoSolution, SameFiles

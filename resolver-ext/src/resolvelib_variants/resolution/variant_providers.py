@@ -9,7 +9,7 @@ from typing import Any
 from packaging.version import Version
 
 from pep_variants import VariantContext, reduce_requirement
-from pep_variants.choose.markers import NON_VARIANT
+from pep_variants.internal import NON_VARIANT
 from variants_index import Candidate
 
 from ..provider import VariantProvider

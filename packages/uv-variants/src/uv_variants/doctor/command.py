@@ -30,7 +30,7 @@ def doctor(context: click.Context, *, as_json: bool, offline: bool, directory: P
     Nothing is changed. Problems come first, each with the command to type. The exit code is 1 if
     something does not fit or work, else 0.
     """
-    from variants_index.doctor import lines
+    from variants_index.internal import lines
 
     from .examination import examine
 

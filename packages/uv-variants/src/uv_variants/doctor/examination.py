@@ -10,13 +10,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pep_variants.cache_directory import cache_directory
-from pep_variants.errors import PreferenceError, redacted
-from pep_variants.model.filename import read_version
-from pep_variants.settings.places import places
-from pep_variants.sources import Sources
-from pep_variants.wheelfile.installed import find_installed
-from variants_index.doctor import (
+from pep_variants.internal import (
+    PreferenceError,
+    Sources,
+    cache_directory,
+    find_installed,
+    places,
+    read_version,
+    redacted,
+)
+from variants_index.internal import (
     Findings,
     Part,
     Problem,
@@ -26,9 +29,7 @@ from variants_index.doctor import (
     settings_of,
     uv_part,
 )
-from variants_proxy.choice.in_place_names import HERE
-from variants_proxy.commands.catalog_remarks import failures
-from variants_proxy.upstream.upstream_options import bare_url
+from variants_proxy.internal import HERE, bare_url, failures
 
 from ..command_scope import Scope
 from ..context import Context

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from pep_variants.choose.rejections import Advice
-from pep_variants.errors import redacted
-from variants_index.doctor import UNKNOWN, Problem, State, state_of, state_problem
-from variants_index.platforms import is_for_platform
-from variants_proxy.choice.in_place_names import HERE
-from variants_proxy.client.key import host_target
-from variants_proxy.errors import ANSWERED, ProxyError
-from variants_proxy.service import Service
-from variants_proxy.settings import Limits, Settings
-from variants_proxy.upstream.single_flight import gather_limited
-from variants_proxy.upstream.upstream_options import bare_url
+from pep_variants.internal import Advice, redacted
+from variants_index.internal import (
+    UNKNOWN,
+    Problem,
+    State,
+    is_for_platform,
+    state_of,
+    state_problem,
+)
+from variants_proxy import Limits, Settings, host_target
+from variants_proxy.internal import ANSWERED, HERE, ProxyError, Service, bare_url, gather_limited
 
 from ..proxy_client import Choices, VersionChoice, read_choices
 from ..site_packages import Installed

@@ -11,9 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pep_variants.errors import LockError
-from pep_variants.files import replacing
-from variants_proxy.choice.in_place_names import FOLDER
+from pep_variants.internal import LockError, replacing
+from variants_proxy.internal import FOLDER
 
 from ..command_scope import EXPORTING
 from ..errors import ExportFailed

@@ -13,11 +13,8 @@ from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from pep_variants.errors import LockError
-from pep_variants.formats import toml
-from pep_variants.lock.table import write_table
-from pep_variants.lock.wheels import KEY, filename_of
-from variants_proxy.choice.in_place_names import FOLDER, wheel_at
+from pep_variants.internal import KEY, LockError, filename_of, toml, write_table
+from variants_proxy.internal import FOLDER, wheel_at
 
 from .files import IndexRelease, IndexWheel, Part, Shown, is_among
 

@@ -13,11 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from pep_variants.choose.markers import Term, all_of
-from pep_variants.errors import without_userinfo
-from variants_proxy.choice.in_place_names import HERE
-from variants_proxy.projects.merged_metadata import group_markers
-from variants_proxy.upstream.upstream_options import bare_url
+from pep_variants.internal import Term, all_of, without_userinfo
+from variants_proxy.internal import HERE, bare_url, group_markers
 
 from ..errors import ExportFailed, ProxyFailed
 from ..site_packages import Installed

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING
 
 from packaging.pylock import is_valid_pylock_path
 
-from pep_variants.files import read_text
-from pep_variants.formats import toml
-from pep_variants.limits import LOCK_TEXT_BYTES
-from pep_variants.lock.wheels import labels_of, lists_variants
+from pep_variants.internal import LOCK_TEXT_BYTES, labels_of, lists_variants, read_text, toml
 
 if TYPE_CHECKING:
     from ..invocation import Invocation

@@ -15,8 +15,7 @@ from typing import Any, Final
 
 import httpcore
 
-from variants_index.http.failures import certificate_error
-from variants_index.http.user_proxies import InvalidProxy, UserProxy
+from variants_index.internal import InvalidProxy, UserProxy, certificate_error
 
 from ..errors import UvVariantsError
 from .route import Outbound, Receive, Scope, Send, address

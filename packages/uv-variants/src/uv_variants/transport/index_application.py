@@ -16,8 +16,8 @@ from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 from packaging.utils import canonicalize_name
 
-from pep_variants.limits import PAGE_BYTES
-from variants_proxy.choice.in_place_names import FOLDER
+from pep_variants.internal import PAGE_BYTES
+from variants_proxy.internal import FOLDER
 
 from .forwarding import (
     FAILED,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from variants_index.http.user_proxies import UserProxy, proxy_for
+from variants_index.internal import UserProxy, proxy_for
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -16,10 +16,8 @@ from urllib.parse import unquote
 
 from uvicorn.server import ServerState
 
-from variants_index.http.user_proxies import InvalidProxy
-from variants_proxy.server.authentication import has_token
-from variants_proxy.server.connections import LimitedProtocol, connection_limit
-from variants_proxy.server.server import limited_config
+from variants_index.internal import InvalidProxy
+from variants_proxy.internal import LimitedProtocol, connection_limit, has_token, limited_config
 
 from .authority import Authority
 from .forwarding import BadRequest, Forwarder, refuse

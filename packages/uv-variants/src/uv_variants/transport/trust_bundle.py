@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from pep_variants.files import read_regular
+from pep_variants.internal import read_regular
 
 from ..errors import UvVariantsError
 

@@ -18,7 +18,7 @@ from ..errors import UvVariantsError
 from .route import address
 
 if TYPE_CHECKING:
-    from variants_index.http.user_proxies import UserProxy
+    from variants_index.internal import UserProxy
 
     from .route import Outbound
 

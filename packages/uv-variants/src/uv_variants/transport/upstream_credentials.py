@@ -13,7 +13,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from variants_index.http.credentials import Credentials
+from variants_index.internal import Credentials
 
 if TYPE_CHECKING:
     from variants_proxy import Settings, Upstream

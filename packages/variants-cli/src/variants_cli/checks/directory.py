@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from pep_variants.model.filename import parse_metadata_filename
-from pep_variants.model.label import METADATA_SUFFIX
-from pep_variants.urls import is_local, local_path
-from variants_catalog.checks import Finding
-from variants_index.errors import InvalidPage
-from variants_index.pages import HTML, JSON, read_page
+from pep_variants.internal import METADATA_SUFFIX, is_local, local_path, parse_metadata_filename
+from variants_catalog.internal import Finding
+from variants_index import read_page
+from variants_index.internal import HTML, JSON, InvalidPage
 
 from ..console import tracked
 from ..indexing.wheelhouse import CORE_METADATA_SUFFIX, digest_of

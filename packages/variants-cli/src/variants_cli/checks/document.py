@@ -12,22 +12,25 @@ from packaging.markers import InvalidMarker, Marker
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from pep_variants.choose.abi import is_release
-from pep_variants.errors import (
-    MetadataError,
+from pep_variants import MetadataError, VariantError, metadata_filename, read_metadata
+from pep_variants.internal import (
+    ABI_DEPENDENCY,
+    BUILTIN_NAMESPACES,
+    DOCUMENT_BYTES,
+    GENERATIONS,
+    METADATA_SUFFIX,
+    Generation,
+    KnownProvider,
     UnsupportedSchema,
-    VariantError,
+    find_known,
+    is_release,
+    loads,
+    parse_metadata_filename,
+    read_pyproject,
     redacted,
+    schema_version,
     shortened,
 )
-from pep_variants.formats.reader import read_metadata, read_pyproject
-from pep_variants.formats.toml import loads
-from pep_variants.limits import DOCUMENT_BYTES
-from pep_variants.model.filename import metadata_filename, parse_metadata_filename
-from pep_variants.model.generation import GENERATIONS, Generation, schema_version
-from pep_variants.model.label import METADATA_SUFFIX
-from pep_variants.model.property import ABI_DEPENDENCY
-from pep_variants.providers.registry import BUILTIN_NAMESPACES, KnownProvider, find_known
 
 from .finding import Report
 
@@ -35,9 +38,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pep_variants.model.metadata import Metadata
-    from pep_variants.model.property import Features
-    from variants_catalog.checks import Finding
+    from pep_variants import Metadata
+    from pep_variants.internal import Features
+    from variants_catalog.internal import Finding
 
 _SMALL = 64 * 1024
 """Bytes of a document that is worth remembering."""

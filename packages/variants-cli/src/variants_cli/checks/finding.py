@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import click
 
-from variants_catalog.checks import Finding
+from variants_catalog.internal import Finding
 
 from ..console import counted, one_line, print_json, warn
 

@@ -9,13 +9,11 @@ from urllib.parse import urlsplit
 
 from packaging.utils import canonicalize_name
 
-from pep_variants.errors import InvalidWheelFilename, redacted
-from pep_variants.limits import DOCUMENT_BYTES
-from pep_variants.model.filename import parse_filename
-from pep_variants.model.label import METADATA_SUFFIX
-from variants_catalog.checks import Finding
-from variants_index.errors import BadResponse, InvalidPage, PackageIndexError
-from variants_index.http.ranges import opened
+from pep_variants import parse_filename
+from pep_variants.internal import DOCUMENT_BYTES, METADATA_SUFFIX, InvalidWheelFilename, redacted
+from variants_catalog.internal import Finding
+from variants_index import PackageIndexError
+from variants_index.internal import BadResponse, InvalidPage, opened
 
 from ..indexing.update import release_of
 from .document import check_document, check_name
@@ -25,9 +23,8 @@ from .release import CheckedWheel, ReleaseFiles, check_releases, check_wheel
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from pep_variants.model.metadata import Metadata
-    from variants_index.http.session import Session
-    from variants_index.pages import PageFile
+    from pep_variants import Metadata
+    from variants_index import PageFile, Session
 
     from .release import Release
 

@@ -13,31 +13,36 @@ from typing import IO, TYPE_CHECKING
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from pep_variants.choose.markers import (
-    NON_VARIANT,
+from pep_variants import (
     VariantContext,
+    merge,
+    metadata_filename,
+    parse_filename,
     reduce_requirement,
-    variant_terms,
 )
-from pep_variants.errors import (
+from pep_variants.internal import (
+    METADATA_FILE,
+    NON_VARIANT,
+    NULL_LABEL,
+    RECORD_BYTES,
+    RECORD_FILE,
+    SIGNATURE_FILES,
+    VARIANT_FILE,
+    ZERO_LABEL,
     InconsistentMetadata,
     InvalidMarker,
     InvalidWheel,
     InvalidWheelFilename,
-    shortened,
-)
-from pep_variants.formats.merging import merge
-from pep_variants.limits import RECORD_BYTES
-from pep_variants.model.filename import (
-    metadata_filename,
-    parse_filename,
+    WheelContents,
+    digest_of,
+    open_wheel,
+    read_fields,
+    read_record,
     read_version,
+    shortened,
+    variant_terms,
 )
-from pep_variants.model.label import NULL_LABEL, VARIANT_FILE, ZERO_LABEL
-from pep_variants.wheelfile.core_metadata import METADATA_FILE, read_fields
-from pep_variants.wheelfile.record import RECORD_FILE, SIGNATURE_FILES, digest_of, read_record
-from pep_variants.wheelfile.wheel import WheelContents, open_wheel
-from variants_catalog.checks import Finding
+from variants_catalog.internal import Finding
 
 from ..console import some
 from ..indexing.wheelhouse import label_problem
@@ -51,8 +56,8 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from pep_variants.model.metadata import Metadata
-    from pep_variants.model.property import Properties
+    from pep_variants import Metadata
+    from pep_variants.internal import Properties
 
     Release = tuple[NormalizedName, Version]
 

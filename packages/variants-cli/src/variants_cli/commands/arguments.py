@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pep_variants.choose.options import OPTIONS
+from pep_variants.internal import OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

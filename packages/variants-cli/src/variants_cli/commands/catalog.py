@@ -12,20 +12,24 @@ from urllib.parse import urlsplit
 import click
 from packaging.utils import canonicalize_name
 
-from pep_variants.choose.preferences import (
+from pep_variants import load_preferences
+from pep_variants.internal import (
+    CATALOG_BYTES,
     DEFAULT_CATALOG,
+    SETTINGS_BYTES,
+    PreferenceError,
+    Role,
     configuration_tree,
     is_catalog_path,
+    make_private,
+    places,
+    read_regular,
+    redacted,
+    replacing,
+    toml,
+    write_if_changed,
 )
-from pep_variants.errors import PreferenceError, redacted
-from pep_variants.files import read_regular, replacing, write_if_changed
-from pep_variants.formats import toml
-from pep_variants.limits import CATALOG_BYTES, SETTINGS_BYTES
-from pep_variants.ownership import make_private
-from pep_variants.settings.loader import load_preferences
-from pep_variants.settings.places import Role, places
-from variants_catalog.opening import preferred_catalog
-from variants_catalog.store import open_catalog, write_catalog
+from variants_catalog.internal import open_catalog, preferred_catalog, write_catalog
 
 from ..console import counted, print_json, print_table, warn
 from .arguments import NEW_FILE, json_option, option_values, preference_options
@@ -33,10 +37,9 @@ from .arguments import NEW_FILE, json_option, option_values, preference_options
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pep_variants.sources import Sources
-    from variants_catalog.model import CatalogProject, CatalogVariant
-    from variants_catalog.store import Catalog
-    from variants_index.http.session import Session
+    from pep_variants.internal import Sources
+    from variants_catalog.internal import Catalog, CatalogProject, CatalogVariant
+    from variants_index import Session
 
 _OPTIONS = ("variant-catalog", "variant-catalog-mirror")
 _KEY = "catalog"
@@ -115,8 +118,8 @@ def check(
     warning. Projects that an entry names are looked up on your own indexes. Exits with 1 if there
     are errors.
     """
-    from variants_catalog.checks import check_entries, check_file
-    from variants_index.catalog_checks import LiveCheck
+    from variants_catalog.internal import check_entries, check_file
+    from variants_index.internal import LiveCheck
 
     from ..checks.finding import report
     from .index_options import progress
@@ -243,8 +246,8 @@ def _opened(options: dict[str, Any]) -> Catalog:
 @contextmanager
 def _session() -> Iterator[tuple[Session, Sources]]:
     """Yield a session of HTTP, and where the user's packages are from."""
-    from pep_variants.sources import Sources
-    from variants_index.http.session import Session
+    from pep_variants.internal import Sources
+    from variants_index import Session
 
     user = Sources.from_environ(os.environ)
     with Session(user, retries=_RETRIES) as session:
@@ -252,7 +255,7 @@ def _session() -> Iterator[tuple[Session, Sources]]:
 
 
 def _fetch(url: str) -> bytes:
-    from variants_index.errors import PackageIndexError
+    from variants_index import PackageIndexError
 
     try:
         with _session() as (session, _):

@@ -9,12 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pep_variants.choose.preferences import SANDBOX_OFF
-from pep_variants.errors import redacted
-from pep_variants.files import replacing
-from pep_variants.formats.platform_file import write_platform
-from pep_variants.model.platform import Platform
-from pep_variants.settings.loader import load_settings
+from pep_variants import Platform, write_platform
+from pep_variants.internal import SANDBOX_OFF, load_settings, redacted, replacing
 
 from ..console import created_by, grouped, note, print_json, print_table, warn
 from ..detection import detector_for, platform_tree, plugin_runner, read_metadata_file
@@ -30,8 +26,7 @@ from .arguments import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pep_variants.choose.preferences import Preferences
-    from pep_variants.model.platform import Support
+    from pep_variants import Preferences, Support
 
 _SHOWN = 8
 """So many values of a feature are shown to people; JSON has all."""
@@ -120,7 +115,7 @@ def confinement(measures: Mapping[str, str], setting: str) -> dict[str, str]:
         measures: those that the kernel has.
         setting: ``plugin-sandbox``.
     """
-    from variants_plugins.sandbox import MEASURES
+    from variants_plugins.internal import MEASURES
 
     if measures:
         return {name: measures.get(name, "none on this system") for name in MEASURES}

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pep_variants.wheelfile.installed import find_installed
+from pep_variants.internal import find_installed
 
 from ..console import counted, print_json, print_table, warn
 from .arguments import json_option, option_values
 from .index_options import index_options, places, progress, repeated_options, resolving
 
 if TYPE_CHECKING:
-    from pep_variants.wheelfile.installed import Installed
+    from pep_variants.internal import Installed
 
     from ..doctor import Compared, Environment
 
@@ -47,7 +47,7 @@ def doctor(
     those that fit now. PROJECTs are also looked at if installed without a variant.
     Changes nothing. Exits with 1 if something is wrong.
     """
-    from variants_index.doctor import lines
+    from variants_index.internal import lines
 
     from ..doctor import compare, examine
 
@@ -89,7 +89,7 @@ def check(python: Path | None, every: bool, as_json: bool, **options: Any) -> No
     Includes packages that the catalogue describes, and warns of packages that own the same files or
     lack some. Changes nothing. Exits with 1 if there are any.
     """
-    from variants_index.doctor import environment_problems
+    from variants_index.internal import environment_problems
 
     from ..doctor import compare
 

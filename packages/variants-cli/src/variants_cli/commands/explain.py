@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pep_variants.choose.explanation import ranking_tree
+from pep_variants.internal import ranking_tree
 from resolvelib_variants.resolution import RequirementError, parse_requirement
 from resolvelib_variants.resolution import explain as explain_version
 

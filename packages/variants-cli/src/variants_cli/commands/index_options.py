@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from pep_variants.choose.options import OPTIONS
-from pep_variants.sources import BEST_MATCH, FIRST_INDEX
+from pep_variants.internal import BEST_MATCH, FIRST_INDEX, OPTIONS
 
 from .arguments import platform_option, preference_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pep_variants.sources import Sources
+    from pep_variants.internal import Sources
     from resolvelib_variants.resolution import IndexResolver, RequirementSet
-    from variants_index.target import Target
+    from variants_index import Target
 
 _OPTIONS = (
     click.option("-i", "--index-url", metavar="URL", help="Base URL of the index. Default: PyPI."),
@@ -84,7 +83,7 @@ def places(options: dict[str, Any], requirement_set: RequirementSet | None = Non
 
     Options replace pip's ``PIP_...`` variables, and those replace what requirements files say.
     """
-    from pep_variants.sources import Sources
+    from pep_variants.internal import Sources
     from resolvelib_variants.resolution import RequirementSet
 
     requirement_set = requirement_set or RequirementSet()
@@ -118,7 +117,7 @@ def repeated_options(options: Mapping[str, Any]) -> list[str]:
 
     Passwords in URLs are not shown. Options about another Python are left out.
     """
-    from pep_variants.errors import redacted
+    from pep_variants.internal import redacted
 
     names = {"index_url": "--index-url", "extra_index_urls": "--extra-index-url"}
     names |= {"no_index": "--no-index", "find_links": "--find-links", "pre": "--pre"}
@@ -140,8 +139,8 @@ def repeated_options(options: Mapping[str, Any]) -> list[str]:
 def _targets(
     machines: Sequence[str], python_version: str | None, platforms: Sequence[str]
 ) -> tuple[Target, ...]:
-    from variants_index.errors import TargetError
-    from variants_index.target import make_target, read_target
+    from variants_index import make_target
+    from variants_index.internal import TargetError, read_target
 
     try:
         if not machines:
@@ -166,11 +165,10 @@ def resolving(places: Places, values: Mapping[str, Any]) -> Iterator[IndexResolv
         places: from `places`.
         values: option values about variants, by name.
     """
-    from pep_variants.cache_directory import cache_directory
-    from pep_variants.settings.loader import load_preferences
+    from pep_variants import load_preferences
+    from pep_variants.internal import cache_directory
     from resolvelib_variants.resolution import IndexResolver, NoSolution, ResolverError
-    from variants_index.cache.store import Bounds, Store
-    from variants_index.errors import PackageIndexError
+    from variants_index import Bounds, PackageIndexError, Store
 
     from ..console import note, warn
 

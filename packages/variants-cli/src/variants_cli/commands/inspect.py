@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pep_variants.errors import in_words
-from pep_variants.model.filename import parse_filename
-from pep_variants.model.metadata import Metadata
-from pep_variants.model.property import properties_tree
-from pep_variants.wheelfile.wheel import read_wheel_metadata
+from pep_variants import Metadata, parse_filename, read_wheel_metadata
+from pep_variants.internal import in_words, properties_tree
 
 from ..console import grouped, print_json, print_table
 from ..indexing.wheelhouse import label_problem
 from .arguments import FILE, json_option
 
 if TYPE_CHECKING:
-    from pep_variants.model.metadata import ProviderInfo
+    from pep_variants.internal import ProviderInfo
 
 _WIDEST = 10_000
 """Characters that are shown of one variant or provider."""

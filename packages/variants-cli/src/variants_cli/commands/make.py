@@ -10,14 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 from packaging.requirements import Requirement
 
-from pep_variants.choose.markers import NON_VARIANT, reduce_requirement
-from pep_variants.errors import VariantError
-from pep_variants.files import replacing
-from pep_variants.model.filename import parse_filename
-from pep_variants.model.label import split_label
-from pep_variants.model.property import Property
-from pep_variants.wheelfile.metadata_edits import Edits
-from pep_variants.wheelfile.rewriting import open_source
+from pep_variants import Property, VariantError, parse_filename, reduce_requirement, split_label
+from pep_variants.internal import NON_VARIANT, Edits, open_source, replacing
 
 from ..build_providers import with_build_providers
 from ..checks.document import check_document

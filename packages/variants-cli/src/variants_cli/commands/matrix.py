@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pep_variants.files import replacing
+from pep_variants.internal import replacing
 
 from ..build_providers import with_build_providers
 from ..checks.document import check_document
@@ -35,7 +35,7 @@ from .index import index
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pep_variants.errors import VariantError
+    from pep_variants import VariantError
 
 TABLE = "table"
 

@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pep_variants.detect.known_machines import KNOWN_MACHINES, KnownMachine
-from pep_variants.detect.machine_facts import CPU, WORDS, parse_facts
-from pep_variants.detect.machines import load_machine, machine_text
-from pep_variants.errors import shortened
-from pep_variants.files import replacing
-from pep_variants.providers.registry import BUILTIN_NAMESPACES
+from pep_variants import load_machine
+from pep_variants.internal import (
+    BUILTIN_NAMESPACES,
+    CPU,
+    KNOWN_MACHINES,
+    WORDS,
+    KnownMachine,
+    machine_text,
+    parse_facts,
+    replacing,
+    shortened,
+)
 
 from ..console import created_by, print_json, print_table
 from ..detection import platform_tree

@@ -18,7 +18,7 @@ from .arguments import json_option
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from variants_catalog.checks import Finding
+    from variants_catalog.internal import Finding
 
     from ..publishing.release import Release
     from ..publishing.storage import StoredIndex
@@ -132,7 +132,7 @@ def _target(
 ) -> Target:
     from dataclasses import replace
 
-    from pep_variants.sources import Sources
+    from pep_variants.internal import Sources
 
     source = click.get_current_context().get_parameter_source
     typed = {

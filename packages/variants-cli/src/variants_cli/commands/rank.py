@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pep_variants.choose.explanation import notices, ranking_tree, verdicts, why_not
-from pep_variants.choose.ranking import rank as rank_variants
-from pep_variants.settings.loader import load_preferences
+from pep_variants import load_preferences, verdicts
+from pep_variants import rank as rank_variants
+from pep_variants.internal import notices, ranking_tree, why_not
 
 from ..console import note, print_json, print_table, warn
 from ..detection import detector_for, read_metadata_file
@@ -19,7 +19,7 @@ from .arguments import FILE, PLUGIN_OPTIONS, json_option, option_values, prefere
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pep_variants.choose.ranking import Ranking
+    from pep_variants import Ranking
 
 
 @click.command()

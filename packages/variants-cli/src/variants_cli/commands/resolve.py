@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from packaging.pylock import is_valid_pylock_path
 
-from pep_variants.choose.preferences import unmatched
-from pep_variants.files import replacing
+from pep_variants.internal import replacing, unmatched
 from resolvelib_variants.resolution import (
     RequirementError,
     RequirementSet,
     parse_requirement,
     read_file,
 )
-from variants_index.downloads import Download, download_files
-from variants_index.lock.reading import Locked
+from variants_index import Download, Locked, download_files
 
 from ..console import created_by, note, print_json, print_table, warn
 from .arguments import FILE, NEW_FILE, json_option, option_values
@@ -28,8 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from resolvelib_variants.resolution import IndexResolver, Package, Resolution
-    from variants_index.http.session import Session
-    from variants_index.target import Target
+    from variants_index import Session, Target
 
     Found = tuple[str, Sequence[Package | Locked], dict[str, Any]]
     """What was chosen for a target: its name, the packages, and both as JSON data."""
@@ -140,7 +137,7 @@ def _from_lock(
 ) -> tuple[list[Found], list[str]]:
     """Select from the lock file *path* for every target; return warnings as well."""
     from resolvelib_variants.resolution import Notes
-    from variants_index.lock.reading import read_lock, select_locked
+    from variants_index import read_lock, select_locked
 
     found: list[Found] = []
     notes = Notes()
@@ -173,7 +170,7 @@ def _check_sources(output: Path, resolutions: Sequence[Resolution]) -> None:
 
 
 def _write_lock(output: Path, resolutions: Sequence[Resolution], resolver: IndexResolver) -> None:
-    from variants_index.lock.writing import write_lock
+    from variants_index import write_lock
 
     data = write_lock(
         resolutions,

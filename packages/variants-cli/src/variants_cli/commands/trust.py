@@ -9,20 +9,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pep_variants.choose.options import OPTIONS
-from pep_variants.choose.preferences import configuration_tree, given_settings
-from pep_variants.errors import PreferenceError, VariantError, shortened
-from pep_variants.files import read_regular
-from pep_variants.limits import SETTINGS_BYTES
-from pep_variants.settings.approvals import Approvals, approval_digest, covered_files
-from pep_variants.settings.places import FILENAME
+from pep_variants import VariantError
+from pep_variants.internal import (
+    FILENAME,
+    OPTIONS,
+    SETTINGS_BYTES,
+    Approvals,
+    PreferenceError,
+    approval_digest,
+    configuration_tree,
+    covered_files,
+    given_settings,
+    read_regular,
+    shortened,
+)
 
 from ..console import one_line, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pep_variants.settings.approvals import Approval, Covered
+    from pep_variants.internal import Approval, Covered
 
 
 @click.command()

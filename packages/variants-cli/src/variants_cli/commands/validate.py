@@ -12,7 +12,7 @@ from ..checks.finding import report
 from .arguments import PathOrURL, json_option
 
 if TYPE_CHECKING:
-    from variants_catalog.checks import Finding
+    from variants_catalog.internal import Finding
 
 
 @click.command(short_help="Check wheels, metadata, directories and live indexes.")
@@ -50,9 +50,8 @@ def validate(
 
 
 def _check_url(url: str, *, every_wheel: bool) -> tuple[int, list[Finding]]:
-    from pep_variants.sources import Sources
-    from variants_index.errors import PackageIndexError
-    from variants_index.http.session import Session
+    from pep_variants.internal import Sources
+    from variants_index import PackageIndexError, Session
 
     from ..checks.live_index import check_live
     from .index_options import progress

@@ -22,18 +22,10 @@ from urllib.parse import quote
 
 from filelock import FileLock, Timeout
 
-from pep_variants.errors import VariantError
-from pep_variants.files import write_if_changed
-from pep_variants.model.label import METADATA_SUFFIX
-from variants_index.errors import InvalidPage
-from variants_index.pages import (
-    GENERATOR,
-    JSON,
-    html_projects,
-    json_page,
-    json_projects,
-    read_page,
-)
+from pep_variants import VariantError
+from pep_variants.internal import METADATA_SUFFIX, write_if_changed
+from variants_index import json_page, read_page
+from variants_index.internal import GENERATOR, JSON, InvalidPage, html_projects, json_projects
 
 from ..console import tracked
 from ..pages.project_page import design, render
@@ -53,7 +45,7 @@ from .wheelhouse import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from variants_index.pages import Page
+    from variants_index import Page
 
     from .update import Update
 

@@ -14,19 +14,20 @@ from datetime import datetime, timezone
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from pep_variants import limits
-from pep_variants.errors import (
+from pep_variants import MetadataError, VariantError, metadata_filename, write_metadata
+from pep_variants.internal import (
+    METADATA_SUFFIX,
+    NULL_LABEL,
+    V0_1_1,
+    V0_2_0,
+    ZERO_LABEL,
     InvalidWheelFilename,
-    MetadataError,
-    VariantError,
+    limits,
+    merge_all,
+    parse_metadata_filename,
     redacted,
 )
-from pep_variants.formats.merging import merge_all
-from pep_variants.formats.writer import write_metadata
-from pep_variants.model.filename import metadata_filename, parse_metadata_filename
-from pep_variants.model.generation import V0_1_1, V0_2_0
-from pep_variants.model.label import METADATA_SUFFIX, NULL_LABEL, ZERO_LABEL
-from variants_index.pages import Page, PageFile, json_page
+from variants_index import Page, PageFile, json_page
 
 from ..description import lost_priorities
 from .wheelhouse import VariantFile, identified
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from pep_variants.model.metadata import Metadata
+    from pep_variants import Metadata
 
     from .wheelhouse import Distribution
 

@@ -10,13 +10,17 @@ from typing import IO, TYPE_CHECKING
 
 from packaging.utils import parse_sdist_filename
 
-from pep_variants.errors import InvalidSdist, InvalidWheel, MetadataError, redacted
-from pep_variants.formats.reader import read_metadata
-from pep_variants.model.filename import parse_filename
-from pep_variants.model.label import VARIANT_FILE
-from pep_variants.wheelfile.core_metadata import METADATA_FILE, first_field
-from pep_variants.wheelfile.sdist import read_pkg_info
-from pep_variants.wheelfile.wheel import open_wheel
+from pep_variants import MetadataError, parse_filename, read_metadata
+from pep_variants.internal import (
+    METADATA_FILE,
+    VARIANT_FILE,
+    InvalidSdist,
+    InvalidWheel,
+    first_field,
+    open_wheel,
+    read_pkg_info,
+    redacted,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,9 +28,8 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from pep_variants.model.metadata import Metadata
-    from variants_index.http.session import Session
-    from variants_index.pages import PageFile
+    from pep_variants import Metadata
+    from variants_index import PageFile, Session
 
 SDIST_SUFFIXES = (".tar.gz", ".zip")
 
@@ -169,8 +172,8 @@ def read_variant_file(file: PageFile, session: Session) -> VariantFile:
         InvalidWheel: it is not usable, or has none.
         MetadataError: the metadata is not valid, when it is looked at.
     """
-    from variants_index.errors import PackageIndexError  # reads from networks, unlike the rest
-    from variants_index.http.ranges import opened
+    from variants_index import PackageIndexError  # reads from networks, unlike the rest
+    from variants_index.internal import opened
 
     place = redacted(file.url)
     try:

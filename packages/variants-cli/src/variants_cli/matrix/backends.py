@@ -19,7 +19,7 @@ from typing import IO, Any
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from pep_variants.formats import toml
+from pep_variants.internal import toml
 
 from .model import BuildError, Settings
 

@@ -23,19 +23,29 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from pep_variants.choose.explanation import why_not
-from pep_variants.choose.markers import VariantContext, reduce_requirement
-from pep_variants.choose.ranking import rank
-from pep_variants.errors import InvalidWheelFilename, VariantError
-from pep_variants.files import replacing
-from pep_variants.formats.reader import read_metadata
-from pep_variants.model.filename import parse_filename
-from pep_variants.model.label import NULL_LABEL, VARIANT_FILE, split_label
-from pep_variants.model.property import ABI_DEPENDENCY, Property
-from pep_variants.settings.loader import load_preferences
-from pep_variants.wheelfile.core_metadata import METADATA_FILE, requirements_of
-from pep_variants.wheelfile.metadata_edits import Edits
-from pep_variants.wheelfile.rewriting import open_source
+from pep_variants import (
+    Property,
+    VariantContext,
+    VariantError,
+    load_preferences,
+    parse_filename,
+    rank,
+    read_metadata,
+    reduce_requirement,
+    split_label,
+)
+from pep_variants.internal import (
+    ABI_DEPENDENCY,
+    METADATA_FILE,
+    NULL_LABEL,
+    VARIANT_FILE,
+    Edits,
+    InvalidWheelFilename,
+    open_source,
+    replacing,
+    requirements_of,
+    why_not,
+)
 
 from ..description import write_description
 from ..detection import detector_for

@@ -9,9 +9,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from pep_variants.errors import VariantError, shortened
-from pep_variants.model.metadata import Metadata
-from pep_variants.model.property import Properties, Property, group_properties
+from pep_variants import Metadata, Property, VariantError
+from pep_variants.internal import Properties, group_properties, shortened
 
 from ..description import add_variant
 from .model import After, Matrix, Override, Settings, Value, Variant, holds

@@ -10,9 +10,7 @@ from typing import NamedTuple
 
 from packaging.markers import Marker
 
-from pep_variants.errors import VariantError
-from pep_variants.model.metadata import Metadata
-from pep_variants.model.property import Property
+from pep_variants import Metadata, Property, VariantError
 
 from ..tables import TableError
 from .targets import Platform, Python

@@ -9,9 +9,8 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from pep_variants.choose.explanation import answered, asked, why_chosen
-from pep_variants.errors import VariantError
-from pep_variants.model.property import Property, group_properties
+from pep_variants import Property, VariantError
+from pep_variants.internal import answered, asked, group_properties, why_chosen
 
 from ..console import counted
 from ..description import write_description

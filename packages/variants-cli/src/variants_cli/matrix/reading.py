@@ -13,11 +13,8 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from pep_variants.errors import shortened
-from pep_variants.formats.reader import metadata_from_tree
-from pep_variants.model.label import check_label
-from pep_variants.model.metadata import Metadata
-from pep_variants.model.property import Property
+from pep_variants import Metadata, Property
+from pep_variants.internal import check_label, metadata_from_tree, shortened
 
 from ..tables import Table, project_name, read_toml
 from .backends import LANGUAGES, problem_of

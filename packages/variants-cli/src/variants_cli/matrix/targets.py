@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from packaging.tags import Tag, compatible_tags, cpython_tags, platform_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from pep_variants.model.environment import modern_tag
-from pep_variants.model.label import split_label
+from pep_variants import split_label
+from pep_variants.internal import modern_tag
 
 _PYTHON = re.compile(r"(?:cp)?(\d)\.?(\d{1,2})(t?)")
 _PLATFORM = re.compile(r"(manylinux|musllinux|linux|macosx|win)(?:_(\d+)_(\d+))?_([a-z0-9_]+)")

@@ -12,24 +12,22 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 
-from pep_variants.choose.abi import supporting
-from pep_variants.choose.explanation import why_chosen, why_not
-from pep_variants.choose.preferences import Preferences
-from pep_variants.choose.ranking import Ranking, rank
-from pep_variants.choose.rejections import (
+from pep_variants import Detector, Metadata, Platform, Preferences, Ranking, load_machine, rank
+from pep_variants.internal import (
+    ACCELERATORS,
+    BY_NAME,
+    NULL_LABEL,
     joined_labels,
+    machine_title,
     missed_clause,
+    names_file,
     nearest_labels,
+    supporting,
     unsupported_namespaces,
+    why_chosen,
+    why_not,
 )
-from pep_variants.detect.detector import Detector
-from pep_variants.detect.known_machines import BY_NAME
-from pep_variants.detect.machines import load_machine, machine_title, names_file
-from pep_variants.model.label import NULL_LABEL
-from pep_variants.model.metadata import Metadata
-from pep_variants.model.platform import Platform
-from pep_variants.providers.registry import ACCELERATORS
-from variants_index.platforms import environment_of
+from variants_index.internal import environment_of
 
 NOTHING, IDLE, OTHER, NULL, FITS = "nothing", "idle", "other", "null", "fits"
 """What a machine gets.

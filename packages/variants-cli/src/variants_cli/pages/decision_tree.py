@@ -14,14 +14,16 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pep_variants.choose.abi import supporting
-from pep_variants.choose.explanation import answered, asked
-from pep_variants.choose.ranking import rank
-from pep_variants.errors import VariantError
-from pep_variants.model.metadata import Metadata, natural
-from pep_variants.model.platform import Platform, Support
-from pep_variants.model.property import ABI_DEPENDENCY, Properties
-from pep_variants.providers.registry import BUILTIN_NAMESPACES
+from pep_variants import Metadata, Platform, Support, VariantError, rank
+from pep_variants.internal import (
+    ABI_DEPENDENCY,
+    BUILTIN_NAMESPACES,
+    Properties,
+    answered,
+    asked,
+    natural,
+    supporting,
+)
 
 from ..console import one_line
 

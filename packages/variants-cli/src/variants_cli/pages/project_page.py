@@ -15,20 +15,18 @@ from typing import NamedTuple
 
 from packaging.version import Version
 
-from pep_variants import limits
-from pep_variants.choose.abi import supporting
-from pep_variants.choose.explanation import needs, why_chosen
-from pep_variants.choose.ranking import Reason, rank
-from pep_variants.choose.rejections import order_if_supported
-from pep_variants.errors import MetadataError
-from pep_variants.formats.reader import read_metadata
-from pep_variants.model.label import NULL_LABEL, split_label
-from pep_variants.model.metadata import Metadata
-from pep_variants.model.platform import Platform
-from pep_variants.model.property import ABI_DEPENDENCY
-from variants_index.finder import by_version
-from variants_index.pages import Page, PageFile, html_link, html_metas, html_page
-from variants_index.platforms import is_for_platform
+from pep_variants import Metadata, MetadataError, Platform, Reason, rank, read_metadata, split_label
+from pep_variants.internal import (
+    ABI_DEPENDENCY,
+    NULL_LABEL,
+    limits,
+    needs,
+    order_if_supported,
+    supporting,
+    why_chosen,
+)
+from variants_index import Page, PageFile, html_page
+from variants_index.internal import by_version, html_link, html_metas, is_for_platform
 
 from .coverage import Machine, read_machines
 from .decision_tree import NO_VARIANT

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from pep_variants.errors import VariantError, shortened
+from pep_variants import VariantError
+from pep_variants.internal import shortened
 
 from ..console import warn
 from ..matrix.combination import distinct, metadata_of

@@ -6,7 +6,7 @@ before the error stays; the same command goes on from there.
 
 from __future__ import annotations
 
-from pep_variants.errors import VariantError
+from pep_variants import VariantError
 
 
 class PublishError(VariantError):

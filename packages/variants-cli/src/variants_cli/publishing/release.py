@@ -20,14 +20,17 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from pep_variants.choose.abi import supporting
-from pep_variants.choose.ranking import rank
-from pep_variants.detect.known_machines import BY_NAME
-from pep_variants.detect.machines import load_machine
-from pep_variants.digests import Digests
-from pep_variants.model.filename import metadata_filename, read_version
-from pep_variants.model.label import METADATA_SUFFIX, NULL_LABEL, ZERO_LABEL, split_label
-from pep_variants.wheelfile.core_metadata import read_fields
+from pep_variants import load_machine, metadata_filename, rank, split_label
+from pep_variants.internal import (
+    BY_NAME,
+    METADATA_SUFFIX,
+    NULL_LABEL,
+    ZERO_LABEL,
+    Digests,
+    read_fields,
+    read_version,
+    supporting,
+)
 
 from ..console import some
 from ..indexing.update import write_merged
@@ -46,7 +49,7 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from variants_index.pages import Page, PageFile
+    from variants_index import Page, PageFile
 
     from ..indexing.wheelhouse import Distribution
 

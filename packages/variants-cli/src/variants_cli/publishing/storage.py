@@ -36,12 +36,10 @@ from posixpath import relpath
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote, unquote
 
-from pep_variants import limits
-from pep_variants.errors import VariantError, shortened
-from pep_variants.model.filename import metadata_filename
-from pep_variants.model.label import METADATA_SUFFIX
-from variants_index.errors import PackageIndexError
-from variants_index.pages import HTML, JSON, html_projects, json_page, json_projects, read_page
+from pep_variants import VariantError, metadata_filename
+from pep_variants.internal import METADATA_SUFFIX, limits, shortened
+from variants_index import PackageIndexError, json_page, read_page
+from variants_index.internal import HTML, JSON, html_projects, json_projects
 
 from ..indexing.static_index import HTML_PAGE, JSON_PAGE
 from ..indexing.update import UpdateError, release_of, updated
@@ -55,8 +53,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
-    from variants_catalog.checks import Finding
-    from variants_index.pages import Page, PageFile
+    from variants_catalog.internal import Finding
+    from variants_index import Page, PageFile
 
     from ..indexing.update import Update
     from .release import Release, ReleaseFile

@@ -20,11 +20,15 @@ from urllib.parse import urlsplit
 
 from filelock import FileLock, Timeout
 
-from pep_variants.errors import redacted
-from pep_variants.files import patiently, read_regular, replacing
-from pep_variants.limits import PROJECTS_BYTES
-from pep_variants.model.label import METADATA_SUFFIX
-from variants_index.pages import JSON
+from pep_variants.internal import (
+    METADATA_SUFFIX,
+    PROJECTS_BYTES,
+    patiently,
+    read_regular,
+    redacted,
+    replacing,
+)
+from variants_index.internal import JSON
 
 from ..indexing.static_index import HTML_PAGE, JSON_PAGE
 from ..indexing.wheelhouse import CORE_METADATA_SUFFIX

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rich.filesize import decimal
 
-from pep_variants.errors import VariantError
-from variants_index.errors import PackageIndexError
+from pep_variants import VariantError
+from variants_index import PackageIndexError
 
 from ..console import counted, note, some
 from ..indexing.update import same_meaning
@@ -37,8 +37,8 @@ from .release import Kind, by_project, conflict, entry_of, parts_of, same_conten
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from variants_catalog.checks import Finding
-    from variants_index.pages import Page, PageFile
+    from variants_catalog.internal import Finding
+    from variants_index import Page, PageFile
 
     from .release import Release, ReleaseFile
     from .storage import StoredIndex

@@ -49,14 +49,10 @@ from twine.package import PackageFile
 from twine.settings import Settings
 from twine.utils import EnvironmentFlag
 
-from pep_variants.errors import VariantError, printable, redacted
-from pep_variants.limits import DOCUMENT_BYTES
-from pep_variants.model.filename import parse_filename
-from pep_variants.model.label import METADATA_SUFFIX, NULL_LABEL, split_label
-from variants_index.errors import InvalidUrl, NotFound, PackageIndexError
-from variants_index.http.credentials import split_credentials
-from variants_index.http.failures import BUSY, retry_after
-from variants_index.http.session import Session
+from pep_variants import VariantError, parse_filename, split_label
+from pep_variants.internal import DOCUMENT_BYTES, METADATA_SUFFIX, NULL_LABEL, printable, redacted
+from variants_index import PackageIndexError, Session
+from variants_index.internal import BUSY, InvalidUrl, NotFound, retry_after, split_credentials
 
 from ..checks.live_index import check_live
 from ..console import note
@@ -71,10 +67,10 @@ if TYPE_CHECKING:
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
-    from pep_variants.sources import Sources
-    from variants_catalog.checks import Finding
-    from variants_index.pages import Page
-    from variants_index.pages import PageFile as Listed
+    from pep_variants.internal import Sources
+    from variants_catalog.internal import Finding
+    from variants_index import Page
+    from variants_index import PageFile as Listed
 
     from .release import Release, ReleaseFile
 

@@ -32,7 +32,7 @@ def schema(name: str) -> dict[str, Any]:
         FileNotFoundError: there is none.
     """
     if name == _DOCTOR:
-        from variants_index.doctor import report_schema
+        from variants_index.internal import report_schema
 
         return report_schema()
     path = Path(__file__).parent / f"{name}.schema.json"

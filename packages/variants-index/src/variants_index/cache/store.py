@@ -28,10 +28,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from pep_variants.cache_directory import VARIABLE
-from pep_variants.errors import PreferenceError, shortened
-from pep_variants.files import replacing
-from pep_variants.ownership import NotPrivate, check_private, make_private
+from pep_variants.internal import (
+    VARIABLE,
+    NotPrivate,
+    PreferenceError,
+    check_private,
+    make_private,
+    replacing,
+    shortened,
+)
 
 logger = logging.getLogger(__name__)
 

@@ -7,19 +7,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pep_variants.choose.preferences import Preferences
-from pep_variants.detect.machines import load_machine, names_file
-from pep_variants.errors import PreferenceError, VariantError, redacted
-from pep_variants.settings.loader import Settings, load_settings
-from pep_variants.settings.places import places
+from pep_variants import Preferences, VariantError, load_machine
+from pep_variants.internal import (
+    PreferenceError,
+    Settings,
+    load_settings,
+    names_file,
+    places,
+    redacted,
+)
 
 from ..uv_files import is_on
 from .findings import Part, Problem
 from .uv_settings import TORCH_BACKEND, uv_part
 
 if TYPE_CHECKING:
-    from pep_variants.settings.places import Place
-    from pep_variants.sources import Sources
+    from pep_variants.internal import Place, Sources
 
     from .drivers import Drivers
 

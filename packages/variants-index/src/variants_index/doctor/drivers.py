@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pep_variants.providers.registry import ACCELERATORS, BUILTIN_NAMESPACES
+from pep_variants.internal import ACCELERATORS, BUILTIN_NAMESPACES
 
 if TYPE_CHECKING:
-    from pep_variants.detect.answers import Examined
-    from pep_variants.model.property import Features
+    from pep_variants.internal import Examined, Features
 
 VENDORS = {name: BUILTIN_NAMESPACES[name].vendor for name in ACCELERATORS}
 """Vendors of accelerators by namespace."""

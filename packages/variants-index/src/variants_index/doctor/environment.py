@@ -10,10 +10,8 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from pep_variants.errors import listed
-from pep_variants.model.filename import read_version
-from pep_variants.wheelfile.installed import metadata_field, ownership_problems
-from variants_catalog.elsewhere import is_in_catalog
+from pep_variants.internal import listed, metadata_field, ownership_problems, read_version
+from variants_catalog.internal import is_in_catalog
 
 from .findings import Problem
 

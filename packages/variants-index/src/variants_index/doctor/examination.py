@@ -13,9 +13,7 @@ from .machine import machine_part
 from .surroundings import surroundings_part
 
 if TYPE_CHECKING:
-    from pep_variants.settings.loader import Settings
-    from pep_variants.settings.places import Place
-    from pep_variants.sources import Sources
+    from pep_variants.internal import Place, Settings, Sources
 
 
 def common_parts(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from pep_variants.errors import redacted
+from pep_variants.internal import redacted
 
 from .drivers import Drivers
 from .findings import Problem

@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from pep_variants.choose.options import OPTIONS
-from pep_variants.errors import redacted
+from pep_variants.internal import OPTIONS, redacted
 
 from .configuration import constraints, meaning
 from .drivers import Drivers

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pep_variants.detect.answers import Examined, examine_host
+from pep_variants.internal import Examined, examine_host
 
 from .drivers import VENDORS, Drivers
 from .findings import Part, Problem
 
 if TYPE_CHECKING:
-    from pep_variants.model.platform import Fact
+    from pep_variants.internal import Fact
 
 HIDING = {
     name: tuple(each for each, vendor in VENDORS.items() if name in vendor.hidden_by)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pep_variants.errors import redacted
+from pep_variants.internal import redacted
 
 _SECONDS = 30
 _PIP = re.compile(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pep_variants.choose.rejections import Advice
+from pep_variants.internal import Advice
 
 from .findings import Problem
 

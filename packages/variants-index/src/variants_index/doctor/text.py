@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pep_variants.errors import printable
+from pep_variants.internal import printable
 
 from .findings import Findings
 

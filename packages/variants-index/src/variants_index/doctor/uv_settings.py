@@ -7,10 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pep_variants.errors import redacted
-from pep_variants.files import read_text
-from pep_variants.formats import toml
-from pep_variants.limits import PYPROJECT_BYTES
+from pep_variants.internal import PYPROJECT_BYTES, read_text, redacted, toml
 
 from ..uv_files import UvTable, configuration_files, is_on, settings_tables, table_of
 from .drivers import Drivers

@@ -13,10 +13,16 @@ from contextlib import closing
 
 import httpx
 
-from pep_variants import limits
-from pep_variants.digests import Digests
-from pep_variants.errors import redacted, shortened
-from pep_variants.wheelfile.lazy_file import REFUSED, Part, RangeRefused, read_content_range
+from pep_variants.internal import (
+    REFUSED,
+    Digests,
+    Part,
+    RangeRefused,
+    limits,
+    read_content_range,
+    redacted,
+    shortened,
+)
 
 from ..errors import BadResponse, Unreachable
 

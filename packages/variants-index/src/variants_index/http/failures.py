@@ -8,7 +8,7 @@ import time
 
 import httpx
 
-from pep_variants.errors import redacted
+from pep_variants.internal import redacted
 
 from ..errors import AccessDenied, BadResponse, NotFound
 

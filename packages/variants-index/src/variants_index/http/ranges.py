@@ -7,10 +7,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO
 
-from pep_variants.digests import Digests
-from pep_variants.errors import redacted
-from pep_variants.urls import is_local, local_path
-from pep_variants.wheelfile.lazy_file import FIRST_PART, Part, PartialFile, Range
+from pep_variants.internal import (
+    FIRST_PART,
+    Digests,
+    Part,
+    PartialFile,
+    Range,
+    is_local,
+    local_path,
+    redacted,
+)
 
 from ..cache.store import Store
 from ..errors import BadResponse

@@ -22,12 +22,19 @@ from typing import IO, TypeVar
 
 import httpx
 
-from pep_variants import limits
-from pep_variants.digests import Digests
-from pep_variants.errors import redacted
-from pep_variants.sources import Sources
-from pep_variants.urls import is_local, local_path
-from pep_variants.wheelfile.lazy_file import REFUSED, Part, Range, RangeRefused, last_part
+from pep_variants.internal import (
+    REFUSED,
+    Digests,
+    Part,
+    Range,
+    RangeRefused,
+    Sources,
+    is_local,
+    last_part,
+    limits,
+    local_path,
+    redacted,
+)
 
 from ..cache.store import Store
 from ..errors import BadResponse, NotFound, Unreachable, UntrustedServer

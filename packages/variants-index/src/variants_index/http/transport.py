@@ -20,8 +20,7 @@ from typing import Any
 import httpcore
 import httpx
 
-from pep_variants import limits
-from pep_variants.sources import Sources
+from pep_variants.internal import Sources, limits
 
 from .addresses import AddressPolicy, ForbiddenAddress
 from .credentials import PORTS, Credentials, find_credentials, split_credentials

@@ -23,17 +23,19 @@ from packaging.pylock import (
 )
 from packaging.utils import canonicalize_name
 
-from pep_variants.choose.preferences import Preferences
-from pep_variants.errors import LockError
-from pep_variants.formats import toml
-from pep_variants.limits import LOCK_BYTES
-from pep_variants.lock.selection import LockChoice, Machine, select_packages
-from pep_variants.lock.wheels import without_labels
-from pep_variants.model.label import split_label
-from pep_variants.model.metadata import Metadata
-from pep_variants.model.platform import Platform
-from pep_variants.model.property import Properties, properties_tree
-from pep_variants.urls import filename_of_url
+from pep_variants import Metadata, Platform, Preferences, split_label
+from pep_variants.internal import (
+    LOCK_BYTES,
+    LockChoice,
+    LockError,
+    Machine,
+    Properties,
+    filename_of_url,
+    properties_tree,
+    select_packages,
+    toml,
+    without_labels,
+)
 
 from ..target import Target
 

@@ -34,13 +34,21 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pep_variants.choose.markers import uses_variant_terms
-from pep_variants.errors import LockError, without_userinfo
-from pep_variants.lock.selection import REQUIREMENTS, REQUIRES_DIST, TOOL
-from pep_variants.lock.table import write_table
-from pep_variants.lock.wheels import KEY, without_labels
-from pep_variants.model.metadata import Metadata
-from pep_variants.urls import filename_of_url, is_local, local_path
+from pep_variants import Metadata
+from pep_variants.internal import (
+    KEY,
+    REQUIREMENTS,
+    REQUIRES_DIST,
+    TOOL,
+    LockError,
+    filename_of_url,
+    is_local,
+    local_path,
+    uses_variant_terms,
+    without_labels,
+    without_userinfo,
+    write_table,
+)
 
 from ..candidate import Candidate
 from ..target import Target

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from pep_variants import limits
-from pep_variants.urls import filename_of_url
+from pep_variants.internal import filename_of_url, limits
 
 from .html_tags import TooManyTags, decoded, encoding_of, start_tags
 from .links import Links

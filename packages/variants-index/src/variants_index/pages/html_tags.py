@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from pep_variants import limits
+from pep_variants.internal import limits
 
 # Comment, other declaration, end tag or processing instruction, start tag (closed at once).
 _MARKUP = re.compile(rb"<(?:(!--)|([!/?])|([A-Za-z][^\s/>]*)(>?))")

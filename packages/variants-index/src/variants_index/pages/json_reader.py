@@ -8,8 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pep_variants import limits
-from pep_variants.errors import redacted
+from pep_variants.internal import limits, redacted
 
 from ..errors import InvalidPage
 from .links import Links

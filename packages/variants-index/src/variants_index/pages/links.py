@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote, urljoin, urlsplit
 
-from pep_variants import limits
+from pep_variants.internal import limits
 
 # What links have in common, a server, the root or a number of folders up, and a path in which
 # joining would change nothing.

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from pep_variants import limits
-from pep_variants.errors import redacted, shortened
+from pep_variants.internal import limits, redacted, shortened
 
 from ..errors import InvalidPage
 

@@ -13,9 +13,10 @@ from dataclasses import replace
 
 from packaging.version import Version
 
-from pep_variants.model.label import NULL_LABEL, split_label
-from variants_index.pages import Page, PageFile
-from variants_index.platforms import covers, is_for_platform
+from pep_variants import split_label
+from pep_variants.internal import NULL_LABEL
+from variants_index import Page, PageFile
+from variants_index.internal import covers, is_for_platform
 
 from ..choice.in_place_names import variant_path
 from ..choice.locked_labels import named_wheel

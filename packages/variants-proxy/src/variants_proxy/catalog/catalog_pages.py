@@ -18,19 +18,19 @@ from typing import TypeAlias
 
 from packaging.version import Version
 
-from pep_variants.choose.preferences import NON_VARIANT_LABEL
-from pep_variants.errors import CatalogError
-from pep_variants.model.metadata import Metadata
-from variants_catalog.model import CatalogProject, PublishedFile
-from variants_catalog.places import (
+from pep_variants import Metadata
+from pep_variants.internal import NON_VARIANT_LABEL, CatalogError
+from variants_catalog.internal import (
+    CatalogProject,
     Found,
     Listed,
     PlacePage,
     PlaceReader,
+    PublishedFile,
     own_place,
     pages_of,
 )
-from variants_index.pages import Page, PageFile
+from variants_index import Page, PageFile
 
 from ..choice.views import Client
 from ..errors import UpstreamError

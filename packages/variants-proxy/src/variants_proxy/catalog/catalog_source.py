@@ -6,12 +6,15 @@ import hashlib
 import logging
 import time
 
-from pep_variants.choose.preferences import DEFAULT_CATALOG, Preferences, is_catalog_path
-from pep_variants.errors import CatalogError, redacted
-from pep_variants.limits import CATALOG_BYTES
-from variants_catalog.model import CatalogProject
-from variants_catalog.opening import preferred_catalog
-from variants_catalog.store import Catalog
+from pep_variants import Preferences
+from pep_variants.internal import (
+    CATALOG_BYTES,
+    DEFAULT_CATALOG,
+    CatalogError,
+    is_catalog_path,
+    redacted,
+)
+from variants_catalog.internal import Catalog, CatalogProject, preferred_catalog
 
 from ..errors import UpstreamError
 from ..settings import Settings, Upstream

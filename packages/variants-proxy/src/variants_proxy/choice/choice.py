@@ -17,17 +17,28 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import Version
 
-from pep_variants.choose.markers import VariantContext
-from pep_variants.choose.preferences import NON_VARIANT_LABEL, Preferences
-from pep_variants.choose.rejections import is_unfit
-from pep_variants.choose.selection import File, Selection, select
-from pep_variants.detect.detector import Detector
-from pep_variants.errors import PluginFailed, VariantError
-from pep_variants.model.label import METADATA_SUFFIX, NULL_LABEL, ZERO_LABEL, split_label
-from pep_variants.model.metadata import Metadata
-from pep_variants.model.platform import Platform
-from variants_index.pages import Page, PageFile
-from variants_index.platforms import covers, environment_of, is_for_platform, platform_of_namespaces
+from pep_variants import (
+    Detector,
+    File,
+    Metadata,
+    Platform,
+    Preferences,
+    Selection,
+    VariantContext,
+    VariantError,
+    select,
+    split_label,
+)
+from pep_variants.internal import (
+    METADATA_SUFFIX,
+    NON_VARIANT_LABEL,
+    NULL_LABEL,
+    ZERO_LABEL,
+    PluginFailed,
+    is_unfit,
+)
+from variants_index import Page, PageFile
+from variants_index.internal import covers, environment_of, is_for_platform, platform_of_namespaces
 
 from ..client.key import Machine
 from ..upstream.releases import Release, wheel_version

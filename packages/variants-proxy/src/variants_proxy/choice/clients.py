@@ -17,12 +17,8 @@ from pathlib import Path
 from packaging.utils import canonicalize_name, canonicalize_version
 from packaging.version import Version
 
-from pep_variants.detect.known_machines import BY_NAME
-from pep_variants.detect.machines import load_machine, names_file
-from pep_variants.errors import PlatformFileError
-from pep_variants.formats.platform_file import load_platform
-from pep_variants.model.filename import read_version
-from pep_variants.model.platform import Platform
+from pep_variants import Platform, load_machine, load_platform
+from pep_variants.internal import BY_NAME, PlatformFileError, names_file, read_version
 
 from ..client.key import decode
 from ..errors import InvalidKey, UnknownClient

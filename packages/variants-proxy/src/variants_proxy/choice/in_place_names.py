@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from urllib.parse import quote, unquote, urlsplit
 
-from pep_variants.model.label import LABEL
+from pep_variants.internal import LABEL
 
 FOLDER = ".variant"
 """Folder of a project page with the files that are not the upstream's."""

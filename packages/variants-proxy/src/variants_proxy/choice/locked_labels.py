@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from urllib.parse import unquote, urlsplit
 
-from pep_variants.choose.markers import NON_VARIANT, VariantContext
-from pep_variants.model.label import split_label
-from variants_index.pages import PageFile
-from variants_index.platforms import covers
+from pep_variants import VariantContext, split_label
+from pep_variants.internal import NON_VARIANT
+from variants_index import PageFile
+from variants_index.internal import covers
 
 from ..upstream.releases import Release
 from .in_place_names import HERE, wheel_at

@@ -12,16 +12,10 @@ import json
 from dataclasses import dataclass
 from typing import IO
 
-from pep_variants.errors import MetadataError, redacted
-from pep_variants.formats.merging import check_promise
-from pep_variants.model.label import VARIANT_FILE
-from pep_variants.model.metadata import Metadata
-from pep_variants.model.property import iter_properties
-from pep_variants.wheelfile.wheel import open_wheel
-from variants_index.cache.store import Store
-from variants_index.http.ranges import opened
-from variants_index.http.session import Session
-from variants_index.pages import PageFile
+from pep_variants import Metadata, MetadataError
+from pep_variants.internal import VARIANT_FILE, check_promise, iter_properties, open_wheel, redacted
+from variants_index import PageFile, Session, Store
+from variants_index.internal import opened
 
 _RECORD = "proxy-checked"
 

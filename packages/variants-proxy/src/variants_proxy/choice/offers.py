@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from packaging.utils import parse_sdist_filename
 from packaging.version import Version
 
-from pep_variants.choose.markers import VariantContext
-from pep_variants.choose.selection import Selection
-from variants_index.pages import PageFile
+from pep_variants import Selection, VariantContext
+from variants_index import PageFile
 
 from ..upstream.releases import Release, wheel_version
 

@@ -7,12 +7,16 @@ from typing import Any
 
 from packaging.version import Version
 
-from pep_variants.choose.displaced import displaced_by, is_accelerated
-from pep_variants.choose.explanation import notices
-from pep_variants.choose.ranking import Ranking
-from pep_variants.choose.rejections import is_unfit, nothing_fits, passed_over
-from pep_variants.choose.selection import Selection
-from pep_variants.model.property import ABI_DEPENDENCY
+from pep_variants import Ranking, Selection
+from pep_variants.internal import (
+    ABI_DEPENDENCY,
+    displaced_by,
+    is_accelerated,
+    is_unfit,
+    nothing_fits,
+    notices,
+    passed_over,
+)
 
 from ..upstream.releases import wheel_version
 from .offers import Choice, Decision, version_in

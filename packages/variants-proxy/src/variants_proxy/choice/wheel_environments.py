@@ -16,8 +16,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import TypeAlias, TypeVar
 
-from pep_variants.choose.markers import Term, all_of, any_of
-from pep_variants.model.environment import LINUX, MACOS, modern_tag
+from pep_variants.internal import LINUX, MACOS, Term, all_of, any_of, modern_tag
 
 K = TypeVar("K")
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from .key import Machine, host_target
 
 if TYPE_CHECKING:
-    from pep_variants.choose.preferences import Preferences
-    from pep_variants.model.platform import Support
+    from pep_variants import Preferences, Support
 
 
 def described_machine(
@@ -28,17 +27,17 @@ def described_machine(
     Raises:
         PlatformFileError: the platform file cannot be read, or there is no such machine.
     """
-    from pep_variants.model.platform import Platform
+    from pep_variants import Platform
 
     if not preferences.use_variants:
         return Machine(preferences=preferences)
     stated, detected = Platform(), Platform()
     if preferences.platform_file is not None:
-        from pep_variants.detect.machines import load_machine
+        from pep_variants import load_machine
 
         stated = load_machine(preferences.platform_file)
     elif target is None or target == host_target():
-        from pep_variants.detect.detector import Detector
+        from pep_variants import Detector
 
         detected = Detector(enabled=preferences.enable).host()
     return Machine(

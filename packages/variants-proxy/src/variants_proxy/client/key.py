@@ -34,11 +34,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pep_variants.choose.preferences import Preferences, read_configuration
-from pep_variants.detect.detector import PROVIDER_ID_LENGTH
-from pep_variants.errors import VariantError, shortened
-from pep_variants.formats.platform_file import read_platform, write_platform
-from pep_variants.model.platform import Platform, Support
+from pep_variants import Platform, Preferences, Support, VariantError, write_platform
+from pep_variants.internal import PROVIDER_ID_LENGTH, read_configuration, read_platform, shortened
 
 from ..errors import InvalidKey
 

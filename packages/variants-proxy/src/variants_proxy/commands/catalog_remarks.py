@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pep_variants.choose.preferences import Preferences
-from variants_catalog.places import Unavailable, by_host
-from variants_catalog.same_files import same_files
+from pep_variants import Preferences
+from variants_catalog.internal import Unavailable, by_host, same_files
 
 from .source_options import local_catalog
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pep_variants.errors import VariantError
+from pep_variants import VariantError
 
 from ..errors import ProxyError
 from ..server.listening import LOOPBACK, PORT, is_wildcard, listen
@@ -228,7 +228,7 @@ def _settings(
     cache: Path | None,
 ) -> Settings:
     """Return settings for the values of the options that commands share."""
-    from pep_variants.cache_directory import cache_directory
+    from pep_variants.internal import cache_directory
 
     from ..settings import Settings
     from ..upstream.upstream_options import read_upstreams
@@ -291,7 +291,7 @@ def _key(platform: str) -> str:
 
     if platform and (PLATFORM_NAME.fullmatch(platform) and not platform.endswith(".toml")):
         return platform
-    from pep_variants.settings.loader import load_preferences
+    from pep_variants import load_preferences
 
     from ..client.host_machine import described_machine
 

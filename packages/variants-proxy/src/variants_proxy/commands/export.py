@@ -31,21 +31,10 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from pep_variants.errors import VariantError, redacted
-from pep_variants.wheelfile.core_metadata import METADATA_FILE
-from pep_variants.wheelfile.wheel import open_wheel
-from variants_index.errors import PackageIndexError
-from variants_index.pages import (
-    JSON,
-    Page,
-    PageFile,
-    html_page,
-    html_projects,
-    json_page,
-    json_projects,
-    read_page,
-)
-from variants_index.platforms import is_for_platform
+from pep_variants import VariantError
+from pep_variants.internal import METADATA_FILE, open_wheel, redacted
+from variants_index import PackageIndexError, Page, PageFile, html_page, json_page, read_page
+from variants_index.internal import JSON, html_projects, is_for_platform, json_projects
 
 from ..choice.offers import version_in
 from ..choice.views import Client, ProjectView

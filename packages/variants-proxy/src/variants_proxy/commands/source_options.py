@@ -11,8 +11,8 @@ import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
-    from pep_variants.choose.preferences import Preferences
-    from variants_catalog.store import Catalog
+    from pep_variants import Preferences
+    from variants_catalog.internal import Catalog
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -21,7 +21,7 @@ def complete_machines(
     _context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Return the known machines whose names begin with *incomplete*, and files where none does."""
-    from pep_variants.detect.known_machines import names_beginning
+    from pep_variants.internal import names_beginning
 
     names = map(CompletionItem, names_beginning(incomplete))
     return [CompletionItem(incomplete, type="file"), *names]
@@ -34,7 +34,8 @@ def named_machine(text: str) -> tuple[str, Path | str]:
         click.UsageError: it has no name.
         PlatformFileError: there is no such file or machine.
     """
-    from pep_variants.detect.machines import load_machine, names_file
+    from pep_variants import load_machine
+    from pep_variants.internal import names_file
 
     name, equals, machine = text.partition("=")
     if not equals:
@@ -95,7 +96,7 @@ def catalog_settings(catalog: str | None, mirrors: Sequence[str], base: Path) ->
         PreferenceError: a value is not valid.
         CatalogError: the catalogue cannot be read.
     """
-    from pep_variants.choose.preferences import preferences_from_options
+    from pep_variants import preferences_from_options
 
     values = {"variant-catalog": catalog or None, "variant-catalog-mirror": list(mirrors)}
     preferences = preferences_from_options(values)
@@ -131,8 +132,8 @@ def local_catalog(preferences: Preferences, base: Path) -> tuple[str, Catalog] |
     Raises:
         CatalogError: it cannot be read.
     """
-    from pep_variants.choose.preferences import DEFAULT_CATALOG, is_catalog_path
-    from variants_catalog.opening import preferred_catalog
+    from pep_variants.internal import DEFAULT_CATALOG, is_catalog_path
+    from variants_catalog.internal import preferred_catalog
 
     name = preferences.catalog
     if name is not None and is_catalog_path(name):

@@ -7,12 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 from urllib.parse import quote
 
-from pep_variants.choose.markers import NON_VARIANT, VariantContext
-from pep_variants.choose.metadata_markers import metadata_terms
-from pep_variants.errors import MetadataError, VariantError
-from pep_variants.model.label import split_label
-from pep_variants.model.metadata import Metadata
-from variants_index.pages import Page, PageFile
+from pep_variants import Metadata, MetadataError, VariantContext, VariantError, split_label
+from pep_variants.internal import NON_VARIANT, metadata_terms
+from variants_index import Page, PageFile
 
 from ..choice.choice import OWN, own_context
 from ..choice.in_place_names import FOLDER, HERE, REFUSED, label_in_folder, wheel_at

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import Response, StreamingResponse
 
-from pep_variants.errors import VariantError
-from variants_index.errors import PackageIndexError
+from pep_variants import VariantError
+from variants_index import PackageIndexError
 
 from ..errors import ProxyError, UpstreamError
 from ..headers import is_known

@@ -10,19 +10,10 @@ from hashlib import sha256
 
 from packaging.version import Version
 
-from pep_variants.choose.markers import NON_VARIANT
-from pep_variants.choose.metadata_markers import metadata_terms, reduce_metadata
-from pep_variants.gc_pause import paused
-from pep_variants.model.label import split_label
-from variants_index.pages import (
-    JSON,
-    Page,
-    PageFile,
-    html_page,
-    html_projects,
-    json_page,
-    json_projects,
-)
+from pep_variants import split_label
+from pep_variants.internal import NON_VARIANT, metadata_terms, paused, reduce_metadata
+from variants_index import Page, PageFile, html_page, json_page
+from variants_index.internal import JSON, html_projects, json_projects
 
 from ..choice.in_place_names import REFUSED, folder_path, here_place, variant_place
 from ..choice.offers import Choice, Offer

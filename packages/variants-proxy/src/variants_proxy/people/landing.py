@@ -18,10 +18,9 @@ from urllib.parse import unquote
 
 from packaging.version import Version
 
-from pep_variants.detect.known_machines import KNOWN_MACHINES
-from pep_variants.formats.platform_file import platform_title
-from variants_catalog.places import Unavailable
-from variants_index.platforms import is_for_platform
+from pep_variants.internal import KNOWN_MACHINES, platform_title
+from variants_catalog.internal import Unavailable
+from variants_index.internal import is_for_platform
 
 from ..choice.choice import normalized
 from ..choice.offers import version_in

@@ -6,9 +6,8 @@ from dataclasses import asdict
 
 from packaging.version import Version
 
-from pep_variants.choose.explanation import notices, verdicts, why_not
-from pep_variants.choose.rejections import why_not_better, why_this
-from pep_variants.choose.selection import File, missing_variant
+from pep_variants import File, verdicts
+from pep_variants.internal import missing_variant, notices, why_not, why_not_better, why_this
 
 from ..choice.offers import Choice, Decision
 from ..choice.remarks import older_builds, remarks

@@ -21,9 +21,14 @@ from functools import cached_property
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
-from pep_variants.choose.markers import Term, all_of, split_requirement
-from pep_variants.model.label import NULL_LABEL, ZERO_LABEL
-from pep_variants.wheelfile.core_metadata import iter_fields
+from pep_variants.internal import (
+    NULL_LABEL,
+    ZERO_LABEL,
+    Term,
+    all_of,
+    iter_fields,
+    split_requirement,
+)
 
 from ..choice.wheel_environments import (
     CPYTHON,

@@ -13,12 +13,14 @@ from operator import itemgetter
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pep_variants.choose.preferences import NON_VARIANT_LABEL
-from pep_variants.errors import PluginFailed
-from pep_variants.model.label import METADATA_SUFFIX
-from pep_variants.urls import is_local
-from pep_variants.wheelfile.core_metadata import iter_fields
-from variants_index.pages import Page, PageFile
+from pep_variants.internal import (
+    METADATA_SUFFIX,
+    NON_VARIANT_LABEL,
+    PluginFailed,
+    is_local,
+    iter_fields,
+)
+from variants_index import Page, PageFile
 
 from ..catalog.catalog_choice import locked_names, with_published
 from ..choice.choice import OtherSource, choose, target_of

@@ -10,13 +10,9 @@ from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from pep_variants.choose.metadata_markers import metadata_terms, reduce_metadata
-from pep_variants.errors import VariantError
-from pep_variants.model.filename import read_version
-from pep_variants.model.label import split_label
-from pep_variants.model.metadata import Metadata
-from pep_variants.wheelfile.core_metadata import iter_fields
-from variants_index.pages import PageFile
+from pep_variants import Metadata, VariantError, split_label
+from pep_variants.internal import iter_fields, metadata_terms, read_version, reduce_metadata
+from variants_index import PageFile
 
 from ..choice.choice import own_context
 from ..choice.offers import Offer

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from pep_variants.errors import VariantError
+from pep_variants import VariantError
 
 from ..choice.in_place_names import encoded_name
 from ..choice.offers import Choice, Offer

@@ -15,7 +15,8 @@ from starlette.middleware import Middleware
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from pep_variants.errors import PluginFailed, VariantError
+from pep_variants import VariantError
+from pep_variants.internal import PluginFailed
 
 from ..choice.choice import normalized
 from ..choice.clients import merges_versions

@@ -28,8 +28,7 @@ from urllib.parse import quote
 
 from starlette.responses import PlainTextResponse, RedirectResponse
 
-from pep_variants.choose.preferences import Preferences
-from pep_variants.errors import VariantError
+from pep_variants import Preferences, VariantError
 
 from ..choice.clients import ClientSettings
 from ..client.key import Machine, encode

@@ -15,15 +15,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from variants_index.pages import PageFile
+from variants_index import PageFile
 
 from ..settings import Upstream
 from .upstream_pages import FetchedPage
 
 if TYPE_CHECKING:  # a proxy without a catalogue does not import `variants_catalog`
-    from pep_variants.model.metadata import Metadata
-    from variants_catalog.model import CatalogProject, PublishedFile
-    from variants_catalog.places import Unavailable
+    from pep_variants import Metadata
+    from variants_catalog.internal import CatalogProject, PublishedFile, Unavailable
 
 
 @dataclass(kw_only=True)
@@ -109,7 +108,7 @@ def published_as(file: PageFile) -> str:
     """
     if not isinstance(file, CatalogFile) or file.known is None or not file.known.origin:
         return ""
-    from variants_catalog.rewriting import Origin
+    from variants_catalog.internal import Origin
 
     return Origin.of_file(file.known, file.url, {}).requirement
 
@@ -126,7 +125,7 @@ def installed(file: PageFile, metadata: bytes) -> bytes:
         InvalidWheel: *metadata* is not valid, or of another project.
     """
     if isinstance(file, CatalogFile) and file.known is not None:
-        from variants_catalog.rewriting import installed_metadata
+        from variants_catalog.internal import installed_metadata
 
         return installed_metadata(metadata, file.entry, file.known)
     return metadata
@@ -135,7 +134,7 @@ def installed(file: PageFile, metadata: bytes) -> bytes:
 def added(file: PageFile) -> dict[str, bytes]:
     """Return what *file* gets in its dist-info folder, by name; nothing if it is not rewritten."""
     if isinstance(file, CatalogFile) and file.known is not None:
-        from variants_catalog.rewriting import added_files
+        from variants_catalog.internal import added_files
 
         return added_files(file.entry, file.known, file.url, file.hashes)
     return {}

@@ -6,13 +6,9 @@ import json
 from contextlib import suppress
 from functools import partial
 
-from pep_variants.digests import Digests
-from pep_variants.errors import InvalidWheel, redacted
-from pep_variants.wheelfile.wheel import open_wheel
-from variants_index.errors import NotFound
-from variants_index.http.bodies import check_digests
-from variants_index.http.ranges import opened
-from variants_index.pages import PageFile
+from pep_variants.internal import Digests, InvalidWheel, open_wheel, redacted
+from variants_index import PageFile
+from variants_index.internal import NotFound, check_digests, opened
 
 from ..settings import Limits, Upstream
 from .catalog_files import CatalogFile, installed

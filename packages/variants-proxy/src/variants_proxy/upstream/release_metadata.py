@@ -14,13 +14,16 @@ from functools import partial
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pep_variants.errors import MetadataError, VariantError
-from pep_variants.fetch import Fetch, FetchAnswer, Whole
-from pep_variants.formats.writer import write_metadata
-from pep_variants.model.label import split_label
-from pep_variants.model.metadata import Metadata
-from pep_variants.release import ReleaseReader
-from variants_index.release_metadata import answer, release_file
+from pep_variants import (
+    Metadata,
+    MetadataError,
+    ReleaseReader,
+    VariantError,
+    split_label,
+    write_metadata,
+)
+from pep_variants.internal import Fetch, FetchAnswer, Whole
+from variants_index.internal import answer, release_file
 
 from ..errors import UpstreamError
 from ..settings import Limits, Upstream

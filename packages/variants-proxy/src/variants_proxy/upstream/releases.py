@@ -8,9 +8,9 @@ from functools import cached_property
 
 from packaging.version import Version
 
-from pep_variants.model.filename import parse_metadata_filename, read_version
-from pep_variants.model.label import METADATA_SUFFIX, split_label
-from variants_index.pages import Page, PageFile
+from pep_variants import split_label
+from pep_variants.internal import METADATA_SUFFIX, parse_metadata_filename, read_version
+from variants_index import Page, PageFile
 
 _PARTS = 5
 """Minimum number of parts of a wheel's filename."""

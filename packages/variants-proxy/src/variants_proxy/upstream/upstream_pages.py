@@ -18,12 +18,15 @@ from urllib.parse import urlsplit
 
 from packaging.utils import canonicalize_name, parse_sdist_filename
 
-from pep_variants.errors import redacted
-from pep_variants.model.filename import parse_metadata_filename
-from pep_variants.model.label import METADATA_SUFFIX
-from pep_variants.urls import is_local, local_path
-from variants_index.http.responses import Response
-from variants_index.pages import ACCEPT, HTML, JSON, Page, PageFile, read_page, read_projects
+from pep_variants.internal import (
+    METADATA_SUFFIX,
+    is_local,
+    local_path,
+    parse_metadata_filename,
+    redacted,
+)
+from variants_index import Page, PageFile, read_page, read_projects
+from variants_index.internal import ACCEPT, HTML, JSON, Response
 
 from ..errors import UpstreamError
 from ..settings import Settings, Upstream

@@ -24,19 +24,9 @@ import anyio
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 
-from pep_variants.errors import InvalidWheel
-from pep_variants.sources import Sources
-from pep_variants.urls import is_local
-from variants_index.cache.store import Bounds, Store
-from variants_index.errors import (
-    AccessDenied,
-    NotFound,
-    PackageIndexError,
-    Unreachable,
-    UntrustedServer,
-)
-from variants_index.http.session import Session
-from variants_index.pages import PageFile
+from pep_variants.internal import InvalidWheel, Sources, is_local
+from variants_index import Bounds, PackageIndexError, PageFile, Session, Store
+from variants_index.internal import AccessDenied, NotFound, Unreachable, UntrustedServer
 
 from ..errors import UpstreamError
 from ..settings import Limits, Settings, Upstream

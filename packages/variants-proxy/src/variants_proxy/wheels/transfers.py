@@ -12,21 +12,22 @@ import json
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
-from pep_variants.choose.markers import VariantContext
-from pep_variants.choose.metadata_markers import reduce_metadata
-from pep_variants.digests import Digests
-from pep_variants.errors import InvalidWheel, VariantError, redacted
-from pep_variants.urls import is_local, local_path
-from pep_variants.wheelfile.core_metadata import METADATA_FILE
-from pep_variants.wheelfile.rewriting import with_metadata
-from pep_variants.wheelfile.wheel import open_wheel
-from pep_variants.wheelfile.zip_rewriting import Piece, Rewrite
-from variants_index.cache.store import Store
-from variants_index.errors import BadResponse
-from variants_index.http.bodies import CHUNK, check_digests
-from variants_index.http.ranges import opened
-from variants_index.http.session import Session
-from variants_index.pages import PageFile
+from pep_variants import VariantContext, VariantError
+from pep_variants.internal import (
+    METADATA_FILE,
+    Digests,
+    InvalidWheel,
+    Piece,
+    Rewrite,
+    is_local,
+    local_path,
+    open_wheel,
+    redacted,
+    reduce_metadata,
+    with_metadata,
+)
+from variants_index import PageFile, Session, Store
+from variants_index.internal import CHUNK, BadResponse, check_digests, opened
 
 from ..errors import UnusableFile
 from ..upstream.catalog_files import CatalogFile, added, installed
@@ -112,7 +113,7 @@ def rewritten_transfer(
                 f"{source}: its METADATA differs from the core metadata that the index lists"
             )
         if isinstance(file, CatalogFile) and file.known is not None and file.known.is_rewritten:
-            from variants_catalog.rewriting import rewritten
+            from variants_catalog.internal import rewritten
 
             rewrite = rewritten(contents, stream, file.entry, file.known, added(file), reduced)
         else:

@@ -10,14 +10,9 @@ from operator import itemgetter
 
 from packaging.version import Version
 
-from pep_variants.choose.markers import VariantContext
-from pep_variants.choose.metadata_markers import (
-    may_have_terms,
-    metadata_terms,
-    reduce_metadata,
-)
-from pep_variants.urls import is_local
-from variants_index.pages import PageFile
+from pep_variants import VariantContext
+from pep_variants.internal import is_local, may_have_terms, metadata_terms, reduce_metadata
+from variants_index import PageFile
 
 from ..choice.metadata_check import MetadataCheck
 from ..choice.offers import Offer

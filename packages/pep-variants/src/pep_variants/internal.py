@@ -1,0 +1,202 @@
+"""Names of pep_variants that the distributions of this project share, and nobody else.
+
+They may change in any release. `make lint` refuses imports from any other inner module by another
+distribution. They are imported on first access, as the public names are.
+"""
+
+# ruff: noqa: F403 - for type checkers; __getattr__ gives the names of _NAMES alone
+
+TYPE_CHECKING = False  # for type checkers; `typing` would take time at every start
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from . import limits as limits
+    from .cache_directory import *
+    from .choose.abi import *
+    from .choose.displaced import *
+    from .choose.explanation import *
+    from .choose.markers import *
+    from .choose.metadata_markers import *
+    from .choose.options import *
+    from .choose.preferences import *
+    from .choose.rejections import *
+    from .choose.selection import *
+    from .detect.answers import *
+    from .detect.detector import *
+    from .detect.known_machines import *
+    from .detect.machine_facts import *
+    from .detect.machines import *
+    from .detect.plugins import *
+    from .digests import *
+    from .errors import *
+    from .fetch import *
+    from .files import *
+    from .formats import toml as toml
+    from .formats.merging import *
+    from .formats.platform_file import *
+    from .formats.reader import *
+    from .formats.toml import *
+    from .formats.tree import *
+    from .gc_pause import *
+    from .limits import *
+    from .lock.selection import *
+    from .lock.table import *
+    from .lock.wheels import *
+    from .model.environment import *
+    from .model.filename import *
+    from .model.generation import *
+    from .model.label import *
+    from .model.metadata import *
+    from .model.platform import *
+    from .model.property import *
+    from .model.variant_indexes import *
+    from .ownership import *
+    from .providers.process import *
+    from .providers.registry import *
+    from .providers.vendor import *
+    from .settings.allow_list import *
+    from .settings.approvals import *
+    from .settings.loader import *
+    from .settings.places import *
+    from .sources import *
+    from .timeouts import *
+    from .urls import *
+    from .wheelfile import record as record
+    from .wheelfile.core_metadata import *
+    from .wheelfile.installed import *
+    from .wheelfile.lazy_file import *
+    from .wheelfile.metadata_edits import *
+    from .wheelfile.record import *
+    from .wheelfile.rewriting import *
+    from .wheelfile.sdist import *
+    from .wheelfile.wheel import *
+    from .wheelfile.zip_reading import *
+    from .wheelfile.zip_rewriting import *
+
+_NAMES = {
+    "": "limits",
+    "cache_directory": "VARIABLE cache_directory",
+    "choose.abi": "AbiDependency abi_dependencies abi_projects covers is_release supporting",
+    "choose.displaced": "MAX_VERSIONS displaced_by has_accelerator is_accelerated is_promising",
+    "choose.explanation": (
+        "MORE answered asked needs notices ranking_tree table_lines why_chosen why_not"
+    ),
+    "choose.markers": (
+        "NON_VARIANT Term all_of any_of require_extras split_requirement uses_variant_terms "
+        "variant_terms"
+    ),
+    "choose.metadata_markers": (
+        "conditional_dependencies may_have_terms metadata_terms reduce_metadata reduce_requirements"
+    ),
+    "choose.options": "OPTIONS Option",
+    "choose.preferences": (
+        "ABORT DEFAULT_CATALOG NON_VARIANT_LABEL SANDBOX_AUTO SANDBOX_OFF configuration_tree "
+        "given_settings is_catalog_path read_configuration unmatched"
+    ),
+    "choose.rejections": (
+        "Advice advise choice_line is_unfit joined_labels missed_clause nearest_labels "
+        "nothing_fits order_if_supported passed_over required_by_marker unsupported_namespaces "
+        "why_not_better why_this"
+    ),
+    "choose.selection": "missing_variant",
+    "detect.answers": "Examined examine_host",
+    "detect.detector": "PROVIDER_ID_LENGTH provider_id",
+    "detect.known_machines": "BY_NAME KNOWN_MACHINES KnownMachine names_beginning",
+    "detect.machine_facts": "CPU WORDS parse_facts",
+    "detect.machines": "machine_text machine_title names_file",
+    "detect.plugins": "Answer Refused",
+    "digests": "Digests",
+    "errors": (
+        "CatalogError EXIT_CODE InconsistentMetadata InvalidLabel InvalidMarker "
+        "InvalidProperty InvalidSdist InvalidWheel InvalidWheelFilename LockError "
+        "NoSuchVariant PlatformFileError PluginFailed PreferenceError ProviderError "
+        "UnsupportedSchema fault_report in_words listed printable redacted shortened "
+        "without_userinfo"
+    ),
+    "fetch": "Absent Fetch FetchAnswer LocalFile NoRanges Whole",
+    "files": "patiently read_regular read_text replacing write_if_changed",
+    "formats": "toml",
+    "formats.merging": "check_promise merge_all",
+    "formats.platform_file": "platform_title read_platform",
+    "formats.reader": "metadata_from_tree read_pyproject",
+    "formats.toml": "loads",
+    "formats.tree": "PropertyTree Tree joined",
+    "gc_pause": "paused",
+    "limits": (
+        "ADVICE_SECONDS CATALOG_BYTES CATALOG_ENTRY_BYTES CATALOG_PROJECTS CATALOG_VARIANTS "
+        "CORE_METADATA_BYTES CORE_METADATA_LINES CORE_REQUIREMENTS "
+        "CORE_REQUIREMENTS_CHARACTERS DOCUMENT_BYTES FILENAME_CHARACTERS LOCK_BYTES "
+        "LOCK_TEXT_BYTES PAGE_BYTES PLUGIN_ENVIRONMENTS PLUGIN_FEATURES PLUGIN_FILE_BYTES "
+        "PLUGIN_MEMORY_BYTES PLUGIN_PROCESSES PLUGIN_SECONDS PLUGIN_THREADS PLUGIN_VALUES "
+        "PROJECTS_BYTES PYPROJECT_BYTES RECORD_BYTES REQUIREMENTS_BYTES REQUIREMENT_LENGTH "
+        "REQUIREMENT_LINES SETTINGS_BYTES URL_CHARACTERS VALUES json_values"
+    ),
+    "lock.selection": "LockChoice Machine REQUIREMENTS REQUIRES_DIST TOOL select_packages",
+    "lock.table": "write_table",
+    "lock.wheels": "KEY filename_of labels_of lists_variants without_labels",
+    "model.environment": "LEGACY LINUX MACOS modern_tag system_markers target_environment",
+    "model.filename": "parse_metadata_filename read_version",
+    "model.generation": "GENERATIONS Generation V0_1_1 V0_2_0 schema_version",
+    "model.label": (
+        "LABEL METADATA_SUFFIX NULL_LABEL ORIGIN_FILE VARIANT_FILE ZERO_LABEL check_label"
+    ),
+    "model.metadata": "ProviderInfo natural",
+    "model.platform": "Fact",
+    "model.property": (
+        "ABI_DEPENDENCY Features NAME Properties VALUE group_properties iter_properties "
+        "properties_tree"
+    ),
+    "model.variant_indexes": "indexes_with",
+    "ownership": "NotPrivate check_private make_private",
+    "providers.process": "NOISE_BYTES run",
+    "providers.registry": "ACCELERATORS BUILTIN_NAMESPACES KNOWN KnownProvider find_known",
+    "providers.vendor": "Vendor",
+    "settings.allow_list": "AllowList Allowed Wanted",
+    "settings.approvals": "Approval Approvals Covered approval_digest covered_files",
+    "settings.loader": "Settings load_settings",
+    "settings.places": "FILENAME Place Role any_file places",
+    "sources": "BEST_MATCH FIRST_INDEX Sources local_files",
+    "timeouts": "within",
+    "urls": "filename_of_url is_local local_path",
+    "wheelfile": "record",
+    "wheelfile.core_metadata": "METADATA_FILE first_field iter_fields read_fields requirements_of",
+    "wheelfile.installed": "Installed find_installed metadata_field ownership_problems",
+    "wheelfile.lazy_file": (
+        "FIRST_PART Part PartialFile REFUSED Range RangeRefused last_part read_content_range"
+    ),
+    "wheelfile.metadata_edits": "Edits",
+    "wheelfile.record": "RECORD_FILE SIGNATURE_FILES digest_of read_record record_line",
+    "wheelfile.rewriting": "open_source with_metadata",
+    "wheelfile.sdist": "read_pkg_info",
+    "wheelfile.wheel": "WheelContents open_wheel",
+    "wheelfile.zip_reading": "read_entry",
+    "wheelfile.zip_rewriting": "Piece Rewrite",
+}
+"""The shared names of each module or package; a name may be that of a module."""
+
+
+def lazy_names(package: str, names: "Mapping[str, str]") -> "Callable[[str], object]":
+    """Return the ``__getattr__`` (PEP 562) of the module ``internal`` of a package.
+
+    Args:
+        package: its name.
+        names: the names that each of its modules shares, with spaces between.
+    """
+
+    def get(name: str) -> object:
+        from importlib import import_module
+
+        for module, shared in names.items():
+            if name in shared.split():
+                path = f"{package}.{module}".rstrip(".")
+                found = import_module(path)
+                if hasattr(found, name):
+                    return getattr(found, name)
+                return import_module(f"{path}.{name}")
+        raise AttributeError(f"module {f'{package}.internal'!r} has no attribute {name!r}")
+
+    return get
+
+
+__getattr__ = lazy_names(__name__.rpartition(".")[0], _NAMES)

@@ -1,0 +1,61 @@
+"""Names of variants_proxy that the distributions of this project share, and nobody else.
+
+They may change in any release. `make lint` refuses imports from any other inner module by another
+distribution. They are imported on first access, as the public names are.
+"""
+
+# ruff: noqa: F403 - for type checkers; __getattr__ gives the names of _NAMES alone
+
+from typing import TYPE_CHECKING
+
+from pep_variants.internal import lazy_names
+
+if TYPE_CHECKING:
+    from .choice.clients import *
+    from .choice.in_place_names import *
+    from .choice.remarks import *
+    from .choice.views import *
+    from .choice.wheel_environments import *
+    from .client.host_machine import *
+    from .client.key import *
+    from .commands.catalog_remarks import *
+    from .commands.cli import *
+    from .commands.source_options import *
+    from .errors import *
+    from .projects.merged_metadata import *
+    from .server.authentication import *
+    from .server.connections import *
+    from .server.listening import *
+    from .server.server import *
+    from .service import *
+    from .settings import *
+    from .upstream.single_flight import *
+    from .upstream.upstream_options import *
+    from .urls import *
+
+_NAMES = {
+    "choice.clients": "ClientSettings",
+    "choice.in_place_names": "FOLDER HERE wheel_at",
+    "choice.remarks": "TAKEN",
+    "choice.views": "Client ProjectView",
+    "choice.wheel_environments": "ELSEWHERE environments",
+    "client.host_machine": "described_machine",
+    "client.key": "PYTHON TARGET",
+    "commands.catalog_remarks": "excluded failures two_names",
+    "commands.cli": "TOKEN_VARIABLE cli",
+    "commands.source_options": "checked_catalog complete_machines",
+    "errors": "ANSWERED InvalidKey ProxyError",
+    "projects.merged_metadata": "group_markers",
+    "server.authentication": "has_token",
+    "server.connections": "LimitedProtocol connection_limit",
+    "server.listening": "LOOPBACK PORT listen",
+    "server.server": "limited_config",
+    "service": "Service",
+    "settings": "Kind",
+    "upstream.single_flight": "gather_limited",
+    "upstream.upstream_options": "PYPI absolute_url bare_url split_token upstream_name",
+    "urls": "keyed_url",
+}
+
+
+__getattr__ = lazy_names(__name__.rpartition(".")[0], _NAMES)

@@ -106,7 +106,7 @@ def test_a_lock_says_for_which_machine_it_was_made(machine: Machine, index: Inde
     assert gpu.run("lock", "--dry-run").code == 0
     assert not record.exists()
     done = gpu.run("lock")
-    assert "uv.lock is for this machine, as uv.variants.toml beside it says to whoever" in done.err
+    assert "uv.lock is for this machine, as uv.variants.toml beside it says: keep both" in done.err
     said = record.read_text()
     assert 'cuda_version_lower_bound = ["12.8"' in said
     assert "detected = true" in said

@@ -67,8 +67,8 @@ def _machine_of_lock(plan: SessionPlan) -> Iterator[str]:
     machine = LockMachine.of(now.path, plan.machine.machine, name)
     machine.write(now.path.name)
     yield (
-        f"{now.path.name} is for {name or 'this machine'}, as {machine.path.name} beside it says "
-        "to whoever changes it: keep both together"
+        f"{now.path.name} is for {name or 'this machine'}, as {machine.path.name} beside it says: "
+        "keep both together"
     )
 
 

@@ -1,4 +1,4 @@
-"""Names of variants_plugins that the distributions of this project share, and nobody else.
+"""Names of variants_plugins that only the distributions of this project import.
 
 They may change in any release. `make lint` refuses imports from any other inner module by another
 distribution. They are imported on first access, as the public names are.

@@ -58,7 +58,7 @@ def _machine_of_lock(plan: SessionPlan) -> Iterator[str]:
     if path_beside(now.path).exists() and "variant-platform" not in context.options.variants:
         return  # it cannot be read, or is not about what this command chose
     builds = _builds(now) if context.preferences.catalog is not None else set()
-    if plan.machine.machine.answers or not (now.labels or builds):
+    if plan.plugins is not None or not (now.labels or builds):
         return  # what plugins say has no place in a platform file
     if {*before.labels, *_builds(before)} & context.kept.keys():
         return  # it was chosen for a machine that nothing is known of

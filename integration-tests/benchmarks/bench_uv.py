@@ -182,7 +182,7 @@ class _Locks:
     def times(
         self, rounds: int, *, clock: Callable[[], float] = time.perf_counter
     ) -> tuple[float, float]:
-        """Return the seconds of ours and of theirs."""
+        """Return the seconds that uv-variants and uv take."""
         return in_turn(*self._calls, rounds=rounds, warmups=1, clock=clock, prepare=self._cold)
 
     def _cold(self) -> None:

@@ -66,7 +66,7 @@ cat
 NATIVE = "native-1.0.data/scripts/native"
 
 OURS = ("SSL_CERT_FILE", "UV_CACHE_DIR", "XDG_CONFIG_DIRS")
-"""Variables of ours that tools and builds see, and what uv itself runs because of its metadata."""
+"""The variables that uv-variants adds for tools and builds, and programs that uv runs by itself."""
 
 PROXIES = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
 """The same with uvs that read no proxies from files."""
@@ -243,7 +243,7 @@ def test_tools_find_what_they_find_under_uv(prepared: Machine) -> None:
 
 
 def ours(machine: Machine) -> tuple[str, ...]:
-    """Return the names of variables of ours that tools and builds see."""
+    """Return the names of the variables that uv-variants adds for tools and builds."""
     return (*OURS, *PROXIES, *(name.lower() for name in PROXIES)) if is_old(machine) else OURS
 
 

@@ -99,7 +99,7 @@ def test_a_lock_is_made_anew_for_this_machine(machine: Machine, index: Index) ->
 
 
 def test_a_lock_says_for_which_machine_it_was_made(machine: Machine, index: Index) -> None:
-    """V6: whoever changes it, chooses for that machine, unless another one is asked for."""
+    """V6: a change of the lock chooses for that machine, unless another one is asked for."""
     machine = working_on(machine, index, "app")
     gpu = machine.with_environ(CUDA_12_8)
     record = machine.work / "uv.variants.toml"

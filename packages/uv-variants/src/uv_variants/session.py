@@ -184,7 +184,7 @@ class Session:
         """Return what *work* finds at the first index that has *project*, None if none has."""
         self.open()
         for name in [index] if index else self._indexes_of(project):
-            found = self._ask(lambda services, name=name: work(services, name, project))  # type: ignore[misc]
+            found = self._ask(work, name, project)
             if found is not None:
                 return found
         return None
@@ -195,7 +195,9 @@ class Session:
             if project in self._settings.projects.get(name, (project,)):
                 yield name
 
-    def _ask(self, work: Callable[[IndexServices], Awaitable[T]]) -> T | None:
+    def _ask(
+        self, work: Callable[[IndexServices, str, str], Awaitable[T]], index: str, project: str
+    ) -> T | None:
         """Return what *work* returns in the thread of the session.
 
         Raises:
@@ -209,7 +211,7 @@ class Session:
         import asyncio
 
         async def asked() -> T:
-            return await asyncio.wait_for(work(services), ANSWER_SECONDS)
+            return await asyncio.wait_for(work(services, index, project), ANSWER_SECONDS)
 
         try:
             return asyncio.run_coroutine_threadsafe(asked(), self._loop).result()

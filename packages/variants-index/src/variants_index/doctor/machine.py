@@ -23,6 +23,8 @@ HIDING = {
 }
 """Variables that hide GPUs from programs, and the namespaces of these GPUs."""
 
+_COUNTED = {vendor.counted for vendor in VENDORS.values()}
+"""Facts that there is one of for every device."""
 _NOTHING = ("", "-1", "none", "void", "nodevfiles")
 """Values that hide all GPUs."""
 
@@ -137,9 +139,8 @@ def _hidden(
 
 
 def _gpus(examined: Examined) -> Counter[str]:
-    counted = {vendor.counted for vendor in VENDORS.values()}
     return Counter(
-        f"{fact.what} {fact.value}" for fact in examined.support.facts if fact.what in counted
+        f"{fact.what} {fact.value}" for fact in examined.support.facts if fact.what in _COUNTED
     )
 
 

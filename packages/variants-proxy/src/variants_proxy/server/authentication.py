@@ -70,11 +70,11 @@ class TokenMiddleware:
         if scope["type"] != "http" or scope["path"] == "/health":
             await self._app(scope, receive, send)
             return
-        if not has_token(scope["headers"], self._token):
+        user, secret = _credentials(scope["headers"])
+        if not _is_token(secret, self._token):
             refused = _unauthorized("401: missing or wrong proxy token\n")
             await refused(scope, receive, send)
             return
-        user, _ = _credentials(scope["headers"])
         await self._app(_inner_scope(scope, user=user), receive, _varying(send))
 
 
@@ -139,7 +139,10 @@ def _inner(match: re.Match[str]) -> str:
 
 def has_token(headers: Headers, token: str, name: bytes = _AUTHORIZATION) -> bool:
     """Return whether the header called *name* has *token*; the empty one is never valid."""
-    secret = _credentials(headers, name)[1]
+    return _is_token(_credentials(headers, name)[1], token)
+
+
+def _is_token(secret: bytes, token: str) -> bool:
     return bool(token) and hmac.compare_digest(secret, token.encode())
 
 

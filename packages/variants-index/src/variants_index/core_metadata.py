@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -17,9 +18,12 @@ from pep_variants.internal import (
     CORE_METADATA_LINES,
     CORE_REQUIREMENTS,
     CORE_REQUIREMENTS_CHARACTERS,
+    METADATA_FILE,
     REQUIREMENT_LENGTH,
+    Digests,
     InvalidSdist,
     InvalidWheel,
+    limits,
     open_wheel,
     read_fields,
     read_pkg_info,
@@ -30,8 +34,10 @@ from pep_variants.internal import (
 
 from .candidate import Candidate, CoreMetadata
 from .errors import NotFound, UnusableDistribution
+from .http.bodies import check_digests
 from .http.ranges import download, opened, temporary_file
 from .http.session import Session
+from .pages import PageFile
 
 _KIND = "core-metadata"
 _NEEDED = ("requires-dist", "provides-extra", "requires-python")
@@ -149,60 +155,88 @@ def fetch_core_metadata(session: Session, candidate: Candidate) -> CoreMetadata:
     """
     if candidate.core is not None:
         return candidate.core
-    file = candidate.file
-    if file.core_metadata is not None:
-        url = f"{file.url}.metadata"
-        try:
-            response = session.fetch(url, limit=CORE_METADATA_BYTES, hashes=file.core_metadata)
-            return _installed(candidate, response.body, url)
-        except NotFound:
-            pass  # some indexes promise it for every file
-    if not candidate.is_wheel:
-        return _of_sdist(session, candidate)
-    data = _cached(session, candidate, lambda: _in_wheel(session, candidate))
-    return _installed(candidate, data, file.url)
-
-
-def _installed(candidate: Candidate, metadata: bytes, url: str) -> CoreMetadata:
-    """Read *metadata* of a published file, as it is installed."""
-    if candidate.rewritten is not None:
-        try:
+    try:
+        if candidate.is_wheel:
+            metadata = fetch_metadata_file(session, candidate.file)
+        elif (beside := _beside(session, candidate.file)) is not None:
+            metadata = beside
+        else:
+            return _of_sdist(session, candidate)
+        if candidate.rewritten is not None:
             metadata = candidate.rewritten.installed_metadata(metadata)
-        except InvalidWheel as error:
-            raise UnusableDistribution(str(error)) from None
-    return read_core_metadata(metadata, candidate.project, candidate.version, url)
+    except InvalidWheel as error:
+        raise UnusableDistribution(str(error)) from None
+    return read_core_metadata(metadata, candidate.project, candidate.version, candidate.file.url)
 
 
-def _cached(session: Session, candidate: Candidate, fetch: Callable[[], bytes]) -> bytes:
-    """Return the fields that *fetch* gives; a file with a hash never changes, so it is cached."""
-    file = candidate.file
-    name = json.dumps([file.url, sorted(file.hashes.items())])
+def fetch_metadata_file(
+    session: Session,
+    wheel: PageFile,
+    *,
+    limit: int = CORE_METADATA_BYTES,
+    seconds: float = limits.ANSWER_SECONDS,
+    scope: str = "",
+) -> bytes:
+    """Return METADATA of *wheel*, from beside it (PEP 658) or out of it.
+
+    Args:
+        session: makes the requests; its cache keeps what cannot change.
+        wheel: of a page.
+        limit: the most bytes that are read.
+        seconds: the most that the file beside it may take.
+        scope: keeps METADATA out of wheels apart in a cache for several indexes, any of which may
+            claim the hash of another's wheel.
+
+    Raises:
+        PackageIndexError: it cannot be fetched, or is not what the page promises.
+        InvalidWheel: the wheel is damaged, or has no METADATA.
+    """
+
+    def inside() -> bytes:
+        with (
+            opened(session, wheel.url, wheel.hashes) as stream,
+            open_wheel(stream, wheel.url) as contents,
+        ):
+            data = contents.read(METADATA_FILE, limit)
+        if data is None:
+            raise InvalidWheel(f"{redacted(wheel.url)}: has no {METADATA_FILE}")
+        check = Digests(wheel.core_metadata or {})
+        check.update(data)
+        check_digests(check, f"{wheel.url}: {METADATA_FILE}")
+        return data
+
+    found = _beside(session, wheel, limit, seconds)
+    return _cached(session, wheel, inside, scope) if found is None else found
+
+
+def _beside(
+    session: Session,
+    file: PageFile,
+    limit: int = CORE_METADATA_BYTES,
+    seconds: float = limits.ANSWER_SECONDS,
+) -> bytes | None:
+    if file.core_metadata is not None:
+        with suppress(NotFound):  # some indexes promise it for every file
+            return session.fetch(
+                f"{file.url}.metadata", limit=limit, hashes=file.core_metadata, seconds=seconds
+            ).body
+    return None
+
+
+def _cached(session: Session, file: PageFile, fetch: Callable[[], bytes], scope: str = "") -> bytes:
+    """Return what *fetch* gives; a file with a hash never changes, so it is cached."""
+    name = json.dumps([scope, file.url, sorted(file.hashes.items())])
     store = session.store if file.hashes else None
     data = store.get(_KIND, name) if store is not None else None
     if data is None:
-        data = without_description(fetch())
+        data = fetch()
         if store is not None:
             store.put(_KIND, name, data)
     return data
 
 
-def _in_wheel(session: Session, candidate: Candidate) -> bytes:
-    file = candidate.file
-    try:
-        with (
-            opened(session, file.url, file.hashes) as stream,
-            open_wheel(stream, file.url) as contents,
-        ):
-            data = contents.read("METADATA", CORE_METADATA_BYTES)
-    except InvalidWheel as error:
-        raise UnusableDistribution(str(error)) from None
-    if data is None:
-        raise UnusableDistribution(f"{redacted(file.url)}: has no METADATA")
-    return data
-
-
 def _of_sdist(session: Session, candidate: Candidate) -> CoreMetadata:
-    data = _cached(session, candidate, lambda: _in_sdist(session, candidate))
+    data = _cached(session, candidate.file, lambda: _in_sdist(session, candidate))
     metadata, reason = read_sdist_metadata(
         data, candidate.project, candidate.version, candidate.file.url
     )

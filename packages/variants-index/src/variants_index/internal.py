@@ -12,6 +12,7 @@ from pep_variants.internal import lazy_names
 
 if TYPE_CHECKING:
     from .catalog_checks import *
+    from .core_metadata import *
     from .doctor import *
     from .errors import *
     from .evaluator import *
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "catalog_checks": "LiveCheck",
+    "core_metadata": "fetch_metadata_file",
     "doctor": (
         "Findings Part Problem State UNKNOWN catalog_hints common_parts environment_problems "
         "installers_part lines report_schema settings_of state_of state_problem uv_part"

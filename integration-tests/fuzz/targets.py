@@ -48,10 +48,10 @@ from pep_variants.wheelfile.wheel import open_wheel
 from pep_variants.wheelfile.zip_directory import read_directory, with_local_headers
 from resolvelib_variants.resolution import ResolverError, read_file
 from uv_variants.locked_variants import Lock
+from variants_index.distribution_metadata import read_source_tree
 from variants_index.errors import PackageIndexError
-from variants_index.lock.reading import read_lock
+from variants_index.lock_files import read_lock
 from variants_index.pages import JSON, PageFile, html_page, json_page, read_page
-from variants_index.source_tree import read_source_tree
 from variants_plugins.answer import read_answer
 from variants_proxy.choice.wheel_environments import environments
 from variants_proxy.client.key import decode

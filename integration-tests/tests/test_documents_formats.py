@@ -25,7 +25,7 @@ from pep_variants.lock.table import read_table
 from pep_variants.model.generation import GENERATIONS, V0_1_1, generation_of
 from pep_variants.model.label import NULL_LABEL
 from support.environments import ROOT
-from variants_catalog.reader import entry_from_tree
+from variants_catalog.entry_reader import entry_from_tree
 from variants_index import load_target, make_target, read_lock, read_page, select_locked
 
 TEXT = (ROOT / "docs/reference/formats.md").read_text("utf-8")

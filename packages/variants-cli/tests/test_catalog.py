@@ -11,8 +11,8 @@ from packaging.version import Version
 
 from pep_variants import user_directories
 from support.loopback import served_folder
-from variants_catalog.checks import sample_versions
-from variants_catalog.model import CatalogVariant
+from variants_catalog.entries import CatalogVariant
+from variants_catalog.entry_checks import sample_versions
 
 HEAD = """catalog-version = "1"
 [project]

@@ -1,7 +1,7 @@
 """Writing resolutions for one or more targets as one lock file (PEP 751).
 
-`packaging.pylock` has the format, `pep_variants.lock.table` the table of variant metadata. Equal
-resolutions give equal bytes.
+`packaging.pylock` has the format, `pep_variants.lock.selection` the table of variant metadata.
+Equal resolutions give equal bytes.
 
 Builds of the catalogue are listed as published, for other installers to read: under the publisher's
 name, with its version, URL and hashes, and without variant metadata, which no installer needs to

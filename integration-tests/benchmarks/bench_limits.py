@@ -111,8 +111,7 @@ def core_metadata(path: Path) -> object:
     from packaging.requirements import InvalidRequirement, Requirement
     from packaging.version import Version
 
-    from pep_variants.choose.markers import NON_VARIANT
-    from pep_variants.choose.metadata_markers import reduce_metadata
+    from pep_variants.choose.markers import NON_VARIANT, reduce_metadata
     from variants_index.distribution_metadata import read_core_metadata
 
     data = reduce_metadata(path.read_bytes(), NON_VARIANT)

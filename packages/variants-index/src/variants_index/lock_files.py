@@ -1,6 +1,6 @@
 """Lock files (PEP 751): written from resolutions, and the files that a target installs from one.
 
-`packaging.pylock` has the format and selects everything but variant wheels; `pep_variants.lock` has
+`packaging.pylock` has the format and selects everything but variant wheels; `pep_variants.lock.selection` has
 the table of variant metadata, and chooses among variant wheels. Equal resolutions give equal bytes.
 Nothing is fetched.
 

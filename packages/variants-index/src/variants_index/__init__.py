@@ -74,40 +74,30 @@ __all__ = [
 ]
 
 _NAMES = {
-    "cache.store": ("Bounds", "Store"),
-    "candidate": ("Candidate", "CoreMetadata"),
-    "core_metadata": ("fetch_core_metadata",),
-    "downloads": ("Download", "download_files"),
-    "errors": ("PackageIndexError",),
-    "evaluator": ("CandidateEvaluator",),
-    "finder": ("PackageFinder", "Project", "SourceFile"),
-    "http.session": ("Session",),
-    "lock.reading": ("Locked", "read_lock", "select_locked"),
-    "lock.writing": ("write_lock",),
-    "pages": ("Page", "PageFile", "html_page", "json_page", "read_page", "read_projects"),
-    "prefetch": ("Prefetcher",),
-    "release_metadata": ("ReleaseMetadata", "fetch_release_metadata"),
-    "target": ("Target", "host_target", "load_target", "make_target"),
+    "cache.store": "Bounds Store",
+    "candidate": "Candidate CoreMetadata",
+    "core_metadata": "fetch_core_metadata",
+    "downloads": "Download download_files",
+    "errors": "PackageIndexError",
+    "evaluator": "CandidateEvaluator",
+    "finder": "PackageFinder Project SourceFile",
+    "http.session": "Session",
+    "lock.reading": "Locked read_lock select_locked",
+    "lock.writing": "write_lock",
+    "pages": "Page PageFile html_page json_page read_page read_projects",
+    "pep_variants.internal": "Sources",
+    "prefetch": "Prefetcher",
+    "release_metadata": "ReleaseMetadata fetch_release_metadata",
+    "target": "Target host_target load_target make_target",
 }
+"""The names of each module, imported on first access."""
 
 
 def __getattr__(name: str) -> object:
     """Import the public *name* from its module (PEP 562)."""
-    from importlib import import_module
+    from pep_variants.internal import lazy_name
 
-    value: object
-    if name == "__version__":
-        from importlib.metadata import version
-
-        value = version("variants-index")
-    elif name == "Sources":
-        value = import_module("pep_variants.sources").Sources
-    elif module := next((module for module, names in _NAMES.items() if name in names), ""):
-        value = getattr(import_module(f".{module}", __name__), name)
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
-    return value
+    return lazy_name(__name__, _NAMES, name)
 
 
 def __dir__() -> list[str]:

@@ -92,7 +92,7 @@ _NAMES = {
     "choose.selection": "missing_variant",
     "detect.detector": "Answer PROVIDER_ID_LENGTH Refused provider_id",
     "detect.known_machines": "BY_NAME KNOWN_MACHINES KnownMachine names_beginning",
-    "detect.machines": "CPU WORDS machine_text machine_title names_file parse_facts",
+    "detect.machines": "CPU WORDS machine_text names_file parse_facts",
     "digests": "Digests",
     "directories": "VARIABLE cache_directory",
     "errors": (
@@ -105,7 +105,7 @@ _NAMES = {
     "files": "patiently read_regular read_text replacing write_if_changed",
     "formats": "toml",
     "formats.merging": "check_promise merge_all",
-    "formats.platform_file": "platform_title read_platform",
+    "formats.platform_file": "read_platform",
     "formats.reader": "metadata_from_tree read_pyproject",
     "formats.toml": "loads",
     "formats.tree": "PropertyTree Tree joined",

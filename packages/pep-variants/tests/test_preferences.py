@@ -70,13 +70,6 @@ def test_options(option, value, attribute, expected):
 
 
 @pytest.mark.parametrize(("option", "value", "attribute", "expected"), ACCEPTED)
-def test_several_values_in_one_string_or_tuple(option, value, attribute, expected):
-    if isinstance(value, list):
-        assert getattr(preferences_from_options({option: tuple(value)}), attribute) == expected
-        assert getattr(preferences_from_options({option: " ".join(value)}), attribute) == expected
-
-
-@pytest.mark.parametrize(("option", "value", "attribute", "expected"), ACCEPTED)
 def test_split_at_every_white_space(option, value, attribute, expected):
     """So pip splits environment variables and configuration values of repeatable options."""
     if isinstance(value, list):
@@ -388,15 +381,6 @@ def test_selectors_survive_every_way_of_giving_them(wanted):
             wanted
         )
     assert from_environment({"VARIANTS_PREFER": "  ".join(texts)}).prefer == tuple(wanted)
-
-
-@given(st.sampled_from(OPTIONS), st.lists(st.text(max_size=8), min_size=1, max_size=3))
-def test_arbitrary_values_raise_nothing_else(option, values):
-    try:
-        found = preferences_from_options({option.name: values if option.repeatable else values[0]})
-    except PreferenceError as error:
-        found = str(error)
-    assert isinstance(found, Preferences) or found.startswith(f"--{option.name}: ")
 
 
 def test_every_option_is_documented():

@@ -83,29 +83,19 @@ _NAMES = {
     "http.session": "Session",
     "lock_files": "Locked read_lock select_locked write_lock",
     "pages": "Page PageFile html_page json_page read_page read_projects",
+    "pep_variants.internal": "Sources",
     "prefetch": "Prefetcher",
     "target": "Target host_target load_target make_target",
     "version_metadata": "ReleaseMetadata fetch_release_metadata",
 }
+"""The names of each module, imported on first access."""
 
 
 def __getattr__(name: str) -> object:
     """Import the public *name* from its module (PEP 562)."""
-    from importlib import import_module
+    from pep_variants.internal import lazy_name
 
-    value: object
-    if name == "__version__":
-        from importlib.metadata import version
-
-        value = version("variants-index")
-    elif name == "Sources":
-        value = import_module("pep_variants.internal").Sources
-    elif module := next((key for key, names in _NAMES.items() if name in names.split()), ""):
-        value = getattr(import_module(f".{module}", __name__), name)
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
-    return value
+    return lazy_name(__name__, _NAMES, name)
 
 
 def __dir__() -> list[str]:

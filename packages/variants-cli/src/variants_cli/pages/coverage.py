@@ -18,7 +18,6 @@ from pep_variants.internal import (
     BY_NAME,
     NULL_LABEL,
     joined_labels,
-    machine_title,
     missed_clause,
     names_file,
     nearest_labels,
@@ -53,7 +52,7 @@ class Machine:
 
     Attributes:
         name: its name or facts, or the name of its platform file without ``.toml``.
-        title: what it is, see `machine_title`; may be empty.
+        title: what it is; empty for other than known machines.
         platform: everything it supports.
     """
 
@@ -110,7 +109,7 @@ def read_machines(wanted: Sequence[str] = ()) -> tuple[Machine, ...]:
     return tuple(
         Machine(
             Path(text).stem if names_file(text) else text,
-            machine_title(text),
+            BY_NAME[text].title if text in BY_NAME else "",
             # Without a source: messages are to name what the machine lacks, not the file.
             replace(load_machine(text), source=""),
         )

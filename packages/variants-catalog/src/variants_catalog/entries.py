@@ -9,7 +9,7 @@ published file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -220,26 +220,27 @@ class CatalogProject:
 
     def files(self, place: str, filename: str) -> Iterator[PublishedFile]:
         """Yield what the wheel *filename* of one of the `places` is; nothing if no variant."""
-        named = _named(filename)
-        if named is None or named[0] != self.name:
+        for item, version, values in self._matching(filename, lambda item: item.place == place):
+            yield from self._file(item, filename, version, values)
             return
-        for item in self.variants:
-            if item.place == place and item.admits(named[1]):
-                values = item.placeholders(named[1])
-                if values is not None:
-                    yield from self._file(item, filename, named[1], values)
-                    return
 
     def own_files(self, filename: str) -> Iterator[PublishedFile]:
         """Yield what the project's own non-variant wheel *filename* is, with each of the extras."""
+        for item, version, values in self._matching(filename, self.is_own):
+            yield from self._file(item, filename, version, values)
+
+    def _matching(
+        self, filename: str, wanted: Callable[[CatalogVariant], bool]
+    ) -> Iterator[tuple[CatalogVariant, Version, Mapping[str, str]]]:
+        """Yield the *wanted* variants that a wheel of the project is, its version, placeholders."""
         named = _named(filename)
         if named is None or named[0] != self.name:
             return
         for item in self.variants:
-            if self.is_own(item) and item.admits(named[1]):
+            if wanted(item) and item.admits(named[1]):
                 values = item.placeholders(named[1])
                 if values is not None:
-                    yield from self._file(item, filename, named[1], values)
+                    yield item, named[1], values
 
     def renamed_files(self, filename: str) -> Iterator[PublishedFile]:
         """Yield what the non-variant wheel *filename* of one of the `targets` is."""

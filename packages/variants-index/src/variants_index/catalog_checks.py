@@ -34,8 +34,8 @@ from variants_catalog.internal import (
 from .candidate import Candidate
 from .distribution_metadata import fetch_core_metadata
 from .errors import AccessDenied, InvalidPage, NotFound, PackageIndexError, Unreachable
-from .finder import PackageFinder
 from .http.session import Session
+from .package_finder import PackageFinder
 from .pages import PageFile
 from .prefetch import Prefetcher
 

@@ -145,8 +145,6 @@ class CatalogProject:
         coherent: projects that have to come from the same variant.
         variants_index: index on which the project is published as variant wheels, None without.
         namespaces: ``default-priorities.namespace``, most important first.
-        feature_priorities: ``default-priorities.feature``.
-        property_priorities: ``default-priorities.property``.
         static: values of namespaces that need no detection, most important first.
         placeholder: versions of the project's own name that are no releases of it, None without:
             where an index has no others, the versions of its `targets` are the project's.
@@ -161,8 +159,6 @@ class CatalogProject:
     coherent: tuple[str, ...] = ()
     variants_index: str | None = None
     namespaces: tuple[str, ...] = ()
-    feature_priorities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    property_priorities: Mapping[str, Features] = field(default_factory=dict)
     static: Mapping[str, Features] = field(default_factory=dict)
     placeholder: SpecifierSet | None = None
     checked: str = ""
@@ -260,10 +256,8 @@ class CatalogProject:
             self.namespaces,
             {item.label: item.properties for item in files},
             {name: self._provider(name) for name in self.namespaces},
-            self.feature_priorities,
-            self.property_priorities,
-            V0_2_0.schema,
-            self.source,
+            schema=V0_2_0.schema,
+            source=self.source,
         )
 
     def mirrored(self, mirrors: Mapping[str, str]) -> CatalogProject:

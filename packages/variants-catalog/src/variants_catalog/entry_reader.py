@@ -85,7 +85,7 @@ class _Reader(PropertyTree):
         name = self._name(self._text(table, "name", "project"), "project.name")
         priorities = self.table(table, "default-priorities", "project")
         path = "project.default-priorities"
-        self.check_keys(priorities, path, ("namespace", "feature", "property"))
+        self.check_keys(priorities, path, ("namespace",))
         namespaces = self.names(priorities.get("namespace", []), f"{path}.namespace", NAME)
         static = self.properties(table.get("static-properties", {}), "project.static-properties")
         for namespace in set(static) - set(namespaces):
@@ -109,8 +109,6 @@ class _Reader(PropertyTree):
             self._each(table, "coherent", self._name),
             index,
             namespaces,
-            self.features(priorities.get("feature", {}), f"{path}.feature", NAME),
-            self.properties(priorities.get("property", {}), f"{path}.property"),
             static,
             self._versions(table, "placeholder", "project") if "placeholder" in table else None,
             self._day(table),

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from .downloads import Download, download_files
     from .errors import PackageIndexError
     from .evaluator import CandidateEvaluator
-    from .finder import PackageFinder, Project, SourceFile
     from .http.session import Session
     from .lock_files import Locked, read_lock, select_locked, write_lock
+    from .package_finder import PackageFinder, Project, SourceFile
     from .pages import Page, PageFile, html_page, json_page, read_page, read_projects
     from .prefetch import Prefetcher
     from .target import Target, host_target, load_target, make_target
@@ -79,7 +79,7 @@ _NAMES = {
     "downloads": "Download download_files",
     "errors": "PackageIndexError",
     "evaluator": "CandidateEvaluator",
-    "finder": "PackageFinder Project SourceFile",
+    "package_finder": "PackageFinder Project SourceFile",
     "http.session": "Session",
     "lock_files": "Locked read_lock select_locked write_lock",
     "pages": "Page PageFile html_page json_page read_page read_projects",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         Listener,
         MetadataHashes,
         ProviderFiles,
+        VersionOrder,
     )
     from .ordering import VariantOrdering
     from .provider import TransparentProvider, VariantProvider
@@ -38,6 +39,7 @@ __all__ = [
     "TransparentProvider",
     "VariantOrdering",
     "VariantProvider",
+    "VersionOrder",
     "__version__",
 ]
 
@@ -51,6 +53,7 @@ _NAMES = {
         "Listener",
         "MetadataHashes",
         "ProviderFiles",
+        "VersionOrder",
     ),
     "ordering": ("VariantOrdering",),
     "provider": ("TransparentProvider", "VariantProvider"),

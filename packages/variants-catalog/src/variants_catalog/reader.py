@@ -40,7 +40,7 @@ _KINDS = ("index", "links", "requires")
 _VARIANT_KEYS = ("label", *_KINDS, "local", "versions", "properties", "platforms")
 _PROJECT_KEYS = (
     "name", "documentation", "sources", "coherent", "variants-index", "default-priorities",
-    "static-properties", "placeholder", "checked",
+    "static-properties", "placeholder", "before-version", "checked",
 )  # fmt: skip
 
 
@@ -113,9 +113,16 @@ class _Reader(PropertyTree):
             self.properties(priorities.get("property", {}), f"{path}.property"),
             static,
             self._versions(table, "placeholder", "project") if "placeholder" in table else None,
+            self._flag(table, "before-version"),
             self._day(table),
             self._source,
         )
+
+    def _flag(self, table: Mapping[str, Any], key: str) -> bool:
+        value = table.get(key, False)
+        if not isinstance(value, bool):
+            raise self.error(f"project.{key}", f"expected true or false, found {shortened(value)}")
+        return value
 
     def _variant(
         self, table: Mapping[str, Any], path: str, name: str, namespaces: tuple[str, ...]

@@ -13,9 +13,11 @@ from resolvelib import BaseReporter, ResolutionImpossible, ResolutionTooDeep, Re
 from pep_variants import Detector, Metadata, Preferences, Selection
 from pep_variants.internal import (
     CATALOG_BYTES,
+    NO_PROJECTS,
     NULL_LABEL,
     Digests,
     NoSuchVariant,
+    VersionNote,
     notices,
     passed_over,
     redacted,
@@ -30,10 +32,10 @@ from variants_index import (
     Target,
     fetch_release_metadata,
 )
-from variants_index.internal import MAX_DOWNLOAD, REWRITTEN, BadResponse, is_pinned
+from variants_index.internal import MAX_DOWNLOAD, REWRITTEN, BadResponse
 from variants_plugins import PluginRunner, Sources
 
-from ..interfaces import Chosen, problems_of
+from ..interfaces import Chosen, VersionOrder, problems_of
 from ..ordering import VariantOrdering
 from .errors import NoSolution
 from .failure import explain_failure
@@ -184,12 +186,16 @@ class IndexResolver:
         asked = {item.project for item in requirement_set.requirements}
         labels = self.preferences.forced.items()
         forced = {name: label for name, label in labels if name not in provided}
+        preferences = replace(self.preferences, forced=forced)
+        if every_variant:  # for machines with other accelerators, too
+            preferences = replace(preferences, before_version=frozenset((NO_PROJECTS,)))
         provider = kind(
             plain,
             platform=self.detector(target).platform,
-            preferences=replace(self.preferences, forced=forced),
+            preferences=preferences,
             listener=notes,
             together=Relatives(self.finder, asked) if self.finder.has_catalog else None,
+            version_order=VersionOrder(self.finder.puts_build_first),
         )
         roots = plain.roots(requirement_set.requirements)
         reporter = ProgressReporter(progress) if progress else BaseReporter()
@@ -225,11 +231,7 @@ class IndexResolver:
             for name, build in provided.items()
         )
         unavailable: list[Unavailable] = []
-        pinned = {
-            wanted.project
-            for wanted in requirement_set.requirements
-            if is_pinned([str(wanted.requirement.specifier)])
-        }
+        version_notes: dict[str, VersionNote] = {}
         for package in packages:
             warnings += notes.disagreements.get((package.name, package.candidate.release), ())
             judged = provider.ordering.judged(package.name)
@@ -238,10 +240,10 @@ class IndexResolver:
             if package.file.yanked is not None:
                 reason = package.file.yanked or "no reason given"
                 warnings.append(f"{package.candidate} is yanked: {reason}")
-            better = older_build(
-                package.candidate, evaluator, provider.ordering, pinned=package.name in pinned
-            )
-            warnings += filter(None, [better])
+            note = version_note(package, plain, provider.ordering, result.criteria)
+            if note is not None:
+                version_notes[package.name] = note
+                warnings.append(note.text)
             if every_variant and package.candidate.catalog is not None:
                 warnings.append(
                     f"{package.name} {package.version} is locked as variant {package.label} alone: "
@@ -276,6 +278,7 @@ class IndexResolver:
             tuple(notes.seen),
             dict(provided),
             merged,
+            version_notes,
         )
 
     def _check_hashes(
@@ -381,27 +384,30 @@ def _raise_missing(errors: Any, cause: Exception | None) -> None:  # noqa: ANN40
         raise NoSuchVariant("; ".join(found)) from cause
 
 
-def older_build(
-    chosen: Candidate,
-    evaluator: CandidateEvaluator,
+def version_note(
+    package: Package,
+    plain: IndexProvider,
     ordering: VariantOrdering[Candidate],
-    *,
-    pinned: bool,
-) -> str:
-    """Return which older version has a build for the target, if that of *chosen* has none.
+    criteria: Mapping[str, Any],
+) -> VersionNote | None:
+    """Return what to say of the version of *package*, see `VariantOrdering.version_note`.
 
     Args:
-        chosen: what is taken of a project.
-        evaluator: the files of the target.
+        package: what is taken of a project.
+        plain: the provider of the resolution.
         ordering: of the resolution.
-        pinned: the user asks for exactly this version, so nothing is fetched for others.
+        criteria: resolvelib's, by identifier: what is required of each project.
     """
-    project = evaluator.project(chosen.project)
-    if chosen.direct or (project.entry is None and (pinned or not project.has_variants)):
-        return ""
-    older = (version for version in project.versions if version < chosen.release)
-    offered = (item for each in older for item in evaluator.candidates(chosen.project, each))
-    return ordering.older_build(chosen.project, chosen, offered)
+    if package.candidate.direct:
+        return None
+    requirements = [
+        information.requirement
+        for identifier, criterion in criteria.items()
+        if split_identifier(identifier)[0] == package.name
+        for information in criterion.information
+    ]
+    offered = plain.admitted(package.name, requirements)
+    return ordering.version_note(package.name, package.candidate, offered)
 
 
 class Relatives:

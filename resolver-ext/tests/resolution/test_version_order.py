@@ -3,7 +3,7 @@
 import pytest
 from world import World, cuda, short, target
 
-from resolvelib_variants.resolution import explain, parse_requirement
+from resolvelib_variants.resolution import RequirementSet, explain, parse_requirement
 from support.index_server import served
 from support.wheels import Wheel
 
@@ -74,6 +74,18 @@ class TestWhatIsTaken:
         two.add(cuda("vision", "1.0", "12.8", requires=("gpu==1.0",)))
         assert two.names("gpu", "vision", options=ALL) == "gpu-1.0-cu128 vision-1.0-cu128"
         assert two.names("vision", options=ALL) == "gpu-1.0-cu128 vision-1.0-cu128"
+
+    def test_targets_of_one_lock_have_to_agree(self, two):
+        two.publish()
+        wanted = RequirementSet((parse_requirement("gpu"),))
+        targets = {"gpu": target(), "other": target(name="other"), "cpu": target(NO_GPU, "cpu")}
+        for names, expected in (
+            (["gpu", "other"], ["gpu-1.0-cu128"] * 2),
+            (["gpu", "cpu"], ["gpu-2.0-null"] * 2),
+        ):
+            with two.resolver(options=ALL) as resolver:
+                found = resolver.resolve_all(wanted, [targets[name] for name in names])
+            assert list(map(short, found)) == expected
 
     def test_a_lock_for_every_machine_keeps_the_order(self, two):
         found = two.resolve("gpu", options=ALL, every_variant=True)

@@ -133,6 +133,7 @@ class IndexResolver:
         progress: Callable[[str], None] | None = None,
         *,
         every_variant: bool = False,
+        in_order: bool = False,
     ) -> Resolution:
         """Return what has to be installed on *target*.
 
@@ -142,6 +143,7 @@ class IndexResolver:
             progress: hears what is being done, in a few words, often.
             every_variant: also take in what the other variants of each version depend on, so
                 that any of them can be installed instead: see `Package.alternatives`.
+            in_order: leave versions in their order, whatever the user prefers.
 
         Raises:
             NoSolution: no files meet all requirements; says why.
@@ -154,11 +156,49 @@ class IndexResolver:
                 self.session.add_index(wanted.requirement.url)
         provided: dict[str, str] = {}
         while True:
-            found = self._resolve(requirement_set, target, progress, provided, every_variant)
+            found = self._resolve(
+                requirement_set, target, progress, provided, every_variant, in_order
+            )
             again = same_files(found.packages, self.finder) if self.finder.has_catalog else {}
             if not again:
                 return found
             provided |= again
+
+    def resolve_all(
+        self,
+        requirement_set: RequirementSet,
+        targets: Sequence[Target],
+        progress: Callable[[str], None] | None = None,
+        *,
+        every_variant: bool = False,
+    ) -> list[Resolution]:
+        """Return what one lock file has for each of *targets*.
+
+        A build for an accelerator goes before a newer version only where all targets then have
+        that version. Arguments and errors as for `resolve`.
+        """
+
+        def resolve(*, in_order: bool = False) -> list[Resolution]:
+            return [
+                self.resolve(
+                    requirement_set, each, progress, every_variant=every_variant, in_order=in_order
+                )
+                for each in targets
+            ]
+
+        found = resolve()
+        preferred: dict[str, str] = {}
+        for each in found:
+            for name, note in each.version_notes.items():
+                if note.version == str(each.by_name[name].candidate.release):
+                    preferred[name] = note.version
+        agree = all(
+            str(each.by_name[name].candidate.release) == version
+            for name, version in preferred.items()
+            for each in found
+            if name in each.by_name
+        )
+        return found if agree else resolve(in_order=True)
 
     def _resolve(
         self,
@@ -167,6 +207,7 @@ class IndexResolver:
         progress: Callable[[str], None] | None,
         provided: Mapping[str, str],
         every_variant: bool,
+        in_order: bool,
     ) -> Resolution:
         """Return one resolution, with builds in place of projects that have their files."""
         hashes = _allowed_hashes(requirement_set)
@@ -187,7 +228,7 @@ class IndexResolver:
         labels = self.preferences.forced.items()
         forced = {name: label for name, label in labels if name not in provided}
         preferences = replace(self.preferences, forced=forced)
-        if every_variant:  # for machines with other accelerators, too
+        if in_order or every_variant:  # all variants are for machines with other accelerators
             preferences = replace(preferences, before_version=frozenset((NO_PROJECTS,)))
         provider = kind(
             plain,

@@ -69,7 +69,7 @@ class NewestBuild:
 
     @property
     def lack(self) -> str:
-        """Why the newest version is no build for the accelerator, in a clause for ``whose``."""
+        """Why no build of the newest version fits, in a clause; empty if it has none."""
         chosen = None if self.decision is None else self.decision.chosen
         if self.decision is None or chosen is None:
             return ""
@@ -82,9 +82,9 @@ class NewestBuild:
                 f"{self.project}: none of the {MAX_VERSIONS} newest versions with variants has one "
                 f"for the accelerator that is here; {self.newest} goes first"
             )
-        lack = f"whose {self.lack}" if self.lack else "which has no variant for an accelerator"
+        lack = f": {self.lack}" if self.lack else ", which has no variant for an accelerator"
         return self._note(
-            f"{self.project} {self.version} ({self.label}) rather than {self.newest}, {lack} "
+            f"{self.project} {self.version} ({self.label}) rather than {self.newest}{lack} "
             f"(--variant-before-version :none: takes {self.newest})"
         )
 

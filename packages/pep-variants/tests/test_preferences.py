@@ -250,9 +250,13 @@ def test_configuration():
     [
         (
             "prefers = []",
-            "prefers: unknown key; the keys are allow-provider, catalog, catalog-mirror, ",
+            "prefers: unknown key; the keys are allow-provider, before-version, catalog, ",
         ),
         ("[variant-prefer]", "variant-prefer: unknown key"),
+        (
+            "before-version = 'gpu=1'",
+            "before-version: 'gpu=1' is not the name of a project, ':all:'",
+        ),
         ("no-variants = 1", "no-variants: expected true or false, found 1"),
         ("no-variants = 'true'", "no-variants: expected true or false, found 'true'"),
         ("platform = ''", "platform: expected a platform file or a machine, found ''"),
@@ -384,8 +388,33 @@ def test_selectors_survive_every_way_of_giving_them(wanted):
 
 
 def test_every_option_is_documented():
-    assert len({option.name for option in OPTIONS}) == len({o.key for o in OPTIONS}) == 14
+    assert len({option.name for option in OPTIONS}) == len({o.key for o in OPTIONS}) == 15
     for option in OPTIONS:
         assert option.help.endswith(".")
         assert option.name.startswith(("no-variants", "variant"))
         assert bool(option.metavar) is (option.name not in ("no-variants", "variant-switch"))
+
+
+@pytest.mark.parametrize(
+    ("given", "first", "not_first"),
+    [
+        ([], ["torch"], ["gpu"]),  # torch is so by default
+        (["gpu"], ["torch", "gpu"], ["other"]),
+        ([":all:"], ["torch", "gpu"], []),
+        ([":all:", ":none:"], [], ["torch", "gpu"]),
+        ([":none:", "GPU,Other_One"], ["gpu", "other-one"], ["torch"]),
+        (["gpu", ":none:"], [], ["torch", "gpu"]),
+        ([":all: :none: gpu"], ["gpu"], ["torch", "other"]),  # as pip splits a variable
+    ],
+)
+def test_before_version_has_the_grammar_of_pip(given, first, not_first):
+    found = preferences_from_options({"variant-before-version": given})
+    for names, expected in ((first, True), (not_first, False)):
+        for name in names:
+            assert found.puts_first(name, by_default=name == "torch") is expected
+
+
+def test_a_forced_label_and_no_variants_leave_the_order_of_versions():
+    values = {"variant-before-version": [":all:"]}
+    assert not preferences_from_options({**values, "variant": ["gpu=x"]}).puts_first("gpu")
+    assert not preferences_from_options({**values, "no-variants": True}).puts_first("gpu")

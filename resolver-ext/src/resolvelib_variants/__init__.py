@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         Listener,
         MetadataHashes,
         ProviderFiles,
+        VersionOrder,
     )
     from .ordering import VariantOrdering
     from .provider import TransparentProvider, VariantProvider
@@ -38,13 +39,15 @@ __all__ = [
     "TransparentProvider",
     "VariantOrdering",
     "VariantProvider",
+    "VersionOrder",
     "__version__",
 ]
 
 _NAMES = {
     "abi": "AbiRequirement AbiRequirements",
     "interfaces": (
-        "CandidateFiles Chosen CoherenceListener Installed Listener MetadataHashes ProviderFiles"
+        "CandidateFiles Chosen CoherenceListener Installed Listener MetadataHashes ProviderFiles "
+        "VersionOrder"
     ),
     "ordering": "VariantOrdering",
     "provider": "TransparentProvider VariantProvider",

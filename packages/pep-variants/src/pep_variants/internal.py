@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
     from . import limits as limits
     from .choose.abi import *
-    from .choose.displaced import *
     from .choose.explanation import *
     from .choose.markers import *
     from .choose.options import *
     from .choose.preferences import *
     from .choose.rejections import *
     from .choose.selection import *
+    from .choose.version_order import *
     from .detect.detector import *
     from .detect.known_machines import *
     from .detect.machines import *
@@ -70,7 +70,6 @@ if TYPE_CHECKING:
 _NAMES = {
     "": "limits",
     "choose.abi": "AbiDependency abi_dependencies abi_projects covers is_release supporting",
-    "choose.displaced": "MAX_VERSIONS displaced_by has_accelerator is_accelerated is_promising",
     "choose.explanation": (
         "MORE answered asked needs notices ranking_tree table_lines why_chosen why_not"
     ),
@@ -81,8 +80,8 @@ _NAMES = {
     ),
     "choose.options": "OPTIONS Option",
     "choose.preferences": (
-        "ABORT DEFAULT_CATALOG NON_VARIANT_LABEL SANDBOX_AUTO SANDBOX_OFF configuration_tree "
-        "given_settings is_catalog_path read_configuration unmatched"
+        "ABORT ALL_PROJECTS DEFAULT_CATALOG NON_VARIANT_LABEL NO_PROJECTS SANDBOX_AUTO "
+        "SANDBOX_OFF configuration_tree given_settings is_catalog_path read_configuration unmatched"
     ),
     "choose.rejections": (
         "Advice advise choice_line is_unfit joined_labels missed_clause nearest_labels "
@@ -90,6 +89,9 @@ _NAMES = {
         "why_not_better why_this"
     ),
     "choose.selection": "missing_variant",
+    "choose.version_order": (
+        "Admitted NewestBuild VersionNote has_accelerator is_accelerated newest_build"
+    ),
     "detect.detector": "Answer PROVIDER_ID_LENGTH Refused provider_id",
     "detect.known_machines": "BY_NAME KNOWN_MACHINES KnownMachine names_beginning",
     "detect.machines": "CPU WORDS machine_text names_file parse_facts",

@@ -148,6 +148,8 @@ class CatalogProject:
         static: values of namespaces that need no detection, most important first.
         placeholder: versions of the project's own name that are no releases of it, None without:
             where an index has no others, the versions of its `targets` are the project's.
+        before_version: the newest version with a build for the accelerator of a machine goes
+            before newer ones without, unless the user says otherwise.
         checked: day on which a person last compared the entry with its sources, ISO 8601.
         source: file or URL that the entry is from, for messages.
     """
@@ -161,6 +163,7 @@ class CatalogProject:
     namespaces: tuple[str, ...] = ()
     static: Mapping[str, Features] = field(default_factory=dict)
     placeholder: SpecifierSet | None = None
+    before_version: bool = False
     checked: str = ""
     source: str = field(default="", compare=False)
 

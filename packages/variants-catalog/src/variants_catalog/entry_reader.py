@@ -40,7 +40,7 @@ _KINDS = ("index", "links", "requires")
 _VARIANT_KEYS = ("label", *_KINDS, "local", "versions", "properties", "platforms")
 _PROJECT_KEYS = (
     "name", "documentation", "sources", "coherent", "variants-index", "default-priorities",
-    "static-properties", "placeholder", "checked",
+    "static-properties", "placeholder", "before-version", "checked",
 )  # fmt: skip
 
 
@@ -111,6 +111,7 @@ class _Reader(PropertyTree):
             namespaces,
             static,
             self._versions(table, "placeholder", "project") if "placeholder" in table else None,
+            self.boolean(table, "before-version", "project", False),
             self._day(table),
             self._source,
         )

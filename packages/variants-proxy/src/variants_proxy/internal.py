@@ -43,7 +43,7 @@ _NAMES = {
     "client.key": "PYTHON TARGET",
     "commands.catalog_remarks": "excluded failures two_names",
     "commands.cli": "TOKEN_VARIABLE cli",
-    "commands.source_options": "checked_catalog complete_machines",
+    "commands.source_options": "checked_catalog complete_machines local_catalog",
     "errors": "ANSWERED InvalidKey ProxyError",
     "projects.merged_metadata": "group_markers",
     "server.authentication": "has_token",

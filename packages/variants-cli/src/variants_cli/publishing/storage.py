@@ -38,13 +38,12 @@ from urllib.parse import quote, unquote
 
 from pep_variants import VariantError, metadata_filename
 from pep_variants.internal import METADATA_SUFFIX, limits, shortened
-from variants_index import PackageIndexError, json_page, read_page
+from variants_index import PackageIndexError, html_page, json_page, read_page
 from variants_index.internal import HTML, JSON, html_projects, json_projects
 
 from ..indexing.static_index import HTML_PAGE, JSON_PAGE
 from ..indexing.update import UpdateError, release_of, updated
 from ..indexing.wheelhouse import CORE_METADATA_SUFFIX, read_core_metadata
-from ..pages.project_page import render
 from .errors import Conflict, PublishError
 from .release import by_project, same_contents
 from .stores import CHUNK, PreconditionFailed, file_chunks
@@ -160,10 +159,8 @@ class StoredIndex:
                 return page, found if kind == JSON else None
         return None, None
 
-    def documents(
-        self, page: Page | None, names: Collection[str] | None = None
-    ) -> dict[str, bytes]:
-        """Return the ``*-variants.json`` that *page* lists, by filename; or those of *names*.
+    def documents(self, page: Page | None, names: Collection[str]) -> dict[str, bytes]:
+        """Return those ``*-variants.json`` among *names* that *page* lists, by filename.
 
         Documents that are on another server, or gone, are left out.
 
@@ -174,7 +171,7 @@ class StoredIndex:
             file.filename: (path, file.hashes.get("sha256"))
             for file in (page.files if page is not None else ())
             if file.filename.endswith(METADATA_SUFFIX)
-            and (names is None or file.filename in names)
+            and file.filename in names
             and (path := path_at(file.url)) is not None
         }
         with ThreadPoolExecutor(_READERS) as pool:
@@ -230,7 +227,7 @@ class StoredIndex:
             html = self.store.get(path, limits.PAGE_BYTES)
             page = self.page(project)
             if page is not None:
-                self._replace(path, html, render(_relative(page), self.documents(page)))
+                self._replace(path, html, html_page(_relative(page)))
 
         self._repeated(attempt, project)
         self._repeated(self._list_projects, "the list of projects")

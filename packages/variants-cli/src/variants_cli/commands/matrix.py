@@ -228,9 +228,6 @@ def _build(read: Matrix, chosen: Sequence[Variant], output: Path) -> None:
     except BuildError as error:
         _show_log(error)
         raise
-    for item in built:
-        if item.untested:
-            note(f"{item.name}: not tested here: {item.untested}")
     for labels in same_contents(built):
         warn(
             f"{' and '.join(labels)} install the same files: "

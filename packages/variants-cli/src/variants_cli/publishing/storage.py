@@ -25,12 +25,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import random
-import re
 import secrets
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from fnmatch import fnmatchcase
 from posixpath import relpath
 from typing import TYPE_CHECKING, TypeVar
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
 
     from ..indexing.update import Update
     from .release import Release, ReleaseFile
-    from .stores import Content, Entry, Store
+    from .stores import Content, Store
 
     Change = Callable[[Page | None, Mapping[str, bytes]], Update]
 
@@ -78,16 +77,8 @@ _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 3.0
 _READERS = 16
 
-KEPT = timedelta(hours=24)
-"""How long files that no page lists are kept: a publisher may be about to list them."""
-
-HELD = timedelta(hours=1)
-"""How long clients and caches may go on with the page before the last one."""
-
 _DIGEST_CHARACTERS = 32
 """128 bits; a whole SHA-256 makes paths too long for Windows."""
-
-_FILE = re.compile(rf"{FILES}/[a-z0-9-]+/[0-9a-f]{{{_DIGEST_CHARACTERS}}}/[^/]+")
 
 
 def page_path(project: str, name: str) -> str:
@@ -263,14 +254,7 @@ class StoredIndex:
         """Make *releases* visible, project by project; return their metadata by filename."""
         documents: dict[str, bytes] = {}
         for project, group in by_project(releases).items():
-            files = [file for release in group for file in release.files]
-            # Before, so that the page lists nothing that is missing; after, as files that no page
-            # lists may be removed at any time.
-            for file in files:
-                self.upload(file)
             update = self.change(project, _names(group), self._addition(group))
-            for file in files:
-                self.upload(file)
             for name in update.documents.keys() & set(_names(group)):
                 documents[name] = update.documents[name]
         return documents
@@ -282,7 +266,6 @@ class StoredIndex:
         yank: Mapping[str, str],
         unyank: Sequence[str] = (),
         remove: Sequence[str] = (),
-        status: tuple[str, str | None] | None = None,
     ) -> Update:
         """Make the changes; labels whose last wheel is removed leave the metadata.
 
@@ -293,7 +276,6 @@ class StoredIndex:
             yank: the reason, which may be empty, by filename or shell-style pattern (PEP 592).
             unyank: filenames and patterns of files that are not yanked any more.
             remove: filenames and patterns of files to take away.
-            status: of the project (PEP 792), with its reason; None for what it has.
 
         Raises:
             PublishError: the project, or a file, is not there; nothing was changed.
@@ -317,38 +299,10 @@ class StoredIndex:
                 if marks.get(file.filename, file.yanked) != file.yanked
             }
             files = tuple(marked.get(file.filename, file) for file in update.page.files)
-            after = replace(update.page, files=files)
-            if status is not None:
-                after = replace(after, status=status[0], status_reason=status[1])
-            return replace(update, page=after, changed=update.changed | marked.keys())
+            page = replace(update.page, files=files)
+            return replace(update, page=page, changed=update.changed | marked.keys())
 
         return self.change(project, {metadata_filename(*release) for release in releases}, change)
-
-    def prune(self, now: datetime) -> list[Entry]:
-        """Delete files that no page lists: replaced metadata, removed files, what kills left.
-
-        Only what has a path that publishers give is among it.
-        """
-        found: dict[str, list[Entry]] = {}
-        for entry in self.store.entries(FILES):
-            if _FILE.fullmatch(entry.path) and now - entry.modified > KEPT:
-                found.setdefault(entry.path.split("/")[1], []).append(entry)
-        unlisted: list[Entry] = []
-        for project, entries in found.items():
-            pages = self.store.entries(f"{PAGES}/{project}")
-            if any(now - page.modified < HELD for page in pages):
-                continue
-            # After the listing: what a publisher lists meanwhile is not taken for unlisted.
-            page = self.page(project)
-            files = page.files if page is not None else ()
-            listed = {path_at(url) for file in files for url in (file.url, file.provenance or "")}
-            unlisted += [
-                entry
-                for entry in entries
-                if not {entry.path, entry.path.removesuffix(CORE_METADATA_SUFFIX)} & listed
-            ]
-        self.store.delete(entry.path for entry in unlisted)
-        return unlisted
 
     def _addition(self, releases: Sequence[Release]) -> Change:
         """Return the function that gives the state of a project after *releases*."""

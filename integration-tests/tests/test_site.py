@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 import click
 import pytest
 
+from pep_variants.internal import KNOWN_MACHINES
 from support.environments import ROOT
 
 pytestmark = pytest.mark.skipif(
@@ -170,6 +171,7 @@ def test_the_options_of_uv_variants(site, pages):
     [
         ("pep_variants", "api"),
         ("resolvelib_variants", "api-resolvelib-variants"),
+        ("resolvelib_variants.resolution", "api-resolvelib-variants"),
         ("variants_catalog", "api-variants-catalog"),
         ("variants_index", "api-variants-index"),
         ("variants_plugins", "api-variants-plugins"),
@@ -183,6 +185,14 @@ def test_every_public_name_is_in_the_reference(site, pages, package, page):
     # A name of two packages is described on one page, to which the other leads.
     assert missing == ({"Sources"} if package == "variants_plugins" else set())
     assert all(f"{package}.{name}" in found.text for name in missing)
+
+
+def test_the_known_machines(site, pages):
+    text = pages[site / "docs" / "reference" / "platforms.html"].text
+    for known in KNOWN_MACHINES:
+        assert known.name in text
+        assert known.facts in text
+        assert known.title in text
 
 
 def test_search_finds_words_of_pages_and_of_the_reference(site):

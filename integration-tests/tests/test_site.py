@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from functools import partial
 from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from threading import Thread
+from urllib.parse import unquote, urlencode, urlsplit
 
 import click
 import pytest
@@ -25,6 +29,16 @@ pytestmark = pytest.mark.skipif(
 
 # Styles, scripts and pages that Sphinx makes without our text.
 MADE = {"genindex", "py-modindex", "search", "index"}
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None
+)
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    """Serves files, and says nothing of it."""
+
+    def log_message(self, *arguments):
+        """Print nothing."""
 
 
 class Page(HTMLParser):
@@ -210,3 +224,34 @@ def test_search_finds_words_of_pages_and_of_the_reference(site):
     assert "docs/how-to/proxy-operating" in documents("nginx")
     assert "docs/reference/commands/variants" in documents("gitlab")
     assert "docs/reference/api" in documents("platform")
+
+
+@pytest.fixture(scope="module")
+def address(site):
+    handler = partial(QuietHandler, directory=site)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
+@pytest.mark.parametrize(
+    "symptom",
+    [
+        "wrong build",
+        "torch.cuda.is_available() is False",
+        "driver too old",
+        "CUDA error: no kernel image is available for execution on the device",
+    ],
+)
+def test_a_symptom_finds_its_page(address, tmp_path, symptom):
+    done = subprocess.run(
+        [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
+         f"--user-data-dir={tmp_path}", "--virtual-time-budget=20000",
+         f"{address}/search.html?{urlencode({'q': symptom})}"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    results = done.stdout.partition('id="search-results"')[2]
+    (first, *_) = re.findall(r'<li[^>]*>\s*<a href="([^"?#]+)', results)
+    assert first.endswith("how-to/wrong-choice.html")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from packaging.utils import InvalidWheelFilename
 
-from pep_variants.choose.metadata_markers import reduce_requirements
+from pep_variants.choose.markers import reduce_requirements
 from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.ranking import rank
 from pep_variants.choose.selection import File, Selection, missing_variant, select

@@ -111,9 +111,8 @@ def core_metadata(path: Path) -> object:
     from packaging.requirements import InvalidRequirement, Requirement
     from packaging.version import Version
 
-    from pep_variants.choose.markers import NON_VARIANT
-    from pep_variants.choose.metadata_markers import reduce_metadata
-    from variants_index.core_metadata import read_core_metadata
+    from pep_variants.choose.markers import NON_VARIANT, reduce_metadata
+    from variants_index.distribution_metadata import read_core_metadata
 
     data = reduce_metadata(path.read_bytes(), NON_VARIANT)
     for text in read_core_metadata(data, "a", Version("1"), "x").requires:
@@ -163,7 +162,7 @@ def platform(path: Path) -> object:
 
 def lock(path: Path) -> object:
     """Read a lock file."""
-    from variants_index.lock.reading import read_lock
+    from variants_index.lock_files import read_lock
 
     return read_lock(path)
 

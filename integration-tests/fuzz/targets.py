@@ -21,11 +21,12 @@ from packaging.tags import sys_tags
 from pep_variants.choose.explanation import notices, verdicts
 from pep_variants.choose.markers import (
     VariantContext,
+    metadata_terms,
     reduce_marker,
+    reduce_metadata,
     reduce_requirement,
     variant_terms,
 )
-from pep_variants.choose.metadata_markers import metadata_terms, reduce_metadata
 from pep_variants.choose.preferences import read_configuration
 from pep_variants.choose.ranking import rank
 from pep_variants.detect.detector import Detector
@@ -39,19 +40,19 @@ from pep_variants.model.filename import parse_filename, parse_metadata_filename
 from pep_variants.model.label import split_label
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.platform import Platform
-from pep_variants.settings.allow_list import AllowList
+from pep_variants.settings.trust import AllowList
 from pep_variants.wheelfile.core_metadata import requirements_of
 from pep_variants.wheelfile.lazy_file import read_content_range
 from pep_variants.wheelfile.record import read_record, with_contents, write_record
 from pep_variants.wheelfile.rewriting import with_metadata
 from pep_variants.wheelfile.wheel import open_wheel
-from pep_variants.wheelfile.zip_directory import read_directory, with_local_headers
+from pep_variants.wheelfile.zip_rewriting import read_directory, with_local_headers
 from resolvelib_variants.resolution import ResolverError, read_file
 from uv_variants.locked_variants import Lock
+from variants_index.distribution_metadata import read_source_tree
 from variants_index.errors import PackageIndexError
-from variants_index.lock.reading import read_lock
+from variants_index.lock_files import read_lock
 from variants_index.pages import JSON, PageFile, html_page, json_page, read_page
-from variants_index.source_tree import read_source_tree
 from variants_plugins.answer import read_answer
 from variants_proxy.choice.wheel_environments import environments
 from variants_proxy.client.key import decode

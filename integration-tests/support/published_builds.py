@@ -18,8 +18,8 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 import variants_catalog
-from variants_catalog.model import PLACEHOLDER, CatalogProject, target
-from variants_catalog.store import DirectoryCatalog
+from variants_catalog.catalogs import DirectoryCatalog
+from variants_catalog.entries import PLACEHOLDER, CatalogProject, target
 
 from .index import Answer, Index, served
 from .wheels import PURE, Wheel

@@ -30,8 +30,8 @@ from support.published_builds import LINUX, Field, field_of, page_path, standing
 from support.servers import free_port
 from support.uvs import Machine
 from support.waiting import wait_until
-from variants_catalog.model import CatalogProject, CatalogVariant, target
-from variants_catalog.store import DirectoryCatalog
+from variants_catalog.catalogs import DirectoryCatalog
+from variants_catalog.entries import CatalogProject, CatalogVariant, target
 from variants_proxy.people.installer_lines import Address
 
 VERSIONS = {

@@ -23,7 +23,7 @@ from support.index import Answer, served
 from support.proxied_network import http_proxy
 from support.published_builds import Builds, Field, field_of, standing_in
 from support.uvs import Machine
-from variants_catalog.store import DirectoryCatalog
+from variants_catalog.catalogs import DirectoryCatalog
 
 HOST = "download.pytorch.org"
 VERSIONS = {

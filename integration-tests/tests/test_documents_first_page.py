@@ -12,7 +12,7 @@ from demo.terminal import COLUMNS, Typed, svg
 from support.documents import Command, Page, expression
 from support.environments import PIPS, ROOT
 from support.published_builds import field_of, standing_in
-from variants_catalog.store import DirectoryCatalog
+from variants_catalog.catalogs import DirectoryCatalog
 
 README = Page(ROOT / "README.md")
 PICTURE = ROOT / "docs" / "pictures" / "first-commands.svg"

@@ -21,7 +21,7 @@ from support.index import Index, served
 from support.nvidia_drivers import CUDA, NVML, build_library, cuda_library, nvml, redirection
 from support.published_builds import Field, field_of, standing_in
 from support.wheels import Wheel
-from variants_catalog.store import DirectoryCatalog
+from variants_catalog.catalogs import DirectoryCatalog
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these machines have Linux")
 TORCH = ("2.5.1", "2.7.1", "2.8.0", "2.9.1", "2.10.0", "2.13.0", "2.14.0")

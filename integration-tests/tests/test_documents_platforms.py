@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pep_variants.detect.machine_facts import CPU, WORDS, parse_facts
-from pep_variants.detect.machines import load_machine
+from pep_variants.detect.machines import CPU, WORDS, load_machine, parse_facts
 from support.documents import Page, Reader
 from support.environments import ROOT
 

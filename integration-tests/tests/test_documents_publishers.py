@@ -15,7 +15,7 @@ from support.index import Index, served
 from support.published_builds import field_of, standing_in
 from support.servers import free_port
 from support.wheels import NVIDIA, Release, Wheel, metadata
-from variants_catalog.store import DirectoryCatalog
+from variants_catalog.catalogs import DirectoryCatalog
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("curl") is None, reason="the pages use curl on Linux"

@@ -391,7 +391,7 @@ def test_nothing_leaks(patched, serve):
     assert (done.out, done.err) == ("[]\n", ""), done
 
 
-FEW = ("errors", "internal", "label", "limits", "options", "places", "user_directories")
+FEW = ("errors", "internal", "label", "limits", "options", "places", "directories")
 
 
 @pytest.mark.one

@@ -15,7 +15,7 @@ from support.environments import clean_environ
 from support.index import Index
 from support.projects import CUDA_12_8, DRIVER, app, app_index, cuda
 from support.wheels import NVIDIA, Release, Wheel
-from variants_index.lock.reading import read_lock, select_locked
+from variants_index.lock_files import read_lock, select_locked
 from variants_index.target import load_target
 
 pytestmark = pytest.mark.one

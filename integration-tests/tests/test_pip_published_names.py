@@ -15,9 +15,9 @@ from support.catalog_places import entry, variant
 from support.index import Index
 from support.projects import DRIVER
 from support.wheels import SourceDistribution, Wheel
-from variants_catalog.model import CatalogProject, target
-from variants_catalog.rewriting import read_origin
-from variants_catalog.store import DirectoryCatalog
+from variants_catalog.catalogs import DirectoryCatalog
+from variants_catalog.entries import CatalogProject, target
+from variants_catalog.installed_builds import read_origin
 
 VERSIONS = {
     "cucim": ("26.8.0", "26.10.0"),

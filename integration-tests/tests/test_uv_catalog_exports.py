@@ -17,7 +17,7 @@ from support.environments import PIPS, Environments
 from support.published_builds import Field, field_of, standing_in
 from support.uvs import Machine, project
 from uv_variants.site_packages import installed_versions
-from variants_catalog.store import DirectoryCatalog
+from variants_catalog.catalogs import DirectoryCatalog
 
 pytestmark = pytest.mark.skipif(
     (sys.platform, platform.machine()) != ("linux", "x86_64"),

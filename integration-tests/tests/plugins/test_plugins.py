@@ -161,23 +161,26 @@ def get_supported_configs(): raise Strange
         HEAD + "class P:\n  def __init__(self, x): pass\n  def get_supported_configs(self): 1",
         "failed: TypeError",
     ),
-    "returns_none": ("def get_supported_configs(): return None", "None, which is not a list"),
+    "returns_none": (
+        "def get_supported_configs(): return None",
+        "features: expected a list of features, found None",
+    ),
     "returns_generator": (
         HEAD + "def get_supported_configs(): yield LEVELS[0]",
-        "'<generator>', which is not a list",
+        "features: expected a list of features, found '<generator>'",
     ),
     "returns_strings": ("def get_supported_configs(): return ['level']", "no attribute 'name'"),
     "returns_numbers": (
         HEAD + "def get_supported_configs(): return [Config('level', [1, 2])]",
-        "a value 1 of 'level'",
+        "features[0] (level).values: 1 is not a valid entry",
     ),
     "returns_string": (
         HEAD + "def get_supported_configs(): return [Config('level', 'abc')]",
-        "'abc' as values of 'level'",
+        "features[0] (level).values: expected a list of strings, found 'abc'",
     ),
     "returns_objects": (
         HEAD + "def get_supported_configs(): return [Config('level', [object()])]",
-        "a value '<object>' of 'level'",
+        "features[0] (level).values: '<object>' is not a valid entry",
     ),
     "returns_itself": (
         HEAD + "a = []\na.append(a)\ndef get_supported_configs(): return [Config('level', a)]",
@@ -185,16 +188,19 @@ def get_supported_configs(): raise Strange
     ),
     "wrong_name": (
         HEAD + "def get_supported_configs(): return [Config('Level 1', ['a'])]",
-        "a feature 'Level 1'",
+        "features[0].name: 'Level 1' is not a valid name",
     ),
-    "twice": (HEAD + "def get_supported_configs(): return LEVELS * 2", "'level' twice"),
+    "twice": (
+        HEAD + "def get_supported_configs(): return LEVELS * 2",
+        "features[1].name: 'level' is listed twice",
+    ),
     "many_values": (
         HEAD + "def get_supported_configs(): return [Config('a', list(map(str, range(10**6))))]",
         "answered more than 1 MiB",
     ),
     "some_more_values": (
         HEAD + "def get_supported_configs(): return [Config('a', list(map(str, range(10001))))]",
-        "supports more than 10000 values",
+        "features[0] (a).values: 10001 entries, at most 10000 are read",
     ),
     "prints_a_gigabyte": (
         OK + "for _ in range(1024): sys.stdout.write('x' * 2**20)",

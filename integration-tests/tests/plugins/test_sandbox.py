@@ -1,7 +1,9 @@
 """What a running plugin can reach, and how much of the machine it gets."""
 
+import ctypes
 import json
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -89,6 +91,29 @@ def test_files_of_the_user_cannot_be_read(say, confined, tmp_path):
 
 
 @LINUX
+@pytest.mark.skipif(not os.access("/etc/shadow", os.R_OK), reason="this user cannot read it")
+def test_what_not_every_user_may_read_cannot_be_read(say, confined):
+    """Root owns such files and needs no capability for them."""
+    confined("files")
+    assert say(attempt("open('/etc/shadow').read()")) == "permissionerror"
+    assert say("said = 'root' in open('/etc/passwd').read()") == "true"
+
+
+@LINUX
+def test_programs_in_the_home_cannot_be_read(say, confined, tmp_path):
+    confined("files")
+    program = tmp_path / "home/bin/program"
+    program.parent.mkdir(parents=True)
+    program.write_text("x")
+    environ = {"HOME": str(tmp_path / "home"), "PATH": f"{program.parent}:/usr/bin:/bin"}
+    assert say(attempt(f"open({str(program)!r})"), environ=environ) == "permissionerror"
+    assert (
+        say(attempt(f"os.listdir({str(program.parent)!r})"), environ=environ) == "permissionerror"
+    )
+    assert say("said = subprocess.run(['true']).returncode", environ=environ) == "0"
+
+
+@LINUX
 def test_what_a_variable_names_can_be_read(say, confined, tmp_path):
     confined("files")
     data = tmp_path / "data"
@@ -112,6 +137,8 @@ def test_what_a_variable_names_can_be_read(say, confined, tmp_path):
         "os.symlink('/', place + '/new')",
         "os.chmod(place + '/file', 0o777)",
         "os.setxattr(place + '/file', 'user.x', b'x')",
+        "os.utime(place + '/file', (0, 0))",
+        "with open(__file__) as stream: os.utime(stream.fileno())",
         "open(sys.prefix + '/new', 'w')",
         "open('/dev/shm/new', 'w')",
         "open('/tmp/new', 'w')",
@@ -123,12 +150,13 @@ def test_nothing_outside_is_changed(say, confined, tmp_path, change):
     place = tmp_path / "place"
     place.mkdir()
     (place / "file").write_text("kept")
-    mode = (place / "file").stat().st_mode
+    status = (place / "file").stat()
     said = say(f"place = {str(place)!r}\n" + attempt(change))
     assert said == "permissionerror"
     assert [path.name for path in place.iterdir()] == ["file"]
     assert (place / "file").read_text() == "kept"
-    assert (place / "file").stat().st_mode == mode
+    now = (place / "file").stat()
+    assert (now.st_mode, now.st_mtime_ns) == (status.st_mode, status.st_mtime_ns)
 
 
 @LINUX
@@ -227,12 +255,98 @@ def test_other_processes_are_out_of_reach(say, confined):
     other = subprocess.Popen(["sleep", "60"])
     try:
         assert say(attempt(f"os.kill({other.pid}, 9)")) == "permissionerror"
-        assert say(attempt(f"open('/proc/{other.pid}/environ').read()")) == "permissionerror"
         assert say(attempt("os.kill(os.getppid(), 9)")) == "permissionerror"
         assert other.poll() is None
     finally:
         other.kill()
         other.wait()
+
+
+@LINUX
+@pytest.mark.parametrize(
+    "change",
+    [
+        "resource.prlimit(PID, resource.RLIMIT_CPU, (0, 0))",
+        "resource.prlimit(PID, resource.RLIMIT_NOFILE)",
+        "os.sched_setaffinity(PID, {0})",
+        "os.sched_setscheduler(PID, os.SCHED_IDLE, os.sched_param(0))",
+        "os.sched_setparam(PID, os.sched_param(0))",
+        "os.setpriority(os.PRIO_PROCESS, PID, 19)",
+        "os.setpriority(os.PRIO_USER, 0, 19)",
+    ],
+)
+def test_other_processes_are_not_changed(say, confined, change):
+    """A limit of no CPU time kills without a signal of the plugin."""
+    confined("system calls")
+    other = subprocess.Popen(["sleep", "60"])
+    try:
+        before = os.sched_getscheduler(other.pid), os.getpriority(os.PRIO_PROCESS, other.pid)
+        code = "import resource\n" + attempt(change.replace("PID", str(other.pid)))
+        assert say(code) == "permissionerror"
+        after = os.sched_getscheduler(other.pid), os.getpriority(os.PRIO_PROCESS, other.pid)
+        assert after == before
+        assert resource.prlimit(other.pid, resource.RLIMIT_CPU) == resource.getrlimit(
+            resource.RLIMIT_CPU
+        )
+    finally:
+        other.kill()
+        other.wait()
+    own = "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (50, 50))\n"
+    own += "os.sched_setaffinity(0, os.sched_getaffinity(0))\n"
+    assert say(own + "said = resource.getrlimit(resource.RLIMIT_NOFILE)[0]") == "50"
+
+
+@LINUX
+@pytest.mark.parametrize("name", ["cmdline", "comm", "status", "environ", "maps", "task", ""])
+def test_other_processes_are_not_read(say, confined, name):
+    """Command lines have passwords in URLs."""
+    confined("files")
+    path = f"/proc/{os.getpid()}/{name}"
+    function = "os.listdir" if name in ("task", "") else "open"
+    for way in ("", "/proc/self/root", "/proc/self/cwd/../../.."):
+        assert say(attempt(f"{function}({way + path!r})")) == "permissionerror"
+    assert say(attempt("os.listdir('/proc')")) == "permissionerror"
+
+
+@LINUX
+def test_the_machine_and_the_own_process_are_read(say, confined):
+    confined("files")
+    names = [
+        name
+        for name in ("cpuinfo", "devices", "driver", "meminfo", "modules", "self", "sys/kernel")
+        if Path("/proc", name).exists()
+    ]
+    code = "def read(path):\n"
+    code += "    return os.listdir(path) if os.path.isdir(path) else open(path).read()\n"
+    code += f"for name in {names!r}: read('/proc/' + name)\n"
+    code += "read('/proc/mounts'); read('/proc/self/maps')\n"
+    assert say(code + "said = read('/proc/thread-self/comm').strip()") == "python"
+
+
+@LINUX
+def test_shared_memory_of_others_is_not_reached(say, measures):
+    """System V segments belong to a user, not to a process: screens are drawn in them."""
+    if "namespace" not in measures.get("network", ""):
+        pytest.skip("this kernel has no namespaces for plugins")
+    libc = ctypes.CDLL(None, use_errno=True)
+    segment = libc.shmget(0, 4096, 0o1600)
+    assert segment >= 0, os.strerror(ctypes.get_errno())
+    try:
+        code = "import ctypes\nlibc = ctypes.CDLL(None)\nlibc.shmat.restype = ctypes.c_long\n"
+        assert say(code + f"said = libc.shmat({segment}, None, 0o10000) == -1") == "true"
+    finally:
+        libc.shmctl(segment, 0, None)
+
+
+@LINUX
+def test_names_in_the_home_are_not_watched(say, confined, tmp_path):
+    """Landlock does not know of inotify, which tells the names of files that change."""
+    confined("system calls")
+    code = (
+        "import ctypes\nlibc = ctypes.CDLL(None)\nfd = libc.inotify_init1(0)\n"
+        f"said = libc.inotify_add_watch(fd, {str(tmp_path).encode()!r}, 0x100) == -1"
+    )
+    assert say(code) == "true"
 
 
 @LINUX
@@ -312,7 +426,7 @@ def test_measures_are_told(make_runner, measures):
 
 @LINUX
 def test_a_python_in_the_home_directory(monkeypatch, tmp_path):
-    """Of a home only the Python and what variables name are readable."""
+    """Of a home only the Python and what variables name are readable, and of PATH nothing."""
     home = tmp_path / "home"
     for name in ("python/bin", "python/lib", "tools", ".ssh"):
         (home / name).mkdir(parents=True)
@@ -320,10 +434,15 @@ def test_a_python_in_the_home_directory(monkeypatch, tmp_path):
         monkeypatch.setattr(sys, name, str(home / "python"))
     monkeypatch.setattr(sys, "executable", str(home / "python/bin/python"))
     path = os.pathsep.join(["/usr/bin", str(home / "tools"), str(home), "/", "relative"])
-    monkeypatch.setattr(os, "environ", {"PATH": path, "HOME": str(home)})
+    programs = os.pathsep.join(["/usr/bin", str(home / "bin"), str(tmp_path / "bin")])
+    (home / "bin").mkdir()
+    (tmp_path / "bin").mkdir()
+    environ = {"LD_LIBRARY_PATH": path, "PATH": programs, "HOME": str(home)}
+    monkeypatch.setattr(os, "environ", environ)
     found = set(sandbox.readable([str(home)]))
-    assert {str(home / "python"), str(home / "tools")} <= found
-    assert not {str(home), str(home / ".ssh"), str(tmp_path), "/", "/tmp"} & found
+    assert {str(home / "python"), str(home / "tools"), str(tmp_path / "bin")} <= found
+    assert not {str(home), str(home / ".ssh"), str(home / "bin")} & found
+    assert not {str(tmp_path), "/", "/tmp", "/proc", "/etc"} & found
     # A home below a directory of the system.
     monkeypatch.setattr(sandbox, "SYSTEM", (str(tmp_path),))
     (tmp_path / "library").mkdir()

@@ -3,7 +3,7 @@
 import pytest
 
 from pep_variants.errors import PreferenceError
-from pep_variants.settings.allow_list import MAX_REQUIREMENTS, Allowed, AllowList, Refused
+from pep_variants.settings.trust import MAX_REQUIREMENTS, Allowed, AllowList, Refused
 
 LINUX = {"sys_platform": "linux", "python_version": "3.11"}
 A, B = "a" * 64, "b" * 64

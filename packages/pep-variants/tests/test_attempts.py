@@ -3,9 +3,8 @@
 import logging
 import threading
 
-from pep_variants.detect.answers import examine_host
-from pep_variants.providers.attempts import Attempt, recorded, tried
-from pep_variants.providers.registry import BUILTIN_NAMESPACES
+from pep_variants.providers.base import Attempt, recorded, tried
+from pep_variants.providers.registry import BUILTIN_NAMESPACES, examine_host
 
 
 def test_recorded(caplog):

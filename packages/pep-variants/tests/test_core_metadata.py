@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pep_variants.choose.markers import NON_VARIANT, VariantContext
-from pep_variants.choose.metadata_markers import (
+from pep_variants.choose.markers import (
+    NON_VARIANT,
+    VariantContext,
     metadata_terms,
     reduce_metadata,
     reduce_requirements,

@@ -7,8 +7,7 @@ from packaging.tags import parse_tag
 
 from pep_variants.choose.preferences import preferences_from_options
 from pep_variants.errors import LockError, MetadataError, NoSuchVariant
-from pep_variants.lock.selection import Machine, select_packages
-from pep_variants.lock.table import read_table, write_table
+from pep_variants.lock.selection import Machine, read_table, select_packages, write_table
 from pep_variants.lock.wheels import filename_of, labels_of, lists_variants, without_labels
 from pep_variants.model.platform import Platform, Support
 

@@ -11,15 +11,17 @@ from pep_variants import load_machine
 from pep_variants.choose.preferences import Preferences
 from pep_variants.detect.detector import Detector
 from pep_variants.detect.known_machines import BY_NAME, KNOWN_MACHINES
-from pep_variants.detect.machine_facts import (
+from pep_variants.detect.machines import (
     CPU,
     LONGEST,
     WORDS,
+    machine_text,
+    machine_title,
+    names_file,
     parse_facts,
     support_of,
     write_facts,
 )
-from pep_variants.detect.machines import machine_text, machine_title, names_file
 from pep_variants.errors import PlatformFileError
 from pep_variants.formats.platform_file import read_platform, write_platform
 from pep_variants.formats.reader import read_metadata
@@ -31,9 +33,9 @@ from pep_variants.providers.nvidia import (
     NvidiaProvider,
 )
 from pep_variants.providers.registry import BUILTIN_NAMESPACES
-from pep_variants.settings.approvals import Approvals, approval_digest, covered_files
 from pep_variants.settings.loader import load_settings
 from pep_variants.settings.places import Place, Role
+from pep_variants.settings.trust import Approvals, approval_digest, covered_files
 
 
 def features(machine, namespace):

@@ -20,7 +20,8 @@ def owned(monkeypatch):
 
     def fake(path, *args, **kwargs):
         status = really_stat(path, *args, **kwargs)
-        owner = owners.get(os.fspath(path))
+        followed = kwargs.get("follow_symlinks", True)
+        owner = owners.get(os.path.realpath(path) if followed else os.fspath(path))
         if owner is None:
             return status
         fields = list(status)
@@ -159,6 +160,16 @@ def test_links_count_by_what_they_lead_to(tmp_path, folder, file):
     elsewhere.chmod(0o777)
     with pytest.raises(NotPrivate, match=str(elsewhere)):
         check_private(link)
+
+
+def test_links_of_other_users_are_not_followed(tmp_path, folder, owned):
+    """Root with the home of a user would write where that user wants it to."""
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    make_private(link)
+    owned[str(link)] = OTHER_USER
+    with pytest.raises(NotPrivate, match=f"{link} belongs to another user"):
+        make_private(link)
 
 
 def test_missing(folder):

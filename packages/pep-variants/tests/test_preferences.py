@@ -1,4 +1,5 @@
 import contextlib
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from pep_variants.choose.options import OPTIONS
 from pep_variants.choose.preferences import (
     NON_VARIANT_LABEL,
     Preferences,
-    from_environment,
+    given_variables,
     preferences_from_options,
     read_configuration,
 )
@@ -17,6 +18,12 @@ from pep_variants.errors import PreferenceError
 from pep_variants.limits import SETTINGS_BYTES
 from pep_variants.model.property import Selector
 from support.waiting import processor_limit
+
+
+def from_environment(environ, base=None):
+    given = {item.attribute: item.value for item in given_variables(environ)}
+    return replace(base or Preferences(), **given)
+
 
 LEVEL = Selector("x86_64", "level", "v3")
 SM = Selector("nvidia", "sm_arch")
@@ -250,7 +257,7 @@ def test_configuration():
     [
         (
             "prefers = []",
-            "prefers: unknown key; there are allow-provider, catalog, catalog-mirror, ",
+            "prefers: unknown key; the keys are allow-provider, catalog, catalog-mirror, ",
         ),
         ("[variant-prefer]", "variant-prefer: unknown key"),
         ("no-variants = 1", "no-variants: expected true or false, found 1"),
@@ -260,14 +267,24 @@ def test_configuration():
         ("prefer = 5", "prefer: expected a list of strings, found 5"),
         ("prefer = [5]", "prefer: expected a list of strings, found [5]"),
         ("variant = {torch = 'x'}", "variant: expected a list of strings, found {'torch': 'x'}"),
-        ("namespace_priorities = 'a'", "namespace_priorities: expected a list of names"),
-        ("namespace_priorities = ['A']", "found ['A']"),
+        (
+            "namespace_priorities = 'a'",
+            "namespace_priorities: expected a list of strings, found 'a'",
+        ),
+        ("namespace_priorities = ['a', 'a']", "namespace_priorities: 'a' is listed twice"),
+        (
+            "namespace_priorities = ['A']",
+            "namespace_priorities: 'A' is not a valid entry: it must match",
+        ),
         ("feature_priorities = []", "feature_priorities: expected a table, found []"),
-        ("feature_priorities.a = 'b'", "feature_priorities.a: expected a list of names"),
-        ("feature_priorities.A = []", "feature_priorities: 'A' must match"),
+        ("feature_priorities.a = 'b'", "feature_priorities.a: expected a list of strings"),
+        ("feature_priorities.A = []", "feature_priorities: 'A' is not a valid name: it must match"),
         ("property_priorities.a = []", "property_priorities.a: expected a table, found []"),
-        ("property_priorities.a.b = ['C']", "property_priorities.a.b: expected a list of names"),
-        ("property_priorities.a.B = []", "property_priorities.a: 'B' must match"),
+        ("property_priorities.a.b = ['C']", "property_priorities.a.b: 'C' is not a valid entry"),
+        (
+            "property_priorities.a.B = []",
+            "property_priorities.a: 'B' is not a valid name: it must match",
+        ),
         ("x = ", "not valid TOML: "),
     ],
 )
@@ -311,7 +328,7 @@ def test_number_of_values(text):
         if number == 1000:
             read_configuration(text.format(values), "x")
             continue
-        with pytest.raises(PreferenceError, match="1,001 entries are too many, the limit is 1,000"):
+        with pytest.raises(PreferenceError, match="1001 entries, at most 1000 are read"):
             read_configuration(text.format(values), "x")
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pep_variants import user_directories
+from pep_variants import directories
 from pep_variants.choose.options import OPTIONS
 from pep_variants.choose.preferences import (
     PRIORITIES,
@@ -18,9 +18,9 @@ from pep_variants.detect.machines import names_file
 from pep_variants.errors import PreferenceError
 from pep_variants.limits import SETTINGS_BYTES
 from pep_variants.model.property import Selector
-from pep_variants.settings.approvals import Approvals, approval_digest, covered_files
 from pep_variants.settings.loader import load_preferences, load_settings
 from pep_variants.settings.places import Place, Role, any_file, places
+from pep_variants.settings.trust import Approvals, approval_digest, covered_files
 
 posix = pytest.mark.skipif(os.name == "nt", reason="POSIX modes and links")
 
@@ -51,7 +51,7 @@ KEYS = {
 @pytest.fixture(autouse=True)
 def approvals(tmp_path, monkeypatch):
     """The user's approvals, in a directory of the test's."""
-    monkeypatch.setattr(user_directories, "user_data", lambda: tmp_path / "data")
+    monkeypatch.setattr(directories, "user_data", lambda: tmp_path / "data")
     return Approvals()
 
 

@@ -45,6 +45,4 @@ def test_detection_loads_nothing_that_it_does_not_need():
     loaded = loaded_by("pep_variants.detect.detector")
     assert not {"packaging", "archspec", "pynvml", "ctypes", "json", "tomllib"} & loaded
     providers = {name for name in loaded if name.startswith("pep_variants.providers.")}
-    assert providers <= {
-        f"pep_variants.providers.{name}" for name in ("attempts", "base", "registry")
-    }
+    assert providers <= {f"pep_variants.providers.{name}" for name in ("base", "registry")}

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from pep_variants import user_directories
+from pep_variants import directories
 from pep_variants.choose.preferences import Preferences
 from pep_variants.settings.loader import load_preferences
 
@@ -19,7 +19,7 @@ def test_a_user_without_a_home_directory(monkeypatch):
     for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
     for find in ("user_cache", "user_config", "user_data"):
-        path = getattr(user_directories, find)()
+        path = getattr(directories, find)()
         assert path.is_absolute()
         assert not path.exists()
     assert load_preferences({}, {}, warn=pytest.fail) == Preferences()

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pep_variants.errors import InvalidWheel
-from pep_variants.wheelfile.zip_directory import read_directory, with_local_headers
-from pep_variants.wheelfile.zip_rewriting import CHUNK, Rewriter
+from pep_variants.wheelfile.zip_rewriting import CHUNK, Rewriter, read_directory, with_local_headers
 
 
 def directory_of(data, source="a.whl"):

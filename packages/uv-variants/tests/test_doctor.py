@@ -17,7 +17,7 @@ from uv_variants.doctor.variants import (
 from uv_variants.lock_machine import LockMachine
 from uv_variants.locked_variants import Lock
 from uv_variants.site_packages import Installed
-from variants_index.doctor.states import BEST, UNKNOWN, WITHOUT, State
+from variants_index.doctor.packages import BEST, UNKNOWN, WITHOUT, State
 
 TAGS = frozenset(("py3-none-any",))
 INDEX = "https://x/simple"

@@ -14,6 +14,18 @@ def test_the_user_s_own(tmp_path, capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.skipif(os.name == "nt", reason="POSIX modes")
+def test_one_that_other_users_can_write(tmp_path, capsys):
+    """Nothing in it is opened: what lies there may be a link."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    with writable_cache(shared) as cache:
+        assert cache != shared
+    assert list(shared.iterdir()) == []
+    assert f"run chmod go-w {shared}" in capsys.readouterr().err
+
+
 def unusable(tmp_path):
     (tmp_path / "file").touch()
     return tmp_path / "file" / "cache"

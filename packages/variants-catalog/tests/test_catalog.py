@@ -18,11 +18,16 @@ from pep_variants.formats.reader import read_metadata
 from pep_variants.formats.writer import write_metadata
 from pep_variants.model.filename import parse_filename
 from pep_variants.model.platform import Platform, Support
-from variants_catalog.model import CatalogProject
-from variants_catalog.opening import preferred_catalog
-from variants_catalog.reader import read_entry
-from variants_catalog.rewriting import installed_metadata
-from variants_catalog.store import DirectoryCatalog, open_catalog, read_catalog, write_catalog
+from variants_catalog.catalogs import (
+    DirectoryCatalog,
+    open_catalog,
+    preferred_catalog,
+    read_catalog,
+    write_catalog,
+)
+from variants_catalog.entries import CatalogProject
+from variants_catalog.entry_reader import read_entry
+from variants_catalog.installed_builds import installed_metadata
 
 TORCH = """
 catalog-version = "1"

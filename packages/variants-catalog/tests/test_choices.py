@@ -11,8 +11,8 @@ from pep_variants.choose.selection import File, select
 from pep_variants.detect.detector import Detector
 from pep_variants.detect.machines import load_machine
 from pep_variants.model.property import ABI_DEPENDENCY
-from variants_catalog.model import target
-from variants_catalog.store import DirectoryCatalog
+from variants_catalog.catalogs import DirectoryCatalog
+from variants_catalog.entries import target
 
 CATALOG = DirectoryCatalog(variants_catalog.projects())
 

@@ -3,7 +3,7 @@
 import pytest
 
 from pep_variants.model.variant_indexes import VARIANT_INDEXES, indexes_with
-from variants_catalog.elsewhere import no_variants
+from variants_catalog.catalogs import no_variants
 
 PYTORCH = "https://download.pytorch.org/whl/variant/"
 COLLECTED = "https://variants-index.wheelnext.dev/"

@@ -10,8 +10,8 @@ import variants_catalog
 from pep_variants.formats import toml
 from pep_variants.model.property import ABI_DEPENDENCY, Property
 from pep_variants.providers.registry import KNOWN
-from variants_catalog.model import target
-from variants_catalog.store import DirectoryCatalog, read_catalog, write_catalog
+from variants_catalog.catalogs import DirectoryCatalog, read_catalog, write_catalog
+from variants_catalog.entries import target
 
 CATALOG = DirectoryCatalog(variants_catalog.projects())
 NAMES = list(CATALOG.names())

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from packaging.version import Version
 
-from variants_catalog.places import (
+from variants_catalog.entry_reader import read_entry
+from variants_catalog.listings import (
     Listed,
     PlaceReader,
     Unavailable,
@@ -13,7 +14,6 @@ from variants_catalog.places import (
     own_place,
     pages_of,
 )
-from variants_catalog.reader import read_entry
 
 TEXT = """
 catalog-version = "1"

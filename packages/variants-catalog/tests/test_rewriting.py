@@ -15,8 +15,8 @@ from pep_variants.errors import CatalogError, InvalidWheel
 from pep_variants.formats.reader import read_metadata
 from pep_variants.wheelfile.wheel import open_wheel
 from support.wheels import Wheel
-from variants_catalog.reader import read_entry
-from variants_catalog.rewriting import (
+from variants_catalog.entry_reader import read_entry
+from variants_catalog.installed_builds import (
     ORIGIN_FILE,
     added_files,
     installed_metadata,

@@ -10,7 +10,7 @@ import pytest
 import variants_catalog
 from pep_variants.errors import CatalogError
 from pep_variants.formats import toml
-from variants_catalog.reader import entry_from_tree
+from variants_catalog.entry_reader import entry_from_tree
 
 VALIDATOR = jsonschema.Draft202012Validator(variants_catalog.schema())
 ENTRY = {

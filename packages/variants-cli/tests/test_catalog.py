@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from pep_variants import user_directories
+from pep_variants import directories
 from support.loopback import served_folder
-from variants_catalog.checks import sample_versions
-from variants_catalog.model import CatalogVariant
+from variants_catalog.entries import CatalogVariant
+from variants_catalog.entry_checks import sample_versions
 
 HEAD = """catalog-version = "1"
 [project]
@@ -38,8 +38,8 @@ def config(tmp_path, monkeypatch):
     """The user's settings, of this test alone."""
     config = tmp_path / "config"
     config.mkdir(mode=0o700)
-    monkeypatch.setattr(user_directories, "user_config", lambda: config)
-    monkeypatch.setattr(user_directories, "system_config", lambda: tmp_path / "none")
+    monkeypatch.setattr(directories, "user_config", lambda: config)
+    monkeypatch.setattr(directories, "system_config", lambda: tmp_path / "none")
     monkeypatch.chdir(tmp_path)
     for name in list(os.environ):
         if name.startswith(("VARIANTS_", "PIP_")):

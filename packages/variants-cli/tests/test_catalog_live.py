@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from pep_variants import user_directories
+from pep_variants import directories
 from support.index_server import Resource, served
 
 HEAD = """catalog-version = "1"
@@ -27,7 +27,7 @@ def server():
 def settings(server, tmp_path, monkeypatch):
     """No settings but an index of the user's own."""
     for name in ("user_config", "system_config"):
-        monkeypatch.setattr(user_directories, name, lambda: tmp_path / "none")
+        monkeypatch.setattr(directories, name, lambda: tmp_path / "none")
     for name in list(os.environ):
         if name.startswith(("VARIANTS_", "PIP_")):
             monkeypatch.delenv(name)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pep_variants import user_directories
+from pep_variants import directories
 from pep_variants.formats.platform_file import read_platform
 from variants_cli.commands.detect import confinement
 
@@ -195,7 +195,7 @@ def test_allowed_providers_and_who_allows_them(variants, monkeypatch, tmp_path):
         lines = variants("detect", "--verbose", *options).out.splitlines()
         return [line.split()[1:] for line in lines if line.startswith("allowed ")]
 
-    monkeypatch.setattr(user_directories, "user_config", lambda: tmp_path)
+    monkeypatch.setattr(directories, "user_config", lambda: tmp_path)
     configuration = tmp_path / "variants.toml"
     configuration.write_text('allow-provider = ["acme>=1", "b@https://me:secret@h/b.whl"]\n')
     file = str(configuration)

@@ -10,7 +10,7 @@ from wheel_files import check_record, contents
 
 from pep_variants.errors import InvalidWheel
 from pep_variants.wheelfile.core_metadata import requirements_of
-from pep_variants.wheelfile.metadata_edits import Edits
+from pep_variants.wheelfile.rewriting import Edits
 from pep_variants.wheelfile.wheel import read_wheel_metadata
 
 BOTH = ("--namespace", "nvidia", "--namespace", "amd")

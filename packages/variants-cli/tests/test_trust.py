@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from pep_variants import user_directories
+from pep_variants import directories
 
 FILE = 'allow-provider = ["acme"]\nprefer = ["acme"]\n'
 
@@ -13,9 +13,9 @@ FILE = 'allow-provider = ["acme"]\nprefer = ["acme"]\n'
 def data(tmp_path, monkeypatch):
     """The user's directories, of this test alone."""
     data = tmp_path / "data"
-    monkeypatch.setattr(user_directories, "user_data", lambda: data)
+    monkeypatch.setattr(directories, "user_data", lambda: data)
     for name in ("user_config", "system_config"):
-        monkeypatch.setattr(user_directories, name, lambda: tmp_path / "none")
+        monkeypatch.setattr(directories, name, lambda: tmp_path / "none")
     for name in list(os.environ):
         if name.startswith("VARIANTS_"):
             monkeypatch.delenv(name)

@@ -10,9 +10,9 @@ import pytest
 from pep_variants.sources import Sources
 from support.index_server import Resource, served
 from support.raw_server import got
-from variants_index.cache.store import Store
+from variants_index.cache import Store
 from variants_index.errors import BadResponse, PackageIndexError
-from variants_index.http.addresses import AddressPolicy, ForbiddenAddress, Reach, reach_of
+from variants_index.http.connections import AddressPolicy, ForbiddenAddress, Reach, reach_of
 from variants_index.http.session import Session
 
 PUBLIC = "93.184.216.34"

@@ -12,7 +12,7 @@ import pytest
 from pep_variants import limits
 from pep_variants.sources import Sources
 from support.raw_server import got, sending
-from variants_index.cache.store import Store
+from variants_index.cache import Store
 from variants_index.errors import BadResponse, PackageIndexError, Unreachable
 from variants_index.http.session import Session
 

@@ -11,9 +11,8 @@ from pep_variants.errors import CatalogError
 from pep_variants.sources import BEST_MATCH, FIRST_INDEX, Sources
 from support.index_server import Resource, served
 from support.wheels import Wheel
-from variants_catalog.opening import PreferredCatalog
-from variants_catalog.store import read_catalog
-from variants_index.core_metadata import fetch_core_metadata
+from variants_catalog.catalogs import PreferredCatalog, read_catalog
+from variants_index.distribution_metadata import fetch_core_metadata
 from variants_index.evaluator import CandidateEvaluator
 from variants_index.finder import PackageFinder
 from variants_index.http.session import Session

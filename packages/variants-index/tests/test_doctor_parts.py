@@ -10,15 +10,17 @@ from pep_variants.model.platform import Platform, Support
 from pep_variants.settings.places import Place, Role
 from pep_variants.sources import Sources
 from variants_index.doctor import report_schema
-from variants_index.doctor.configuration import configuration_part, settings_of
-from variants_index.doctor.drivers import Drivers
-from variants_index.doctor.findings import CODES, Findings, Part, Problem
-from variants_index.doctor.index_pins import IndexSetting, backend_title, index_pins
+from variants_index.doctor.findings import CODES, Findings, Part, Problem, lines
 from variants_index.doctor.installers import installers_part
-from variants_index.doctor.machine import machine_part
-from variants_index.doctor.surroundings import surroundings_part
-from variants_index.doctor.text import lines
-from variants_index.doctor.uv_settings import uv_part
+from variants_index.doctor.machine import Drivers, machine_part, surroundings_part
+from variants_index.doctor.origins import (
+    IndexSetting,
+    backend_title,
+    configuration_part,
+    index_pins,
+    settings_of,
+    uv_part,
+)
 
 NONE = Drivers()
 NVIDIA = Drivers(("NVIDIA",), (12, 4))

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pep_variants.errors import PreferenceError
-from variants_index.cache.store import LEDGER, LOCK, UNFINISHED, Bounds, Store, occupied
+from variants_index.cache import LEDGER, LOCK, UNFINISHED, Bounds, Store, occupied
 
 DAY = 86_400
 RECORD = 4000
@@ -22,7 +22,7 @@ RECORD = 4000
 WRITERS = """
 import os, sys
 from pathlib import Path
-from variants_index.cache.store import Bounds, Store
+from variants_index.cache import Bounds, Store
 store = Store(Path(sys.argv[1]), Bounds(200 * 4096))
 print("ready", flush=True)
 number = 0

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from variants_index.errors import InvalidPage
 from variants_index.pages import read_page, read_projects
-from variants_index.pages.html_tags import encoding_of, start_tags
+from variants_index.pages.html_reader import encoding_of, start_tags
 
 NAMES = ("href", "data-yanked", "data-requires-python")
 URL = "https://index.example/simple/demo/"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from variants_index.platforms import covers, environment_of, is_for_platform, platform_of_namespaces
+from variants_index.target import covers, environment_of, is_for_platform, platform_of_namespaces
 
 LINUX, WINDOWS, MAC = "linux-x86_64", "win-x86_64", "macosx-aarch64"
 

@@ -11,7 +11,7 @@ import pytest
 from pep_variants.sources import Sources
 from support.index_server import Resource, Server, served
 from support.proxied_network import socks_proxy
-from variants_index.cache.store import Store
+from variants_index.cache import Store
 from variants_index.errors import (
     AccessDenied,
     BadResponse,

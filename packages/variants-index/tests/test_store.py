@@ -8,14 +8,14 @@ import time
 
 import pytest
 
-from pep_variants.cache_directory import cache_directory
-from variants_index.cache.store import Store
+from pep_variants.directories import cache_directory
+from variants_index.cache import Store
 
 WRITER = """
 import sys
 from pathlib import Path
-from pep_variants.cache_directory import cache_directory
-from variants_index.cache.store import Store
+from pep_variants.directories import cache_directory
+from variants_index.cache import Store
 store = Store(Path(sys.argv[1]))
 print("ready", flush=True)
 number = 0
@@ -26,8 +26,8 @@ while True:
 FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
-from pep_variants.cache_directory import cache_directory
-from variants_index.cache.store import Store
+from pep_variants.directories import cache_directory
+from variants_index.cache import Store
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
 store = Store(Path(sys.argv[1]))

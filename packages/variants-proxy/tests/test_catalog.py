@@ -19,8 +19,8 @@ from upstream_server import metadata_of, wheel
 
 from pep_variants.choose.preferences import preferences_from_options
 from pep_variants.formats.platform_file import write_platform
-from variants_catalog.places import Unavailable
-from variants_catalog.rewriting import ORIGIN_FILE, read_origin
+from variants_catalog.installed_builds import ORIGIN_FILE, read_origin
+from variants_catalog.listings import Unavailable
 from variants_proxy import Limits, Machine, Upstream, encode, index_url
 
 HERE = "torch-2.9.0+cu128-cp312-cp312-manylinux_2_28_x86_64.whl"

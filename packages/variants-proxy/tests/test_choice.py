@@ -20,7 +20,7 @@ from pep_variants.formats.reader import read_metadata
 from pep_variants.model.label import split_label
 from pep_variants.model.platform import Platform, Support
 from variants_index.pages import Page, PageFile
-from variants_index.platforms import covers
+from variants_index.target import covers
 from variants_proxy.choice.choice import choose, normalized
 from variants_proxy.choice.remarks import is_notable, refusal, remarks
 from variants_proxy.client.key import Machine

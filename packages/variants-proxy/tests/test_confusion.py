@@ -119,7 +119,7 @@ def with_another_record(data):
 
 def test_old_records_are_not_believed(upstream, other, start, tmp_path):
     """What an earlier release kept under the hash of a wheel alone may be another's."""
-    from variants_index.cache.store import Store
+    from variants_index.cache import Store
 
     upstream.add_release()
     trusted = upstream.files["app"][CU128]

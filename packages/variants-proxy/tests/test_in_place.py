@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from urllib.parse import urljoin
 
 import httpx
 import pytest
@@ -47,9 +48,44 @@ class TestPages:
             upstream.credentials = credentials
             at = Upstream("main", upstream.simple, token="token" if credentials else "")
             (file,) = Asked(start(at)).files("plain").values()
-            assert file["url"].endswith("/files/plain/plain-1.0-py3-none-any.whl")
-            assert file["url"].startswith(upstream.url)
+            # Relative links are as the index has them: the client is at its URL.
+            url = urljoin(f"{upstream.simple}plain/", file["url"])
+            assert url == f"{upstream.url}/files/plain/plain-1.0-py3-none-any.whl"
             assert file["hashes"] == {"sha256": hashlib.sha256(data).hexdigest()}
+
+    @pytest.mark.parametrize("etags", [False, True])
+    def test_a_page_without_variants_is_the_index_s_own(self, upstream, start, monkeypatch, etags):
+        """Another process that knows its contents does not read them, nor any METADATA."""
+        upstream.add("plain", "plain-1.0-py3-none-any.whl", wheel("plain-1.0-py3-none-any.whl"))
+        upstream.core_metadata, upstream.etags = True, etags
+        own = httpx.get(f"{upstream.simple}plain/", headers={"Accept": JSON})
+        answer = Asked(start(upstream)).get(project="plain")
+        assert (answer.content, answer.headers["Content-Type"]) == (own.content, JSON)
+        assert answer.headers["Cache-Control"] == "no-cache"
+        tag = answer.headers["ETag"]
+        assert tag == own.headers.get("ETag", tag)
+        upstream.requests.clear()
+        monkeypatch.setattr("variants_proxy.upstream.upstream_pages.read_page", None)
+        asked = Asked(start(upstream))
+        known = {"Accept": JSON, "If-None-Match": tag}
+        assert asked.get(project="plain", headers=known).status_code == 304
+        assert asked.get(project="plain").content == own.content
+        assert upstream.paths == ["/simple/plain/"] * 2
+
+    def test_variants_come_to_a_page_that_had_none(self, upstream, start):
+        upstream.add("app", "app-0.9-py3-none-any.whl", wheel("app-0.9-py3-none-any.whl"))
+        asked = Asked(start(upstream))
+        tag = asked.get().headers["ETag"]
+        upstream.add_release()
+        answer = asked.get(headers={"Accept": JSON, "If-None-Match": tag})
+        assert CU128_HERE in answer.text
+        assert answer.headers["ETag"] != tag
+
+    def test_a_forced_label_counts_on_a_known_page(self, upstream, start):
+        upstream.add("app", "app-0.9-py3-none-any.whl", wheel("app-0.9-py3-none-any.whl"))
+        proxy = start(upstream)
+        assert len(Asked(proxy).files()) == 1
+        assert Asked(proxy, key(variant=["app=cu128"])).files() == {}
 
     def test_relative_links_after_a_redirect(self, upstream, start):
         name = "plain-1.0-py3-none-any.whl"

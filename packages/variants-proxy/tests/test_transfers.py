@@ -9,9 +9,9 @@ import pytest
 
 from pep_variants.sources import Sources
 from pep_variants.wheelfile.zip_rewriting import Piece, Rewrite
-from variants_index.cache.store import Store
+from variants_index.cache import Store
 from variants_index.errors import BadResponse
-from variants_index.http.bodies import CHUNK
+from variants_index.http.responses import CHUNK
 from variants_index.http.session import Session
 from variants_index.pages import PageFile
 from variants_proxy.wheels.transfers import Transfer, WheelDigest, read_digest, stream_all

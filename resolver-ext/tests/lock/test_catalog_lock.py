@@ -11,8 +11,7 @@ from pep_variants.errors import LockError
 from pep_variants.formats import toml
 from resolvelib_variants.resolution import RequirementSet, parse_requirement
 from support.wheels import Wheel
-from variants_index.lock.reading import read_lock, select_locked
-from variants_index.lock.writing import write_lock
+from variants_index.lock_files import read_lock, select_locked, write_lock
 from variants_index.target import make_target
 
 ENTRY = """

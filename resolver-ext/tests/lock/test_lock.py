@@ -17,8 +17,7 @@ from support.index_server import Resource
 from support.wheels import NVIDIA, Release, Wheel, metadata
 from variants_index.downloads import Download, download_files
 from variants_index.errors import BadResponse, NotFound
-from variants_index.lock.reading import read_lock, select_locked
-from variants_index.lock.writing import write_lock
+from variants_index.lock_files import read_lock, select_locked, write_lock
 from variants_index.target import make_target
 
 REQUIRES = (

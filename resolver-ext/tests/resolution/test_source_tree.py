@@ -11,8 +11,8 @@ from resolvelib_variants.resolution import (
     read_file,
 )
 from support.wheels import Wheel
+from variants_index.distribution_metadata import read_source_tree
 from variants_index.errors import InvalidSourceTree
-from variants_index.source_tree import read_source_tree
 
 PROJECT = """
 [project]

@@ -8,7 +8,7 @@ from pep_variants.formats.platform_file import read_platform
 from pep_variants.sources import Sources
 from resolvelib_variants.resolution import IndexResolver, RequirementSet, parse_requirement
 from support.wheels import NVIDIA, Release, Wheel, metadata
-from variants_index.cache.store import Store
+from variants_index.cache import Store
 from variants_index.http.session import Session
 from variants_index.target import make_target
 

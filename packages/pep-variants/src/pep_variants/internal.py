@@ -12,23 +12,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from . import limits as limits
-    from .cache_directory import *
     from .choose.abi import *
     from .choose.displaced import *
     from .choose.explanation import *
     from .choose.markers import *
-    from .choose.metadata_markers import *
     from .choose.options import *
     from .choose.preferences import *
     from .choose.rejections import *
     from .choose.selection import *
-    from .detect.answers import *
     from .detect.detector import *
     from .detect.known_machines import *
-    from .detect.machine_facts import *
     from .detect.machines import *
-    from .detect.plugins import *
     from .digests import *
+    from .directories import *
     from .errors import *
     from .fetch import *
     from .files import *
@@ -41,7 +37,6 @@ if TYPE_CHECKING:
     from .gc_pause import *
     from .limits import *
     from .lock.selection import *
-    from .lock.table import *
     from .lock.wheels import *
     from .model.environment import *
     from .model.filename import *
@@ -52,13 +47,12 @@ if TYPE_CHECKING:
     from .model.property import *
     from .model.variant_indexes import *
     from .ownership import *
+    from .providers.base import *
     from .providers.process import *
     from .providers.registry import *
-    from .providers.vendor import *
-    from .settings.allow_list import *
-    from .settings.approvals import *
     from .settings.loader import *
     from .settings.places import *
+    from .settings.trust import *
     from .sources import *
     from .timeouts import *
     from .urls import *
@@ -66,7 +60,6 @@ if TYPE_CHECKING:
     from .wheelfile.core_metadata import *
     from .wheelfile.installed import *
     from .wheelfile.lazy_file import *
-    from .wheelfile.metadata_edits import *
     from .wheelfile.record import *
     from .wheelfile.rewriting import *
     from .wheelfile.sdist import *
@@ -76,18 +69,15 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "": "limits",
-    "cache_directory": "VARIABLE cache_directory",
     "choose.abi": "AbiDependency abi_dependencies abi_projects covers is_release supporting",
     "choose.displaced": "MAX_VERSIONS displaced_by has_accelerator is_accelerated is_promising",
     "choose.explanation": (
         "MORE answered asked needs notices ranking_tree table_lines why_chosen why_not"
     ),
     "choose.markers": (
-        "NON_VARIANT Term all_of any_of require_extras split_requirement uses_variant_terms "
+        "NON_VARIANT Term all_of any_of conditional_dependencies may_have_terms metadata_terms "
+        "reduce_metadata reduce_requirements require_extras split_requirement uses_variant_terms "
         "variant_terms"
-    ),
-    "choose.metadata_markers": (
-        "conditional_dependencies may_have_terms metadata_terms reduce_metadata reduce_requirements"
     ),
     "choose.options": "OPTIONS Option",
     "choose.preferences": (
@@ -100,19 +90,16 @@ _NAMES = {
         "why_not_better why_this"
     ),
     "choose.selection": "missing_variant",
-    "detect.answers": "Examined examine_host",
-    "detect.detector": "PROVIDER_ID_LENGTH provider_id",
+    "detect.detector": "Answer PROVIDER_ID_LENGTH Refused provider_id",
     "detect.known_machines": "BY_NAME KNOWN_MACHINES KnownMachine names_beginning",
-    "detect.machine_facts": "CPU WORDS parse_facts",
-    "detect.machines": "machine_text machine_title names_file",
-    "detect.plugins": "Answer Refused",
+    "detect.machines": "CPU WORDS machine_text machine_title names_file parse_facts",
     "digests": "Digests",
+    "directories": "VARIABLE cache_directory",
     "errors": (
-        "CatalogError EXIT_CODE InconsistentMetadata InvalidLabel InvalidMarker "
-        "InvalidProperty InvalidSdist InvalidWheel InvalidWheelFilename LockError "
-        "NoSuchVariant PlatformFileError PluginFailed PreferenceError ProviderError "
-        "UnsupportedSchema fault_report in_words listed printable redacted shortened "
-        "without_userinfo"
+        "CatalogError EXIT_CODE InconsistentMetadata InvalidLabel InvalidMarker InvalidProperty "
+        "InvalidSdist InvalidWheel InvalidWheelFilename LockError NoSuchVariant PlatformFileError "
+        "PluginFailed PreferenceError ProviderError UnsupportedSchema fault_report in_words listed "
+        "printable redacted shortened without_userinfo"
     ),
     "fetch": "Absent Fetch FetchAnswer LocalFile NoRanges Whole",
     "files": "patiently read_regular read_text replacing write_if_changed",
@@ -125,15 +112,16 @@ _NAMES = {
     "gc_pause": "paused",
     "limits": (
         "ADVICE_SECONDS CATALOG_BYTES CATALOG_ENTRY_BYTES CATALOG_PROJECTS CATALOG_VARIANTS "
-        "CORE_METADATA_BYTES CORE_METADATA_LINES CORE_REQUIREMENTS "
-        "CORE_REQUIREMENTS_CHARACTERS DOCUMENT_BYTES FILENAME_CHARACTERS LOCK_BYTES "
-        "LOCK_TEXT_BYTES PAGE_BYTES PLUGIN_ENVIRONMENTS PLUGIN_FEATURES PLUGIN_FILE_BYTES "
-        "PLUGIN_MEMORY_BYTES PLUGIN_PROCESSES PLUGIN_SECONDS PLUGIN_THREADS PLUGIN_VALUES "
-        "PROJECTS_BYTES PYPROJECT_BYTES RECORD_BYTES REQUIREMENTS_BYTES REQUIREMENT_LENGTH "
-        "REQUIREMENT_LINES SETTINGS_BYTES URL_CHARACTERS VALUES json_values"
+        "CORE_METADATA_BYTES CORE_METADATA_LINES CORE_REQUIREMENTS CORE_REQUIREMENTS_CHARACTERS "
+        "DOCUMENT_BYTES FILENAME_CHARACTERS LOCK_BYTES LOCK_TEXT_BYTES PAGE_BYTES "
+        "PLUGIN_ENVIRONMENTS PLUGIN_FEATURES PLUGIN_FILE_BYTES PLUGIN_MEMORY_BYTES "
+        "PLUGIN_PROCESSES PLUGIN_SECONDS PLUGIN_THREADS PLUGIN_VALUES PROJECTS_BYTES "
+        "PYPROJECT_BYTES RECORD_BYTES REQUIREMENTS_BYTES REQUIREMENT_LENGTH REQUIREMENT_LINES "
+        "SETTINGS_BYTES URL_CHARACTERS VALUES json_values"
     ),
-    "lock.selection": "LockChoice Machine REQUIREMENTS REQUIRES_DIST TOOL select_packages",
-    "lock.table": "write_table",
+    "lock.selection": (
+        "LockChoice Machine REQUIREMENTS REQUIRES_DIST TOOL select_packages write_table"
+    ),
     "lock.wheels": "KEY filename_of labels_of lists_variants without_labels",
     "model.environment": "LEGACY LINUX MACOS modern_tag system_markers target_environment",
     "model.filename": "parse_metadata_filename read_version",
@@ -149,13 +137,16 @@ _NAMES = {
     ),
     "model.variant_indexes": "indexes_with",
     "ownership": "NotPrivate check_private make_private",
+    "providers.base": "Vendor",
     "providers.process": "NOISE_BYTES run",
-    "providers.registry": "ACCELERATORS BUILTIN_NAMESPACES KNOWN KnownProvider find_known",
-    "providers.vendor": "Vendor",
-    "settings.allow_list": "AllowList Allowed Wanted",
-    "settings.approvals": "Approval Approvals Covered approval_digest covered_files",
+    "providers.registry": (
+        "ACCELERATORS BUILTIN_NAMESPACES Examined KNOWN KnownProvider examine_host find_known"
+    ),
     "settings.loader": "Settings load_settings",
     "settings.places": "FILENAME Place Role any_file places",
+    "settings.trust": (
+        "AllowList Allowed Approval Approvals Covered Wanted approval_digest covered_files"
+    ),
     "sources": "BEST_MATCH FIRST_INDEX Sources local_files",
     "timeouts": "within",
     "urls": "filename_of_url is_local local_path",
@@ -165,9 +156,8 @@ _NAMES = {
     "wheelfile.lazy_file": (
         "FIRST_PART Part PartialFile REFUSED Range RangeRefused last_part read_content_range"
     ),
-    "wheelfile.metadata_edits": "Edits",
     "wheelfile.record": "RECORD_FILE SIGNATURE_FILES digest_of read_record record_line",
-    "wheelfile.rewriting": "open_source with_metadata",
+    "wheelfile.rewriting": "Edits open_source with_metadata",
     "wheelfile.sdist": "read_pkg_info",
     "wheelfile.wheel": "WheelContents open_wheel",
     "wheelfile.zip_reading": "read_entry",

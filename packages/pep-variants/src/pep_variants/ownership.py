@@ -26,7 +26,8 @@ def check_private(path: Path, status: os.stat_result | None = None) -> None:
 
     It has to belong to the user or to root, and must be writable for neither others nor a group
     that may have other members. Of a file the same holds for the directory that it is in, symbolic
-    links resolved; there a sticky bit (as ``/tmp`` has) also keeps others from replacing it.
+    links resolved; there a sticky bit (as ``/tmp`` has) also keeps others from replacing it. A link
+    at *path* has to belong to the user or to root, too.
 
     Args:
         path: of the file or directory.
@@ -41,6 +42,7 @@ def check_private(path: Path, status: os.stat_result | None = None) -> None:
         return
     if status is None:
         status = path.stat()
+        _check_owner(path, path.lstat())
     _check(path, status)
     if not stat.S_ISDIR(status.st_mode):
         for folder in dict.fromkeys((path.absolute().parent, path.resolve().parent)):
@@ -68,18 +70,23 @@ def make_private(path: Path) -> None:
     check_private(path)
 
 
-def _check(path: Path, status: os.stat_result, *, sticky: bool = False) -> None:
-    place = printable(str(path))
+def _check_owner(path: Path, status: os.stat_result) -> None:
     if status.st_uid not in (os.geteuid(), _ROOT):
         raise NotPrivate(
-            f"{place} belongs to another user (uid {status.st_uid}): make one of your own"
+            f"{printable(str(path))} belongs to another user (uid {status.st_uid}): "
+            "make one of your own"
         )
+
+
+def _check(path: Path, status: os.stat_result, *, sticky: bool = False) -> None:
+    _check_owner(path, status)
     writable = status.st_mode & stat.S_IWOTH or (
         status.st_mode & stat.S_IWGRP and not _is_private_group(status.st_gid)
     )
     if writable and not (sticky and status.st_mode & stat.S_ISVTX):
         import shlex
 
+        place = printable(str(path))
         raise NotPrivate(
             f"{place} can be changed by other users: run chmod go-w {shlex.quote(place)}"
         )

@@ -19,7 +19,7 @@ from cpu_machines import TARGETS, replace_file, write_tool
 from pep_variants.model.platform import Fact
 from pep_variants.model.property import NAME, VALUE
 from pep_variants.providers.aarch64 import AArch64Provider
-from pep_variants.providers.attempts import recorded
+from pep_variants.providers.base import recorded
 from pep_variants.providers.cpu import Cpu, detected_cpu
 from pep_variants.providers.x86_64 import X8664Provider
 

@@ -2,8 +2,8 @@
 
 ``projects`` has a TOML file for each project. They are read only if the user asks for it with
 ``catalog = "default"`` in `variants.toml`, ``--variant-catalog default`` or
-``VARIANTS_CATALOG=default``. `model` and `reader` are for entries, `store` and `opening` for
-catalogues, `places` for what their places list, `rewriting` for the wheels that are installed.
+``VARIANTS_CATALOG=default``. `entries` and `entry_reader` are for entries, `catalogs` for several,
+`listings` for what their pages list, `installed_builds` for the wheels that are installed.
 """
 
 from __future__ import annotations

@@ -11,24 +11,23 @@ from typing import TYPE_CHECKING
 from pep_variants.internal import lazy_names
 
 if TYPE_CHECKING:
-    from .checks import *
-    from .elsewhere import *
-    from .model import *
-    from .opening import *
-    from .places import *
-    from .rewriting import *
+    from .catalogs import *
+    from .entries import *
+    from .entry_checks import *
+    from .installed_builds import *
+    from .listings import *
     from .same_files import *
-    from .store import *
 
 _NAMES = {
-    "checks": "Finding check_entries check_file error warning",
-    "elsewhere": "is_in_catalog no_variants",
-    "model": "CatalogProject CatalogVariant PublishedFile filled platform_kind target",
-    "opening": "preferred_catalog",
-    "places": "Found Listed PlacePage PlaceReader Unavailable by_host own_place pages_of",
-    "rewriting": "Origin added_files installed_metadata read_origin rewritten",
+    "catalogs": (
+        "Catalog DirectoryCatalog is_in_catalog no_variants open_catalog preferred_catalog "
+        "write_catalog"
+    ),
+    "entries": "CatalogProject CatalogVariant PublishedFile filled platform_kind target",
+    "entry_checks": "Finding check_entries check_file error warning",
+    "installed_builds": "Origin added_files installed_metadata read_origin rewritten",
+    "listings": "Found Listed PlacePage PlaceReader Unavailable by_host own_place pages_of",
     "same_files": "same_files",
-    "store": "Catalog DirectoryCatalog open_catalog write_catalog",
 }
 
 

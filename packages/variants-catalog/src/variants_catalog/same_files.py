@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .model import CatalogProject
+    from .entries import CatalogProject
 
 
 def same_files(

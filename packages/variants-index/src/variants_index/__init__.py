@@ -21,20 +21,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pep_variants.internal import Sources
 
-    from .cache.store import Bounds, Store
+    from .cache import Bounds, Store
     from .candidate import Candidate, CoreMetadata
-    from .core_metadata import fetch_core_metadata
+    from .distribution_metadata import fetch_core_metadata
     from .downloads import Download, download_files
     from .errors import PackageIndexError
     from .evaluator import CandidateEvaluator
     from .finder import PackageFinder, Project, SourceFile
     from .http.session import Session
-    from .lock.reading import Locked, read_lock, select_locked
-    from .lock.writing import write_lock
+    from .lock_files import Locked, read_lock, select_locked, write_lock
     from .pages import Page, PageFile, html_page, json_page, read_page, read_projects
     from .prefetch import Prefetcher
-    from .release_metadata import ReleaseMetadata, fetch_release_metadata
     from .target import Target, host_target, load_target, make_target
+    from .version_metadata import ReleaseMetadata, fetch_release_metadata
 
     __version__: str
 
@@ -74,20 +73,19 @@ __all__ = [
 ]
 
 _NAMES = {
-    "cache.store": ("Bounds", "Store"),
-    "candidate": ("Candidate", "CoreMetadata"),
-    "core_metadata": ("fetch_core_metadata",),
-    "downloads": ("Download", "download_files"),
-    "errors": ("PackageIndexError",),
-    "evaluator": ("CandidateEvaluator",),
-    "finder": ("PackageFinder", "Project", "SourceFile"),
-    "http.session": ("Session",),
-    "lock.reading": ("Locked", "read_lock", "select_locked"),
-    "lock.writing": ("write_lock",),
-    "pages": ("Page", "PageFile", "html_page", "json_page", "read_page", "read_projects"),
-    "prefetch": ("Prefetcher",),
-    "release_metadata": ("ReleaseMetadata", "fetch_release_metadata"),
-    "target": ("Target", "host_target", "load_target", "make_target"),
+    "cache": "Bounds Store",
+    "candidate": "Candidate CoreMetadata",
+    "distribution_metadata": "fetch_core_metadata",
+    "downloads": "Download download_files",
+    "errors": "PackageIndexError",
+    "evaluator": "CandidateEvaluator",
+    "finder": "PackageFinder Project SourceFile",
+    "http.session": "Session",
+    "lock_files": "Locked read_lock select_locked write_lock",
+    "pages": "Page PageFile html_page json_page read_page read_projects",
+    "prefetch": "Prefetcher",
+    "target": "Target host_target load_target make_target",
+    "version_metadata": "ReleaseMetadata fetch_release_metadata",
 }
 
 
@@ -101,8 +99,8 @@ def __getattr__(name: str) -> object:
 
         value = version("variants-index")
     elif name == "Sources":
-        value = import_module("pep_variants.sources").Sources
-    elif module := next((module for module, names in _NAMES.items() if name in names), ""):
+        value = import_module("pep_variants.internal").Sources
+    elif module := next((key for key, names in _NAMES.items() if name in names.split()), ""):
         value = getattr(import_module(f".{module}", __name__), name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

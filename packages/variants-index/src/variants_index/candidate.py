@@ -13,7 +13,7 @@ from pep_variants import split_label
 from .pages import PageFile
 
 if TYPE_CHECKING:
-    from .catalog_files import CatalogFile  # imported with a catalogue only: it takes a while
+    from .catalog_builds import CatalogFile  # imported with a catalogue only: it takes a while
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""The catalogue's entries against the pages that they name; `variants_catalog.checks` has the rest.
+"""Entries of the catalogue against the pages that they name.
+
+`variants_catalog.entry_checks` checks them by themselves.
 
 A check returns findings instead of raising, so that one run reports all of them.
 """
@@ -30,7 +32,7 @@ from variants_catalog.internal import (
 )
 
 from .candidate import Candidate
-from .core_metadata import fetch_core_metadata
+from .distribution_metadata import fetch_core_metadata
 from .errors import AccessDenied, InvalidPage, NotFound, PackageIndexError, Unreachable
 from .finder import PackageFinder
 from .http.session import Session

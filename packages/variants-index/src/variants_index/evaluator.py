@@ -14,8 +14,8 @@ from pep_variants.internal import InvalidWheelFilename
 
 from .candidate import Candidate
 from .finder import PackageFinder, Project, SourceFile
-from .release_metadata import ReleaseMetadata, fetch_release_metadata
 from .target import Target
+from .version_metadata import ReleaseMetadata, fetch_release_metadata
 
 Hashes = Mapping[str, frozenset[str]]
 
@@ -105,7 +105,7 @@ class CandidateEvaluator:
         )
 
     def _catalog_metadata(self, candidate: Candidate) -> ReleaseMetadata:
-        from .catalog_files import catalog_metadata
+        from .catalog_builds import catalog_metadata
 
         # Of the files of all targets: they share a lock file.
         files = self.project(candidate.project).versions[candidate.release]

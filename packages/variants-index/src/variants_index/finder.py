@@ -35,7 +35,7 @@ from .prefetch import Prefetcher
 if TYPE_CHECKING:
     from variants_catalog.internal import Catalog, CatalogProject, Listed, Unavailable
 
-    from .catalog_files import CatalogFile, PlacedFile  # imported with a catalogue only
+    from .catalog_builds import CatalogFile, PlacedFile  # imported with a catalogue only
 
 PYPI = "https://pypi.org/simple/"
 SDISTS = (".tar.gz", ".zip")
@@ -218,7 +218,7 @@ class PackageFinder:
 
     def _described(self, name: str, entry: CatalogProject) -> Project:
         """Return all files of a project that the catalogue describes."""
-        from .catalog_files import CatalogFile, CatalogPages
+        from .catalog_builds import CatalogFile, CatalogPages
 
         pages = CatalogPages(self.session, self.prefetcher)
         pages.start(entry)
@@ -353,7 +353,7 @@ class _Own:
 
     def listed(self) -> list[Listed[PlacedFile]]:
         """Return the files for the catalogue, those of preferred sources first."""
-        from .catalog_files import listed
+        from .catalog_builds import listed
 
         return [
             listed(file, source, position)

@@ -12,52 +12,46 @@ from pep_variants.internal import lazy_names
 
 if TYPE_CHECKING:
     from .catalog_checks import *
+    from .distribution_metadata import *
     from .doctor import *
+    from .downloads import *
     from .errors import *
     from .evaluator import *
     from .finder import *
-    from .http.bodies import *
     from .http.credentials import *
-    from .http.failures import *
-    from .http.ranges import *
     from .http.responses import *
     from .http.user_proxies import *
     from .pages import *
-    from .pages.links import *
-    from .platforms import *
-    from .release_metadata import *
-    from .source_tree import *
+    from .pages.page import *
     from .target import *
     from .uv_files import *
+    from .version_metadata import *
 
 _NAMES = {
     "catalog_checks": "LiveCheck",
+    "distribution_metadata": "fetch_metadata_file read_source_tree",
     "doctor": (
         "Findings Part Problem State UNKNOWN catalog_hints common_parts environment_problems "
         "installers_part lines report_schema settings_of state_of state_problem uv_part"
     ),
+    "downloads": "MAX_DOWNLOAD opened",
     "errors": (
         "AccessDenied BadResponse InvalidPage InvalidSourceTree InvalidUrl NotFound "
         "TargetError Unreachable UntrustedServer UnusableDistribution"
     ),
     "evaluator": "REWRITTEN is_pinned",
     "finder": "by_version",
-    "http.bodies": "CHUNK check_digests",
     "http.credentials": "Credentials split_credentials",
-    "http.failures": "BUSY certificate_error retry_after",
-    "http.ranges": "MAX_DOWNLOAD opened",
-    "http.responses": "Response",
+    "http.responses": "BUSY CHUNK Response certificate_error check_digests retry_after",
     "http.user_proxies": "InvalidProxy UserProxy proxy_for read",
     "pages": "ACCEPT GENERATOR HTML JSON html_link html_metas html_projects json_projects",
-    "pages.links": "Links",
-    "platforms": "covers environment_of is_for_platform platform_of_namespaces",
-    "release_metadata": "answer release_file",
-    "source_tree": "read_source_tree",
-    "target": "read_target",
+    "pages.page": "Links",
+    "target": "covers environment_of is_for_platform platform_of_namespaces read_target",
     "uv_files": (
         "UvTable configuration_files is_on project_settings project_table read_toml "
         "script_tree settings_tables table_of workspace_root"
     ),
+    "version_metadata": "answer release_file",
 }
 
 

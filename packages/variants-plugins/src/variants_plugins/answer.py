@@ -14,6 +14,7 @@ from pep_variants.internal import (
     VALUE,
     Features,
     PluginFailed,
+    PropertyTree,
     shortened,
 )
 
@@ -21,7 +22,7 @@ from pep_variants.internal import (
 _SANDBOXED = re.compile(r"PermissionError|Permission denied|Operation not permitted")
 
 
-def read_answer(  # noqa: C901
+def read_answer(
     data: bytes, namespace: str, plugin: str, output: str = ""
 ) -> tuple[Features, bool]:
     """Return the supported features of an answer, in its order, and whether they are fixed.
@@ -43,58 +44,42 @@ def read_answer(  # noqa: C901
             twice, or is too long.
     """
 
-    def fail(problem: str) -> PluginFailed:
+    def failed(problem: str) -> PluginFailed:
         return PluginFailed(plugin, problem, one_line(output, 200))
+
+    def fail(path: str, problem: str) -> PluginFailed:
+        place = f"{path}: " if path else ""
+        return failed(f"gave an answer that cannot be used: {place}{problem}")
 
     try:
         tree = json.loads(data)
     except (ValueError, RecursionError):
-        raise fail(f"answered {shortened(data[:80])}, which is not JSON") from None
-    if not isinstance(tree, dict):
-        raise fail(f"answered {shortened(tree)}, which is not a JSON object")
+        raise failed(f"answered {shortened(data[:80])}, which is not JSON") from None
+    reader = PropertyTree(fail)
+    tree = reader.mapping(tree, "")
     if "error" in tree:
-        raise fail(_failure(tree))
+        raise failed(_failure(tree))
     own = tree.get("namespace")
     if own != namespace and not _may_claim(plugin.partition("==")[0], namespace):
-        raise fail(
+        raise failed(
             f"does not say that it is for {namespace!r}, a namespace with a built-in provider"
         )
     configs = tree.get("features")
-    if not isinstance(configs, list) or len(configs) > PLUGIN_FEATURES:
-        raise fail(f"supports {shortened(configs)}, which is not a list of features")
+    if not isinstance(configs, list):
+        raise reader.expected("a list of features", configs, "features")
+    reader.check_count(configs, "features", PLUGIN_FEATURES, "features")
     features: dict[str, tuple[str, ...]] = {}
-    total = 0
-    for config in configs:
-        if not isinstance(config, dict):
-            raise fail(f"supports {shortened(config)}, which is not a feature")
-        name, values = config.get("name"), config.get("values")
-        if not isinstance(name, str) or not NAME.fullmatch(name):
-            raise fail(f"names a feature {shortened(name)}: it must match {NAME.pattern}")
+    left = PLUGIN_VALUES
+    for number, config in enumerate(configs):
+        path = f"features[{number}]"
+        reader.mapping(config, path)
+        name = reader.name(config.get("name"), f"{path}.name", NAME, "name")
         if name in features:
-            raise fail(f"lists the feature {shortened(name)} twice")
-        if not isinstance(config.get("multi_value", False), bool):
-            raise fail(
-                f"has multi_value {shortened(config['multi_value'])} of {shortened(name)}, "
-                "which is not a boolean"
-            )
-        if not isinstance(values, list):
-            raise fail(
-                f"has {shortened(values)} as values of {shortened(name)}, which is not a list"
-            )
-        total += len(values)
-        if total > PLUGIN_VALUES:
-            raise fail(f"supports more than {PLUGIN_VALUES} values")
-        seen = set()
-        for value in values:
-            if not isinstance(value, str) or not VALUE.fullmatch(value):
-                raise fail(
-                    f"has a value {shortened(value)} of {shortened(name)}: "
-                    f"it must match {VALUE.pattern}"
-                )
-            if value in seen:
-                raise fail(f"lists the value {shortened(value)} of {shortened(name)} twice")
-            seen.add(value)
-        features[name] = tuple(values)
+            raise fail(f"{path}.name", f"{shortened(name)} is listed twice")
+        path = f"{path} ({name})"
+        reader.boolean(config, "multi_value", path, False)
+        features[name] = reader.names(config.get("values"), f"{path}.values", VALUE, most=left)
+        left -= len(features[name])
     supported = {name: values for name, values in features.items() if values}
     return supported, tree.get("fixed") is True
 

@@ -73,7 +73,7 @@ class PluginRunner:
         """Set up; nothing runs or is written yet.
 
         Args:
-            allow: requirements of the packages that may run, see `allow_list.AllowList.parse`.
+            allow: requirements of the packages that may run, see `AllowList.parse`.
             sources: where they are installed from, PyPI by default.
             cache_dir: where environments are kept, ``plugins`` among all caches by default.
             time_limit: seconds that a plugin has to answer.

@@ -3,13 +3,20 @@
 Runs in the plugin's own environment, so only the standard library may be imported. On Linux
 `confine` takes these measures, each where the kernel has it:
 
-- a user and a network namespace: no network interfaces, no capabilities outside;
+- namespaces of users, networks and System V IPC: no network interfaces, no shared memory of the
+  user's other processes, no capabilities outside;
 - no capabilities, which root has also where there is no user namespace for it;
 - Landlock: reads below system directories and the Python installation only, of devices those that
-  compute only, writes below the run's own temporary directory and to these devices only, no TCP,
-  no signals to other processes;
-- seccomp: no sockets but UNIX streams, and these cannot be connected; no changes of modes, owners
-  and attributes; none of the calls that go round the others.
+  compute only, of processes the plugin's own only, writes below the run's own temporary directory
+  and to these devices only, no TCP, no signals to other processes;
+- seccomp: no sockets but UNIX streams, and these cannot be connected; no changes of modes, owners,
+  times and attributes, nor of limits and scheduling of another process; none of the calls that go
+  round the others.
+
+What stays possible: to ask whether a path exists, and for its size and times (`stat`); to read, as
+root, what only root may read below system directories other than ``/etc``; to send signals to the
+user's processes before Landlock 6, of Linux 6.12. A process that the plugin starts reads nothing
+of its own in ``/proc``: Landlock's rules are about directories that exist when they are made.
 
 Elsewhere, and on kernels without them, plugins run with the limits of `limit` alone.
 
@@ -18,7 +25,7 @@ the plugin leaves behind, also those in new sessions, and limits their number an
 limits of the kernel count per process, or all processes of the user.
 """
 
-# ruff: noqa: PTH111, PTH112, PTH118, PTH120, PTH123, PTH207, PTH208
+# ruff: noqa: PTH111, PTH112, PTH118, PTH123, PTH207, PTH208
 # Paths are texts throughout, as the kernel wants them, and hundreds of files of /proc are read.
 
 from __future__ import annotations
@@ -30,6 +37,7 @@ import glob
 import os
 import platform
 import signal
+import stat
 import struct
 import sys
 import time
@@ -42,7 +50,8 @@ _INTERVAL = 0.02
 MEASURES = ("files", "network", "signals", "system calls")
 """Names of what `confine` may report."""
 
-# Read and execute. What is missing is skipped; home directories are not among them.
+# Read and execute. What is missing is skipped; home directories are not among them. See `readable`
+# for /etc and /proc.
 SYSTEM = (
     "/bin",
     "/sbin",
@@ -51,9 +60,7 @@ SYSTEM = (
     "/lib64",
     "/libx32",
     "/usr",
-    "/etc",
     "/opt",
-    "/proc",
     "/sys",
     "/nix/store",
     "/gnu/store",
@@ -65,7 +72,7 @@ SYSTEM = (
     "/mnt/wsl",
 )
 # Names alone: with the rest, root could read disks, and a user their own terminals, under Landlock.
-LISTED = ("/dev",)
+LISTED = ("/dev", "/etc")
 # Drivers open these for reading and writing, and talk to them with ioctl.
 DEVICES = (
     "/dev/null",
@@ -91,7 +98,7 @@ DEVICES = (
 )
 
 _PR_SET_SECCOMP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 22, 36, 38
-_CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
+_CLONE_NEWIPC, _CLONE_NEWUSER, _CLONE_NEWNET = 0x08000000, 0x10000000, 0x40000000
 
 # Landlock: system calls (the same on every architecture) and rights, see landlock(7).
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
@@ -111,16 +118,23 @@ _SOCKET_CALLS = {
     "aarch64": (0xC00000B7, 198, 199, 203),
 }
 _REFUSED = {
-    # ptrace; chmod to lchown, fchownat, fchmodat; …xattr; add_key to keyctl; process_vm_…; bpf
+    # ptrace; chmod to lchown, fchownat, fchmodat; …xattr; utime, utimes, futimesat, utimensat;
+    # setpriority, ioprio_set; inotify_add_watch, fanotify_mark, which tell names of files;
+    # add_key to keyctl; process_vm_…; bpf
     "x86_64": (
         *(101, 90, 91, 92, 93, 94, 260, 268, 188, 189, 190, 197, 198, 199),
+        *(132, 235, 261, 280, 141, 251, 254, 301),
         *(248, 249, 250, 310, 311, 321, 425, 438, 452, 463, 466, 469),
     ),
     "aarch64": (
         *(117, 52, 53, 54, 55, 5, 6, 7, 14, 15, 16),
+        *(88, 140, 30, 27, 263),
         *(217, 218, 219, 270, 271, 280, 425, 438, 452, 463, 466, 469),
     ),
 }
+# Refused unless the first argument is 0, the calling process: prlimit64; sched_setparam,
+# sched_setscheduler, sched_setaffinity, sched_setattr.
+_OWN_PROCESS = {"x86_64": (302, 142, 144, 203, 314), "aarch64": (261, 118, 119, 122, 274)}
 _ALLOW, _REFUSE, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
 _AF_UNIX, _SOCK_STREAM, _SOCK_SEQPACKET = 1, 1, 5
 
@@ -190,9 +204,9 @@ def limit(limits: dict[str, int]) -> None:
 
 
 def _unshare(libc: ctypes.CDLL) -> bool:
-    """Enter a user namespace, as the same user, and a network namespace without interfaces."""
+    """Enter a user namespace, as the same user, and empty namespaces of networks and IPC."""
     user, group = os.geteuid(), os.getegid()
-    if libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET):
+    if libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNET | _CLONE_NEWIPC):
         return False
     for name, text in (
         ("setgroups", "deny"),
@@ -264,33 +278,61 @@ def readable(homes: list[str], environment: str = "") -> list[str]:
     """Return the paths that a plugin may read: the system, this Python, what variables name.
 
     None of them contains one of *homes*. A variable may name a file or directory in a home
-    directory, such as ``PATH`` or ``ROCM_PATH`` do; the user handed it on deliberately.
+    directory, as ``ROCM_PATH`` does; the user handed it on deliberately. ``PATH`` is not such a
+    variable. Of ``/etc`` it is what every user may read, so that root hands on no secrets, and of
+    ``/proc`` what is about the machine and this process.
     """
     hidden = [os.path.realpath(home) for home in homes]
 
-    def contains_home(path: str) -> bool:
-        return any(os.path.commonpath((path, home)) == path for home in hidden)
+    def contains_hidden(path: str) -> bool:
+        return any(os.path.commonpath((path, each)) == path for each in (*hidden, "/proc"))
 
-    found: list[str] = []
+    def in_home(path: str) -> bool:
+        return any(os.path.commonpath((path, home)) == home for home in hidden)
+
+    found = _public("/etc")
     for place in SYSTEM:
         found += _without(os.path.realpath(place), hidden)
+    with contextlib.suppress(OSError):
+        found += (
+            os.path.realpath(f"/proc/{name}")
+            for name in os.listdir("/proc")
+            if not name.isdecimal()
+        )
     # The one without symbolic links: a virtual environment in a home may link to another there.
     prefixes = {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix, environment}
     for prefix in sorted(prefixes - {""}):
         path = os.path.realpath(prefix)
-        if contains_home(path):
+        if contains_hidden(path):
             found += (os.path.join(path, name) for name in ("bin", "lib", "lib64"))
         else:
             found.append(path)
-    found.append(os.path.dirname(os.path.realpath(sys.executable)))
+    found.append(os.path.realpath(sys.executable))
     for name, value in os.environ.items():
-        if name != "HOME":
-            found += (
-                path
-                for path in map(os.path.realpath, filter(os.path.isabs, value.split(os.pathsep)))
-                if not contains_home(path)
-            )
+        for path in map(os.path.realpath, filter(os.path.isabs, value.split(os.pathsep))):
+            if name != "HOME" and not (contains_hidden(path) or (name == "PATH" and in_home(path))):
+                found.append(path)
     return list(dict.fromkeys(filter(os.path.exists, found)))
+
+
+def _public(folder: str) -> list[str]:
+    """Return *folder*, or if not every user may read all that is in it, what they may."""
+    found, whole = [], True
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_symlink():  # what it leads to counts
+                    continue
+                mode = entry.stat(follow_symlinks=False).st_mode
+                if stat.S_ISDIR(mode):
+                    below = _public(entry.path) if mode & 0o005 == 0o005 else []
+                else:
+                    below = [entry.path] if mode & 0o004 else []
+                found += below
+                whole = whole and below == [entry.path]
+    except OSError:  # it is not there, or not for this user
+        return []
+    return [folder] if whole else found
 
 
 def _without(path: str, hidden: list[str]) -> list[str]:
@@ -313,26 +355,37 @@ def _seccomp(libc: ctypes.CDLL) -> bool:
         return False
     architecture, socket, socketpair, connect = _SOCKET_CALLS[machine]
     load, equal, at_least, mask, result = 0x20, 0x15, 0x35, 0x54, 0x06
+    number, first_argument, second_argument = 0, 16, 24
     denied = _REFUSE | errno.EACCES
-    refused = (*_REFUSED[machine], connect)
+    # Operation, lines to skip if it holds, and if not, value.
     program = [
         (load, 0, 0, 4),
         (equal, 1, 0, architecture),
         (result, 0, 0, _KILL),
-        (load, 0, 0, 0),
-        # The second system call table of x86-64, x32.
-        (at_least, len(refused) + 3, 0, 0x40000000),
-        *((equal, len(refused) + 2 - place, 0, number) for place, number in enumerate(refused)),
-        (equal, 3, 0, socket),
-        (equal, 2, 0, socketpair),
-        (result, 0, 0, _ALLOW),
+        (load, 0, 0, number),
+        (at_least, 0, 1, 0x40000000),  # the second system call table of x86-64, x32
         (result, 0, 0, denied),
+    ]
+    for each in (*_REFUSED[machine], connect):
+        program += [(equal, 0, 1, each), (result, 0, 0, denied)]
+    for each in _OWN_PROCESS[machine]:
+        program += [
+            (equal, 0, 4, each),
+            (load, 0, 0, first_argument),
+            (equal, 0, 1, 0),
+            (result, 0, 0, _ALLOW),
+            (result, 0, 0, denied),
+        ]
+    program += [
+        (equal, 2, 0, socket),
+        (equal, 1, 0, socketpair),
+        (result, 0, 0, _ALLOW),
         # CUDA and others hand descriptors on by UNIX sockets: streams that are bound, no more. What
         # sends datagrams (a raw socket does, too) reaches services without being connected.
-        (load, 0, 0, 16),
+        (load, 0, 0, first_argument),
         (equal, 1, 0, _AF_UNIX),
         (result, 0, 0, denied),
-        (load, 0, 0, 24),
+        (load, 0, 0, second_argument),
         (mask, 0, 0, 0xF),
         (equal, 2, 0, _SOCK_STREAM),
         (equal, 1, 0, _SOCK_SEQPACKET),

@@ -38,3 +38,6 @@ class PageSource(Protocol):
         Raises:
             UpstreamError: the upstream fails, and there is no old page.
         """
+
+    async def adds(self, upstream: Upstream, project: str, client: Client) -> bool:
+        """Return whether the page may have files that the upstream's own does not have."""

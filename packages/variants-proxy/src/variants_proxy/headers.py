@@ -61,6 +61,7 @@ class Document:
         vary: value of ``Vary`` besides ``Accept-Encoding``.
         kept: seconds that nginx may keep it although clients have to ask again; 0 for what
             `cache` says.
+        tag: entity tag; empty for one of the body.
     """
 
     body: bytes
@@ -68,6 +69,7 @@ class Document:
     cache: str
     vary: str = ""
     kept: int = 0
+    tag: str = ""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -87,7 +89,7 @@ class Document:
             compress: use gzip where the client accepts it.
         """
         # Weak: the compressed form has the same tag.
-        tag = f'W/"{hashlib.sha256(self.body).hexdigest()[:32]}"'
+        tag = self.tag or f'W/"{hashlib.sha256(self.body).hexdigest()[:32]}"'
         vary = ", ".join(filter(None, (self.vary, "Accept-Encoding")))
         headers = self.headers | {"vary": vary, "etag": tag}
         if is_known(if_none_match, tag):
@@ -96,6 +98,7 @@ class Document:
         body = self.body
         if compress and len(body) >= _WORTH_IT and accepts_gzip(accept_encoding):
             body = gzip.compress(body, 1, mtime=0)
+            headers["etag"] = f"W/{tag.removeprefix('W/')}"
             headers["content-encoding"] = "gzip"
         return 200, headers, body
 
@@ -125,6 +128,14 @@ def accepted_formats(accept: str) -> tuple[PageFormat, ...]:
     # Sorting is stable: of equals JSON comes first.
     forms = sorted((form for form in best if best[form] > 0), key=lambda form: -best[form])
     return tuple(forms) or ("html",)
+
+
+def format_of(content_type: str) -> PageFormat | None:
+    """Return the format of a page with this ``Content-Type``, None for another one."""
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind in _JSON:
+        return "json"
+    return "html" if kind in _HTML else None
 
 
 def _qualities(header: str) -> dict[str, float]:

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from ..errors import listed
 from ..model.platform import Platform, Support
 from ..model.property import ABI_DEPENDENCY, Properties, properties_tree
+from ..providers.base import FeatureWords
 from ..providers.registry import ACCELERATORS, find_vendor
-from ..providers.vendor import FeatureWords
 from .ranking import Ranking, Reason
 
 _PUBLISHER_ORDER = ("priority", "order")

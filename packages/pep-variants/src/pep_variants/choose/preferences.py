@@ -7,15 +7,15 @@ module defines what each entry means, and which names in options match nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InvalidLabel, InvalidProperty, PreferenceError, printable, redacted, shortened
-from ..formats import toml
+from ..formats.tree import PropertyTree
 from ..limits import SETTINGS_VALUES
 from ..model.label import check_label
-from ..model.property import NAME, VALUE, Features, Selector
+from ..model.property import NAME, Features, Selector
 from .options import OPTIONS
 
 if TYPE_CHECKING:
@@ -47,6 +47,12 @@ _CHOICES = {
     "on-plugin-error": ("on_plugin_error", (ABORT, SKIP)),
     "plugin-sandbox": ("plugin_sandbox", (SANDBOX_AUTO, SANDBOX_OFF)),
 }
+_FLAGS = {
+    **dict.fromkeys(("1", "true", "t", "yes", "y", "on"), True),
+    **dict.fromkeys(("0", "false", "f", "no", "n", "off"), False),
+}
+"""The words that pip knows."""
+
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _URL = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
 _HASH = re.compile(r"--hash=[a-z0-9_]+:[0-9a-f]+")
@@ -163,12 +169,7 @@ def given_options(values: Mapping[str, Any]) -> Iterator[Given]:
             value = bool(value)
         if value is None or value is False or value == []:
             continue
-        yield _parse(option.key, value, f"--{option.name}", f"--{option.name}")
-
-
-def from_environment(environ: Mapping[str, str], base: Preferences | None = None) -> Preferences:
-    """Return *base* with what ``VARIANTS_…`` variables say replaced, see `given_variables`."""
-    return _replaced(base, given_variables(environ))
+        yield _parse(_Reader(), option.key, value, f"--{option.name}", f"--{option.name}")
 
 
 def given_variables(environ: Mapping[str, str]) -> Iterator[Given]:
@@ -184,14 +185,28 @@ def given_variables(environ: Mapping[str, str]) -> Iterator[Given]:
         text = environ.get(variable, "").strip()
         if not text:
             continue
-        value: Any = text
+        value: str | bool = text
         if not option.metavar:
-            value = _flag(text, variable)
-        yield _parse(option.key, value, variable, variable)
+            if text.lower() not in _FLAGS:
+                raise PreferenceError(f"{variable}: expected 1 or 0, found {shortened(text)}")
+            value = _FLAGS[text.lower()]
+        yield _parse(_Reader(), option.key, value, variable, variable)
 
 
 def _replaced(base: Preferences | None, given: Iterable[Given]) -> Preferences:
     return replace(base or Preferences(), **{item.attribute: item.value for item in given})
+
+
+class _Reader(PropertyTree):
+    """Reads settings and options; errors name the file, and the key, option or variable."""
+
+    most = SETTINGS_VALUES
+
+    def __init__(self, source: str = "") -> None:
+        def fail(path: str, problem: str) -> PreferenceError:
+            return PreferenceError(printable(": ".join(filter(None, (source, path, problem)))))
+
+        super().__init__(fail, "table")
 
 
 def read_configuration(data: bytes | str, source: str) -> Preferences:
@@ -212,16 +227,9 @@ def configuration_tree(data: bytes | str, source: str) -> dict[str, Any]:
     Raises:
         PreferenceError: not TOML, or unknown keys; the message names the file.
     """
-    source = printable(source)
-    try:
-        tree = toml.loads(data if isinstance(data, str) else data.decode())
-    except (ValueError, RecursionError) as error:
-        raise PreferenceError(f"{source}: not valid TOML: {printable(str(error)[:200])}") from None
-    known = {*(option.key for option in OPTIONS), *PRIORITIES}
-    for key in tree:
-        if key not in known:
-            listed = ", ".join(sorted(known))
-            raise PreferenceError(f"{source}: {_shown(key)}: unknown key; there are {listed}")
+    reader = _Reader(source)
+    tree = reader.load_toml(data)
+    reader.check_keys(tree, "", sorted((*(option.key for option in OPTIONS), *PRIORITIES)))
     return tree
 
 
@@ -235,69 +243,67 @@ def given_settings(tree: Mapping[str, Any], source: str) -> Iterator[Given]:
     Raises:
         PreferenceError: malformed values; the message names the file, the key and the value.
     """
-    source = printable(source)
+    reader, origin = _Reader(source), printable(source)
     for key, value in tree.items():
-        where = f"{source}: {key}"
         if key == "namespace_priorities":
-            yield Given(key, _names(value, where, NAME), source)
+            yield Given(key, reader.names(value, key, NAME), origin)
         elif key == "feature_priorities":
-            by_feature = _by_name(value, where, lambda v, w: _names(v, w, NAME))
-            yield Given(key, by_feature, source)
+            yield Given(key, reader.features(value, key, NAME), origin)
         elif key == "property_priorities":
-            by_property = _by_name(
-                value,
-                where,
-                lambda v, w: _by_name(v, w, lambda v2, w2: _names(v2, w2, VALUE)),
-            )
-            yield Given(key, by_property, source)
+            yield Given(key, reader.properties(value, key), origin)
         else:
-            yield _parse(key, value, where, source)
+            yield _parse(reader, key, value, key, origin)
 
 
-def _parse(key: str, value: Any, where: str, origin: str) -> Given:  # noqa: ANN401, C901
-    """Return what *value* of the option or entry *key* sets; *where* is for messages."""
+def _parse(  # noqa: C901
+    reader: _Reader,
+    key: str,
+    value: Any,  # noqa: ANN401
+    path: str,
+    origin: str,
+) -> Given:
+    """Return what *value* of the option or entry *key* sets; *path* is for messages."""
     if key in ("no-variants", "switch"):
-        if not isinstance(value, bool):
-            raise PreferenceError(f"{where}: expected true or false, found {shortened(value)}")
-        name, value = ("switch", value) if key == "switch" else ("use_variants", not value)
-        return Given(name, value, origin)
+        given = reader.boolean({path: value}, path, "", False)
+        return (
+            Given(key, given, origin)
+            if key == "switch"
+            else Given("use_variants", not given, origin)
+        )
     if key == "platform":
         if not isinstance(value, str) or not value:
-            raise PreferenceError(
-                f"{where}: expected a platform file or a machine, found {shortened(value)}"
-            )
+            raise reader.expected("a platform file or a machine", value, path)
         return Given("platform_file", None if value == NATIVE else value, origin)
     if key == "catalog":
         if not isinstance(value, str) or not value or not value.isprintable():
-            raise PreferenceError(
-                f"{where}: expected {DEFAULT_CATALOG!r}, {_NO_CATALOG!r}, a path or a URL, "
-                f"found {shortened(value)}"
-            )
+            expected = f"{DEFAULT_CATALOG!r}, {_NO_CATALOG!r}, a path or a URL"
+            raise reader.expected(expected, value, path)
         return Given("catalog", None if value == _NO_CATALOG else value, origin)
     if key in _CHOICES:
         name, choices = _CHOICES[key]
-        if not isinstance(value, str) or value not in choices:
-            expected = " or ".join(map(repr, choices))
-            raise PreferenceError(f"{where}: expected {expected}, found {shortened(value)}")
+        if value not in choices:
+            raise reader.expected(" or ".join(map(repr, choices)), value, path)
         return Given(name, value, origin)
-    items = [value] if isinstance(value, str) else value
-    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
-        raise PreferenceError(f"{where}: expected a list of strings, found {shortened(value)}")
-    _check_number(_split(items), where)
-    if key == "variant":
-        return Given("forced", _forced(_split(items), where), origin)
-    if key == "catalog-mirror":
-        return Given("catalog_mirrors", _mirrors(_split(items), where), origin)
-    if key == "allow-provider":
-        return Given("allow_providers", _requirements(items, where), origin)
-    if key == "plugin-variable":
-        return Given("plugin_variables", _variables(_split(items), where), origin)
-    selectors = _selectors(items, where)
+    items = reader.string_list([value] if isinstance(value, str) else value, path)
+    words = _split(items)
+    reader.check_count(words, path, SETTINGS_VALUES, "entries")
+    try:
+        if key == "variant":
+            return Given("forced", _forced(words), origin)
+        if key == "catalog-mirror":
+            return Given("catalog_mirrors", _mirrors(words), origin)
+        if key == "allow-provider":
+            return Given("allow_providers", _requirements(items), origin)
+        if key == "plugin-variable":
+            return Given("plugin_variables", _variables(words), origin)
+        selectors = tuple(map(Selector.parse, words))
+    except (InvalidProperty, InvalidLabel, ValueError) as error:
+        raise reader.error(path, str(error)) from None
     if key in ("prefer", "exclude"):
         return Given(key, selectors, origin)
     for selector in selectors:
         if selector.feature is not None:
-            raise PreferenceError(f"{where}: {shortened(str(selector))} is not a namespace")
+            raise reader.error(path, f"{shortened(str(selector))} is not a namespace")
     namespaces = tuple(selector.namespace for selector in selectors)
     return Given(key, frozenset(namespaces) if key == "enable" else namespaces, origin)
 
@@ -307,14 +313,12 @@ def is_catalog_path(text: str) -> bool:
     return text != DEFAULT_CATALOG and "://" not in text
 
 
-def _mirrors(items: Iterable[str], where: str) -> dict[str, str]:
+def _mirrors(items: Iterable[str]) -> dict[str, str]:
     found = {}
     for item in items:
         start, equals, end = item.partition("=")
         if not equals or not _URL.fullmatch(start) or not _URL.fullmatch(end):
-            raise PreferenceError(
-                f"{where}: {shortened(redacted(item))}: write FROM=TO, two URLs of http"
-            )
+            raise ValueError(f"{shortened(redacted(item))}: write FROM=TO, two URLs of http")
         found[start] = end
     return found
 
@@ -330,14 +334,7 @@ def _single_spaced(items: Iterable[str]) -> str:
     return " ".join(" ".join(items).split())
 
 
-def _selectors(items: Iterable[str], where: str) -> tuple[Selector, ...]:
-    try:
-        return tuple(map(Selector.parse, _split(items)))
-    except InvalidProperty as error:
-        raise PreferenceError(f"{where}: {error}") from None
-
-
-def _requirements(items: Iterable[str], where: str) -> tuple[str, ...]:
+def _requirements(items: Iterable[str]) -> tuple[str, ...]:
     from packaging.requirements import InvalidRequirement, Requirement
 
     # Split at white space by pip, like everything repeatable, or not split at all: glue what
@@ -353,79 +350,32 @@ def _requirements(items: Iterable[str], where: str) -> tuple[str, ...]:
         except InvalidRequirement:
             requirement = None
         if requirement is None or requirement.marker is not None:
-            raise PreferenceError(
-                f"{where}: {shortened(item)} is not a requirement such as 'name' or 'name>=1.0'"
+            raise ValueError(
+                f"{shortened(item)} is not a requirement such as 'name' or 'name>=1.0'"
             )
         entries.append(item)
     return tuple(entries)
 
 
-def _variables(items: Iterable[str], where: str) -> tuple[str, ...]:
+def _variables(items: Iterable[str]) -> tuple[str, ...]:
     names = unique(items)
     for name in names:
         if not _VARIABLE.fullmatch(name):
-            raise PreferenceError(
-                f"{where}: {shortened(name)} is not the name of an environment variable"
-            )
+            raise ValueError(f"{shortened(name)} is not the name of an environment variable")
     return names
 
 
-def _forced(items: Iterable[str], where: str) -> dict[str, str]:
-    from packaging.utils import InvalidName, canonicalize_name
+def _forced(items: Iterable[str]) -> dict[str, str]:
+    from packaging.utils import canonicalize_name
 
     forced: dict[str, str] = {}
     for item in items:
         name, equals, label = item.partition("=")
         if not equals or not name or label.startswith("="):
-            raise PreferenceError(f"{where}: {shortened(item)}: write NAME=LABEL or NAME=")
-        try:
-            project = canonicalize_name(name, validate=True)
-            forced[project] = check_label(label) if label else NON_VARIANT_LABEL
-        except (InvalidName, InvalidLabel) as error:
-            raise PreferenceError(f"{where}: {error}") from None
+            raise ValueError(f"{shortened(item)}: write NAME=LABEL or NAME=")
+        project = canonicalize_name(name, validate=True)
+        forced[project] = check_label(label) if label else NON_VARIANT_LABEL
     return forced
-
-
-def _flag(text: str, where: str) -> bool:
-    # The words that pip knows.
-    if text.lower() in ("1", "true", "t", "yes", "y", "on"):
-        return True
-    if text.lower() in ("0", "false", "f", "no", "n", "off"):
-        return False
-    raise PreferenceError(f"{where}: expected 1 or 0, found {shortened(text)}")
-
-
-def _names(value: object, where: str, allowed: re.Pattern[str]) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(
-        isinstance(item, str) and allowed.fullmatch(item) for item in value
-    ):
-        raise PreferenceError(
-            f"{where}: expected a list of names matching {allowed.pattern}, "
-            f"found {shortened(value)}"
-        )
-    _check_number(value, where)
-    return tuple(value)
-
-
-def _check_number(items: Sized, where: str) -> None:
-    if len(items) > SETTINGS_VALUES:
-        raise PreferenceError(
-            f"{where}: {len(items):,} entries are too many, the limit is {SETTINGS_VALUES:,}"
-        )
-
-
-def _by_name(value: object, where: str, parse: Any) -> dict[str, Any]:  # noqa: ANN401
-    if not isinstance(value, dict):
-        raise PreferenceError(f"{where}: expected a table, found {shortened(value)}")
-    for name in value:
-        if not NAME.fullmatch(name):
-            raise PreferenceError(f"{where}: {shortened(name)} must match {NAME.pattern}")
-    return {name: parse(item, f"{where}.{name[:80]}") for name, item in value.items()}
-
-
-def _shown(key: str) -> str:
-    """Return *key* as it stands in a message: bare where TOML has it so, quoted otherwise."""
-    return key if re.fullmatch(r"[A-Za-z0-9_-]{1,80}", key) else shortened(key)
 
 
 def unmatched(

@@ -162,8 +162,6 @@ _Places = Mapping[str, Mapping[str, Mapping[str, int]]]
 """Namespace to feature to value to the value's place in the ranking order, 0 is the best."""
 
 _END = 1 << 62
-_NO_TIE: list[int] = []
-_LAST = [_END]
 _MANY = 1000
 
 
@@ -180,75 +178,32 @@ def rank(metadata: Metadata, platform: Platform, preferences: Preferences | None
 def _rank(metadata: Metadata, platform: Platform, preferences: Preferences) -> Ranking:
     places = _places(metadata, platform, preferences)
     abi_counts = ABI_DEPENDENCY in preferences.namespace_order()
-    points = _points(metadata, places, preferences, abi_counts=abi_counts)
-    abi = {} if abi_counts else places.get(ABI_DEPENDENCY, {})
-    compatible: list[tuple[int, list[int], str]] = []
-    for label, properties in metadata.variants.items():
-        total = 0
-        for namespace, features in properties.items():
-            total += points[namespace][id(features)]
-        if total <= 0:
-            tie = _NO_TIE
-            if abi and (releases := properties.get(ABI_DEPENDENCY)):
-                tie = sorted(_best(releases, abi) or ())
-            elif label == NULL_LABEL:
-                # Last also among variants whose features do not count.
-                tie = _LAST
-            compatible.append((total, tie, label))
-    compatible.sort()
-    return Ranking(metadata, platform, preferences, tuple([label for _, _, label in compatible]))
-
-
-def _points(
-    metadata: Metadata, places: _Places, preferences: Preferences, *, abi_counts: bool
-) -> Mapping[str, Mapping[int, int]]:
-    """Return what the features of a variant in each namespace add to its place, by their identity.
-
-    The sum orders variants: the lower, the better. It is positive for one that is rejected.
-
-    Comparing variants is comparing the places of their features, namespace by namespace, so that
-    all that variants list in one namespace can be ordered first. The place in that order, from the
-    end, is a digit of the sum. Nothing listed is zero and comes last.
-
-    *abi_counts* says whether `abi_dependency` takes part in it.
-    """
     # Variants that list the same in a namespace share one mapping (see `reader`), which is judged
     # once. The mappings outlive this function, so their identity is a key.
-    listed: dict[str, dict[int, Features]] = {namespace: {} for namespace in reversed([*places])}
-    for properties in metadata.variants.values():
+    judged: dict[tuple[str, int], list[int] | None] = {}
+    compatible: list[tuple[list[int], list[int], str]] = []
+    for label, properties in metadata.variants.items():
+        key: list[int] = []
+        tie = [_END] if label == NULL_LABEL else []  # last also where no feature counts
         for namespace, features in properties.items():
-            try:
-                listed[namespace][id(features)] = features
-            except KeyError:
-                listed[namespace] = {id(features): features}
-    weight = 1
-    points: dict[str, dict[int, int]] = {}
-    unfit: list[tuple[str, int]] = []
-    for namespace, mappings in listed.items():
-        if not mappings:
-            continue
-        excluding = [item for item in preferences.exclude if item.namespace == namespace]
-        table = places.get(namespace, {})
-        keys: dict[int, tuple[int, ...]] = {}
-        for identity, features in mappings.items():
-            best = _best(features, table)
-            if best is None or (
-                excluding and any(item.matches({namespace: features}) for item in excluding)
-            ):
-                unfit.append((namespace, identity))
+            identity = namespace, id(features)
+            if identity not in judged:
+                judged[identity] = _best(namespace, features, places, preferences)
+            best = judged[identity]
+            if best is None:
+                break
+            if namespace == ABI_DEPENDENCY and not abi_counts:
+                tie = sorted(best) or tie
             else:
-                # The end of a key sorts behind everything: the longer of two keys comes first.
-                keys[identity] = (*sorted(best), _END)
-        if namespace == ABI_DEPENDENCY and not abi_counts:
-            keys = dict.fromkeys(keys, (_END,))
-        ordered = sorted({(_END,), *keys.values()})
-        last = len(ordered) - 1
-        digits = {key: (place - last) * weight for place, key in enumerate(ordered)}
-        points[namespace] = {identity: digits[key] for identity, key in keys.items()}
-        weight *= len(ordered)
-    for namespace, identity in unfit:
-        points[namespace][identity] = weight
-    return points
+                key += best
+        else:
+            # Indices ascend with namespaces, then features: sorted, they are compared in that
+            # order. The end sorts behind everything: the longer of two keys comes first.
+            key.sort()
+            key.append(_END)
+            compatible.append((key, tie, label))
+    compatible.sort()
+    return Ranking(metadata, platform, preferences, tuple([label for *_, label in compatible]))
 
 
 def _places(metadata: Metadata, platform: Platform, preferences: Preferences) -> _Places:
@@ -264,15 +219,21 @@ def _places(metadata: Metadata, platform: Platform, preferences: Preferences) ->
     return places
 
 
-def _best(features: Features, table: Mapping[str, Mapping[str, int]]) -> list[int] | None:
-    """Return the index of the best supported value of each feature, None if one has none."""
+def _best(
+    namespace: str, features: Features, places: _Places, preferences: Preferences
+) -> list[int] | None:
+    """Return the index of the best supported value of each feature, None if the variant is unfit.
+
+    It is where a feature has no supported value, and where the user excludes one of the features.
+    """
+    for selector in preferences.exclude:
+        if selector.namespace == namespace and selector.matches({namespace: features}):
+            return None
+    table = places.get(namespace, {})
     best = []
     for feature, values in features.items():
         indices = table.get(feature, {})
-        if len(values) == 1:
-            index = indices.get(values[0], _END)
-        else:
-            index = min(map(indices.get, values, repeat(_END)), default=_END)
+        index = min(map(indices.get, values, repeat(_END)), default=_END)
         if index == _END:
             return None
         best.append(index)

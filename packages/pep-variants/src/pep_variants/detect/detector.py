@@ -2,9 +2,9 @@
 
 No code from an index runs unasked: built-in implementations answer for known packages, static
 properties are taken from the metadata, and a platform file replaces detection. Any other plugin
-runs only if the user allowed its package (see `plugins`). Otherwise its namespace is unsupported,
-with a notice that names the option to allow it. An allowed plugin that fails is an error, or a
-notice if the user wants failing plugins skipped.
+runs only if the user allowed its package (see `PluginRunner`). Otherwise its namespace is
+unsupported, with a notice that names the option to allow it. An allowed plugin that fails is an
+error, or a notice if the user wants failing plugins skipped.
 """
 
 from __future__ import annotations
@@ -12,19 +12,17 @@ from __future__ import annotations
 import logging
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 
 from ..choose.preferences import SKIP, Preferences
 from ..errors import PluginFailed, shortened
 from ..model.platform import ELSEWHERE, Platform, Support
-from ..model.property import ABI_DEPENDENCY
-from ..providers.registry import BUILTIN_NAMESPACES, KnownProvider, find_known
-from .answers import ask_known
+from ..model.property import ABI_DEPENDENCY, Features
+from ..providers.registry import BUILTIN_NAMESPACES, KnownProvider, ask_known, find_known
 
 if TYPE_CHECKING:
     from ..model.metadata import Metadata, ProviderInfo
-    from .plugins import PluginRunner
 
 PROVIDER_ID_LENGTH = 24
 """Hexadecimal digits of a `provider_id`: enough that none can be made to equal another one."""
@@ -34,6 +32,68 @@ logger = logging.getLogger(__name__)
 # What `packaging` raises for markers and requirements that it cannot parse or evaluate; some of
 # its errors are not a ValueError, and older releases raise others.
 _UNUSABLE = (ValueError, LookupError, RecursionError)
+
+# The interface between the detector and what runs third-party provider plugins. The engine runs no
+# plugin itself: a client that allows them passes a `PluginRunner` to the `Detector`;
+# `variants_plugins.PluginRunner` is the implementation of all clients of this project.
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The supported properties that a plugin returned for this machine.
+
+    Attributes:
+        features: supported values, features and values most preferred first.
+        resolved: the packages that answered, ``name==version``, the provider's own first.
+        plugin_api: the endpoint that was called.
+        fixed: the plugin declares that its answer is the same on every machine.
+        stderr: the end of its error output.
+    """
+
+    features: Features
+    resolved: tuple[str, ...]
+    plugin_api: str
+    fixed: bool = False
+    stderr: str = ""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Why a provider's plugin does not run.
+
+    Attributes:
+        reason: for people, on one line.
+        requirement: what the user has to allow for it to run, without its marker; empty when
+            allowing does not help.
+    """
+
+    reason: str
+    requirement: str = ""
+
+
+class PluginRunner(Protocol):
+    """Runs the plugins that the user allowed.
+
+    Attributes:
+        on_error: what the failure of an allowed plugin does, `ABORT` or `SKIP` of `preferences`.
+    """
+
+    on_error: str
+
+    def judge(self, provider: ProviderInfo, environment: Mapping[str, str]) -> object | Refused:
+        """Return `Refused` if the plugin of *provider* may not run.
+
+        Args:
+            provider: what metadata says of it.
+            environment: PEP 508 marker environment of the target.
+        """
+
+    def ask(self, namespace: str, provider: ProviderInfo, environment: Mapping[str, str]) -> Answer:
+        """Return what *provider* supports in *namespace* on this machine.
+
+        Raises:
+            PluginFailed: it may run and gives no usable answer.
+        """
 
 
 class Detector:
@@ -208,8 +268,6 @@ class Detector:
             return Support(notice="no provider is named for this namespace")
         if self._runner is None:
             return self._untrusted(provider)
-        from .plugins import Refused
-
         judgement = self._runner.judge(provider, self.environment())
         if isinstance(judgement, Refused):
             return _refused(judgement.reason, judgement.requirement)

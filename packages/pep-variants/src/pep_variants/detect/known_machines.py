@@ -14,7 +14,7 @@ class KnownMachine(NamedTuple):
 
     Attributes:
         name: as it is written in options and URLs.
-        facts: what is known of it, see `machine_facts`.
+        facts: what is known of it, see `machines`.
         title: what it is, one sentence without its full stop.
     """
 

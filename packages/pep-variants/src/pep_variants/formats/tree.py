@@ -109,6 +109,9 @@ def joined(path: str, key: str) -> str:
 class PropertyTree(Tree):
     """A `Tree` of JSON or TOML that has namespaces, features and values in it."""
 
+    most: int = limits.VALUES
+    """The most values in one list."""
+
     def __init__(self, error: Callable[[str, str], Exception], kind: str = "object") -> None:
         """Set up for one document, as `Tree`."""
         super().__init__(error, kind)
@@ -139,7 +142,7 @@ class PropertyTree(Tree):
         path: str,
         pattern: re.Pattern[str],
         *,
-        most: int = limits.VALUES,
+        most: int | None = None,
         unique: bool = True,
     ) -> tuple[str, ...]:
         """Return *value*, a list of strings that match *pattern*.
@@ -148,12 +151,12 @@ class PropertyTree(Tree):
             value: the list.
             path: its place.
             pattern: of each item.
-            most: items that it may have.
+            most: items that it may have, `PropertyTree.most` by default.
             unique: refuse an item that is listed twice.
         """
         if not isinstance(value, list):
             raise self.expected("a list of strings", value, path)
-        self.check_count(value, path, most, "entries")
+        self.check_count(value, path, self.most if most is None else most, "entries")
         for item in value:
             self.name(item, path, pattern, "entry")
         if unique and len(set(value)) != len(value):

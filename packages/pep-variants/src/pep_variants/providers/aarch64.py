@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
+from .base import FeatureWords, Vendor, numbers
 from .cpu import CpuProvider
-from .vendor import FeatureWords, Vendor, numbers
 
 _EXTENSIONS = """
     sme2 sme f8fma f8dp4 f8dp2 f8cvt f8e4m3 f8e5m2 fpmr faminmax lut ls64 wfxt afp

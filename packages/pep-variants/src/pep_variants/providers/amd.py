@@ -17,16 +17,20 @@ from typing import NamedTuple
 from ..errors import listed
 from ..model.platform import Fact
 from ..model.property import Features
-from .attempts import tried
 from .base import (
     COMMAND_SECONDS,
     DriverProvider,
+    FactWord,
+    FeatureWords,
     LimitExceeded,
+    Vendor,
     command_folders,
     command_output,
     find_command,
+    matching,
+    numbers,
+    tried,
 )
-from .vendor import FactWord, FeatureWords, Vendor, matching, numbers
 
 logger = logging.getLogger(__name__)
 

@@ -19,12 +19,14 @@ from ..model.property import VALUE, Features
 from .base import (
     COMMAND_SECONDS,
     DriverProvider,
+    FactWord,
     LimitExceeded,
+    Vendor,
     command_folders,
     command_output,
     find_command,
+    matching,
 )
-from .vendor import FactWord, Vendor, matching
 
 logger = logging.getLogger(__name__)
 

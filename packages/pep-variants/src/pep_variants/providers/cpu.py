@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from ..model.platform import Fact
 from ..model.property import NAME, Features
-from .attempts import are_recorded, tried
+from .base import are_recorded, tried
 
 if TYPE_CHECKING:
     from archspec.cpu import Microarchitecture

@@ -11,9 +11,7 @@ from functools import cached_property
 
 from ..model.platform import Fact
 from ..model.property import Features
-from .attempts import tried
-from .base import DriverProvider
-from .vendor import FactWord, FeatureWords, Vendor, matching
+from .base import DriverProvider, FactWord, FeatureWords, Vendor, matching, tried
 
 PRESENT_OVERRIDE = "TPU_VARIANT_PROVIDER_FORCE_PRESENT"
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
+from .base import FeatureWords, Vendor
 from .cpu import CpuProvider
-from .vendor import FeatureWords, Vendor
 
 _EXTENSIONS = """
     amx_tile amx_bf16 amx_int8 avx512_fp16

@@ -6,7 +6,7 @@ Each key counts from the first of these places that sets it:
 
 A ``variants.toml`` in the working directory may have come with a checkout. It only reorders and
 narrows what an index offers (`Option.narrows`), unless the user approved its content with
-``variants trust`` (see `approvals`). The files of the virtual environment, the user and the system
+``variants trust`` (see `trust`). The files of the virtual environment, the user and the system
 count fully where no other user can change them (see `ownership`), and as a project's file does
 otherwise. Whatever is not believed is said in one line and left out; the rest counts.
 """
@@ -213,7 +213,7 @@ def _unapproved(path: Path, content: Content, tree: Mapping[str, Any]) -> str:
     # Imported late: most commands find no such file.
     import shlex
 
-    from .approvals import Approvals, approval_digest, covered_files
+    from .trust import Approvals, approval_digest, covered_files
 
     # Files that it names are only read if it may be believed.
     approvals = Approvals()

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from .. import user_directories
+from .. import directories
 
 FILENAME = "variants.toml"
 
@@ -55,8 +55,8 @@ def places(
         # Relative, because a working directory may have been removed.
         Place((cwd or Path()) / FILENAME, Role.PROJECT),
         Place(Path(prefix or sys.prefix) / FILENAME, environment),
-        Place(user_directories.user_config() / FILENAME, Role.USER),
-        Place(user_directories.system_config() / FILENAME, Role.SYSTEM),
+        Place(directories.user_config() / FILENAME, Role.USER),
+        Place(directories.system_config() / FILENAME, Role.SYSTEM),
     )
 
 

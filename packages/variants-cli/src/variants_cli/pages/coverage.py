@@ -63,7 +63,7 @@ class Machine:
 
     @property
     def system(self) -> str:
-        """What it most likely runs, as in `variants_index.platforms`: ``linux-x86_64``."""
+        """What it most likely runs, as in `variants_index.target`: ``linux-x86_64``."""
         if self.name.startswith("apple-"):
             return "macosx-aarch64"
         has_arm = self.platform.support("aarch64").features

@@ -7,16 +7,25 @@ problems in it. Nothing is changed, and nothing but pip and uv is run.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .configuration import settings_of
-from .environment import catalog_hints, environment_problems
-from .examination import common_parts
-from .findings import Findings, Part, Problem
+from .findings import Findings, Part, Problem, lines
 from .installers import installers_part, uv_part
-from .states import UNKNOWN, State, state_of, state_problem
-from .text import lines
+from .machine import Drivers, machine_part, surroundings_part
+from .origins import configuration_part, settings_of
+from .packages import (
+    UNKNOWN,
+    State,
+    catalog_hints,
+    environment_problems,
+    state_of,
+    state_problem,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from pep_variants.internal import Place, Settings, Sources
 
 __all__ = [
     "UNKNOWN", "Findings", "Part", "Problem", "State", "catalog_hints", "common_parts",
@@ -24,6 +33,47 @@ __all__ = [
     "installers_part", "lines", "report_schema", "settings_of", "state_of", "state_problem",
     "uv_part",
 ]  # fmt: skip
+
+
+def common_parts(
+    settings: Settings,
+    problems: Iterable[Problem],
+    environ: Mapping[str, str],
+    sources: Sources,
+    installers: Callable[[Drivers], Part],
+    *,
+    root: Path,
+    start: Path,
+    candidates: Sequence[Place] | None = None,
+    pip: bool = True,
+) -> dict[str, Part]:
+    """Return what is found of the machine, its surroundings, the settings and the installers.
+
+    Args:
+        settings, problems: as `settings_of` returns them.
+        environ: environment variables.
+        sources: the indexes.
+        installers: returns the part about them, given the drivers that detection found.
+        root: of the file system in which drivers and device files are looked for.
+        start, candidates, pip: see `configuration_part`.
+    """
+    machine, drivers = machine_part(environ, root)
+    described = settings.preferences.platform_file is not None
+    return {
+        "machine": machine,
+        "surroundings": surroundings_part(environ, root, drivers, is_described=described),
+        "configuration": configuration_part(
+            settings,
+            problems,
+            environ,
+            sources,
+            start=start,
+            drivers=drivers,
+            candidates=candidates,
+            pip=pip,
+        ),
+        "installers": installers(drivers),
+    }
 
 
 def report_schema() -> dict[str, Any]:

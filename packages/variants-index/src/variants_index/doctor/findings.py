@@ -1,10 +1,12 @@
-"""What the doctor finds: data for people and for JSON."""
+"""What the doctor finds: data for people, as a page of text, and for JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from pep_variants.internal import printable
 
 CODES = frozenset((
     "driver", "detection", "override", "hidden-gpu",
@@ -97,3 +99,34 @@ class Findings:
             "problems": [asdict(problem) for problem in self.problems],
             **{name: part.tree for name, part in self.parts.items()},
         }
+
+
+def lines(found: Findings) -> Iterator[str]:
+    """Yield the lines of the page."""
+    failing = [problem for problem in found.problems if problem.fails]
+    hints = len(found.problems) - len(failing)
+    summary = _counted(len(failing), "problem") if failing else "Nothing is wrong"
+    yield f"{summary}; {_counted(hints, 'hint')}" if hints else summary
+    for problem in found.problems:
+        yield f"{'problem' if problem.fails else 'hint'}: {_one_line(problem.text)}"
+        if problem.command:
+            yield f"    {_one_line(problem.command)}"
+    for title, part in found.parts.items():
+        if not part.rows:
+            continue
+        yield ""
+        yield title
+        width = min(max(len(subject) for subject, _ in part.rows), 40)
+        before = None
+        for subject, text in part.rows:
+            shown = "" if subject == before else _one_line(subject)
+            yield f"  {shown:<{width}}  {_one_line(text)}".rstrip()
+            before = subject
+
+
+def _one_line(text: str) -> str:
+    return printable(" ".join(text.split()))
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,18 +1,194 @@
-"""pip and uv on PATH, and whether they know variants."""
+"""pip and uv on PATH, whether they know variants, and what pip's configuration files set."""
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping
+import subprocess
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from pep_variants.internal import OPTIONS, redacted
 
-from .configuration import constraints, meaning
-from .drivers import Drivers
 from .findings import Part, Problem
-from .index_pins import IndexSetting, index_pins
-from .pips import Pip, PipSetting, find_pips, output_of, programs
+from .machine import Drivers
+from .origins import IndexSetting, constraints, index_pins, meaning
+
+_SECONDS = 30
+_PIP = re.compile(
+    r"pip (?P<version>\S+) from (?P<path>.+) \(python [^)]*\)(?P<shim> with pep-variants-shim)?"
+)
+_SCOPE = re.compile(r"(env_var|env|global|site|user):")
+_FILE = re.compile(r"  (\S.*), exists: (?:True|False)")
+_SETTING = re.compile(r" {4}((?:global|install)\.[a-z-]+): (.+)")
+_BUILT_IN = "+variants."
+
+
+class PipSetting(NamedTuple):
+    """One setting of a configuration file.
+
+    Attributes:
+        key: ``global.index-url``.
+        value: as pip shows it.
+        file: path of the file.
+        scope: ``global``, ``site`` or ``user``, as the options of ``pip config``; ``env`` for the
+            file that ``PIP_CONFIG_FILE`` names.
+    """
+
+    key: str
+    value: str
+    file: str
+    scope: str
+
+    @property
+    def option(self) -> str:
+        """Name of the option that it sets."""
+        return self.key.partition(".")[2]
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """The indexes that it names."""
+        return tuple(self.value.split()) if self.option.endswith("index-url") else ()
+
+    def undo(self, pip: str) -> str:
+        """Return the command that removes it, empty if *pip* cannot."""
+        if self.scope not in ("global", "site", "user"):
+            return ""
+        return f"{pip} config --{self.scope} unset {self.key}"
+
+
+class Pip(NamedTuple):
+    """A pip that was run.
+
+    Attributes:
+        command: that starts it.
+        location: of its package.
+        version: what it says; empty if it does not work.
+        patched: it knows variants.
+        shim: the shim is installed beside it.
+        problem: why it does not work.
+        settings: of its configuration files, for installing; of the first pip only.
+    """
+
+    command: tuple[str, ...]
+    location: str = ""
+    version: str = ""
+    patched: bool = False
+    shim: bool = False
+    problem: str = ""
+    settings: tuple[PipSetting, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What to type for it."""
+        return shlex.join(self.command)
+
+    @property
+    def described(self) -> str:
+        """Its version, and whether it knows variants."""
+        if self.problem:
+            return f"does not work: {self.problem}"
+        knows = "knows variants" if self.patched else "does not know variants"
+        return f"pip {self.version}, {knows}"
+
+    @property
+    def interpreter(self) -> str:
+        """What to type for its interpreter, empty if it is a program that does not tell."""
+        if len(self.command) > 1:
+            return shlex.quote(self.command[0])
+        try:
+            with Path(self.command[0]).open("rb") as file:
+                line = file.readline(400)
+        except OSError:
+            return ""
+        if not line.startswith(b"#!/"):
+            return ""
+        words = line[2:].decode(errors="replace").split()
+        is_python = len(words) == 1 and Path(words[0]).name.startswith(("python", "pypy"))
+        return shlex.quote(words[0]) if is_python else ""
+
+    def as_tree(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        indexes = [
+            {"url": redacted(url), "file": each.file} for each in self.settings for url in each.urls
+        ]
+        settings = [{**each._asdict(), "value": redacted(each.value)} for each in self.settings]
+        return {
+            **self._asdict(), "command": list(self.command), "indexes": indexes,
+            "settings": settings,
+        }  # fmt: skip
+
+
+def find_pips(environ: Mapping[str, str], python: Path) -> list[Pip]:
+    """Return the pips on ``PATH``, then that of *python* where it is another one.
+
+    Only the first is asked for its settings.
+    """
+    pips = [_pip((str(path),), environ) for path in programs("pip", environ)]
+    own = _pip((str(python), "-m", "pip"), environ)
+    if own.version and own.location not in [pip.location for pip in pips]:
+        pips.append(own)
+    if pips and pips[0].version:
+        pips[0] = pips[0]._replace(settings=tuple(_settings(pips[0], environ)))
+    return pips
+
+
+def programs(name: str, environ: Mapping[str, str]) -> Iterator[Path]:
+    """Yield the programs of this name on ``PATH``, first the one that a shell would start."""
+    seen = set()
+    for folder in environ.get("PATH", os.defpath).split(os.pathsep):
+        for suffix in ("", ".exe") if os.name == "nt" else ("",):
+            path = Path(folder, name + suffix)
+            if not folder or not path.is_file() or not os.access(path, os.X_OK):
+                continue
+            real = os.path.realpath(path)
+            if real not in seen:
+                seen.add(real)
+                yield path
+
+
+def output_of(command: Sequence[str], environ: Mapping[str, str]) -> tuple[str, str]:
+    """Return what the command prints, and why it fails."""
+    try:
+        done = subprocess.run(
+            list(command),
+            capture_output=True, text=True, errors="replace", timeout=_SECONDS, check=False,
+            stdin=subprocess.DEVNULL, env=dict(environ),
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError) as error:
+        return "", str(error)
+    return done.stdout, done.stderr.strip()[:200] if done.returncode else ""
+
+
+def _pip(command: tuple[str, ...], environ: Mapping[str, str]) -> Pip:
+    output, problem = output_of([*command, "--version"], environ)
+    match = _PIP.search(output)
+    if match is None:
+        return Pip(command, problem=problem or f"prints no version: {output.strip()[:200]}")
+    version, location = match["version"], match["path"]
+    patched = match["shim"] is not None or _BUILT_IN in version
+    # An older pip, or one that is switched off, does not show it.
+    try:
+        shim = any(Path(location).parent.glob("pep_variants_shim-*.dist-info"))
+    except OSError:
+        shim = False
+    return Pip(command, location, version, patched, shim or patched)
+
+
+def _settings(pip: Pip, environ: Mapping[str, str]) -> Iterator[PipSetting]:
+    """Yield what the files that this pip reads say."""
+    output, _ = output_of([*pip.command, "config", "debug"], environ)
+    scope = file = ""
+    for line in output.splitlines():
+        if match := _SCOPE.fullmatch(line):
+            scope, file = match[1], ""
+        elif match := _FILE.fullmatch(line):
+            file = match[1]
+        elif file and (match := _SETTING.fullmatch(line)):
+            yield PipSetting(match[1], match[2], file, scope)
+
 
 _PYPI = "https://pypi.org/simple"
 _SWITCH = "PEP_VARIANTS_SHIM"

@@ -36,15 +36,29 @@ from pep_variants.internal import (
     redacted,
 )
 
-from ..cache.store import Store
+from ..cache import Store
 from ..errors import BadResponse, NotFound, Unreachable, UntrustedServer
 from ..pages import ACCEPT, Page, read_page
-from .addresses import AddressPolicy, ForbiddenAddress
-from .bodies import CHUNK, ENCODINGS, check_digests, raw_chunks, read_body, read_range
-from .credentials import split_credentials
-from .failures import BUSY, certificate_error, check_status, describe, retry_after
-from .responses import Response, max_age_of, may_be_stored, read_response, validators_of
-from .transport import OWN_CREDENTIALS, AuthTransport, RoutingTransport, TooSlow
+from .connections import AddressPolicy, ForbiddenAddress, RoutingTransport, TooSlow
+from .credentials import OWN_CREDENTIALS, AuthTransport, split_credentials
+from .responses import (
+    BUSY,
+    CHUNK,
+    ENCODINGS,
+    Response,
+    certificate_error,
+    check_digests,
+    check_status,
+    describe,
+    max_age_of,
+    may_be_stored,
+    raw_chunks,
+    read_body,
+    read_range,
+    read_response,
+    retry_after,
+    validators_of,
+)
 
 MAX_REDIRECTS = 10
 RETRIES = 4

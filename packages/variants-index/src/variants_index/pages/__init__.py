@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 from .html_reader import read_html_page, read_html_projects
 from .json_reader import read_json_page, read_json_projects
 from .page import ACCEPT, API_VERSION, HTML, JSON, Page, PageFile, is_filename
-from .writer import (
+from .page_writer import (
     GENERATOR,
     html_link,
     html_metas,

@@ -11,8 +11,8 @@ from typing import Any
 from pep_variants.internal import limits, redacted
 
 from ..errors import InvalidPage
-from .links import Links
 from .page import (
+    Links,
     Page,
     PageFile,
     check_number,

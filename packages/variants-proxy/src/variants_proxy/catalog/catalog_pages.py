@@ -116,8 +116,10 @@ class CatalogPages:
         See `PageSource`.
         """
         found = await self._pages.get_project_page(upstream, project, client)
-        if not self._counts(client, upstream, project, found):
+        if not self._counts(client, upstream, project):
             return found
+        if found is None and upstream is not self._order[-1]:
+            return None
         try:
             entry = await self._source.entry(project)
         except CatalogError as error:
@@ -130,17 +132,22 @@ class CatalogPages:
                 return found
         return await self._with(entry, upstream, found)
 
-    def _counts(
-        self, client: Client, upstream: Upstream, project: str, found: FetchedPage | None
-    ) -> bool:
+    async def adds(self, upstream: Upstream, project: str, client: Client) -> bool:
+        """Return whether the catalogue has an entry of *project*, or cannot be read."""
+        if not self._counts(client, upstream, project):
+            return False
+        try:
+            return await self._source.entry(project) is not None
+        except CatalogError:
+            return True
+
+    def _counts(self, client: Client, upstream: Upstream, project: str) -> bool:
         settings, preferences = self._settings, client.machine.preferences
         if settings.catalog is None or not project or project in settings.pinned:
             return False
         if upstream not in self._order or client.floating:
             return False
-        if not preferences.use_variants or preferences.forced.get(project) == NON_VARIANT_LABEL:
-            return False
-        return found is not None or upstream is self._order[-1]
+        return preferences.use_variants and preferences.forced.get(project) != NON_VARIANT_LABEL
 
     async def _with(
         self, entry: CatalogProject, upstream: Upstream, found: FetchedPage | None

@@ -120,7 +120,7 @@ def _catalog(found: FetchedPage) -> dict[str, object] | None:
     """Return what the catalogue says of a project: None if it has no entry that is used.
 
     ``documentation`` of its publisher, what is ``unavailable`` of the places that it names (see
-    `variants_catalog.places.Unavailable`), whether builds are ``excluded`` because of
+    `variants_catalog.listings.Unavailable`), whether builds are ``excluded`` because of
     `Settings.hashes`, and the ``problem`` of a catalogue that cannot be read.
     """
     if not isinstance(found, CatalogPage):

@@ -11,10 +11,8 @@ from http import HTTPStatus
 from operator import itemgetter
 
 from packaging.utils import canonicalize_name
-from packaging.version import Version
 
 from pep_variants.internal import (
-    METADATA_SUFFIX,
     NON_VARIANT_LABEL,
     PluginFailed,
     is_local,
@@ -29,7 +27,7 @@ from ..choice.offers import NO_AGREEMENT, Agreed, Choice
 from ..choice.remarks import is_notable
 from ..choice.views import Client, ProjectView
 from ..components import PageSource
-from ..errors import UpstreamError
+from ..errors import NoSuchFile, UpstreamError
 from ..settings import Settings, Upstream
 from ..upstream.catalog_files import CatalogPage, known_variants, published
 from ..upstream.core_metadata import CoreMetadata
@@ -37,9 +35,9 @@ from ..upstream.lru import LRUCache
 from ..upstream.release_metadata import ReleaseMetadata, known_metadata
 from ..upstream.releases import Listing, Release, releases, wheel_version
 from ..upstream.single_flight import SingleFlight, gather_limited
-from ..upstream.upstream_pages import FetchedPage, UpstreamPages
+from ..upstream.upstream_pages import FetchedPage, SentPage, UpstreamPages
 from ..upstream.upstreams import Upstreams
-from ..wheels.wheel_preparation import WheelPreparation
+from ..wheels.wheel_preparation import WheelPreparation, is_cheap
 from .observations import NotedProjects, PlainProjects
 
 logger = logging.getLogger(__name__)
@@ -125,11 +123,49 @@ class ProjectViews:
             or await self._other_sources(upstream, project)
         ):
             return False
-        newest = await self._upstreams.budget(upstream).compute(lambda: _newest_plain(found.page))
-        return newest is not None and not (
-            newest.wheels
-            and await self._preparation.is_marked(upstream, newest.wheels[0], thorough=False)
-        )
+        return found.newest is not None and not await self._is_marked(upstream, found.newest)
+
+    async def _is_marked(self, upstream: Upstream, release: Release) -> bool | None:
+        """Return whether a release has variant markers, None if they cannot be read."""
+        if not release.wheels:
+            return False
+        return await self._preparation.is_marked(upstream, release.wheels[0], thorough=False)
+
+    async def unchanged(self, client: Client, upstream: Upstream, project: str) -> SentPage | None:
+        """Return the page of an index that *client* gets as the index sent it, None for another.
+
+        That is one at the index's own URL which has nothing to do with variants.
+
+        Raises:
+            NoSuchFile: the index does not have the project.
+            UpstreamError: the index fails.
+        """
+        forced = client.machine.preferences.forced.get(project, NON_VARIANT_LABEL)
+        if (
+            not client.is_at_index
+            or upstream.kind != "simple"
+            or is_local(upstream.url)
+            or forced != NON_VARIANT_LABEL
+            or await self._other_sources(upstream, project)
+            or await self.source.adds(upstream, project, client)
+        ):
+            return None
+        sent = await self._pages.sent(upstream, project)
+        if sent is None:
+            raise NoSuchFile(f"index {upstream.name} has no project {project}")
+        if sent.answer.url != f"{upstream.url}{project}/":
+            return None  # relative links are relative to another page
+        if not sent.is_plain:
+            if sent.newest is None or (marked := await self._is_marked(upstream, sent.newest)):
+                return None
+            wheels = sent.newest.wheels[:1]
+            # METADATA of wheels without a hash may change.
+            if marked is not None and all(each.hashes or not is_cheap(each) for each in wheels):
+                await self._upstreams.budget(upstream).compute(
+                    partial(self._pages.note_plain, upstream, project, sent)
+                )
+        self._plain.note(client, project, plain=True)
+        return sent
 
     async def chosen(
         self,
@@ -385,11 +421,3 @@ class ProjectViews:
 def _has_own_variants(release: Release) -> bool:
     """Return whether the index, not the catalogue, has variants of a version."""
     return release.has_variants and known_variants(release.wheels) is None
-
-
-def _newest_plain(page: Page) -> Release | None:
-    """Return the newest version of a page without variants, one without wheels if it has none."""
-    listing = Listing.of(page)
-    if listing.labelled or any(each.filename.endswith(METADATA_SUFFIX) for each in page.files):
-        return None
-    return next(iter(listing.plain_releases(())), Release(Version("0"), (), None))

@@ -25,7 +25,7 @@ from ..choice.views import Client, ProjectView
 from ..errors import ANSWERED, NoSuchFile, UnknownClient, UnusableFile, UpstreamError
 from ..files.deliveries import Delivery
 from ..files.file_responses import transfer_response
-from ..headers import MISSING, Document, accepted_formats
+from ..headers import MISSING, Document, accepted_formats, format_of
 from ..service import Service
 from ..settings import Settings, Upstream
 from ..urls import PLAIN
@@ -164,7 +164,13 @@ class Handlers:
         """Return a page that stands in for the upstream's own."""
         client, upstream, project = self._asked_in_place(request)
         if upstream is None or project:
-            shown = [await self._view(client, upstream, project)]
+            if upstream is not None:
+                self._service.upstream_pages.expire(upstream, project)
+                sent = await self._service.views.unchanged(client, upstream, project)
+                forms = accepted_formats(request.headers.get("accept", ""))
+                if sent is not None and format_of(sent.answer.content_type) in forms:
+                    return await self._sent(request, sent.document)
+            shown = [await self._view(client, upstream, project, expire=upstream is None)]
         else:
             self._service.upstream_pages.expire(upstream, "")
             shown = await self._service.views.links(client, upstream)
@@ -261,14 +267,16 @@ class Handlers:
         return await self._sent(request, page)
 
     async def _sent(self, request: Request, document: Document) -> Response:
-        status, headers, body = await self._upstreams.compute(
-            partial(
-                document.answer,
-                request.headers.get("accept-encoding", ""),
-                request.headers.get("if-none-match", ""),
-                compress=self._service.settings.compress,
-            )
+        answer = partial(
+            document.answer,
+            request.headers.get("accept-encoding", ""),
+            request.headers.get("if-none-match", ""),
+            compress=self._service.settings.compress,
         )
+        if document.tag and not self._service.settings.compress:
+            status, headers, body = answer()  # nothing to compute
+        else:
+            status, headers, body = await self._upstreams.compute(answer)
         return Response(body, status, headers)
 
     async def _delivered(self, request: Request, delivery: Delivery) -> Response:

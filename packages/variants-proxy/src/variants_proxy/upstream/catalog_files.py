@@ -5,7 +5,7 @@ chooses among them as well. There are three kinds of them:
 
 - *published*: the publisher's file, which pages list with its own name, URL and hash;
 - *rewritten*: one that gets dependencies of the catalogue, or the name of the project, before it is
-  installed, see `variants_catalog.rewriting`;
+  installed, see `variants_catalog.installed_builds`;
 - variant wheels of the index that the catalogue names for a project.
 """
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
 from functools import partial
 
-from pep_variants.internal import Digests, InvalidWheel, open_wheel, redacted
 from variants_index import PageFile
-from variants_index.internal import NotFound, check_digests, opened
+from variants_index.internal import fetch_metadata_file
 
 from ..settings import Limits, Upstream
 from .catalog_files import CatalogFile, installed
@@ -52,42 +49,13 @@ class CoreMetadata:
 
     def _fetch(self, upstream: Upstream, file: PageFile) -> bytes:
         self._upstreams.allow_links(upstream, file.url)
-        session, store = self._upstreams.session(upstream), self._upstreams.store
-        beside, digest = file.core_metadata, file.hashes.get("sha256")
-        # Any index may claim the hash of another's wheel, not that of the file beside it.
-        promised = (beside or {}).get("sha256")
-        kind, name = "proxy-metadata", promised
-        if not promised:
-            kind = "proxy-inside"
-            name = json.dumps([upstream.url, file.url, digest]) if digest else None
-        known = store.get(kind, name) if name else None
-        if known is not None:
-            return known
-        limit, seconds = self._limits.metadata_bytes, self._limits.page_seconds
-        data: bytes | None = None
-        if beside is not None:
-            with suppress(NotFound):  # some indexes promise it for every file
-                data = session.fetch(
-                    f"{file.url}.metadata",
-                    limit=limit,
-                    hashes=beside,
-                    seconds=seconds,
-                    validators={} if name else None,  # it is cached here, or by the session
-                ).body
-        if data is None:
-            with (
-                opened(session, file.url, file.hashes) as stream,
-                open_wheel(stream, file.url) as contents,
-            ):
-                data = contents.read("METADATA", limit)
-            if data is None:
-                raise InvalidWheel(f"{redacted(file.url)}: has no METADATA")
-            check = Digests(beside or {})  # other wheels with this hash have the same METADATA
-            check.update(data)
-            check_digests(check, f"{file.url}: METADATA")
-        if name:
-            store.put(kind, name, data)
-        return data
+        return fetch_metadata_file(
+            self._upstreams.session(upstream),
+            file,
+            limit=self._limits.metadata_bytes,
+            seconds=self._limits.page_seconds,
+            scope=upstream.url,
+        )
 
 
 def metadata_key(file: PageFile) -> str:

@@ -1,5 +1,9 @@
 """Project pages of upstream indexes: fetched, kept in memory and on disk, and asked for again.
 
+A page that has nothing to do with variants (`SentPage.is_plain`) is known by its digest the next
+time, also to other processes: it is not even parsed then, and clients of in-place pages get it as
+the index sent it.
+
 A page is asked for again whenever a client asks for it (`UpstreamPages.expire`); requests for its
 files use it for `Settings.fresh_seconds`. Concurrent requests share one. While an upstream fails,
 its last page is served for up to `STALE_SECONDS`.
@@ -11,12 +15,13 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from packaging.utils import canonicalize_name, parse_sdist_filename
+from packaging.version import Version
 
 from pep_variants.internal import (
     METADATA_SUFFIX,
@@ -29,8 +34,10 @@ from variants_index import Page, PageFile, read_page, read_projects
 from variants_index.internal import ACCEPT, HTML, JSON, Response
 
 from ..errors import UpstreamError
+from ..headers import Document
 from ..settings import Settings, Upstream
 from .lru import LRUCache
+from .releases import Listing, Release
 from .single_flight import SingleFlight
 from .upstreams import Upstreams
 
@@ -45,7 +52,7 @@ _PAUSE = 5.0
 # Indexes that answer 403 for projects that they do not have; uv has the same list.
 _FORBIDS_UNKNOWN = ("download.pytorch.org",)
 _SDISTS = (".tar.gz", ".zip")
-_RECORD = "proxy-page"
+_RECORD, _PLAIN = "proxy-page", "proxy-plain"
 
 
 @dataclass(frozen=True)
@@ -58,9 +65,9 @@ class FetchedPage:
         private: whether it was fetched with credentials: shared caches must not store it.
         checked: time of the last validation, as `time.monotonic`.
         stale: whether the last validation failed.
-        url: that it was fetched from, after redirects.
-        validators: to ask the upstream whether it has changed, see `Response`.
         max_age: seconds for which the upstream allows its clients to use it without asking again.
+        newest: newest version of a page without variants, one without wheels if it has none; None
+            for a page with variants.
     """
 
     page: Page
@@ -68,14 +75,41 @@ class FetchedPage:
     private: bool
     checked: float
     stale: bool = False
-    url: str = ""
-    validators: Mapping[str, str] = field(default_factory=dict)
     max_age: int = 0
+    newest: Release | None = None
+
+
+@dataclass(frozen=True)
+class SentPage:
+    """A project page as the index sent it.
+
+    Attributes:
+        answer: of the index; without its body if that is not a page to pass on.
+        digest, private, checked, stale, newest: as of `FetchedPage`.
+        page: None if it was not parsed.
+        is_plain: whether it has nothing to do with variants, as far as known.
+    """
+
+    answer: Response
+    digest: str
+    private: bool
+    checked: float
+    stale: bool = False
+    page: Page | None = None
+    newest: Release | None = None
+    is_plain: bool = False
+
+    @property
+    def document(self) -> Document:
+        """The response that passes it on, with the index's own entity tag if there is one."""
+        tag = self.answer.validators.get("If-None-Match") or f'W/"{self.digest[:32]}"'
+        return Document(self.answer.body, self.answer.content_type, "no-cache", "Accept", tag=tag)
 
     @property
     def weight(self) -> int:
         """Approximate size in memory, in bytes."""
-        return 500 + 600 * len(self.page.files)
+        files = () if self.page is None else self.page.files
+        return 500 + len(self.answer.body) + 600 * len(files)
 
 
 class UpstreamPages:
@@ -85,11 +119,9 @@ class UpstreamPages:
         self._settings = settings
         self._limits = settings.limits
         self._upstreams = upstreams
-        self._pages: LRUCache[tuple[str, str], FetchedPage] = LRUCache(
-            settings.limits.kept_page_bytes
-        )
+        self._pages: LRUCache[tuple[str, str], SentPage] = LRUCache(settings.limits.kept_page_bytes)
         self._splits: LRUCache[tuple[str, str], dict[str, tuple[Page, str]]] = LRUCache(64)
-        self._flights: SingleFlight[FetchedPage | None] = SingleFlight()
+        self._flights: SingleFlight[SentPage | None] = SingleFlight()
         self._paused: dict[str, float] = {}  # until when, by the name of an upstream
 
     async def get_project_page(
@@ -101,7 +133,25 @@ class UpstreamPages:
         """Return the page of *project*, see `PageSource`."""
         if upstream.kind == "find-links":
             return (await self._split(upstream)).get(project)
+        return await self._parsed(upstream, project)
+
+    async def adds(self, upstream: Upstream, project: str, client: object) -> bool:  # noqa: ARG002
+        """Return False, see `PageSource`."""
+        return False
+
+    async def sent(self, upstream: Upstream, project: str) -> SentPage | None:
+        """Return the page of a project as an index sent it, None if it does not have it.
+
+        Raises:
+            UpstreamError: the index fails, and there is no old page.
+        """
         return await self._whole(upstream, project)
+
+    def note_plain(self, upstream: Upstream, project: str, page: SentPage) -> None:
+        """Note that *page* has nothing to do with variants."""
+        self._upstreams.store.put(_PLAIN, page.digest, b"")
+        page = replace(page, page=None, is_plain=True)
+        self._pages.put((upstream.name, project), page, page.weight)
 
     def expire(self, upstream: Upstream, project: str) -> None:
         """Ask the upstream for a page again with the next request for it."""
@@ -151,7 +201,7 @@ class UpstreamPages:
 
     async def _split(self, upstream: Upstream) -> dict[str, FetchedPage]:
         """Return the pages of a find-links upstream by project."""
-        found = await self._whole(upstream, "")
+        found = await self._parsed(upstream, "")
         if found is None:
             raise UpstreamError(
                 f"{redacted(upstream.url)}: the find-links page does not exist", 404
@@ -168,7 +218,33 @@ class UpstreamPages:
             for project, (page, digest) in known.items()
         }
 
-    async def _whole(self, upstream: Upstream, project: str) -> FetchedPage | None:
+    async def _parsed(self, upstream: Upstream, project: str) -> FetchedPage | None:
+        """Return a whole page of the upstream."""
+        sent = await self._whole(upstream, project)
+        if sent is None:
+            return None
+        if sent.page is None:
+            unread, budget = sent, self._upstreams.budget(upstream)
+
+            def read() -> SentPage:
+                with budget.large_response() as grown:
+                    grown(len(unread.answer.body))
+                    return _parsed(unread, project)
+
+            sent = await budget.fetch(read)
+            self._pages.put((upstream.name, project), sent, sent.weight)
+        assert sent.page is not None
+        return FetchedPage(
+            sent.page,
+            sent.digest,
+            sent.private,
+            sent.checked,
+            sent.stale,
+            sent.answer.max_age,
+            sent.newest,
+        )
+
+    async def _whole(self, upstream: Upstream, project: str) -> SentPage | None:
         """Return a page of the upstream, from memory while that is fresh."""
         key = (upstream.name, project)
         known = self._pages.get(key)
@@ -177,10 +253,10 @@ class UpstreamPages:
         return await self._flights.join(key, lambda: self._refreshed(upstream, project, known))
 
     async def _refreshed(
-        self, upstream: Upstream, project: str, known: FetchedPage | None
-    ) -> FetchedPage | None:
+        self, upstream: Upstream, project: str, known: SentPage | None
+    ) -> SentPage | None:
         key = (upstream.name, project)
-        found: FetchedPage | None = None
+        found: SentPage | None = None
         if time.monotonic() < self._paused.get(upstream.name, 0.0):
             found = await self._old(upstream, project, known)
             if found is not None:
@@ -203,12 +279,12 @@ class UpstreamPages:
         return found
 
     async def _fetched(
-        self, upstream: Upstream, project: str, known: FetchedPage | None
-    ) -> FetchedPage | None:
+        self, upstream: Upstream, project: str, known: SentPage | None
+    ) -> SentPage | None:
         budget = self._upstreams.budget(upstream)
         is_local_index = upstream.kind == "simple" and is_local(upstream.url)
 
-        def read() -> FetchedPage | None:
+        def read() -> SentPage | None:
             with budget.large_response() as grown:
                 if is_local_index:
                     return self._local(upstream, project, grown)
@@ -228,14 +304,14 @@ class UpstreamPages:
         self,
         upstream: Upstream,
         project: str,
-        known: FetchedPage | None,
+        known: SentPage | None,
         grown: Callable[[int], None],
     ) -> Response:
         """Return the upstream's page; if it is the known one, a response without body."""
         record, age = (None, 0.0) if known is not None else self._record(upstream, project)
         if record is not None:
             grown(len(record.body))
-        before, url = known or record, f"{upstream.url}{project}/"
+        before, url = known.answer if known else record, f"{upstream.url}{project}/"
         answer = self._ask(upstream, url, grown, {} if before is None else before.validators)
         if not answer.unchanged or before is None:
             return answer
@@ -245,12 +321,12 @@ class UpstreamPages:
         return replace(record, unchanged=age < STALE_SECONDS / 2) if record is not None else answer
 
     def _read(
-        self, upstream: Upstream, project: str, known: FetchedPage | None, answer: Response
-    ) -> FetchedPage:
+        self, upstream: Upstream, project: str, known: SentPage | None, answer: Response
+    ) -> SentPage:
         private, now = self._upstreams.is_private(upstream), time.monotonic()
         if known is not None and (answer.unchanged or known.digest == _digest(answer)):
             return replace(known, checked=now, stale=False, private=private)
-        found = _parsed(answer, project, private=private)
+        found = self._kept(answer, project, private=private)
         if not answer.unchanged:
             head = {
                 "url": answer.url,
@@ -262,6 +338,13 @@ class UpstreamPages:
             data = json.dumps(head).encode() + b"\n" + answer.body
             self._upstreams.store.put(_RECORD, _name(upstream, project), data)
         return found
+
+    def _kept(self, answer: Response, project: str, *, private: bool) -> SentPage:
+        """Return a page, parsed unless it is known to have nothing to do with variants."""
+        found = SentPage(answer, _digest(answer), private, time.monotonic())
+        if self._upstreams.store.get(_PLAIN, found.digest) is not None:
+            return replace(found, is_plain=True)
+        return _parsed(found, project)
 
     def _record(self, upstream: Upstream, project: str) -> tuple[Response | None, float]:
         """Return the page on disk, None if there is none, and its age in seconds."""
@@ -277,23 +360,23 @@ class UpstreamPages:
             return None, 0.0  # none, or of another release
 
     async def _old(
-        self, upstream: Upstream, project: str, known: FetchedPage | None
-    ) -> FetchedPage | None:
+        self, upstream: Upstream, project: str, known: SentPage | None
+    ) -> SentPage | None:
         """Return the last page of an upstream that fails, None if there is none."""
         if known is not None:
             is_recent = time.monotonic() - known.checked < STALE_SECONDS
             return replace(known, stale=True) if is_recent else None
 
-        def read() -> FetchedPage | None:
+        def read() -> SentPage | None:
             record, age = self._record(upstream, project)
             if record is None or age > STALE_SECONDS:
                 return None
-            found = _parsed(record, project, private=self._upstreams.is_private(upstream))
+            found = self._kept(record, project, private=self._upstreams.is_private(upstream))
             return replace(found, stale=True, checked=time.monotonic() - age)
 
         return await self._upstreams.budget(upstream).compute(read)
 
-    def _links(self, upstream: Upstream, grown: Callable[[int], None]) -> FetchedPage:
+    def _links(self, upstream: Upstream, grown: Callable[[int], None]) -> SentPage:
         """Return the files of a find-links page or directory."""
         if is_local(upstream.url) and local_path(upstream.url).is_dir():
             return _listed("", _directory_files(local_path(upstream.url)))
@@ -304,7 +387,7 @@ class UpstreamPages:
 
     def _local(
         self, upstream: Upstream, project: str, grown: Callable[[int], None]
-    ) -> FetchedPage | None:
+    ) -> SentPage | None:
         """Return the page of a folder in a directory, or the files in it; None without one."""
         folder = local_path(upstream.url) / project
         for name, kind in (("index.v1_json", JSON), ("index.html", HTML)):
@@ -312,25 +395,31 @@ class UpstreamPages:
             if path.is_file():
                 answer = self._ask(upstream, path.as_uri(), grown)
                 answer = replace(answer, content_type=kind, url=path.as_uri())
-                return _parsed(answer, project, private=False)
+                return _parsed(SentPage(answer, _digest(answer), False, time.monotonic()), project)
         return _listed(project, _directory_files(folder)) if folder.is_dir() else None
 
 
-def _listed(project: str, files: tuple[PageFile, ...]) -> FetchedPage:
+def _listed(project: str, files: tuple[PageFile, ...]) -> SentPage:
     digest = sha256(repr(files).encode()).hexdigest()
-    return FetchedPage(Page(project, files), digest, False, time.monotonic())
+    page = Page(project, files)
+    return SentPage(Response("", "", b""), digest, False, time.monotonic(), page=page)
 
 
-def _parsed(answer: Response, project: str, *, private: bool) -> FetchedPage:
-    return FetchedPage(
-        read_page(answer.body, answer.content_type, answer.url, project),
-        _digest(answer),
-        private,
-        time.monotonic(),
-        url=answer.url,
-        validators=answer.validators,
-        max_age=answer.max_age,
-    )
+def _parsed(sent: SentPage, project: str) -> SentPage:
+    answer = sent.answer
+    page = read_page(answer.body, answer.content_type, answer.url, project)
+    newest = _newest_plain(page)
+    if newest is None:
+        answer = replace(answer, body=b"")
+    return replace(sent, answer=answer, page=page, newest=newest)
+
+
+def _newest_plain(page: Page) -> Release | None:
+    """Return the newest version of a page without variants, see `FetchedPage.newest`."""
+    listing = Listing.of(page)
+    if listing.labelled or any(each.filename.endswith(METADATA_SUFFIX) for each in page.files):
+        return None
+    return next(iter(listing.plain_releases(())), Release(Version("0"), (), None))
 
 
 def _digest(answer: Response) -> str:

@@ -268,7 +268,7 @@ class Upstreams:
     def allow_links(self, upstream: Upstream, url: str) -> None:
         """Allow *url*, which *upstream* links to, the network that the upstream itself is in.
 
-        This is checked after name resolution, see `variants_index.http.addresses`.
+        This is checked after name resolution, see `variants_index.http.connections`.
         """
         self.session(upstream).addresses.allow_links(upstream.url, (url,))
 

@@ -80,8 +80,10 @@ class WheelPreparation:
             width = min(2 * width, self._limits.parallel)
         return frozenset(found)
 
-    async def is_marked(self, upstream: Upstream, wheel: PageFile, *, thorough: bool) -> bool:
-        """Return whether *wheel* has variant markers, False if its metadata cannot be read.
+    async def is_marked(
+        self, upstream: Upstream, wheel: PageFile, *, thorough: bool
+    ) -> bool | None:
+        """Return whether *wheel* has variant markers, None if its metadata cannot be read.
 
         An installer will report what is wrong with it.
         """
@@ -96,7 +98,7 @@ class WheelPreparation:
             )
         except UpstreamError as error:
             logger.info("%s: its metadata cannot be inspected: %s", wheel.filename, error)
-            return False
+            return None
 
     async def reduced(
         self, upstream: Upstream, file: PageFile, context: VariantContext | None

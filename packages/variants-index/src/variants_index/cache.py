@@ -287,6 +287,11 @@ class Store:
         logger.debug("%s", self.problem)
 
 
+def temporary_file(store: Store | None) -> IO[bytes]:
+    """Return an empty temporary file for a wheel, see `Store.temporary_file`."""
+    return tempfile.TemporaryFile() if store is None else store.temporary_file()
+
+
 def occupied(size: int) -> int:
     """Return the approximate bytes that a file of *size* takes on disk."""
     return -(-size // _BLOCK) * _BLOCK

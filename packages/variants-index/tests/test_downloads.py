@@ -11,8 +11,8 @@ from pep_variants.errors import InvalidWheel
 from pep_variants.sources import Sources
 from pep_variants.wheelfile.wheel import open_wheel
 from support.index_server import Resource, served
+from variants_index import downloads
 from variants_index.errors import BadResponse, PackageIndexError
-from variants_index.http import ranges
 from variants_index.http.session import Session
 
 METADATA = b"Metadata-Version: 2.1\nName: big\nVersion: 1.0\n"
@@ -42,7 +42,7 @@ def session(server):
 
 
 def look(session, url, hashes=None):
-    with ranges.opened(session, url, hashes) as stream, open_wheel(stream, url) as contents:
+    with downloads.opened(session, url, hashes) as stream, open_wheel(stream, url) as contents:
         return contents.read("METADATA")
 
 
@@ -79,7 +79,7 @@ def test_reads_like_a_file(server, session):
     data = wheel(members=8)
     server.resources["/big.whl"] = Resource(data, ranges=True)
     places = random.Random(2)
-    with ranges.opened(session, f"{server.url}/big.whl") as stream:
+    with downloads.opened(session, f"{server.url}/big.whl") as stream:
         for _ in range(20):
             start = places.randrange(len(data) + 100)
             length = places.randrange(60_000)
@@ -141,7 +141,7 @@ class TestHostile:
             return Resource(data, ranges=True, headers={"ETag": f'"{len(parts)}"'})
 
         url = self.answers(server, changing)
-        with ranges.opened(session, url) as stream:
+        with downloads.opened(session, url) as stream:
             stream.seek(0)
             with pytest.raises(BadResponse, match="changes while it is read"):
                 stream.read(10)
@@ -152,7 +152,7 @@ class TestHostile:
             lambda data, headers: Resource(data, ranges=True),
             lambda data, headers: Resource(data),
         )
-        with ranges.opened(session, url) as stream:
+        with downloads.opened(session, url) as stream:
             stream.seek(0)
             with pytest.raises(BadResponse, match="stopped answering range requests"):
                 stream.read(10)
@@ -161,9 +161,9 @@ class TestHostile:
         server.resources["/big.whl"] = Resource.endless()
         with (tmp_path / "copy").open("wb") as copy:
             with pytest.raises(BadResponse, match="larger than the 100000 bytes expected"):
-                ranges.download(session, f"{server.url}/big.whl", copy, {}, size=100_000)
+                downloads.download(session, f"{server.url}/big.whl", copy, {}, size=100_000)
         assert (tmp_path / "copy").stat().st_size <= 100_000
         server.resources["/big.whl"] = Resource(b"few")
         with (tmp_path / "copy").open("wb") as copy:
             with pytest.raises(BadResponse, match="has 3 bytes, expected 100000"):
-                ranges.download(session, f"{server.url}/big.whl", copy, {}, size=100_000)
+                downloads.download(session, f"{server.url}/big.whl", copy, {}, size=100_000)

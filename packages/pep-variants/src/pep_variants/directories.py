@@ -1,14 +1,17 @@
-"""The directories of the user's and the system's files."""
+"""The directories of the user's and the system's files, and of all caches."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import platformdirs
 
 _NAME = "variants"
+
+VARIABLE = "VARIANTS_CACHE_DIR"
+"""Environment variable that moves the directory of all caches."""
 
 
 def user_cache() -> Path:
@@ -41,3 +44,14 @@ def _of_user(find: Callable[[], Path]) -> Path:
         return find()
     except RuntimeError:
         return Path(os.devnull) / _NAME
+
+
+def cache_directory(environ: Mapping[str, str], name: str) -> Path:
+    """Return the directory of the cache *name*, which may not exist.
+
+    Anything in it may be deleted at any time. It is below the directory in `VARIABLE`, else below
+    the user's caches of this platform.
+    """
+    if environ.get(VARIABLE):
+        return Path(environ[VARIABLE]).absolute() / name
+    return user_cache() / name

@@ -28,7 +28,7 @@ from pep_variants.internal import (
     shortened,
 )
 
-from .model import PLACEHOLDER, CatalogProject, CatalogVariant, filled
+from .entries import PLACEHOLDER, CatalogProject, CatalogVariant, filled
 
 FORMAT_VERSION = "1"
 _SAMPLE = "1.0"

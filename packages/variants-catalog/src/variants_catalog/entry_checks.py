@@ -17,8 +17,8 @@ from packaging.version import Version
 from pep_variants import Property
 from pep_variants.internal import ABI_DEPENDENCY, KNOWN, CatalogError, read_version
 
-from .model import PLACEHOLDER, CatalogProject, CatalogVariant
-from .store import Catalog, open_catalog
+from .catalogs import Catalog, open_catalog
+from .entries import PLACEHOLDER, CatalogProject, CatalogVariant
 
 _LONGEST = 6
 """Parts of a release number, more than real ones have."""

@@ -22,8 +22,8 @@ from pep_variants.internal import (
     redacted,
 )
 
+from .cache import temporary_file
 from .errors import AccessDenied, NotFound, PackageIndexError
-from .http.ranges import temporary_file
 from .http.session import Session
 from .pages import PageFile
 from .prefetch import Prefetcher

@@ -1,15 +1,15 @@
-"""The places that an entry names: what to ask, what the answers mean, and what is in them.
+"""What pages list for an entry: which to ask for, what the answers mean, and what is in them.
 
-A state machine without I/O: a client fetches the `PlaceReader.pages` and what the user's indexes
-have of the project and its `CatalogProject.targets`, in any order and with any HTTP client, and
-hands in what it got. Files are opaque here but for their names.
+`PlaceReader` is a state machine without I/O: a client fetches its `pages` and what the user's
+indexes have of the project and its `CatalogProject.targets`, in any order and with any HTTP
+client, and hands in what it got. Files are opaque here but for their names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from packaging.utils import InvalidSdistFilename, parse_sdist_filename
@@ -23,7 +23,11 @@ from pep_variants.internal import (
     without_userinfo,
 )
 
-from .model import CatalogProject, PublishedFile, target
+from .entries import CatalogProject, PublishedFile, target
+
+if TYPE_CHECKING:
+    from .entries import CatalogProject
+
 
 F = TypeVar("F")
 

@@ -10,8 +10,7 @@ from pep_variants.formats import toml
 from pep_variants.formats.platform_file import read_platform
 from pep_variants.formats.reader import metadata_from_tree
 from variants_index.candidate import Candidate
-from variants_index.lock.reading import read_lock, select_locked
-from variants_index.lock.writing import write_lock
+from variants_index.lock_files import read_lock, select_locked, write_lock
 from variants_index.pages import PageFile
 from variants_index.target import make_target
 

@@ -1,10 +1,13 @@
-"""Catalogues: a directory of entries, one entry, or several in one file."""
+"""Catalogues: a directory of entries, one entry, or several in one file, as the user prefers them.
+
+Nothing is fetched here: a client passes in what fetches a URL.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
@@ -12,18 +15,23 @@ from typing import Any, Protocol
 
 from packaging.utils import canonicalize_name
 
+from pep_variants import Preferences, VariantError
 from pep_variants.internal import (
     CATALOG_BYTES,
     CATALOG_ENTRY_BYTES,
     CATALOG_PROJECTS,
+    DEFAULT_CATALOG,
+    NON_VARIANT_LABEL,
     CatalogError,
+    indexes_with,
+    is_catalog_path,
     json_values,
     read_regular,
     shortened,
 )
 
-from .model import CatalogProject
-from .reader import FORMAT_VERSION, entry_from_tree, read_entry
+from .entries import CatalogProject
+from .entry_reader import FORMAT_VERSION, entry_from_tree, read_entry
 
 _SUFFIX = ".toml"
 
@@ -176,3 +184,122 @@ def write_catalog(catalog: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the file of several entries, from their parsed TOML files by normalized name."""
     tree = {"catalog-version": FORMAT_VERSION, "projects": dict(sorted(catalog.items()))}
     return json.dumps(tree, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+@dataclass(frozen=True)
+class PreferredCatalog:
+    """A catalogue with the user's mirrors, without projects that take non-variant wheels.
+
+    Attributes:
+        catalog: the catalogue itself.
+        preferences: of the user.
+    """
+
+    catalog: Catalog
+    preferences: Preferences
+    _read: dict[str, CatalogProject | None] = field(default_factory=dict, compare=False, repr=False)
+
+    def names(self) -> Iterable[str]:
+        """Return the normalized names of the projects, ascending."""
+        return [name for name in self.catalog.names() if not self._is_left_out(name)]
+
+    def project(self, name: str) -> CatalogProject | None:
+        """Return the entry of the project *name* (normalized), None without one.
+
+        Raises:
+            CatalogError: it cannot be read.
+        """
+        if self._is_left_out(name):
+            return None
+        if name not in self._read:
+            found = self.catalog.project(name)
+            mirrors = self.preferences.catalog_mirrors
+            self._read[name] = None if found is None else found.mirrored(mirrors)
+        return self._read[name]
+
+    def _is_left_out(self, name: str) -> bool:
+        return self.preferences.forced.get(name) == NON_VARIANT_LABEL
+
+
+def preferred_catalog(
+    preferences: Preferences,
+    fetch: Callable[[str], bytes],
+    shipped: Catalog | None = None,
+) -> Catalog | None:
+    """Return the catalogue that *preferences* name, None for none.
+
+    Args:
+        preferences: of the user.
+        fetch: returns what is at a URL, at most `CATALOG_BYTES`; its errors pass.
+        shipped: the catalogue that is called `DEFAULT_CATALOG`; None for that of this package.
+
+    Raises:
+        CatalogError: it cannot be read.
+    """
+    name = preferences.catalog
+    if name is None or not preferences.use_variants:
+        return None
+    if name == DEFAULT_CATALOG:
+        catalog = shipped or ShippedCatalog()
+    elif is_catalog_path(name):
+        catalog = open_catalog(Path(name).expanduser())
+    else:
+        catalog = read_catalog(fetch(name), name)
+    return PreferredCatalog(catalog, preferences)
+
+
+_MAX_PLACES = 3
+
+
+def no_variants(
+    project: str,
+    version: object,
+    places: Sequence[str],
+    *,
+    older: object = None,
+    other_platforms: bool = False,
+    asked_catalog: bool = False,
+) -> str:
+    """Say that a version has no variants to choose among, and where some are.
+
+    Args:
+        project: normalized project name.
+        version: that was looked at.
+        places: URLs of the sources that have it.
+        older: the newest version there with variants, None without one.
+        other_platforms: this version has variants, but no wheel for the target.
+        asked_catalog: the user's catalogue was asked already.
+    """
+    where = f" on {', '.join(places[:_MAX_PLACES])}" if places else ""
+    if other_platforms:
+        lack = f"{project} {version} has variants{where}, but no wheel of them is for the target"
+    else:
+        lack = f"{project} {version} has no variants{where}"
+    ways = []
+    if older is not None:
+        ways.append(f"{project}=={older} there has some")
+    if not asked_catalog and is_in_catalog(project):
+        ways.append(
+            f"the catalogue describes builds of it: add --variant-catalog {DEFAULT_CATALOG}"
+        )
+    others = [url for url in indexes_with(project) if not _has(places, url)]
+    if others:
+        ways.append(f"indexes with variants of it, for -i: {', '.join(others)}")
+    return f"{lack}; {'; '.join(ways)}" if ways else f"{lack}, and none are known elsewhere"
+
+
+def is_in_catalog(project: str) -> bool:
+    """Return whether the catalogue that is called `DEFAULT_CATALOG` describes *project*."""
+    try:
+        catalog = preferred_catalog(Preferences(catalog=DEFAULT_CATALOG), _no_fetch)
+        return catalog is not None and catalog.project(project) is not None
+    except VariantError:  # it is not installed, or damaged
+        return False
+
+
+def _no_fetch(url: str) -> bytes:
+    raise AssertionError(f"the shipped catalogue is not at a URL, such as {url}")
+
+
+def _has(places: Sequence[str], index: str) -> bool:
+    return any(place.startswith(index) for place in places)

@@ -38,7 +38,7 @@ from pep_variants.internal import (
     without_userinfo,
 )
 
-from .model import CatalogProject, PublishedFile
+from .entries import CatalogProject, PublishedFile
 
 _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
 

@@ -1,6 +1,6 @@
 """The files that the catalogue of existing builds adds to those of a project.
 
-`variants_catalog.places` decides what they are; here its pages are fetched, side by side.
+`variants_catalog.listings` decides what they are; here its pages are fetched, side by side.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .errors import PackageIndexError
 from .http.session import Session
 from .pages import Page, PageFile
 from .prefetch import Prefetcher
-from .release_metadata import ReleaseMetadata
+from .version_metadata import ReleaseMetadata
 
 _PLACE_SECONDS = 30
 """For one page, with all retries. There are others to take variants from."""

@@ -1,1 +1,0 @@
-"""The cache of index pages and files on disk."""

@@ -1,0 +1,381 @@
+"""Core metadata of wheels, source distributions and source trees. Nothing is built.
+
+From the cheapest place: a file beside the wheel (PEP 658); the wheel itself, read in ranges or,
+without these, downloaded; ``PKG-INFO`` of a source distribution if that is final (PEP 643); the
+``[project]`` table of a source tree without its ``dynamic`` fields.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packaging.markers import Marker
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from pep_variants import reduce_requirement
+from pep_variants.internal import (
+    CORE_METADATA_BYTES,
+    CORE_METADATA_LINES,
+    CORE_REQUIREMENTS,
+    CORE_REQUIREMENTS_CHARACTERS,
+    METADATA_FILE,
+    NON_VARIANT,
+    PYPROJECT_BYTES,
+    REQUIREMENT_LENGTH,
+    Digests,
+    InvalidMarker,
+    InvalidSdist,
+    InvalidWheel,
+    limits,
+    open_wheel,
+    read_fields,
+    read_pkg_info,
+    read_regular,
+    read_version,
+    redacted,
+    shortened,
+    toml,
+)
+
+from .cache import temporary_file
+from .candidate import Candidate, CoreMetadata
+from .downloads import download, opened
+from .errors import InvalidSourceTree, NotFound, UnusableDistribution
+from .http.responses import check_digests
+from .http.session import Session
+from .pages import PageFile
+
+_KIND = "core-metadata"
+_NEEDED = ("requires-dist", "provides-extra", "requires-python")
+_STATIC_SINCE = (2, 2)
+
+_Headers = dict[str, list[str]]
+
+
+def read_core_metadata(data: bytes, project: str, version: Version, source: str) -> CoreMetadata:
+    """Read the ``METADATA`` of a wheel.
+
+    Args:
+        data: contents of the file.
+        project: normalized name of the project that it belongs to.
+        version: of the project.
+        source: URL, for messages.
+
+    Raises:
+        UnusableDistribution: it is of another project or version, or exceeds the limits.
+    """
+    return _parsed(_headers(data, source), project, version, source)
+
+
+def read_sdist_metadata(
+    data: bytes, project: str, version: Version, source: str
+) -> tuple[CoreMetadata | None, str]:
+    """Read the ``PKG-INFO`` of a source distribution.
+
+    Args:
+        data: contents of the file.
+        project: normalized name of the project that it belongs to.
+        version: of the project.
+        source: URL, for messages.
+
+    Returns:
+        The metadata; or None, and the reason why it is known only after a build: before metadata
+        version 2.2, or with ``Dynamic`` fields, it may differ in the wheel (PEP 643).
+
+    Raises:
+        UnusableDistribution: it is of another project or version, or exceeds the limits.
+    """
+    headers = _headers(data, source)
+    found = _first(headers, "metadata-version")
+    try:
+        final = tuple(map(int, found.split("."))) >= _STATIC_SINCE
+    except ValueError:  # no numbers, or more digits than `int` reads
+        final = False
+    if not final:
+        return None, f"its metadata (version {found or 'unknown'}) is not final"
+    dynamic = sorted({item.lower() for item in headers.get("dynamic", ())} & set(_NEEDED))
+    if dynamic:
+        return None, f"it leaves {', '.join(dynamic)} to its build"
+    return _parsed(headers, project, version, source), ""
+
+
+def without_description(data: bytes) -> bytes:
+    """Return the fields of *data*, without the description after them."""
+    for end in (b"\n\n", b"\r\n\r\n"):
+        data = data.partition(end)[0]
+    return data + b"\n"
+
+
+def _headers(data: bytes, source: str) -> _Headers:
+    head = without_description(data)
+    if head.count(b"\n") + head.count(b"\r") > CORE_METADATA_LINES:
+        raise UnusableDistribution(
+            f"{redacted(source)}: its metadata has more than {CORE_METADATA_LINES} lines before "
+            "the description"
+        )
+    return read_fields(head)
+
+
+def _parsed(headers: _Headers, project: str, version: Version, source: str) -> CoreMetadata:
+    name, text = _first(headers, "name"), _first(headers, "version")
+    if canonicalize_name(name[:REQUIREMENT_LENGTH]) != project or read_version(text) != version:
+        raise UnusableDistribution(
+            f"{redacted(source)}: its metadata is of {shortened(name)} {shortened(text)}, "
+            f"not of {project} {version}"
+        )
+    requires = tuple(headers.get("requires-dist", ()))
+    python = _first(headers, "requires-python")
+    _check_size(requires, python, source)
+    return CoreMetadata(
+        requires,
+        frozenset(map(canonicalize_name, headers.get("provides-extra", ()))),
+        python or None,
+    )
+
+
+def _check_size(requires: Sequence[str], python: str, source: str) -> None:
+    """Check the limits of values that are parsed later, some microseconds per character."""
+    longest, total = max(map(len, (*requires, python))), sum(map(len, requires))
+    if len(requires) > CORE_REQUIREMENTS or total > CORE_REQUIREMENTS_CHARACTERS:
+        raise UnusableDistribution(
+            f"{redacted(source)}: {len(requires)} requirements of {total} characters, at most "
+            f"{CORE_REQUIREMENTS} of {CORE_REQUIREMENTS_CHARACTERS} are read"
+        )
+    if longest > REQUIREMENT_LENGTH:
+        raise UnusableDistribution(
+            f"{redacted(source)}: a requirement of {longest} characters, at most "
+            f"{REQUIREMENT_LENGTH} are read"
+        )
+
+
+def _first(headers: _Headers, key: str) -> str:
+    return headers.get(key, [""])[0]
+
+
+def fetch_core_metadata(session: Session, candidate: Candidate) -> CoreMetadata:
+    """Return the core metadata of *candidate*, from the cheapest place that has it.
+
+    Raises:
+        UnusableDistribution: it is broken, or known only after a build.
+        PackageIndexError: it cannot be fetched.
+    """
+    if candidate.core is not None:
+        return candidate.core
+    try:
+        if candidate.is_wheel:
+            metadata = fetch_metadata_file(session, candidate.file)
+        elif (beside := _beside(session, candidate.file)) is not None:
+            metadata = beside
+        else:
+            return _of_sdist(session, candidate)
+        if candidate.rewritten is not None:
+            metadata = candidate.rewritten.installed_metadata(metadata)
+    except InvalidWheel as error:
+        raise UnusableDistribution(str(error)) from None
+    return read_core_metadata(metadata, candidate.project, candidate.version, candidate.file.url)
+
+
+def fetch_metadata_file(
+    session: Session,
+    wheel: PageFile,
+    *,
+    limit: int = CORE_METADATA_BYTES,
+    seconds: float = limits.ANSWER_SECONDS,
+    scope: str = "",
+) -> bytes:
+    """Return METADATA of *wheel*, from beside it (PEP 658) or out of it.
+
+    Args:
+        session: makes the requests; its cache keeps what cannot change.
+        wheel: of a page.
+        limit: the most bytes that are read.
+        seconds: the most that the file beside it may take.
+        scope: keeps METADATA out of wheels apart in a cache for several indexes, any of which may
+            claim the hash of another's wheel.
+
+    Raises:
+        PackageIndexError: it cannot be fetched, or is not what the page promises.
+        InvalidWheel: the wheel is damaged, or has no METADATA.
+    """
+
+    def inside() -> bytes:
+        with (
+            opened(session, wheel.url, wheel.hashes) as stream,
+            open_wheel(stream, wheel.url) as contents,
+        ):
+            data = contents.read(METADATA_FILE, limit)
+        if data is None:
+            raise InvalidWheel(f"{redacted(wheel.url)}: has no {METADATA_FILE}")
+        check = Digests(wheel.core_metadata or {})
+        check.update(data)
+        check_digests(check, f"{wheel.url}: {METADATA_FILE}")
+        return data
+
+    found = _beside(session, wheel, limit, seconds)
+    return _cached(session, wheel, inside, scope) if found is None else found
+
+
+def _beside(
+    session: Session,
+    file: PageFile,
+    limit: int = CORE_METADATA_BYTES,
+    seconds: float = limits.ANSWER_SECONDS,
+) -> bytes | None:
+    if file.core_metadata is not None:
+        with suppress(NotFound):  # some indexes promise it for every file
+            return session.fetch(
+                f"{file.url}.metadata", limit=limit, hashes=file.core_metadata, seconds=seconds
+            ).body
+    return None
+
+
+def _cached(session: Session, file: PageFile, fetch: Callable[[], bytes], scope: str = "") -> bytes:
+    """Return what *fetch* gives; a file with a hash never changes, so it is cached."""
+    name = json.dumps([scope, file.url, sorted(file.hashes.items())])
+    store = session.store if file.hashes else None
+    data = store.get(_KIND, name) if store is not None else None
+    if data is None:
+        data = fetch()
+        if store is not None:
+            store.put(_KIND, name, data)
+    return data
+
+
+def _of_sdist(session: Session, candidate: Candidate) -> CoreMetadata:
+    data = _cached(session, candidate.file, lambda: _in_sdist(session, candidate))
+    metadata, reason = read_sdist_metadata(
+        data, candidate.project, candidate.version, candidate.file.url
+    )
+    if metadata is None:
+        raise _needs_build(candidate, reason)
+    return metadata
+
+
+def _in_sdist(session: Session, candidate: Candidate) -> bytes:
+    file = candidate.file
+    with temporary_file(session.store) as copy:
+        download(session, file.url, copy, file.hashes, size=file.size)
+        copy.seek(0)
+        try:
+            data = read_pkg_info(copy, candidate.filename, file.url)
+        except InvalidSdist as error:
+            raise UnusableDistribution(str(error)) from None
+    if data is None:
+        raise _needs_build(candidate, "has no PKG-INFO")
+    return data
+
+
+def _needs_build(candidate: Candidate, reason: str) -> UnusableDistribution:
+    pinned = f"{candidate.project}=={candidate.version}"
+    return UnusableDistribution(
+        f"{candidate.filename} needs a build ({reason}), and nothing is built here: "
+        f"run 'pip wheel --no-deps {pinned} -w DIR' and add --find-links DIR"
+    )
+
+
+FILENAME = "pyproject.toml"
+
+_NEEDED_KEYS = ("version", "dependencies", "optional-dependencies", "requires-python")
+
+
+@dataclass(frozen=True)
+class SourceTree:
+    """The static metadata of a source tree.
+
+    Attributes:
+        path: of the directory.
+        name: normalized project name.
+        version: of the project.
+        core: core metadata of the distributions that it builds.
+    """
+
+    path: Path
+    name: str
+    version: Version
+    core: CoreMetadata
+
+
+def read_source_tree(path: Path) -> SourceTree:
+    """Return the static metadata of the directory *path*.
+
+    Raises:
+        InvalidSourceTree: its ``pyproject.toml`` is missing or broken, or has a needed field in
+            ``dynamic``; the message names the file, and says what to do.
+    """
+    file = path / FILENAME
+    table = _project(file)
+    dynamic = table.get("dynamic", [])
+    if not isinstance(dynamic, list):
+        raise InvalidSourceTree(f"{file}: project.dynamic: expected a list")
+    left = [key for key in _NEEDED_KEYS if key in dynamic]
+    if left:
+        raise _tree_needs_build(path, f"its {FILENAME} leaves {', '.join(left)} to it")
+    for key in ("name", "version"):
+        if not isinstance(table.get(key), str):
+            raise _tree_needs_build(path, f"its {FILENAME} has no project.{key}")
+    try:
+        name = canonicalize_name(table["name"], validate=True)
+        version = Version(table["version"])
+    except ValueError as error:  # InvalidName, InvalidVersion; `int` of thousands of digits
+        raise InvalidSourceTree(f"{file}: {error}") from None
+    requires = _requirements(table.get("dependencies", []), f"{file}: project.dependencies")
+    extras = table.get("optional-dependencies", {})
+    if not isinstance(extras, dict):
+        raise InvalidSourceTree(f"{file}: project.optional-dependencies: expected a table")
+    for extra, items in extras.items():
+        place = f"{file}: project.optional-dependencies.{extra}"
+        requires += _requirements(items, place, f"extra == '{canonicalize_name(extra)}'")
+    python = table.get("requires-python")
+    if python is not None and not isinstance(python, str):
+        raise InvalidSourceTree(f"{file}: project.requires-python: expected a string")
+    core = CoreMetadata(tuple(requires), frozenset(map(canonicalize_name, extras)), python)
+    return SourceTree(path, name, version, core)
+
+
+def _project(file: Path) -> Mapping[str, Any]:
+    try:
+        tree = toml.loads(read_regular(file, PYPROJECT_BYTES).data.decode())
+    except FileNotFoundError:
+        raise _tree_needs_build(file.parent, f"it has no {FILENAME}") from None
+    except OSError as error:
+        raise InvalidSourceTree(f"{file}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidSourceTree(f"{file}: not valid TOML: {error}") from None
+    table = tree.get("project")
+    if not isinstance(table, dict):
+        raise _tree_needs_build(file.parent, f"its {FILENAME} has no [project] table")
+    return table
+
+
+def _requirements(items: object, place: str, condition: str = "") -> list[str]:
+    """Return requirements as a build backend writes them, each with the marker *condition*."""
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        raise InvalidSourceTree(f"{place}: expected a list of strings, found {shortened(items)}")
+    found = []
+    for item in items:
+        try:
+            reduced = reduce_requirement(item, NON_VARIANT)  # a source tree is no variant
+            if reduced is None:
+                continue
+            requirement = Requirement(reduced)
+        except (InvalidMarker, InvalidRequirement) as error:
+            raise InvalidSourceTree(f"{place}: {' '.join(str(error).split())}") from None
+        markers = [f"({requirement.marker})" if requirement.marker else "", condition]
+        if any(markers):
+            requirement.marker = Marker(" and ".join(filter(None, markers)))
+        found.append(str(requirement))
+    return found
+
+
+def _tree_needs_build(path: Path, reason: str) -> InvalidSourceTree:
+    return InvalidSourceTree(
+        f"{path} needs a build ({reason}), and nothing is built here: "
+        f"run 'pip wheel --no-deps {path} -w DIR' and name the wheel in DIR instead"
+    )

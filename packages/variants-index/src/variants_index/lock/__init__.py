@@ -1,1 +1,0 @@
-"""Reading and writing lock files (PEP 751)."""

@@ -134,11 +134,6 @@ def read_file(path: Path) -> list[Case]:
     return [Case(f"{topic}/{case['name']}", case, family) for case in tree["cases"]]
 
 
-def topic_of(path: Path) -> str:
-    """Return what the cases in the file *path* have in common."""
-    return str(json.loads(path.read_text("utf-8"))["topic"])
-
-
 def case_files() -> list[Path]:
     """Return the files of the corpus, sorted."""
     return sorted(CASES.rglob("*.json"))

@@ -22,6 +22,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "command_help",
     "folder_links",
+    "known_machines",
 ]
 needs_sphinx = "9"
 nitpicky = True
@@ -62,5 +63,6 @@ html_css_files = ["site.css"]
 html_title = f"pep-variants {version}"
 html_additional_pages = {"index": "to_index.html"}  # the root document is in docs
 html_show_copyright = False
+html_search_scorer = str(Path(__file__).parent / "_ext" / "search_scorer.js")
 html_copy_source = False
 html_show_sourcelink = False

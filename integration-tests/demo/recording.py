@@ -18,11 +18,12 @@ from support.documents import Command, Page
 from support.environments import ROOT, clean_environ
 
 OUTPUT = ROOT / "docs" / "pictures" / "first-commands.svg"
-MACHINE = "h100-sapphirerapids"
+MACHINE = "h100-zen4"
 # What pip says of the files that it fetches, and of what was there before.
 _LEFT_OUT = re.compile(
     r"\s*(Attempting|Collecting|Downloading|Found|Installing|Link|Looking|Processing|Requirement|"
-    r"Uninstalling|Successfully uninstalled|Using|WARNING: Location|\[notice|━|$)"
+    r"The catalogue has|Uninstalling|Successfully uninstalled|Using|Variant \S+ of|"
+    r"WARNING: Location|\[notice|━|$)"
 )
 
 
@@ -52,7 +53,7 @@ def recorded(commands: list[str]) -> list[Typed]:
 
 def main() -> None:
     """Write the picture."""
-    title = "pip, on a machine with an H100"
+    title = "pip, on a machine with an H100 and a driver for CUDA 12.8"
     steps = Page(ROOT / "README.md").steps
     typed = recorded([step.text for step in steps if isinstance(step, Command)])
     OUTPUT.write_text(svg(title, typed, ("Variant ", "cuda12  chosen")), "utf-8")

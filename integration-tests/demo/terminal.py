@@ -1,8 +1,4 @@
-"""A recording of a terminal as an SVG that plays once and then shows its last frame.
-
-Text appears by CSS animations, which browsers and repository hosts run in images too. A reader
-whose system asks for less motion, and a program without animations, sees the last frame.
-"""
+"""What was typed in a terminal, and what it printed, as an SVG."""
 
 from __future__ import annotations
 
@@ -12,21 +8,14 @@ from dataclasses import dataclass
 
 COLUMNS = 112
 _WIDTH, _LINE, _SIZE, _MARGIN, _BAR = 8.0, 19, 13.3, 16, 34
-_TYPING, _PAUSE, _NEXT = 0.035, 0.5, 0.07
 
 _STYLE = """
 text { font: %spx ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace;
   fill: #d7dde5; white-space: pre; }
-.typed, .first { fill: #ffffff; font-weight: bold; }
+.typed { fill: #ffffff; font-weight: bold; }
 .prompt { fill: #7fb4ff; }
 .chosen { fill: #8fd19e; }
 .title { fill: #8b95a3; }
-@media (prefers-reduced-motion: no-preference) {
-  .at { opacity: 0; animation: at 1ms forwards; }
-  .typed { clip-path: inset(0 100%% 0 0); animation: typed linear forwards; }
-}
-@keyframes at { to { opacity: 1; } }
-@keyframes typed { to { clip-path: inset(0 0 0 0); } }
 """
 
 
@@ -49,7 +38,7 @@ def wrapped(line: str) -> list[str]:
 
 
 def svg(title: str, steps: Sequence[Typed], marked: Iterable[str] = ()) -> str:
-    """Return the recording.
+    """Return the picture.
 
     Args:
         title: of the window.
@@ -57,40 +46,27 @@ def svg(title: str, steps: Sequence[Typed], marked: Iterable[str] = ()) -> str:
         marked: beginnings of printed lines that stand out; blanks before them do not count.
     """
     marks = tuple(marked)
-    time, row = 0.2, 0
+    row = 0
     texts: list[str] = []
 
     def place(row: int, column: int = 0) -> str:
         return f'x="{_MARGIN + column * _WIDTH:g}" y="{_BAR + _MARGIN + row * _LINE + 10}"'
 
-    for number, step in enumerate(steps):
+    for step in steps:
         shown = html.escape(step.command, quote=False)
-        seconds = len(step.command) * _TYPING if number else 0.0
-        if number:
-            texts.append(
-                f'<text class="at prompt" style="animation-delay:{time:.2f}s" {place(row)}>$</text>'
-                f'<text class="typed" style="animation-delay:{time:.2f}s;'
-                f"animation-duration:{seconds:.2f}s;animation-timing-function:"
-                f'steps({len(step.command)})" {place(row, 2)}>{shown}</text>'
-            )
-        else:  # there from the start: no frame is empty
-            texts.append(
-                f'<text class="prompt" {place(row)}>$</text>'
-                f'<text class="first" {place(row, 2)}>{shown}</text>'
-            )
+        texts.append(
+            f'<text class="prompt" {place(row)}>$</text>'
+            f'<text class="typed" {place(row, 2)}>{shown}</text>'
+        )
         row += 1
-        time += seconds + _PAUSE
         for line in step.lines:
-            kind = "at chosen" if marks and line.lstrip().startswith(marks) else "at"
+            kind = "chosen" if marks and line.lstrip().startswith(marks) else "printed"
             for part in wrapped(line):
                 texts.append(
-                    f'<text class="{kind}" style="animation-delay:{time:.2f}s" {place(row)}>'
-                    f"{html.escape(part, quote=False)}</text>"
+                    f'<text class="{kind}" {place(row)}>{html.escape(part, quote=False)}</text>'
                 )
                 row += 1
-            time += _NEXT
         row += 1
-        time += _PAUSE * 2
     width = int(_MARGIN * 2 + COLUMNS * _WIDTH)
     height = _BAR + _MARGIN * 2 + (row - 1) * _LINE
     described = html.escape(" ".join(f"$ {step.command}" for step in steps))

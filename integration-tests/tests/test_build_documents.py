@@ -1,9 +1,8 @@
-"""The commands of docs/how-to/build-documents.md that need no project, index or GPU."""
+"""Commands in place of what published build documents tell people to do by hand."""
 
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -12,22 +11,49 @@ from pathlib import Path
 
 import pytest
 
-from support.environments import ROOT
 from variants_cli import matrices
 
-COMMAND = re.compile(r"`((?:[A-Z_]+=\S+ )*variants (?:matrix |rank |detect)[^`]*)`")
-ELSEWHERE = re.compile(r"\b[A-Z]{4,}\b(?!_|=)|--build")
-"""What stands for a file of the reader's, and what builds something."""
-
-
 RUN = "from variants_cli.main import main; main()"
-
-
-def commands() -> list[str]:
-    """Return the commands of the page that can run anywhere, in order."""
-    text = (ROOT / "docs" / "how-to" / "build-documents.md").read_text("utf-8")
-    found = COMMAND.findall(text)
-    return [command for command in dict.fromkeys(found) if not ELSEWHERE.search(command)]
+# What the build documents of Flox's PyTorch and torchvision, the post about PyTorch 2.9 for ROCm
+# and the PyTorch tutorial of the prototype tell people to look up by hand.
+COMMANDS = """
+variants matrix torch-2.8.0-cuda12.8.toml
+variants matrix torch-2.9.1-cuda12.9.toml
+variants matrix torch-2.10.0-cuda13.0.toml
+variants matrix torch-2.8.0-cuda12.8.toml torch-2.9.1-cuda12.9.toml torch-2.10.0-cuda13.0.toml --format markdown
+variants matrix torch-2.10.0-cuda13.0.toml --format markdown
+variants matrix torch-2.10.0-cuda13.0.toml --format mermaid
+variants detect
+variants matrix torch-2.10.0-cuda13.0.toml --format markdown --platform 'h100-*'
+variants matrix torch-2.9.1-cuda12.9.toml --format markdown --platform 'rtx-*' --platform 'h100-*'
+variants matrix torch-2.9.1-cuda12.9.toml --format markdown --platform laptop-alderlake
+variants matrix torch-2.9.1-cuda12.9.toml --format markdown --platform h100-zen4 --variant-enable int8_inference
+variants matrix torch-2.10.0-cuda13.0.toml --format html -o /tmp/torch.html
+variants matrix torch-2.10.0-cuda13.0.toml --only cuda13_0_sm90_avx512 --format shell
+variants matrix torch-2.10.0-cuda13.0.toml --only gpu=sm90
+variants matrix torch-2.10.0-cuda13.0.toml --format github
+variants matrix torch-2.10.0-cuda13.0.toml --format gitlab
+variants matrix torch-2.10.0-cuda13.0.toml --only cuda13_0_sm90_avx512 --format cibuildwheel
+variants matrix torch-2.9.1-cuda12.9.toml --only gpu=sm89
+variants matrix torchvision-0.23.0-cuda12.8.toml torchvision-0.24.0-cuda12.9.toml --format markdown
+variants matrix torchvision-0.24.0-cuda12.9.toml --format markdown
+variants matrix torchvision-0.24.0-cuda12.9.toml --only cuda12_9_sm90_avx512 --format shell
+variants matrix torchvision-0.24.0-cuda12.9.toml --format mermaid
+variants matrix torchvision-0.23.0-cuda12.8.toml --only gpu=sm120
+variants matrix torch-2.10.0-cuda13.0.toml --format json
+variants matrix torch-2.9.0-rocm.toml
+variants matrix torch-2.9.0-rocm.toml --format markdown
+variants matrix torch-2.9.0-rocm.toml --format html -o /tmp/rocm.html
+variants detect --verbose
+AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH=gfx1100 AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION=6.4.1 variants detect
+variants matrix torch-2.9.0-rocm.toml --format markdown --platform mi300x-rocm7.0
+variants matrix torch-2.9.0-rocm.toml --format markdown --platform mi210-rocm6.3 --platform mi100-mi210-rocm7.0
+HIP_VISIBLE_DEVICES=0 variants detect
+variants matrix torch-2.10.0-cuda13.0.toml --format markdown --platform quadro-rtx-8000-skylake-avx512
+variants matrix torch-2.10.0-cuda13.0.toml --format metadata -o torch-2.10.0-variants.json
+variants rank torch-2.10.0-variants.json
+NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION=13.0 NV_VARIANT_PROVIDER_FORCE_SM_ARCH=9.0 variants rank torch-2.10.0-variants.json
+""".strip().splitlines()  # noqa: E501 - one command a line
 
 
 def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -48,29 +74,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("matrices")
     for path in Path(matrices.__path__[0]).glob("*.toml"):
         shutil.copy(path, folder)
-    for command in commands():
+    for command in COMMANDS:
         if "--format metadata" in command:
             run(command, folder)
     return folder
 
 
-@pytest.mark.parametrize("command", commands())
+@pytest.mark.parametrize("command", COMMANDS)
 def test_command_runs_as_it_stands(command: str, folder: Path) -> None:
     result = run(command, folder)
     assert result.returncode == 0, result.stderr
     if " -o " not in command:
         assert result.stdout.strip()
-
-
-def test_each_row_has_a_state() -> None:
-    rows = [
-        line
-        for line in (ROOT / "docs" / "how-to" / "build-documents.md")
-        .read_text("utf-8")
-        .splitlines()
-        if line.startswith("| ") and not line.startswith("| the document has")
-    ]
-    assert len(rows) > 50
-    assert len(commands()) > 20
-    for row in rows:
-        assert row.rsplit("|", 2)[1].strip() in ("yes", "hardware"), row

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from functools import partial
 
 import pytest
 
@@ -16,7 +15,6 @@ from pep_variants import (
     reduce_requirement,
     write_metadata,
 )
-from pep_variants.choose.preferences import read_configuration
 from pep_variants.formats import toml
 from pep_variants.formats.platform_file import read_platform, write_platform
 from pep_variants.formats.reader import read_pyproject
@@ -25,7 +23,6 @@ from pep_variants.lock.selection import read_table
 from pep_variants.model.generation import GENERATIONS, V0_1_1, generation_of
 from pep_variants.model.label import NULL_LABEL
 from support.environments import ROOT
-from variants_catalog.entry_reader import entry_from_tree
 from variants_index import load_target, make_target, read_lock, read_page, select_locked
 
 TEXT = (ROOT / "docs/reference/formats.md").read_text("utf-8")
@@ -62,7 +59,7 @@ DOCUMENTS = blocks("Variant metadata", "json")
 
 def test_there_is_one_of_each_kind():
     versions = [generation_of(json.loads(text)["$schema"]).version for text in DOCUMENTS]
-    assert versions == [(0, 1, 1), (0, 2, 0), (0, 0, 3), (0, 0, 2), (0, 0, 1)]
+    assert versions == [(0, 1, 1), (0, 2, 0)]
 
 
 @pytest.mark.parametrize("text", DOCUMENTS)
@@ -78,16 +75,6 @@ def test_variant_metadata(text):
     generation = generation_of(metadata.schema)
     written = write_metadata(metadata, V0_1_1 if generation is V0_1_1 else WRITABLE[-1])
     assert read_metadata(written, "again").variants == metadata.variants
-
-
-def test_values_of_older_formats():
-    newest, old, older, first = map(partial(read_metadata, source="x"), DOCUMENTS[1:])
-    library = {"library": ("mkl", "openblas")}
-    for metadata in (newest, old, older):
-        assert metadata.providers["blas"].static == library
-    assert old.providers["nvidia"].enable_if == "platform_system == 'Linux'"
-    assert first.feature_priorities == {"nvidia": ("sm_arch",)}
-    assert first.variants["cu126"] == {"nvidia": {"cuda_version_lower_bound": ("12.6",)}}
 
 
 def test_keys():
@@ -188,27 +175,12 @@ def test_target_file(tmp_path):
     assert any(tag.platform == "manylinux_2_28_x86_64" for tag in target.tags)
 
 
-def test_settings():
-    found = read_configuration(block("variants.toml", "toml"), "variants.toml")
-    assert found.forced == {"torch": "cu128"}
-    assert found.catalog == "default"
-    assert [str(item) for item in found.prefer] == ["nvidia", "x86_64 :: level :: v3"]
-    assert found.property_priorities == {"x86_64": {"level": ("v3", "v2")}}
-
-
-def test_catalogue_entry():
-    tree = toml.loads(block("Catalogue entries", "toml"))
-    (variant,) = entry_from_tree(tree, "demo.toml").variants
-    assert (variant.label, variant.requires) == ("cuda12", ("demo-cuda12x=={version}",))
-
-
 def test_every_example_is_read():
     """Each section with an example is in a test above."""
     sections = re.split(r"^#{2,3} (?=[A-Za-z])", TEXT, flags=re.M)[1:]
     named = {part.splitlines()[0] for part in sections if "```" in part}
     assert named == {
         "Wheel filenames", "Variant metadata", "Generations", "In pyproject.toml", "Core metadata",
-        "Index pages", "Lock files", "Platform files", "Target files", "variants.toml",
-        "Catalogue entries",
+        "Index pages", "Lock files", "Platform files", "Target files",
     }  # fmt: skip
     assert Property.parse("x86_64 :: level :: v3").value == "v3"

@@ -144,10 +144,3 @@ def test_ci(reader: Reader, field: Field, tmp_path: Path) -> None:
             )  # fmt: skip
             assert done.returncode == 0, done.stdout + done.stderr
     assert len(files) == 2
-
-
-def test_mixed_teams(reader: Reader, field: Field) -> None:
-    reader.use_uv()
-    reader.use_variants()
-    goes_to(reader, field)
-    reader.follow(Page(ROOT / "docs/how-to/mixed-teams.md"))

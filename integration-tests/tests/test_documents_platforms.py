@@ -1,10 +1,9 @@
-"""The page about machines: its commands, and its tables, which are those of the engine."""
+"""The page about machines: its commands, and its table of facts, which are those of the engine."""
 
 from __future__ import annotations
 
 import re
 
-from pep_variants.detect.known_machines import BY_NAME
 from pep_variants.detect.machines import CPU, WORDS, load_machine, parse_facts
 from support.documents import Page, Reader
 from support.environments import ROOT
@@ -19,7 +18,7 @@ def rows(heading: str) -> list[list[str]]:
     found = [
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in section.splitlines()
-        if line.startswith("| ") and not line.startswith(("| name |", "| fact |", "| machine |"))
+        if line.startswith("| ") and not line.startswith("| fact |")
     ]
     assert found
     return found
@@ -31,12 +30,6 @@ def test_the_commands(reader: Reader) -> None:
     reader.follow(PAGE, failing=failing)
 
 
-def test_known_machines() -> None:
-    assert rows("## Known machines") == [
-        [f"`{known.name}`", f"`{known.facts}`", known.title] for known in BY_NAME.values()
-    ]
-
-
 def test_facts() -> None:
     told = {name.strip("`"): rest[-1] for name, *rest in rows("## Facts") if name[0] == "`"}
     assert told.keys() == {*WORDS, CPU}
@@ -46,10 +39,3 @@ def test_facts() -> None:
             machine = f"cuda=12.8,{example}" if name == "sm" else example
             supported = load_machine(machine).namespaces.values()
             assert any(support.features for support in supported), example
-
-
-def test_examples() -> None:
-    for name, facts, *_ in rows("## Facts"):
-        if name[0] != "`":
-            supported = load_machine(facts.strip("`")).namespaces.values()
-            assert any(support.features for support in supported), facts

@@ -10,7 +10,7 @@ import pytest
 
 import variants_catalog
 from support.documents import Page, Reader
-from support.environments import ROOT
+from support.environments import PIPS, ROOT
 from support.index import Index, served
 from support.published_builds import field_of, standing_in
 from support.servers import free_port
@@ -20,7 +20,7 @@ from variants_catalog.catalogs import DirectoryCatalog
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("curl") is None, reason="the pages use curl on Linux"
 )
-NUMPY = Wheel("numpy", "2.4.6", tag="cp311-cp311-manylinux_2_28_x86_64")
+NUMPY = Wheel("numpy", "2.4.6", tag="cp311-cp311-manylinux_2_27_x86_64.manylinux_2_28_x86_64")
 CUPY = ("cupy-cuda12x", "cupy-rocm-5-0", "cupy-cpu")
 INDEX = "https://index.example/simple/"
 H100 = {
@@ -40,9 +40,14 @@ def put(folder: Path, *wheels: Wheel) -> None:
 
 def test_make_wheels(reader: Reader) -> None:
     reader.use_variants()
+    reader.activate(reader.environments.plain("3.12", PIPS[-1]))
     requires = ("nvidia-cublas-cu12==12.6.4.1",)
-    put(reader.work, NUMPY, *(Wheel(name, "14.0", requires=requires) for name in CUPY))
-    reader.follow(page("docs/how-to/make-wheels.md"))
+    put(reader.work, *(Wheel(name, "14.0", requires=requires) for name in CUPY))
+    index = Index()
+    index.add_wheel(NUMPY)
+    with served(index):
+        reader.environ["PIP_INDEX_URL"] = index.url
+        reader.follow(page("docs/how-to/make-wheels.md"))
 
 
 def test_index_directory(reader: Reader) -> None:

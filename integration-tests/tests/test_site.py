@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from functools import partial
 from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from threading import Thread
+from urllib.parse import unquote, urlencode, urlsplit
 
 import click
 import pytest
 
+from pep_variants.internal import KNOWN_MACHINES
 from support.environments import ROOT
 
 pytestmark = pytest.mark.skipif(
@@ -24,6 +29,16 @@ pytestmark = pytest.mark.skipif(
 
 # Styles, scripts and pages that Sphinx makes without our text.
 MADE = {"genindex", "py-modindex", "search", "index"}
+BROWSER = next(
+    filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None
+)
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    """Serves files, and says nothing of it."""
+
+    def log_message(self, *arguments):
+        """Print nothing."""
 
 
 class Page(HTMLParser):
@@ -170,6 +185,7 @@ def test_the_options_of_uv_variants(site, pages):
     [
         ("pep_variants", "api"),
         ("resolvelib_variants", "api-resolvelib-variants"),
+        ("resolvelib_variants.resolution", "api-resolvelib-variants"),
         ("variants_catalog", "api-variants-catalog"),
         ("variants_index", "api-variants-index"),
         ("variants_plugins", "api-variants-plugins"),
@@ -183,6 +199,14 @@ def test_every_public_name_is_in_the_reference(site, pages, package, page):
     # A name of two packages is described on one page, to which the other leads.
     assert missing == ({"Sources"} if package == "variants_plugins" else set())
     assert all(f"{package}.{name}" in found.text for name in missing)
+
+
+def test_the_known_machines(site, pages):
+    text = pages[site / "docs" / "reference" / "platforms.html"].text
+    for known in KNOWN_MACHINES:
+        assert known.name in text
+        assert known.facts in text
+        assert known.title in text
 
 
 def test_search_finds_words_of_pages_and_of_the_reference(site):
@@ -200,3 +224,34 @@ def test_search_finds_words_of_pages_and_of_the_reference(site):
     assert "docs/how-to/proxy-operating" in documents("nginx")
     assert "docs/reference/commands/variants" in documents("gitlab")
     assert "docs/reference/api" in documents("platform")
+
+
+@pytest.fixture(scope="module")
+def address(site):
+    handler = partial(QuietHandler, directory=site)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.skipif(BROWSER is None, reason="needs Chromium")
+@pytest.mark.parametrize(
+    "symptom",
+    [
+        "wrong build",
+        "torch.cuda.is_available() is False",
+        "driver too old",
+        "CUDA error: no kernel image is available for execution on the device",
+    ],
+)
+def test_a_symptom_finds_its_page(address, tmp_path, symptom):
+    done = subprocess.run(
+        [str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
+         f"--user-data-dir={tmp_path}", "--virtual-time-budget=20000",
+         f"{address}/search.html?{urlencode({'q': symptom})}"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    results = done.stdout.partition('id="search-results"')[2]
+    (first, *_) = re.findall(r'<li[^>]*>\s*<a href="([^"?#]+)', results)
+    assert first.endswith("how-to/wrong-choice.html")

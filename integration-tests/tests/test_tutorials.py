@@ -53,7 +53,6 @@ def test_provider_plugin(reader):
     reader.use_shim()
     reader.use_uv()
     reader.use_variants()
-    reader.environ["CORES_VARIANT_PROVIDER_FORCE"] = "64"  # whatever this machine has
     page = Page(ROOT / "docs/tutorials/provider-plugin.md")
     port = str(free_port())
     reader.environ["PIP_INDEX_URL"] = f"http://127.0.0.1:{port}/simple/"  # has no other pip

@@ -22,7 +22,7 @@ CODES = frozenset((
     "not-installed", "plugin", "choice", "metadata", "lookup",
     "lock", "floating-lock",
 ))  # fmt: skip
-"""Every `Problem.code`; docs/reference/doctor.md has cause and remedy of each."""
+"""Every `Problem.code`; docs/reference/doctor.md has the cause of each."""
 
 _HINTS = ("packages", "lock", "configuration", "installers", "machine", "surroundings")
 """Parts in the order of their hints: what explains a choice most directly comes first."""

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from .commands.cli import *
     from .commands.source_options import *
     from .errors import *
+    from .headers import *
     from .projects.merged_metadata import *
-    from .server.authentication import *
     from .server.connections import *
     from .server.listening import *
     from .server.server import *
@@ -45,8 +45,8 @@ _NAMES = {
     "commands.cli": "TOKEN_VARIABLE cli",
     "commands.source_options": "checked_catalog complete_machines",
     "errors": "ANSWERED InvalidKey ProxyError",
+    "headers": "page_digest tag_of_unchanged",
     "projects.merged_metadata": "group_markers",
-    "server.authentication": "has_token",
     "server.connections": "LimitedProtocol connection_limit",
     "server.listening": "LOOPBACK PORT listen",
     "server.server": "limited_config",

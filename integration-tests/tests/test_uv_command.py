@@ -93,7 +93,7 @@ def test_help_names_our_options_before_uvs(machine: Machine) -> None:
     done = machine.run("--help")
     assert done.code == 0
     assert "--variant-platform MACHINE" in done.out
-    assert "--variant-lock MODE" in done.out
+    assert "--variant-proxy URL" in done.out
     assert done.out.index("--variant-prefer") < done.out.index("Usage: uv")
 
 

@@ -7,11 +7,7 @@ from typing import Any, NamedTuple
 
 from pep_variants.internal import OPTIONS, Option, PreferenceError, redacted, shortened
 
-PINNED = "pinned"
-FLOATING = "floating"
-
 PROXY_VARIABLE = "VARIANTS_PROXY_URL"
-LOCK_VARIABLE = "VARIANTS_LOCK"
 
 OWN_OPTIONS = (
     (
@@ -20,7 +16,6 @@ OWN_OPTIONS = (
         PROXY_VARIABLE,
         "Shared index proxy, for which 'config' writes.",
     ),
-    ("variant-lock", "MODE", LOCK_VARIABLE, f"How uv.lock is written: {PINNED} or {FLOATING}."),
 )
 """Options that only this client has: name, placeholder, variable, help."""
 
@@ -38,13 +33,11 @@ class Options(NamedTuple):
     Attributes:
         variants: values by the names of `OPTIONS`, those that were given.
         proxy_url: URL of a proxy for ``config``, without the last slash.
-        lock_mode: `PINNED` or `FLOATING`, None if it was not given.
         uv_arguments: the arguments that follow.
     """
 
     variants: Mapping[str, Any]
     proxy_url: str
-    lock_mode: str | None
     uv_arguments: tuple[str, ...]
 
 
@@ -83,12 +76,7 @@ def read_options(arguments: Sequence[str], environ: Mapping[str, str]) -> Option
         raise PreferenceError(
             f"--variant-proxy: {shortened(redacted(proxy_url))} is not a URL of http or https"
         )
-    mode = found.pop("variant-lock", environ.get(LOCK_VARIABLE, "")) or None
-    if mode not in (None, PINNED, FLOATING):
-        raise PreferenceError(
-            f"--variant-lock: {shortened(mode)} is not a mode; use {PINNED} or {FLOATING}"
-        )
-    return Options(found, proxy_url, mode, tuple(arguments[position:]))
+    return Options(found, proxy_url, tuple(arguments[position:]))
 
 
 def print_help(program: str) -> None:

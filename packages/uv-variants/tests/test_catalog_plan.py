@@ -29,7 +29,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def made(line: str, more: str = "", **environ: str) -> SessionPlan:
         Path("pyproject.toml").write_text(HEAD + more)
         variables = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), **environ}
-        options = read_options(line.split(), variables)
+        options = read_options(line.split())
         invocation = parse(options.uv_arguments)
         scope = scope_of(invocation)
         return SessionPlan(

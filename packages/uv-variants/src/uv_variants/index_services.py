@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from .transport.upstream_credentials import with_authorization
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -119,6 +117,8 @@ class IndexServices:
         # Without credentials it is the same for all indexes.
         key = None if sent is None else (index if sent else "", sent)
         if key not in self._made:
+            from .transport.upstream_credentials import with_authorization
+
             proxy = self._proxy if key is None else with_authorization(self._proxy, *key)
             try:
                 self._made[key] = self._new(proxy)

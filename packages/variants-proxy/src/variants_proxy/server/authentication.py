@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 HOW = (
     "the user name for this index is the platform key of your machine: use the URL that "
-    "'uv-variants config --url' prints on it, or 'variants-proxy url --keyed'"
+    "'variants-proxy url --keyed' prints on it"
 )
 
 _AUTHORIZATION = b"authorization"

@@ -202,7 +202,7 @@ def _warn_of_lock(state: InstalledState) -> None:
     now = Lock.read(before.path)
     if now.path is None or now.text is None or now.text == before.text:
         return
-    if context.preferences.catalog is not None and now.projects and not now.is_floating:
+    if context.preferences.catalog is not None and now.projects:
         warn(
             f"{now.path.name}: plain uv cannot fetch {', '.join(now.projects)}: install with "
             "uv-variants or through a variants-proxy, or export what others install: uv-variants "
@@ -212,6 +212,5 @@ def _warn_of_lock(state: InstalledState) -> None:
         files = "1 file" if now.without_hash == 1 else f"{now.without_hash} files"
         warn(
             f"{now.path.name} lists {files} of variants without a hash, which plain uv cannot "
-            "verify: install from it with uv-variants only, or lock with hashes: "
-            "uv-variants --variant-lock pinned lock"
+            "verify: install from it with uv-variants only, or lock again after a sync"
         )

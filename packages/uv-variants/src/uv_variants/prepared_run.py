@@ -137,7 +137,7 @@ def learn(plan: SessionPlan, session: Session, projects: Iterable[str]) -> bool:
     Raises:
         PluginFailed: one of them fails.
     """
-    if plan.plugins is None or plan.floating:
+    if plan.plugins is None:
         return False
     from .provider_plugins import WantedProvider
 
@@ -163,10 +163,11 @@ def learn_afterwards(prepared: PreparedRun) -> None:
     before = plan.machine.key
     plan.relearned()
     if plan.machine.key != before:
-        again = " with --variant-lock pinned" if plan.context.scope is Scope.PROJECT else ""
+        is_locked = plan.context.scope is Scope.PROJECT
+        again = "lock with uv-variants --variant-switch lock" if is_locked else "run it again"
         warn(
             "dependencies need provider plugins that ran for the first time in this "
-            f"command: run it again{again} to use their variants"
+            f"command: {again} to use their variants"
         )
 
 

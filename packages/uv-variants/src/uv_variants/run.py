@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pep_variants.internal import PreferenceError, cache_directory
+from pep_variants.internal import cache_directory
 
 from .command_scope import EXPORTING
 from .context import Context
@@ -34,12 +34,6 @@ def run(
     Raises:
         UvVariantsError, ProxyError, VariantError: see `errors.USER_ERRORS`.
     """
-    if options.proxy_url:
-        raise PreferenceError(
-            "--variant-proxy and VARIANTS_PROXY_URL are for uv-variants config: plain uv uses a "
-            "shared proxy, with the file that uv-variants config -o uv.toml writes "
-            "(uv --config-file uv.toml …)"
-        )
     with writable_cache(cache_directory(environ, "proxy")) as cache:
         context = Context.of(uv, invocation, scope, options, environ, cache)
         if context.preferences.coherent:

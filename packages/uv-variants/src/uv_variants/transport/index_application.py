@@ -15,6 +15,7 @@ from typing import Any, Final
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 from pep_variants.internal import PAGE_BYTES
+from variants_index.internal import PORTS
 from variants_proxy.internal import FOLDER, page_digest, tag_of_unchanged
 
 from ..project_names import normalized
@@ -24,7 +25,7 @@ from .forwarding import (
     send_text,
     while_connected,
 )
-from .route import PORTS, Application, Origin, Outbound, Receive, Scope, Send, address, origin
+from .route import Application, Origin, Outbound, Receive, Scope, Send, address, origin
 from .tunnel import FAILED, Unreachable
 
 _PROJECT = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")

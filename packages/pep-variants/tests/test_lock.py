@@ -182,6 +182,13 @@ class TestSelecting:
             selection = select_packages(tree, "", MACHINE, lambda _, found=platform: found)
             assert [item["name"] for item in selection.tree["packages"]] == expected
 
+    def test_variants_go_with_the_versions_that_are_locked(self):
+        built = document(variants={"null": {}, "a": {"abi_dependency": {"other": ["2"]}}})
+        for version, expected in (("2.1", "demo-a"), ("1.0", "demo-null")):
+            other = {"name": "other", "version": version, "wheels": [wheel("", "other")]}
+            found = chosen(package("a", "null", **{"variants-json": built}), other)
+            assert found == [expected, "other"]
+
     def test_a_broken_table_is_told(self):
         problems = []
         given = package("a", "", **{"variants-json": {**document(), "x": 1}})

@@ -225,6 +225,7 @@ MEANINGLESS = [
     ("'foobar' >= variant_label", True, "variant_label needs ==, !=, in or not in"),
     ("variant_label >= 'a'", False, "variant_label needs ==, !=, in or not in"),
     ("variant_label > 'a'", False, "variant_label needs ==, !=, in or not in"),
+    ("variant_label > 'foobar'", False, "variant_label needs ==, !=, in or not in"),
     ("variant_label < 'x'", False, "variant_label needs ==, !=, in or not in"),
     ("variant_label === 'foobar'", True, "variant_label needs ==, !=, in or not in"),
     ("'foobar' ~= variant_label", True, "variant_label needs ==, !=, in or not in"),

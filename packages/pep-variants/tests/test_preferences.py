@@ -115,31 +115,19 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("option", "value", "quoted"), REFUSED)
-def test_refused_options(option, value, quoted):
-    with pytest.raises(PreferenceError) as raised:
-        preferences_from_options({option: value})
-    assert str(raised.value).startswith(f"--{option}: ")
-    assert quoted in str(raised.value)
-
-
-@pytest.mark.parametrize(("option", "value", "quoted"), REFUSED)
-def test_refused_variables(option, value, quoted):
+def test_refused(option, value, quoted):
     (known,) = [item for item in OPTIONS if item.name == option]
     variable = "VARIANTS_" + known.key.upper().replace("-", "_")
-    with pytest.raises(PreferenceError) as raised:
-        from_environment({variable: " ".join(value)})
-    assert str(raised.value).startswith(f"{variable}: ")
-    assert quoted in str(raised.value)
-
-
-@pytest.mark.parametrize(("option", "value", "quoted"), REFUSED)
-def test_refused_configuration(option, value, quoted):
-    (known,) = [item for item in OPTIONS if item.name == option]
     listed = ", ".join(f'"{item}"' for item in value)
-    with pytest.raises(PreferenceError) as raised:
-        read_configuration(f"{known.key} = [{listed}]", "/etc/variants.toml")
-    assert str(raised.value).startswith(f"/etc/variants.toml: {known.key}: ")
-    assert quoted in str(raised.value)
+    for place, read in (
+        (f"--{option}", lambda: preferences_from_options({option: value})),
+        (variable, lambda: from_environment({variable: " ".join(value)})),
+        (f"x.toml: {known.key}", lambda: read_configuration(f"{known.key} = [{listed}]", "x.toml")),
+    ):
+        with pytest.raises(PreferenceError) as raised:
+            read()
+        assert str(raised.value).startswith(f"{place}: ")
+        assert quoted in str(raised.value)
 
 
 @pytest.mark.parametrize(

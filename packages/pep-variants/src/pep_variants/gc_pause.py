@@ -21,9 +21,4 @@ def paused(when: bool) -> Iterator[None]:
         yield
     finally:
         if pause:
-            # Or the first thing it did would be to walk all that is new. Like this that counts as
-            # old at once. What the application froze stays frozen.
-            if hasattr(gc, "freeze") and not gc.get_freeze_count():
-                gc.freeze()
-                gc.unfreeze()
             gc.enable()

@@ -193,20 +193,10 @@ def support_of(facts: Facts) -> dict[str, Support]:
         elif cpu is not None and cpu.family == namespace:
             found[namespace] = _asked(known, known.factory(lambda _: cpu))
         else:
-            found[namespace] = _nothing(namespace)
-            if cpu is None and namespace in _NAMESPACES_OF_CPUS:
-                notice = found[namespace].notice or _NO_CPU
-                found[namespace] = replace(found[namespace], notice=notice)
+            is_open = cpu is None and namespace in _NAMESPACES_OF_CPUS
+            notice = _NO_CPU if is_open else ""
+            found[namespace] = Support({}, known.resolved, known.plugin_apis[0], notice)
     return found
-
-
-@cache  # of a machine with one GPU, the five other namespaces took most of the time
-def _nothing(namespace: str) -> Support:
-    """Return what the provider of *namespace* answers where no fact is for it."""
-    known = BUILTIN_NAMESPACES[namespace]
-    if namespace in _NAMESPACES_OF_CPUS:
-        return _asked(known, known.factory(lambda _: None))
-    return _asked(known, known.factory({}, _NOWHERE, ""))
 
 
 def _asked(known: KnownProvider, provider: Provider) -> Support:

@@ -103,6 +103,7 @@ class _Reader:
         self._prefix = prefix
         self._source_tree = source_tree
         self._tree = PropertyTree(self._error)
+        self._requirements = self._characters = 0  # of all providers
 
     def read(self, document: object) -> Metadata:
         """Read *document*, a parsed tree of which nothing is shared; it is changed in place."""
@@ -124,18 +125,7 @@ class _Reader:
             feature_priorities, property_priorities = self._priorities(priorities, generation)
         providers: dict[str, ProviderInfo] = {}
         if generation.providers:
-            static = {}
-            if generation.install_time:
-                static = self._tree.properties(
-                    tree.get("static-properties", {}), "static-properties"
-                )
-            reader = _ProviderReader(self._tree, generation, source_tree=self._source_tree)
-            providers = reader.read(
-                self._tree.table(tree, "providers"),
-                static,
-                feature_priorities,
-                property_priorities,
-            )
+            providers = self._providers(tree, generation, feature_priorities, property_priorities)
         variants = self._variants(
             self._tree.table(tree, "variants"),
             frozenset(namespaces),
@@ -246,72 +236,19 @@ class _Reader:
             return {NULL_LABEL if key == ZERO_LABEL else key: table[key] for key in table}
         return table
 
-    def _error(self, path: str, problem: str) -> MetadataError:
-        place = ".".join(part for part in (self._prefix, path) if part)
-        return MetadataError(self._source, _shortened_path(place), problem)
-
-
-def _in_lists(features: object) -> object:
-    """Return *features* with every value that is a text as a list of that one value."""
-    if not isinstance(features, dict):
-        return features
-    return {name: [value] if type(value) is str else value for name, value in features.items()}
-
-
-def _text(features: object) -> str:
-    """Return a text that only equal *features* have; empty where there is none."""
-    try:
-        return repr(features)
-    except (ValueError, RecursionError):  # integers of thousands of digits, deep nesting
-        return ""
-
-
-def _copied(value: Any) -> Any:  # noqa: ANN401
-    """Return *value* with no table or list in two places, which `copy.deepcopy` would keep."""
-    if isinstance(value, dict):
-        return {key: _copied(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_copied(item) for item in value]
-    return value
-
-
-def _shortened_path(path: str) -> str:
-    """Return *path* printable on one line: it has labels of untrusted files in it."""
-    path = printable(path)
-    return path if len(path) <= 160 else f"{path[:159]}…"
-
-
-class _ProviderReader:
-    """Reads the ``providers`` of one document (PEP 817, "Providers")."""
-
-    def __init__(self, tree: PropertyTree, generation: Generation, *, source_tree: bool) -> None:
-        """Set up for one document.
-
-        Args:
-            tree: the document.
-            generation: of its format.
-            source_tree: it is a ``pyproject.toml``, not metadata of an index or wheel.
-        """
-        self._tree = tree
-        self._generation = generation
-        self._source_tree = source_tree
-        self._requirements = self._characters = 0  # of all providers
-
-    def read(
+    def _providers(
         self,
-        table: Mapping[str, Any],
-        static: Mapping[str, Features],
+        document: Mapping[str, Any],
+        generation: Generation,
         feature_priorities: Mapping[str, tuple[str, ...]],
         property_priorities: Mapping[str, Features],
     ) -> dict[str, ProviderInfo]:
-        """Return the providers by namespace.
-
-        Args:
-            table: the providers.
-            static: ``static-properties`` of the whole document.
-            feature_priorities, property_priorities: of ``default-priorities``.
-        """
-        tree, generation = self._tree, self._generation
+        """Return the providers by namespace (PEP 817, "Providers")."""
+        tree = self._tree
+        static: Mapping[str, Features] = {}
+        if generation.install_time:
+            static = tree.properties(document.get("static-properties", {}), "static-properties")
+        table = tree.table(document, "providers")
         tree.check_count(table, "providers", limits.NAMESPACES, "namespaces")
         providers = {}
         for namespace, raw in table.items():
@@ -426,3 +363,37 @@ class _ProviderReader:
         if value is not None:
             self._tree.check_length(value, f"{path}.{key}", most)
         return value
+
+    def _error(self, path: str, problem: str) -> MetadataError:
+        place = ".".join(part for part in (self._prefix, path) if part)
+        return MetadataError(self._source, _shortened_path(place), problem)
+
+
+def _in_lists(features: object) -> object:
+    """Return *features* with every value that is a text as a list of that one value."""
+    if not isinstance(features, dict):
+        return features
+    return {name: [value] if type(value) is str else value for name, value in features.items()}
+
+
+def _text(features: object) -> str:
+    """Return a text that only equal *features* have; empty where there is none."""
+    try:
+        return repr(features)
+    except (ValueError, RecursionError):  # integers of thousands of digits, deep nesting
+        return ""
+
+
+def _copied(value: Any) -> Any:  # noqa: ANN401
+    """Return *value* with no table or list in two places, which `copy.deepcopy` would keep."""
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_copied(item) for item in value]
+    return value
+
+
+def _shortened_path(path: str) -> str:
+    """Return *path* printable on one line: it has labels of untrusted files in it."""
+    path = printable(path)
+    return path if len(path) <= 160 else f"{path[:159]}…"

@@ -46,17 +46,13 @@ class WheelFilename:
     label: str | None
 
 
+@lru_cache(maxsize=64)  # one step after the other wants the parts of the same name
 def parse_filename(filename: str) -> WheelFilename:
     """Parse a wheel filename, with or without a label.
 
     Raises:
         InvalidWheelFilename: it is not one, or beyond `limits`; the message says why.
     """
-    return _parsed(filename)
-
-
-@lru_cache(maxsize=64)  # one step after the other wants the parts of the same name
-def _parsed(filename: str) -> WheelFilename:
     if len(filename) > FILENAME_CHARACTERS:
         raise InvalidWheelFilename(
             f"{shortened(filename, 200)}: {len(filename)} characters, "

@@ -98,10 +98,6 @@ class DriverProvider:
         self.system = sys.platform if system is None else system
         self.time_limit = self.default_time_limit if time_limit is None else time_limit
 
-    def facts(self) -> tuple[Fact, ...]:
-        """See `Provider`."""
-        raise NotImplementedError
-
     def overridden(
         self, variable: str, pattern: str, problem: str, example: str, *, several: bool = False
     ) -> tuple[str, ...]:

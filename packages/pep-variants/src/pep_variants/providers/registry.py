@@ -50,6 +50,11 @@ class KnownProvider(NamedTuple):
         return (f"{module}.plugin:{self.plugin}", module) if self.plugin else (module,)
 
     @property
+    def resolved(self) -> tuple[str, ...]:
+        """The package and version that it stands for, as a plugin would be resolved."""
+        return (f"{self.package}=={self.stands_for}",)
+
+    @property
     def factory(self) -> Callable[..., Provider]:
         """The class of the implementation, imported on first use."""
         return self.vendor.provider
@@ -170,8 +175,7 @@ def ask_known(known: KnownProvider, implementation: Provider | None = None) -> S
         known: the provider.
         implementation: to ask, a new one for this machine by default.
     """
-    resolved = (f"{known.package}=={known.stands_for}",)
-    plugin_api = known.plugin_apis[0]
+    resolved, plugin_api = known.resolved, known.plugin_apis[0]
     implementation = implementation or known.factory()
     try:
         features = implementation.supported()

@@ -31,10 +31,6 @@ from ..ownership import check_private, make_private
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
-MAX_REQUIREMENTS = 100
-MAX_REQUIREMENT_LENGTH = 4000
-"""A provider has one or two, and short ones; a hostile file must not cost seconds."""
-
 _HASH = re.compile(r"--hash=(sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128})")
 # What specifiers consist of. In particular nothing that a requirements file gives a meaning.
 _SPECIFIERS = re.compile(r"[A-Za-z0-9.!+*_<>=~,-]*", re.ASCII)
@@ -160,7 +156,8 @@ class AllowList:
         """Return what to install for the requirements *requires* of a provider, or why nothing.
 
         Args:
-            requires: requirements from metadata, with their markers; not trusted at all.
+            requires: requirements from metadata, with their markers; not trusted at all, but within
+                the limits that the reader of metadata holds.
             environment: PEP 508 marker environment; requirements that do not apply in it are
                 dropped, and so are entries of the allow list.
 
@@ -179,15 +176,8 @@ class AllowList:
         from packaging.requirements import Requirement
         from packaging.utils import canonicalize_name
 
-        if len(requires) > MAX_REQUIREMENTS:
-            return Refused(
-                f"its provider lists {len(requires)} requirements, at most "
-                f"{MAX_REQUIREMENTS} are read"
-            )
         asked: dict[str, list[Requirement]] = {}
         for text in requires:
-            if len(text) > MAX_REQUIREMENT_LENGTH:
-                return Refused(f"its provider requires {shortened(text)}, which is too long")
             try:
                 requirement = Requirement(text)
                 if not _applies(requirement, environment):

@@ -99,16 +99,24 @@ def open_wheel(
     """
     if isinstance(file, (str, os.PathLike)):
         filename = os.path.basename(file)  # noqa: PTH119  (may be str)
+        with (
+            open(file, "rb") as stream,  # noqa: PTH123
+            open_wheel(stream, source, filename=filename) as contents,
+        ):
+            yield contents
+        return
     try:
         expected = parse_filename(filename)
     except InvalidWheelFilename:
         expected = None  # a temporary file, for example
-    if not isinstance(file, (str, os.PathLike)):
-        with _open_archive(file, source, expected) as contents:
-            yield contents
-        return
-    with open(file, "rb") as stream, _open_archive(stream, source, expected) as contents:  # noqa: PTH123
-        yield contents
+    source = redacted(source)
+    with open_zip(file, source) as archive:
+        entries: dict[str, list[zipfile.ZipInfo]] = {}
+        for info in archive.infolist():
+            if _IN_DIST_INFO in info.filename:
+                entries.setdefault(info.filename, []).append(info)
+        dist_info = _find_dist_info(entries, source, expected)
+        yield WheelContents(archive, dist_info, entries, source)
 
 
 def read_wheel_metadata(file: str | os.PathLike[str] | IO[bytes], source: str) -> Metadata | None:
@@ -125,20 +133,6 @@ def read_wheel_metadata(file: str | os.PathLike[str] | IO[bytes], source: str) -
     """
     with open_wheel(file, source) as contents:
         return contents.variant_metadata()
-
-
-@contextmanager
-def _open_archive(
-    stream: IO[bytes], source: str, expected: WheelFilename | None = None
-) -> Iterator[WheelContents]:
-    source = redacted(source)
-    with open_zip(stream, source) as archive:
-        entries: dict[str, list[zipfile.ZipInfo]] = {}
-        for info in archive.infolist():
-            if _IN_DIST_INFO in info.filename:
-                entries.setdefault(info.filename, []).append(info)
-        dist_info = _find_dist_info(entries, source, expected)
-        yield WheelContents(archive, dist_info, entries, source)
 
 
 def _find_dist_info(paths: Iterable[str], source: str, expected: WheelFilename | None) -> str:

@@ -41,9 +41,11 @@ from pep_variants.internal import (
     LEGACY,
     LINUX,
     MACOS,
+    SETTINGS_BYTES,
     modern_tag,
     names_file,
     read_platform,
+    read_regular,
     shortened,
     system_markers,
     toml,
@@ -170,7 +172,7 @@ def load_target(
         PlatformFileError: its ``[[provider]]`` tables are invalid.
     """
     try:
-        data = path.read_bytes()
+        data = read_regular(path, SETTINGS_BYTES).data
         tree = toml.loads(data.decode())
     except OSError as error:
         raise TargetError(f"{path}: cannot be read: {error.strerror}") from None

@@ -70,6 +70,17 @@ _KEYS = ("python-version", "platform", "abi", "name")
 _PYTHON = re.compile(r"(\d+)\.(\d+)(\.\d+)?")
 _OLDEST = {"x86_64": 5, "i686": 5}
 
+_ANY_SYSTEM = "any"
+_CPYTHON = re.compile(r"cp(\d)(\d+)")
+_WINDOWS = {"win_amd64": "x86_64", "win32": "i686", "win_arm64": "aarch64"}
+_MACS = {
+    "x86_64": ("x86_64",),
+    "arm64": ("aarch64",),
+    "universal2": ("x86_64", "aarch64"),
+    "universal": ("x86_64", "i686"),
+    "intel": ("x86_64", "i686"),
+}
+
 
 @dataclass(frozen=True)
 class Target:
@@ -297,18 +308,6 @@ def _tags(
         interpreter = f"{interpreter_name()}{digits}"
         found = [*generic_tags(interpreter, [abi] if abi else ["none"], platforms)]
     return [*found, *compatible_tags(version, interpreter, platforms)]
-
-
-_ANY_SYSTEM = "any"
-_CPYTHON = re.compile(r"cp(\d)(\d+)")
-_WINDOWS = {"win_amd64": "x86_64", "win32": "i686", "win_arm64": "aarch64"}
-_MACS = {
-    "x86_64": ("x86_64",),
-    "arm64": ("aarch64",),
-    "universal2": ("x86_64", "aarch64"),
-    "universal": ("x86_64", "i686"),
-    "intel": ("x86_64", "i686"),
-}
 
 
 @lru_cache(maxsize=4096)

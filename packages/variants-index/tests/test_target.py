@@ -1,5 +1,7 @@
 """Targets: environments and tags of machines that are not this one, and their files."""
 
+import os
+
 import pytest
 from packaging.markers import Marker, default_environment
 from packaging.tags import Tag, sys_tags
@@ -194,6 +196,13 @@ class TestFiles:
             load_target(tmp_path / "none.toml")
         path = self.write(tmp_path, "[[provider]]\nnamespace = 'No Good'")
         with pytest.raises(PlatformFileError, match="not a valid namespace"):
+            load_target(path)
+
+    @pytest.mark.skipif(os.name == "nt", reason="there are no named pipes in directories")
+    def test_a_pipe_is_not_waited_for(self, tmp_path):
+        path = tmp_path / "target.toml"
+        os.mkfifo(path)
+        with pytest.raises(TargetError, match=r"target\.toml: cannot be read: "):
             load_target(path)
 
 

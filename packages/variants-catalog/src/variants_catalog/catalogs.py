@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from importlib.abc import Traversable
 
 _SUFFIX = ".toml"
+_MAX_PLACES = 3
 
 
 class Catalog(Protocol):
@@ -232,9 +233,6 @@ def preferred_catalog(
     else:
         catalog = read_catalog(fetch(name), name)
     return PreferredCatalog(catalog, preferences)
-
-
-_MAX_PLACES = 3
 
 
 def no_variants(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
 from packaging.utils import InvalidSdistFilename, parse_sdist_filename
@@ -24,10 +24,6 @@ from pep_variants.internal import (
 )
 
 from .entries import CatalogProject, PublishedFile, target
-
-if TYPE_CHECKING:
-    from .entries import CatalogProject
-
 
 F = TypeVar("F")
 

@@ -58,6 +58,9 @@ _STATIC_SINCE = (2, 2)
 
 _Headers = dict[str, list[str]]
 
+FILENAME = "pyproject.toml"
+_NEEDED_KEYS = ("version", "dependencies", "optional-dependencies", "requires-python")
+
 
 def read_core_metadata(data: bytes, project: str, version: Version, source: str) -> CoreMetadata:
     """Read the ``METADATA`` of a wheel.
@@ -278,11 +281,6 @@ def _needs_build(candidate: Candidate, reason: str) -> UnusableDistribution:
         f"{candidate.filename} needs a build ({reason}), and nothing is built here: "
         f"run 'pip wheel --no-deps {pinned} -w DIR' and add --find-links DIR"
     )
-
-
-FILENAME = "pyproject.toml"
-
-_NEEDED_KEYS = ("version", "dependencies", "optional-dependencies", "requires-python")
 
 
 @dataclass(frozen=True)

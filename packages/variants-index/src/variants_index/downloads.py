@@ -58,36 +58,21 @@ def opened(
         with local_path(url).open("rb") as file:
             yield file
         return
-    with in_parts(session, url) as parts:
-        if parts is not None:
-            yield parts
-            return
+    tail = session.fetch_range(url, None, FIRST_PART)
+    if tail is not None:
+
+        def fetch(wanted: Range) -> Part | None:
+            return session.fetch_range(url, wanted.start, wanted.length)
+
+        with PartialFile(
+            tail, fetch, lambda what: BadResponse(f"{redacted(url)}: {what}")
+        ) as parts:
+            yield parts  # type: ignore[misc] # has all that readers of archives use
+        return
     with temporary_file(session.store) as copy:
         download(session, url, copy, hashes or {}, largest=largest)
         copy.seek(0)
         yield copy
-
-
-@contextmanager
-def in_parts(session: Session, url: str) -> Iterator[IO[bytes] | None]:
-    """Yield the file at *url*, seekable, read by ranges; None if its server serves none.
-
-    Raises:
-        PackageIndexError: it cannot be fetched; also raised by reading.
-    """
-    tail = session.fetch_range(url, None, FIRST_PART)
-    if tail is None:
-        yield None
-        return
-
-    def fetch(wanted: Range) -> Part | None:
-        return session.fetch_range(url, wanted.start, wanted.length)
-
-    def problem(what: str) -> BadResponse:
-        return BadResponse(f"{redacted(url)}: {what}")
-
-    with PartialFile(tail, fetch, problem) as file:
-        yield file  # type: ignore[misc] # has all that readers of archives use
 
 
 def download(

@@ -63,6 +63,11 @@ from pep_variants.internal import (
 from .candidate import Candidate
 from .target import Target
 
+LOCK_VERSION = Version("1.0")
+_NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
+Names = Mapping[str, str]
+"""Publishers' names by project, where they differ."""
+
 
 @dataclass(frozen=True)
 class LockFile:
@@ -255,13 +260,6 @@ def _validated(source: str, tree: Mapping[str, Any]) -> Pylock:
         return Pylock.from_dict(without_labels(tree))
     except (PylockValidationError, ValueError) as error:  # the latter of thousands of digits
         raise LockError(f"{source}: {error}") from None
-
-
-LOCK_VERSION = Version("1.0")
-_NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
-
-Names = Mapping[str, str]
-"""Publishers' names by project, where they differ."""
 
 
 class ResolvedPackage(Protocol):

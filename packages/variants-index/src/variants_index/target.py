@@ -41,9 +41,11 @@ from pep_variants.internal import (
     LEGACY,
     LINUX,
     MACOS,
+    SETTINGS_BYTES,
     modern_tag,
     names_file,
     read_platform,
+    read_regular,
     shortened,
     system_markers,
     toml,
@@ -67,6 +69,17 @@ NAMES = {
 _KEYS = ("python-version", "platform", "abi", "name")
 _PYTHON = re.compile(r"(\d+)\.(\d+)(\.\d+)?")
 _OLDEST = {"x86_64": 5, "i686": 5}
+
+_ANY_SYSTEM = "any"
+_CPYTHON = re.compile(r"cp(\d)(\d+)")
+_WINDOWS = {"win_amd64": "x86_64", "win32": "i686", "win_arm64": "aarch64"}
+_MACS = {
+    "x86_64": ("x86_64",),
+    "arm64": ("aarch64",),
+    "universal2": ("x86_64", "aarch64"),
+    "universal": ("x86_64", "i686"),
+    "intel": ("x86_64", "i686"),
+}
 
 
 @dataclass(frozen=True)
@@ -170,7 +183,7 @@ def load_target(
         PlatformFileError: its ``[[provider]]`` tables are invalid.
     """
     try:
-        data = path.read_bytes()
+        data = read_regular(path, SETTINGS_BYTES).data
         tree = toml.loads(data.decode())
     except OSError as error:
         raise TargetError(f"{path}: cannot be read: {error.strerror}") from None
@@ -295,18 +308,6 @@ def _tags(
         interpreter = f"{interpreter_name()}{digits}"
         found = [*generic_tags(interpreter, [abi] if abi else ["none"], platforms)]
     return [*found, *compatible_tags(version, interpreter, platforms)]
-
-
-_ANY_SYSTEM = "any"
-_CPYTHON = re.compile(r"cp(\d)(\d+)")
-_WINDOWS = {"win_amd64": "x86_64", "win32": "i686", "win_arm64": "aarch64"}
-_MACS = {
-    "x86_64": ("x86_64",),
-    "arm64": ("aarch64",),
-    "universal2": ("x86_64", "aarch64"),
-    "universal": ("x86_64", "i686"),
-    "intel": ("x86_64", "i686"),
-}
 
 
 @lru_cache(maxsize=4096)

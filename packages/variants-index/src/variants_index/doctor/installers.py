@@ -24,6 +24,11 @@ _SCOPE = re.compile(r"(env_var|env|global|site|user):")
 _FILE = re.compile(r"  (\S.*), exists: (?:True|False)")
 _SETTING = re.compile(r" {4}((?:global|install)\.[a-z-]+): (.+)")
 _BUILT_IN = "+variants."
+_PYPI = "https://pypi.org/simple"
+_SWITCH = "PEP_VARIANTS_SHIM"
+_SHOWN = {"index-url", "extra-index-url", "find-links", "no-index", "constraint"}.union(
+    option.name for option in OPTIONS
+)
 
 
 class PipSetting(NamedTuple):
@@ -188,12 +193,6 @@ def _settings(pip: Pip, environ: Mapping[str, str]) -> Iterator[PipSetting]:
             file = match[1]
         elif file and (match := _SETTING.fullmatch(line)):
             yield PipSetting(match[1], match[2], file, scope)
-
-
-_PYPI = "https://pypi.org/simple"
-_SWITCH = "PEP_VARIANTS_SHIM"
-_SHOWN = {"index-url", "extra-index-url", "find-links", "no-index", "constraint"}
-_SHOWN |= {option.name for option in OPTIONS}
 
 
 def installers_part(

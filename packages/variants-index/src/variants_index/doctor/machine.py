@@ -20,11 +20,44 @@ from pep_variants.internal import ACCELERATORS, BUILTIN_NAMESPACES, Examined, ex
 from .findings import Part, Problem
 
 if TYPE_CHECKING:
-    from pep_variants.internal import Examined, Fact, Features
+    from pep_variants.internal import Fact, Features
 
 
 VENDORS = {name: BUILTIN_NAMESPACES[name].vendor for name in ACCELERATORS}
 """Vendors of accelerators by namespace."""
+
+HIDING = {
+    name: tuple(each for each, vendor in VENDORS.items() if name in vendor.hidden_by)
+    for vendor in VENDORS.values()
+    for name in vendor.hidden_by
+}
+"""Variables that hide GPUs from programs, and the namespaces of these GPUs."""
+
+_COUNTED = {vendor.counted for vendor in VENDORS.values()}
+"""Facts that there is one of for every device."""
+
+_NOTHING = ("", "-1", "none", "void", "nodevfiles")
+"""Values that hide all GPUs."""
+
+_VENDORS = {vendor.pci: vendor.title for vendor in VENDORS.values() if vendor.pci}
+_DISPLAY = "0x03"
+"""Class of PCI devices that are GPUs: display controllers; ``0x12`` are accelerators."""
+
+_ACCELERATOR = "0x12"
+_FILES = tuple(dict.fromkeys(name for vendor in VENDORS.values() for name in vendor.nodes))
+_SCHEDULERS = {
+    "sbatch": ("Slurm", "srun --gpus=1 variants detect -o platform.toml"),
+    "qsub": ("PBS", "qsub -I -l ngpus=1 -x variants detect -o platform.toml"),
+    "bsub": ("LSF", "bsub -I -gpu num=1 variants detect -o platform.toml"),
+}
+_JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
+_CONTAINERS = re.compile(r"docker|containerd|kubepods|libpod|lxc")
+_CONTAINER_GPUS = "NVIDIA_VISIBLE_DEVICES"
+"""Which GPUs the container runtime brings into a container."""
+
+_SMALL = 1 << 16
+_LIBRARIES = "LD_LIBRARY_PATH"
+_DRIVER = "libcuda.so.1"
 
 
 @dataclass(frozen=True)
@@ -60,19 +93,6 @@ class Drivers:
             cuda = int(major), int(minor)
         features = {namespace: each.support.features for namespace, each in examined.items()}
         return cls(tuple(sorted(found)), cuda, features)
-
-
-HIDING = {
-    name: tuple(each for each, vendor in VENDORS.items() if name in vendor.hidden_by)
-    for vendor in VENDORS.values()
-    for name in vendor.hidden_by
-}
-"""Variables that hide GPUs from programs, and the namespaces of these GPUs."""
-
-_COUNTED = {vendor.counted for vendor in VENDORS.values()}
-"""Facts that there is one of for every device."""
-_NOTHING = ("", "-1", "none", "void", "nodevfiles")
-"""Values that hide all GPUs."""
 
 
 def machine_part(environ: Mapping[str, str], root: Path) -> tuple[Part, Drivers]:
@@ -197,25 +217,6 @@ def _tree(examined: Examined) -> dict[str, object]:
         "tried": [attempt._asdict() for attempt in examined.attempts],
         "warnings": list(examined.warnings),
     }
-
-
-_VENDORS = {vendor.pci: vendor.title for vendor in VENDORS.values() if vendor.pci}
-_DISPLAY = "0x03"
-"""Class of PCI devices that are GPUs: display controllers; ``0x12`` are accelerators."""
-_ACCELERATOR = "0x12"
-_FILES = tuple(dict.fromkeys(name for vendor in VENDORS.values() for name in vendor.nodes))
-_SCHEDULERS = {
-    "sbatch": ("Slurm", "srun --gpus=1 variants detect -o platform.toml"),
-    "qsub": ("PBS", "qsub -I -l ngpus=1 -x variants detect -o platform.toml"),
-    "bsub": ("LSF", "bsub -I -gpu num=1 variants detect -o platform.toml"),
-}
-_JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
-_CONTAINERS = re.compile(r"docker|containerd|kubepods|libpod|lxc")
-_CONTAINER_GPUS = "NVIDIA_VISIBLE_DEVICES"
-"""Which GPUs the container runtime brings into a container."""
-_SMALL = 1 << 16
-_LIBRARIES = "LD_LIBRARY_PATH"
-_DRIVER = "libcuda.so.1"
 
 
 def surroundings_part(

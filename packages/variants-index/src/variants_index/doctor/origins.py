@@ -28,11 +28,37 @@ from .machine import Drivers
 if TYPE_CHECKING:
     from pep_variants.internal import Place, Sources
 
-    from .machine import Drivers
-
 
 _BACKEND = re.compile(r"/whl/(?:(?:nightly|test)/)?(cpu|cu[0-9]{2,4}|rocm[0-9.]+|xpu)(?:/|$)")
 """Paths of the indexes of PyTorch and of mirrors of it: one for each backend."""
+
+TORCH_BACKEND = "UV_TORCH_BACKEND"
+_URLS = ("index-url", "extra-index-url", "find-links")
+_OTHERS = ("no-index", "index-strategy", "torch-backend")
+_INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL")
+_PIP_VARIABLES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL")
+_REPLACED = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX",
+             "PIP_CONFIG_FILE", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX",
+             "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_CONFIG_FILE", TORCH_BACKEND)  # fmt: skip
+"""Variables that decide where pip and uv find packages."""
+
+_CONSTRAINTS = {"PIP_CONSTRAINT": "pip", "UV_CONSTRAINT": "uv"}
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "SSL_CLIENT_CERT")
+MEANINGS = {
+    "no-variants": "variants are switched off",
+    "variant": "variants are named, whatever fits",
+    "variant-exclude": "variants are excluded",
+    "variant-platform": "a platform file replaces detection of this machine",
+}
+"""What it means that an option is set, by its name."""
+
+_ATTRIBUTES = {
+    "use_variants": "no-variants",
+    "forced": "variant",
+    "exclude": "variant-exclude",
+    "platform_file": "variant-platform",
+}
+"""Names of these options by the attributes of `Preferences` that they set."""
 
 
 class IndexSetting(NamedTuple):
@@ -100,13 +126,6 @@ def _cuda(backend: str) -> tuple[int, int]:
     """Return the version in ``cu128``, ``cu92``."""
     digits = backend[2:]
     return int(digits[:-1]), int(digits[-1])
-
-
-TORCH_BACKEND = "UV_TORCH_BACKEND"
-_URLS = ("index-url", "extra-index-url", "find-links")
-_OTHERS = ("no-index", "index-strategy", "torch-backend")
-_INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL")
-_PIP_VARIABLES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL")
 
 
 class UvSetting(NamedTuple):
@@ -267,30 +286,6 @@ def _torch_backends(
         if not command:
             text += ": remove that line"
         yield Problem("torch-backend", text, command, fails=bool(against))
-
-
-_REPLACED = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX",
-             "PIP_CONFIG_FILE", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX",
-             "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_CONFIG_FILE", TORCH_BACKEND)  # fmt: skip
-"""Variables that decide where pip and uv find packages."""
-_CONSTRAINTS = {"PIP_CONSTRAINT": "pip", "UV_CONSTRAINT": "uv"}
-_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "SSL_CLIENT_CERT")
-
-MEANINGS = {
-    "no-variants": "variants are switched off",
-    "variant": "variants are named, whatever fits",
-    "variant-exclude": "variants are excluded",
-    "variant-platform": "a platform file replaces detection of this machine",
-}
-"""What it means that an option is set, by its name."""
-
-_ATTRIBUTES = {
-    "use_variants": "no-variants",
-    "forced": "variant",
-    "exclude": "variant-exclude",
-    "platform_file": "variant-platform",
-}
-"""Names of these options by the attributes of `Preferences` that they set."""
 
 
 def settings_of(

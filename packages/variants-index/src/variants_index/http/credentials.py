@@ -17,7 +17,6 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import httpx
@@ -25,12 +24,14 @@ import httpx
 from ..errors import InvalidUrl
 from .user_proxies import PORTS
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-
 TIMEOUT = 10.0
 """Seconds that the keyring command may take: it may wait for input."""
+
+_UNAUTHORIZED = 401
+OWN_CREDENTIALS = "pep_variants.credentials"
+"""Extension of a request: the credentials in its own URL, for this request only."""
+
+Origin = tuple[str, str, int | None]
 
 
 @dataclass(frozen=True)
@@ -167,14 +168,6 @@ def _command(service: str, username: str | None, environ: Mapping[str, str]) -> 
         return None
     password = done.stdout.decode("utf-8", "replace").rstrip("\r\n")
     return Credentials(username, password) if done.returncode == 0 and password else None
-
-
-_UNAUTHORIZED = 401
-
-OWN_CREDENTIALS = "pep_variants.credentials"
-"""Extension of a request: the credentials in its own URL, for this request only."""
-
-Origin = tuple[str, str, int | None]
 
 
 def origin_of(url: httpx.URL) -> Origin:

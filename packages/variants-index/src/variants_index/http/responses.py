@@ -16,7 +16,6 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import httpx
 
@@ -33,13 +32,29 @@ from pep_variants.internal import (
 
 from ..errors import AccessDenied, BadResponse, NotFound, Unreachable
 
-if TYPE_CHECKING:
-    import httpx
-
-
 _VALIDATORS = {"ETag": "If-None-Match", "Last-Modified": "If-Modified-Since"}
 _VALIDATOR_CHARACTERS = 1000
 _MAX_AGE = re.compile(r"(?<![\w-])max-age=(\d{1,9})")
+
+BUSY = (408, 425, 429, 500, 502, 503, 504)
+"""Statuses after which a request is sent again."""
+
+_OK = 200
+_GONE = (404, 410)
+_DENIED = (401, 403, 407)
+ENCODINGS = "gzip"
+"""``Accept-Encoding`` header of requests whose responses are read with `read_body`."""
+
+CHUNK = 512 * 1024
+_PARTIAL = 206
+_UNSUPPORTED = (
+    "aes128gcm", "br", "compress", "dcb", "dcz", "deflate", "exi", "pack200-gzip", "x-compress",
+    "zstd",
+)  # fmt: skip
+"""Content codings of IANA's registry that are not asked for. Names that are not in it change
+nothing, for pip and uv alike: storage servers hand out ``utf-8`` and ``aws-chunked``."""
+
+_GZIP = ("gzip", "x-gzip")
 
 
 @dataclass(frozen=True)
@@ -107,14 +122,6 @@ def may_be_stored(response: httpx.Response) -> bool:
     """
     forbidden = "no-store" in response.headers.get("Cache-Control", "").lower()
     return not forbidden and not response.url.query
-
-
-BUSY = (408, 425, 429, 500, 502, 503, 504)
-"""Statuses after which a request is sent again."""
-
-_OK = 200
-_GONE = (404, 410)
-_DENIED = (401, 403, 407)
 
 
 def _is_number(text: str) -> bool:
@@ -185,20 +192,6 @@ def describe(error: Exception) -> str:
     return words.get(
         type(error), f"{type(error).__name__}: {text}" if text else type(error).__name__
     )
-
-
-ENCODINGS = "gzip"
-"""``Accept-Encoding`` header of requests whose responses are read with `read_body`."""
-
-CHUNK = 512 * 1024
-_PARTIAL = 206
-_UNSUPPORTED = (
-    "aes128gcm", "br", "compress", "dcb", "dcz", "deflate", "exi", "pack200-gzip", "x-compress",
-    "zstd",
-)  # fmt: skip
-"""Content codings of IANA's registry that are not asked for. Names that are not in it change
-nothing, for pip and uv alike: storage servers hand out ``utf-8`` and ``aws-chunked``."""
-_GZIP = ("gzip", "x-gzip")
 
 
 def read_body(

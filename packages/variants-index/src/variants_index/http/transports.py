@@ -36,6 +36,8 @@ _AZURE = ipaddress.ip_address("168.63.129.16")
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Place = tuple[str, int | None]
+_CONNECTIONS = 32
+"""Connections at a time, of one way to the outside."""
 
 
 class Reach(enum.IntEnum):
@@ -242,10 +244,6 @@ def _literal(host: str) -> str | None:
         return socket.inet_ntoa(socket.inet_aton(host))  # "127.1", "0x7f000001", "2130706433"
     except (OSError, ValueError):
         return None
-
-
-_CONNECTIONS = 32
-"""Connections at a time, of one way to the outside."""
 
 
 class RoutingTransport(httpx.BaseTransport):

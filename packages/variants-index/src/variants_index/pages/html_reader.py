@@ -37,6 +37,11 @@ _RAW_TEXT = {
     name: re.compile(rb"</" + name + rb"[\s/>]", re.IGNORECASE)
     for name in (b"script", b"style", b"textarea", b"title")
 }
+_ATTRIBUTES = (
+    "content", "data-core-metadata", "data-dist-info-metadata", "data-provenance",
+    "data-requires-python", "data-upload-time", "data-yanked", "href", "name",
+)  # fmt: skip
+_HASH = re.compile(r"(?:^|&)(sha512|sha384|sha256|sha224|sha1|md5)=([0-9a-fA-F]+)(?:&|$)")
 
 
 class TooManyTags(ValueError):
@@ -132,13 +137,6 @@ def decoded(data: bytes) -> str:
         return html.unescape(text)
     except ValueError:  # a reference with thousands of digits
         return text
-
-
-_ATTRIBUTES = (
-    "content", "data-core-metadata", "data-dist-info-metadata", "data-provenance",
-    "data-requires-python", "data-upload-time", "data-yanked", "href", "name",
-)  # fmt: skip
-_HASH = re.compile(r"(?:^|&)(sha512|sha384|sha256|sha224|sha1|md5)=([0-9a-fA-F]+)(?:&|$)")
 
 
 def read_html_page(body: bytes, url: str, project: str) -> Page:

@@ -31,6 +31,15 @@ ACCEPT = f"{JSON}, {HTML};q=0.2, text/html;q=0.01"
 
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f/\\\ud800-\udfff]")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
+# What links have in common, a server, the root or a number of folders up, and a path in which
+# joining would change nothing.
+_SEGMENT = r"[\w%~+@=-][\w%~+@=.-]*"
+_PLAIN = re.compile(
+    rf"(https?://[a-z0-9.:-]+/|/|(?:\.\./)*)({_SEGMENT}(?:/{_SEGMENT})*/?)", re.ASCII
+)
+_INVALID = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_IGNORED = dict.fromkeys(map(ord, "\t\r\n"))
+_LOCALHOST = ("", "localhost")
 
 
 @dataclass(slots=True)
@@ -129,17 +138,6 @@ def too_many_values(url: str) -> InvalidPage:
     return InvalidPage(
         f"{redacted(url)}: has more than {limits.PAGE_VALUES:,} values, the most that are read"
     )
-
-
-# What links have in common, a server, the root or a number of folders up, and a path in which
-# joining would change nothing.
-_SEGMENT = r"[\w%~+@=-][\w%~+@=.-]*"
-_PLAIN = re.compile(
-    rf"(https?://[a-z0-9.:-]+/|/|(?:\.\./)*)({_SEGMENT}(?:/{_SEGMENT})*/?)", re.ASCII
-)
-_INVALID = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
-_IGNORED = dict.fromkeys(map(ord, "\t\r\n"))
-_LOCALHOST = ("", "localhost")
 
 
 class Links:

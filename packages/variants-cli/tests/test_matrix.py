@@ -395,9 +395,6 @@ def test_json(write, variants):
     assert result.json == [
         {
             "label": "cu129_sm90_v3",
-            "build": "cu129_sm90_v3",
-            "python": "",
-            "platform": "",
             "values": {"cuda": "12.9", "gpu": "sm90", "cpu": "v3"},
             "title": "CUDA 12.9; H100",
             "properties": [
@@ -426,7 +423,6 @@ def test_github(write, variants):
         "gpu": "sm90",
         "cpu": "v3",
         "variant": "cu129_sm90_v3",
-        "build": "cu129_sm90_v3",
         "environment": {
             "USE_CUDA": "1",
             "CUDA_ARCHITECTURES": "90",

@@ -148,20 +148,3 @@ class TestMachines:
     def test_enabled_namespace_that_does_not_exist(self, run):
         wrong = run(TORCH, "--format", "markdown", "--variant-enable", "nvidia", code=1)
         assert "there are: bf16_training, int8_inference" in wrong.err
-
-    def test_pythons_are_no_columns(self, tmp_path, run):
-        path = tmp_path / "m.toml"
-        path.write_text(
-            """
-            variant.default-priorities.namespace = ["x86_64"]
-            [axes.python.py312]
-            python = "3.12"
-            [axes.python.py313]
-            python = "3.13"
-            [axes.cpu.v3]
-            properties = ["x86_64 :: level :: v3"]
-            [axes.cpu.none]
-            label = "null"
-            """
-        )
-        assert "| cpu | label |" in run(path, "--format", "markdown").out

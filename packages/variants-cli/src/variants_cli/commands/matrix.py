@@ -27,7 +27,7 @@ from ..matrix.building import (
 from ..matrix.combination import built_against, combine, select
 from ..matrix.machines_page import markdown
 from ..matrix.model import BuildError, Matrix, Variant
-from ..matrix.output import TEXTS, counts
+from ..matrix.output import TEXTS
 from ..matrix.reading import read_matrix
 from .arguments import FILE, platform_option, preference_options
 from .index import index
@@ -192,7 +192,7 @@ def _print(text: str, output: Path | None) -> None:
 def _show_table(chosen: Sequence[Variant], variants: Sequence[Variant]) -> None:
     print_table(("label", "for", "needs"), outputs.table(chosen))
     of = f" of {len(variants)}" if len(chosen) < len(variants) else ""
-    note(f"{counts(chosen)}{of}")
+    note(f"{counted(len(chosen), 'variant')}{of}")
 
 
 # Building.
@@ -206,7 +206,7 @@ def _build(read: Matrix, chosen: Sequence[Variant], output: Path) -> None:
     """
     here, elsewhere = for_this_machine(chosen)
     if elsewhere:
-        note(f"not built on this machine: {', '.join(variant.name for variant in elsewhere)}")
+        note(f"not built on this machine: {', '.join(variant.label for variant in elsewhere)}")
     if not here:
         raise click.ClickException("none of the selected variants can be built on this machine")
     plan = with_other_projects(Plan(read, here, output))
@@ -216,12 +216,12 @@ def _build(read: Matrix, chosen: Sequence[Variant], output: Path) -> None:
     try:
         with locked(plan):
             for number, (variant, result) in enumerate(build_all(plan), 1):
-                place = f"[{number:{len(str(len(here)))}}/{len(here)}] {variant.name}"
+                place = f"[{number:{len(str(len(here)))}}/{len(here)}] {variant.label}"
                 if isinstance(result, Built):
                     built.append(result)
                     click.echo(f"{place} {result.how}", err=True)
                 else:
-                    failed.append(variant.name)
+                    failed.append(variant.label)
                     click.echo(f"{place} FAILED", err=True)
                     fail(str(result))
                     _show_log(result)

@@ -13,7 +13,7 @@ from pep_variants import VariantError
 from pep_variants.internal import shortened
 
 from ..console import one_line
-from .combination import distinct, metadata_of
+from .combination import metadata_of
 from .coverage import NO_VARIANT, OUTCOMES, Choice, Machine, read_machines, why_unchosen
 from .model import Matrix, Value, Variant
 from .output import needs
@@ -32,7 +32,7 @@ class Release:
 
     Attributes:
         matrix: the file.
-        variants: those that are shown, one for each label.
+        variants: those that are shown.
         choices: what each machine gets.
         unchosen: the variants that no machine gets, and why.
         optional: the namespaces that users have to enable.
@@ -51,12 +51,11 @@ class Release:
 
     @cached_property
     def axes(self) -> list[str]:
-        """The axes that tell the variants apart: with several values, and no Pythons."""
+        """The axes that tell the variants apart: with several values."""
         return [
             axis
             for axis in self.matrix.label
-            if not any(value.is_target for value in self.matrix.axes[axis])
-            and len({variant.values[axis].name for variant in self.variants}) > 1
+            if len({variant.values[axis].name for variant in self.variants}) > 1
         ]
 
     @cached_property
@@ -131,7 +130,7 @@ def examine(
         for variant in variants
         if variant.label not in chosen
     }
-    return Release(matrix, distinct(variants), choices, unchosen, optional)
+    return Release(matrix, tuple(variants), choices, unchosen, optional)
 
 
 def markdown(

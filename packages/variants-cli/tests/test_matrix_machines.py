@@ -118,16 +118,6 @@ class TestMarkdown:
         for heading in ("## Gaps", "## Variants", "## Machines", "## Axes"):
             assert text.count(f"\n{heading}\n") == 1
 
-    def test_several_releases(self, run):
-        names = ("2.8.0-cuda12.8", "2.9.1-cuda12.9", "2.10.0-cuda13.0")
-        files = [FOLDER / f"torch-{name}.toml" for name in names]
-        text = run(*files, "--format", "markdown").out
-        assert "## Releases\n" in text
-        assert "## Variants by gpu\n" in text
-        assert "| PyTorch 2.10.0 for CUDA 13.0 | 2.10.0 | 13.0 | 9.x |" in text
-        assert "| 59 | sm75, sm110, sm121 |" in text
-        assert "| `sm103` | B300 |" in text
-
     def test_hostile_file(self, hostile, run):
         text = run(hostile, "--format", "markdown").out
         for part in ("<script", "<b>", "\x1b", "\0", "http://", "@a"):

@@ -117,11 +117,9 @@ def matrix(
     Those that are up to date are not built again. Logs are in DIR-build. Of several projects, name
     those first that others are built against ('build.after').
 
-    Several files make one document, with --format markdown.
-
     Example: variants matrix torch.toml --only 'gpu=sm90' --build -o dist
     """
-    if len(files) > 1 and not build and form != MARKDOWN:
+    if len(files) > 1 and not build:
         raise click.UsageError(f"--format {form} is for one project: name one FILE")
     if len(files) > 1 and source is not None:
         raise click.UsageError("--source needs one FILE")
@@ -136,7 +134,7 @@ def matrix(
             _build(read, some, target)
         index.main([str(target)], prog_name="variants index", standalone_mode=False)
     elif form == MARKDOWN:
-        _print(markdown(chosen, machines, variant_enable), output)
+        _print(markdown(*chosen[0], machines, variant_enable), output)
     elif form == TABLE:
         _show_table(chosen[0][1], releases[0][1])
     else:

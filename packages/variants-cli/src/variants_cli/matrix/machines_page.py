@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -134,14 +134,16 @@ def examine(
 
 
 def markdown(
-    chosen: Sequence[tuple[Matrix, Sequence[Variant]]],
+    matrix: Matrix,
+    variants: Sequence[Variant],
     wanted: Sequence[str] = (),
     enabled: Sequence[str] = (),
 ) -> str:
-    """Return which machines get which variants, as one document.
+    """Return which machines get which variants, as a document.
 
     Args:
-        chosen: matrices with some of their variants.
+        matrix: the file.
+        variants: of it, at least one.
         wanted: machines, see `read_machines`.
         enabled: optional namespaces that are enabled.
 
@@ -156,27 +158,13 @@ def markdown(
     environment.filters |= {"text": markdown_text, "code": markdown_code}
     template = (files(__package__) / "release.md").read_text("utf-8")
     return environment.from_string(template).render(
-        releases=[examine(*each, machines, enabled) for each in chosen],
-        new_values=new_values,
+        release=examine(matrix, variants, machines, enabled),
         requires_of=requires_of,
         build_of=build_of,
         NO_VARIANT=NO_VARIANT,
         OUTCOMES=OUTCOMES,
         SCOPE=SCOPE,
     )
-
-
-def new_values(releases: Sequence[Release]) -> Iterator[tuple[Release, str]]:
-    """Yield each release, and the values of its axes that the one before has not.
-
-    Versions are left out, which documents name anyway.
-    """
-    before = None
-    for release in releases:
-        used = [value.name for axis in release.matrix.axes for value, _ in release.used(axis)]
-        values = [name for name in used if not name[:1].isdigit()]
-        yield release, ", ".join(name for name in values if name not in (before or values))
-        before = values
 
 
 # An underscore inside a word is one.

@@ -9,10 +9,9 @@ from typing import Any
 
 from packaging.markers import Marker
 from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
 
 from pep_variants import Metadata, Property
-from pep_variants.internal import check_label, metadata_from_tree, shortened
+from pep_variants.internal import check_label, metadata_from_tree, read_version, shortened
 
 from ..tables import Table, project_name, read_toml
 from .backends import LANGUAGES, problem_of
@@ -170,7 +169,7 @@ def _condition(table: Table, axis: str, names: Names) -> Condition:
     if isinstance(value, str) and _SPECIFIER.match(value):
         what = "is not a version specifier such as '>=12.9,<14'"
         (found,) = table.parsed(axis, SpecifierSet, [value], what)
-        versions = found.filter(filter(_is_version, names[axis]), prereleases=True)
+        versions = found.filter(filter(read_version, names[axis]), prereleases=True)
         return Condition(tuple(versions), ", ".join(sorted(map(str, found))))
     expected = "a name, versions such as '>=12.9', or a list"
     wanted = (value,) if isinstance(value, str) else table.strings(axis, expected)
@@ -179,14 +178,6 @@ def _condition(table: Table, axis: str, names: Names) -> Condition:
         problem = f"{shortened(name)} is not a value of axis {axis!r}; there are"
         table.check(name in names[axis], f"{problem} {', '.join(names[axis])}", axis)
     return Condition(wanted, " or ".join(wanted))
-
-
-def _is_version(name: str) -> bool:
-    try:
-        Version(name)
-    except InvalidVersion:
-        return False
-    return True
 
 
 def _check_axis(axis: str, names: Names, table: Table, key: str = "") -> None:

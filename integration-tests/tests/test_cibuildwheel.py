@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from support.environments import ROOT, clean_environ
-from support.isolation import registries
 from support.tools import tool
 
 PROJECT = ROOT / "integration-tests" / "projects" / "dotproduct"
@@ -28,19 +27,6 @@ environment.CFLAGS = ["-mavx2", "-DNAME='x y'"]
 flags.cxx = ["-mavx2"]
 environment.LEVEL = '3 or $more `b` \ "c"'
 config-settings = { setup-args = ["-Da=b c", "-Dd"] }
-[axes.python."3.12"]
-python = "3.12"
-[axes.python."3.14t"]
-python = "3.14t"
-[axes.python."3.13"]
-python = "3.13"
-requires = { platform = "linux" }
-[axes.platform.linux]
-platform = "manylinux_2_28_x86_64"
-[axes.platform.mac]
-platform = "macosx_11_0_arm64"
-[axes.platform.windows]
-platform = "win_arm64"
 """
 # Reads the options as cibuildwheel itself does, and prints what a build would get.
 READ = """
@@ -53,7 +39,6 @@ build = options.build_options(None)
 print(json.dumps({
     "environment": build.environment.as_dictionary({"CFLAGS": "-g", "PATH": sys.argv[3]}),
     "config_settings": shlex.split(build.config_settings),
-    "image": (build.manylinux_images or {}).get("x86_64", ""),
 }))
 """
 
@@ -77,31 +62,8 @@ def settings(tmp_path: Path):
     return settings
 
 
-@pytest.mark.parametrize(
-    ("platform", "wanted"),
-    [
-        (
-            "linux",
-            ["cp312-manylinux_x86_64", "cp313-manylinux_x86_64", "cp314t-manylinux_x86_64"],
-        ),
-        ("mac", ["cp312-macosx_arm64", "cp314t-macosx_arm64"]),
-        ("windows", ["cp312-win_arm64", "cp314t-win_arm64"]),
-    ],
-)
-def test_builds_what_the_matrix_says(environments, settings, platform, wanted):
-    environ = clean_environ({**registries(), **settings("v3", f"platform={platform}")})
-    done = subprocess.run(
-        [
-            *(tool(environments, "cibuildwheel").python, "-m", "cibuildwheel"),
-            *("--print-build-identifiers", str(PROJECT)),
-        ],
-        env=environ, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert sorted(done.stdout.split()) == wanted
-
-
 def test_gives_the_build_what_the_matrix_says(environments, settings):
-    environ = clean_environ(settings("v3", "platform=linux"))
+    environ = clean_environ(settings("v3"))
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
         [tool(environments, "cibuildwheel").python, "-c", READ, "linux", str(PROJECT), path],
@@ -113,4 +75,3 @@ def test_gives_the_build_what_the_matrix_says(environments, settings):
     assert found["environment"]["CFLAGS"] == "-g -mavx2 -DNAME='x y'"
     assert found["environment"]["LEVEL"] == '3 or $more `b` \\ "c"'
     assert found["config_settings"] == ["setup-args=-Da=b c", "setup-args=-Dd"]
-    assert "manylinux_2_28_x86_64" in found["image"]

@@ -115,14 +115,6 @@ def test_two_wheels_become_one(tmp_path, build_wheel, variants):
     assert f"{wheels[0]} and {wheels[1]} would both be written to " in result.err
 
 
-def test_attestations_are_told(tmp_path, build_wheel, variants):
-    wheel = build_wheel()
-    wheel.with_name(wheel.name + ".publish.attestation").write_text("{}")
-    result = variants("make", wheel, "--label", "null", "--namespace", "x")
-    assert result.code == 0
-    assert f"{wheel.name}.publish.attestation attests to {wheel.name} only" in result.err
-
-
 @pytest.mark.parametrize(
     ("option", "value", "problem"),
     [

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pep_variants.model.metadata import Metadata
 from variants_cli import matrices
 from variants_cli.matrix.combination import combine, select
-from variants_cli.matrix.model import Settings, Variant
-from variants_cli.matrix.output import TEXTS, _exports
+from variants_cli.matrix.model import Build, Matrix, Settings, Variant
+from variants_cli.matrix.output import TEXTS, shell
 from variants_cli.matrix.reading import read_matrix
 from variants_cli.tables import TableError
 
@@ -395,9 +396,6 @@ def test_json(write, variants):
     assert result.json == [
         {
             "label": "cu129_sm90_v3",
-            "build": "cu129_sm90_v3",
-            "python": "",
-            "platform": "",
             "values": {"cuda": "12.9", "gpu": "sm90", "cpu": "v3"},
             "title": "CUDA 12.9; H100",
             "properties": [
@@ -426,7 +424,6 @@ def test_github(write, variants):
         "gpu": "sm90",
         "cpu": "v3",
         "variant": "cu129_sm90_v3",
-        "build": "cu129_sm90_v3",
         "environment": {
             "USE_CUDA": "1",
             "CUDA_ARCHITECTURES": "90",
@@ -547,7 +544,8 @@ def test_empty_list_takes_the_place_of_the_extended_one(write, tmp_path):
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
 def test_shell_takes_nothing_for_itself(text):
     variant = Variant("v3", {}, Settings(environment={"SET": text}, flags={"ADDED": (text, text)}))
-    script = "\n".join(_exports(variant, {})) + '\nprintf "%s" "$SET|$ADDED"'
+    matrix = Matrix("m.toml", Metadata(()), {}, (), (), (), Build(Path("/nothing")))
+    script = shell(matrix, [variant]) + '\nprintf "%s" "$SET|$ADDED"'
     environ = {"PATH": os.environ["PATH"], "ADDED": text}
     done = subprocess.run(["sh", "-euc", script], env=environ, capture_output=True, check=True)
     added = f"{text} {text} {text}" if text else f"{text} {text}"

@@ -2,7 +2,6 @@
 
 import json
 import os
-import platform
 import signal
 import subprocess
 import sys
@@ -403,46 +402,3 @@ def _runs(pid):
         return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:
         return False
-
-
-TARGETS = """
-[axes.python.here]
-python = "{0}.{1}"
-[axes.platform.any]
-platform = "{2}"
-"""
-SYSTEMS = {"linux": "manylinux", "darwin": "macosx", "win32": "win"}
-
-
-@pytest.fixture
-def targets(project):
-    """Give the matrix axes for the running Python and this platform; return its tag."""
-    machine = platform.machine().lower()
-    tag = f"{SYSTEMS[sys.platform]}_{machine}"
-    matrix = project / "matrix.toml"
-    matrix.write_text(matrix.read_text() + TARGETS.format(*sys.version_info[:2], tag))
-    return f"cp{sys.version_info[0]}{sys.version_info[1]}-{tag}"
-
-
-def test_builds_have_the_name_of_their_python_and_platform(build, targets, tmp_path):
-    result = build()
-    assert result.code == 0, result.err
-    assert f"[2/3] v2-{targets} built in" in result.err
-    names = sorted(path.name for path in (tmp_path / "dist-build").glob("*.log"))
-    assert names == ["null-" + targets + ".log", "sdist.log", f"v2-{targets}.log",
-                     f"v3-{targets}.log"]  # fmt: skip
-    assert sorted(path.name for path in (tmp_path / "dist").glob("*.whl")) == [
-        name(label) for label in LABELS
-    ]
-    assert f"v2-{targets} is up to date" in build().err
-
-
-def test_other_platforms_are_left_to_other_machines(build, project, targets):
-    matrix = project / "matrix.toml"
-    other = "win_arm64" if sys.platform != "win32" else "macosx_arm64"
-    matrix.write_text(matrix.read_text() + f'[axes.platform.other]\nplatform = "{other}"\n')
-    result = build("--only", "v2")
-    assert result.code == 0, result.err
-    assert f"note: not built on this machine: v2-{targets.partition('-')[0]}-{other}\n" in (
-        result.err
-    )

@@ -118,16 +118,6 @@ class TestMarkdown:
         for heading in ("## Gaps", "## Variants", "## Machines", "## Axes"):
             assert text.count(f"\n{heading}\n") == 1
 
-    def test_several_releases(self, run):
-        names = ("2.8.0-cuda12.8", "2.9.1-cuda12.9", "2.10.0-cuda13.0")
-        files = [FOLDER / f"torch-{name}.toml" for name in names]
-        text = run(*files, "--format", "markdown").out
-        assert "## Releases\n" in text
-        assert "## Variants by gpu\n" in text
-        assert "| PyTorch 2.10.0 for CUDA 13.0 | 2.10.0 | 13.0 | 9.x |" in text
-        assert "| 59 | sm75, sm110, sm121 |" in text
-        assert "| `sm103` | B300 |" in text
-
     def test_hostile_file(self, hostile, run):
         text = run(hostile, "--format", "markdown").out
         for part in ("<script", "<b>", "\x1b", "\0", "http://", "@a"):
@@ -148,20 +138,3 @@ class TestMachines:
     def test_enabled_namespace_that_does_not_exist(self, run):
         wrong = run(TORCH, "--format", "markdown", "--variant-enable", "nvidia", code=1)
         assert "there are: bf16_training, int8_inference" in wrong.err
-
-    def test_pythons_are_no_columns(self, tmp_path, run):
-        path = tmp_path / "m.toml"
-        path.write_text(
-            """
-            variant.default-priorities.namespace = ["x86_64"]
-            [axes.python.py312]
-            python = "3.12"
-            [axes.python.py313]
-            python = "3.13"
-            [axes.cpu.v3]
-            properties = ["x86_64 :: level :: v3"]
-            [axes.cpu.none]
-            label = "null"
-            """
-        )
-        assert "| cpu | label |" in run(path, "--format", "markdown").out

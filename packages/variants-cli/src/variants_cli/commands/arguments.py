@@ -38,22 +38,15 @@ PLUGIN_OPTIONS = (
 """Names of the options of every client that allow provider plugins and say how they run."""
 
 
-class PathOrURL(click.Path):
-    """Parameter type: an existing path, or a URL."""
+def path_or_url(text: str) -> object:
+    """Return the path of something that exists, or a URL as it is; the type of an argument.
 
-    def __init__(self) -> None:
-        super().__init__(exists=True, path_type=Path)
-
-    def convert(
-        self,
-        value: Any,  # noqa: ANN401 - as click has it
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> Any:  # noqa: ANN401
-        """Return a path, or the URL as it is."""
-        if str(value).startswith(("http://", "https://", "file://")):
-            return value
-        return super().convert(value, param, ctx)
+    Raises:
+        click.BadParameter: it is neither.
+    """
+    if text.startswith(("http://", "https://", "file://")):
+        return text
+    return click.Path(exists=True, path_type=Path).convert(text, None, None)
 
 
 def platform_option(

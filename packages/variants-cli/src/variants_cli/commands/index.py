@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..console import counted, fail, print_json
 from .arguments import json_option
-
-if TYPE_CHECKING:
-    from ..indexing.static_index import WrittenIndex
 
 
 @click.command(short_help="Turn a directory of wheels into a package index.")
@@ -65,7 +61,16 @@ def index(
             fail(problem)
         raise click.ClickException(error.problems[-1]) from None
     if as_json:
-        print_json(_tree(output, written))
+        tree = {
+            "output": str(output),
+            "projects": written.projects,
+            "wheels": written.wheels,
+            "source-distributions": written.sdists,
+            "versions-with-variants": written.releases,
+            "changed": [str(path) for path in written.changed if path.exists()],
+            "removed": [str(path) for path in written.changed if not path.exists()],
+        }
+        print_json(tree)
         return
     click.echo(
         f"{output}: {counted(written.projects, 'project')}, {counted(written.wheels, 'wheel')}, "
@@ -73,15 +78,3 @@ def index(
         + f"{counted(written.releases, 'version')} with variants; "
         f"{counted(len(written.changed), 'file')} changed"
     )
-
-
-def _tree(output: Path, written: WrittenIndex) -> dict[str, Any]:
-    return {
-        "output": str(output),
-        "projects": written.projects,
-        "wheels": written.wheels,
-        "source-distributions": written.sdists,
-        "versions-with-variants": written.releases,
-        "changed": [str(path) for path in written.changed if path.exists()],
-        "removed": [str(path) for path in written.changed if not path.exists()],
-    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,9 +35,6 @@ from .arguments import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-_ATTESTATIONS = (".asc", ".provenance", ".attestation", ".sigstore", ".sigstore.json")
-"""Ends of names of files beside a wheel that attest to it (PEP 740, Sigstore, OpenPGP)."""
 
 
 class Job(NamedTuple):
@@ -238,12 +234,6 @@ def _write(jobs: Sequence[Job], edits: Edits, output: Path | None, *, force: boo
                 )
             for signature in source.signatures:
                 note(f"{wheel}: {signature} is not copied: it does not sign the new RECORD")
-            for beside in sorted(wheel.parent.glob(f"{escape(wheel.name)}.*")) if label else ():
-                if beside.name.endswith(_ATTESTATIONS):
-                    note(
-                        f"{beside.name} attests to {wheel.name} only: sign the new wheel "
-                        "before you publish it"
-                    )
             target.parent.mkdir(parents=True, exist_ok=True)
             with replacing(target) as stream:
                 source.write(stream, variant_json, edits)

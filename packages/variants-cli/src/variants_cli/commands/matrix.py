@@ -27,7 +27,7 @@ from ..matrix.building import (
 from ..matrix.combination import built_against, combine, select
 from ..matrix.machines_page import markdown
 from ..matrix.model import BuildError, Matrix, Variant
-from ..matrix.output import TEXTS, counts
+from ..matrix.output import TEXTS
 from ..matrix.reading import read_matrix
 from .arguments import FILE, platform_option, preference_options
 from .index import index
@@ -117,11 +117,9 @@ def matrix(
     Those that are up to date are not built again. Logs are in DIR-build. Of several projects, name
     those first that others are built against ('build.after').
 
-    Several files make one document, with --format markdown.
-
     Example: variants matrix torch.toml --only 'gpu=sm90' --build -o dist
     """
-    if len(files) > 1 and not build and form != MARKDOWN:
+    if len(files) > 1 and not build:
         raise click.UsageError(f"--format {form} is for one project: name one FILE")
     if len(files) > 1 and source is not None:
         raise click.UsageError("--source needs one FILE")
@@ -136,7 +134,7 @@ def matrix(
             _build(read, some, target)
         index.main([str(target)], prog_name="variants index", standalone_mode=False)
     elif form == MARKDOWN:
-        _print(markdown(chosen, machines, variant_enable), output)
+        _print(markdown(*chosen[0], machines, variant_enable), output)
     elif form == TABLE:
         _show_table(chosen[0][1], releases[0][1])
     else:
@@ -192,7 +190,7 @@ def _print(text: str, output: Path | None) -> None:
 def _show_table(chosen: Sequence[Variant], variants: Sequence[Variant]) -> None:
     print_table(("label", "for", "needs"), outputs.table(chosen))
     of = f" of {len(variants)}" if len(chosen) < len(variants) else ""
-    note(f"{counts(chosen)}{of}")
+    note(f"{counted(len(chosen), 'variant')}{of}")
 
 
 # Building.
@@ -206,7 +204,7 @@ def _build(read: Matrix, chosen: Sequence[Variant], output: Path) -> None:
     """
     here, elsewhere = for_this_machine(chosen)
     if elsewhere:
-        note(f"not built on this machine: {', '.join(variant.name for variant in elsewhere)}")
+        note(f"not built on this machine: {', '.join(variant.label for variant in elsewhere)}")
     if not here:
         raise click.ClickException("none of the selected variants can be built on this machine")
     plan = with_other_projects(Plan(read, here, output))
@@ -216,12 +214,12 @@ def _build(read: Matrix, chosen: Sequence[Variant], output: Path) -> None:
     try:
         with locked(plan):
             for number, (variant, result) in enumerate(build_all(plan), 1):
-                place = f"[{number:{len(str(len(here)))}}/{len(here)}] {variant.name}"
+                place = f"[{number:{len(str(len(here)))}}/{len(here)}] {variant.label}"
                 if isinstance(result, Built):
                     built.append(result)
                     click.echo(f"{place} {result.how}", err=True)
                 else:
-                    failed.append(variant.name)
+                    failed.append(variant.label)
                     click.echo(f"{place} FAILED", err=True)
                     fail(str(result))
                     _show_log(result)

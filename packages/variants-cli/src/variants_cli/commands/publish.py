@@ -21,11 +21,7 @@ if TYPE_CHECKING:
     from variants_catalog.internal import Finding
 
     from ..publishing.release import Release
-    from ..publishing.storage import StoredIndex
-    from ..publishing.transaction import Published
-    from ..publishing.upload_api import UploadApi
-
-    Target = UploadApi | StoredIndex
+    from ..publishing.transaction import Published, Target
 
 
 @click.command(short_help="Upload wheels and metadata.")

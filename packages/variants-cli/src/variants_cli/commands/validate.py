@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from ..checks.finding import report
-from .arguments import PathOrURL, json_option
+from .arguments import json_option, path_or_url
 
 if TYPE_CHECKING:
     from variants_catalog.internal import Finding
 
 
 @click.command(short_help="Check wheels, metadata, directories and live indexes.")
-@click.argument("files", metavar="FILE...", type=PathOrURL(), nargs=-1, required=True)
+@click.argument("files", metavar="FILE...", type=path_or_url, nargs=-1, required=True)
 @click.option(
     "--every-wheel",
     is_flag=True,

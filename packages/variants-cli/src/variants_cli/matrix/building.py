@@ -10,18 +10,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO
+
+from packaging.tags import sys_tags
 
 from pep_variants import (
     Property,
@@ -48,14 +51,8 @@ from ..description import write_description
 from .backends import build_requires, members, read_pyproject, variables
 from .combination import built_against, metadata_of
 from .model import After, BuildError, Matrix, Variant
-from .targets import Python, is_built_for
 
 _SHOWN_LINES = 12
-_QUERY = """
-import json, platform, sys, sysconfig
-version = f"{sys.version} {sysconfig.get_platform()} {platform.machine()}"
-print(json.dumps([sys.executable, version, sysconfig.get_config_var("CFLAGS") or ""]))
-"""
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,7 @@ class Plan:
         matrix: the matrix.
         variants: those of its variants that are built.
         output: folder for the wheels.
-        against: wheels of other projects that variants are built against, by name of the variant.
+        against: wheels of other projects that variants are built against, by label of the variant.
     """
 
     matrix: Matrix
@@ -86,7 +83,6 @@ class Built:
     """A finished wheel.
 
     Attributes:
-        name: of the variant, see `Variant.name`.
         label: of the variant.
         wheel: its filename.
         sha256: of the file, hexadecimal.
@@ -95,7 +91,6 @@ class Built:
         how: what was done, such as ``built in 2.0 s``.
     """
 
-    name: str
     label: str
     wheel: str
     sha256: str
@@ -108,12 +103,7 @@ def for_this_machine(
     variants: Sequence[Variant],
 ) -> tuple[tuple[Variant, ...], tuple[Variant, ...]]:
     """Return the *variants* that this machine can build, and the others."""
-    here = tuple(
-        variant
-        for variant in variants
-        if all(host.evaluate() for host in variant.hosts)
-        and (variant.platform is None or variant.platform.is_here())
-    )
+    here = tuple(variant for variant in variants if all(host.evaluate() for host in variant.hosts))
     return here, tuple(variant for variant in variants if variant not in here)
 
 
@@ -208,37 +198,33 @@ class _Build:
     def _built(self, variant: Variant, folder: Path) -> Built:
         plan, settings = self._plan, variant.settings
         variant_json = write_description(metadata_of(plan.matrix, [variant]))
-        interpreter = find_interpreter(variant.python)
-        own = variables(settings, self._pyproject, os.environ, interpreter=interpreter.flags)
-        against = plan.against.get(variant.name, ())
+        flags = sysconfig.get_config_var("CFLAGS") or ""
+        own = variables(settings, self._pyproject, os.environ, interpreter=flags)
+        python = f"{sys.version} {sysconfig.get_platform()} {platform.machine()}"
+        against = plan.against.get(variant.label, ())
         inputs = fingerprint(
-            [self._source, own, settings.config_settings, interpreter.version,
+            [self._source, own, settings.config_settings, python,
              variant_json.decode(), [file_digest(wheel) for wheel in against]]
         )  # fmt: skip
         project = self._sdist.name.partition("-")[0]
-        note = plan.folder / f"{project}-{variant.name}.json"
+        note = plan.folder / f"{project}-{variant.label}.json"
         former = _read_result(plan, note)
         if former is not None and former.inputs == inputs:
             return replace(former, how="is up to date")
         start, made = time.monotonic(), folder / "wheel"
         line = [
-            *(find_uv(), "build", "--wheel", "--python", interpreter.executable),
+            *(find_uv(), "build", "--wheel", "--python", sys.executable),
             *("--out-dir", str(made), *_constraints(against, folder)),
             *(f"-C{key}={text}" for key, texts in settings.config_settings.items()
               for text in texts),
             str(self._sdist),
         ]  # fmt: skip
-        log = plan.folder / f"{variant.name}.log"
-        run(line, log, {**os.environ, **own}, variant.name)
-        plain = _only_file(made, "*.whl", variant.name)
-        if not is_built_for(plain.name, variant.python, variant.platform):
-            raise BuildError(
-                f"{variant.name}: the build made {plain.name}, which is not for {variant.target}: "
-                "correct the axes or, if a repair adds the tag, build it with cibuildwheel"
-            )
+        log = plan.folder / f"{variant.label}.log"
+        run(line, log, {**os.environ, **own}, variant.label)
+        plain = _only_file(made, "*.whl", variant.label)
         wheel, contents = _pack(plain, plan.output, variant, variant_json)
         built = Built(
-            variant.name, variant.label, wheel.name, file_digest(wheel), inputs, contents,
+            variant.label, wheel.name, file_digest(wheel), inputs, contents,
             f"built in {time.monotonic() - start:.1f} s",
         )  # fmt: skip
         with replacing(note) as stream:
@@ -267,8 +253,8 @@ def with_other_projects(plan: Plan) -> Plan:
             )
         needed = built_against(plan.matrix, variants, after)
         for place, variant in enumerate(variants):
-            wheel = _find_wheel(plan.output, after, needed[variant.name])
-            against[variant.name] = (*against.get(variant.name, ()), wheel)
+            wheel = _find_wheel(plan.output, after, needed[variant.label])
+            against[variant.label] = (*against.get(variant.label, ()), wheel)
             variants[place] = _with_abi_dependency(variant, after, wheel)
     return replace(plan, variants=tuple(variants), against=against)
 
@@ -282,16 +268,16 @@ def _find_wheel(folder: Path, after: After, variant: Variant) -> Path:
         except InvalidWheelFilename:
             continue
         if (name.name, name.label) == (after.project, variant.label):
-            found += [path] if is_built_for(path.name, variant.python, variant.platform) else []
+            found += [path] if name.tags.intersection(sys_tags()) else []
     if len(found) > 1:
         raise BuildError(
-            f"{folder}: there are several wheels of {after.project} {variant.name}: "
+            f"{folder}: there are several wheels of {after.project} {variant.label}: "
             f"{', '.join(path.name for path in found[:4])}: leave one"
         )
     if not found:
         raise BuildError(
-            f"{folder} has no wheel of {after.project} {variant.name} to build against: put it "
-            f"there, or build it: variants matrix {after.matrix} --only {variant.name} --build "
+            f"{folder} has no wheel of {after.project} {variant.label} to build against: put it "
+            f"there, or build it: variants matrix {after.matrix} --only {variant.label} --build "
             f"-o {folder}"
         )
     return found[0]
@@ -385,12 +371,11 @@ def _read_result(plan: Plan, path: Path) -> Built | None:
 
 
 def same_contents(built: Iterable[Built]) -> list[tuple[str, ...]]:
-    """Return the groups of labels whose wheels for one Python and platform install the same."""
-    groups: dict[tuple[str, str], list[str]] = {}
+    """Return the groups of labels whose wheels install the same."""
+    groups: dict[str, list[str]] = {}
     for item in built:
-        target = item.name.removeprefix(item.label)
-        groups.setdefault((item.contents, target), []).append(item.label)
-    return list(dict.fromkeys(tuple(group) for group in groups.values() if len(group) > 1))
+        groups.setdefault(item.contents, []).append(item.label)
+    return [tuple(group) for group in groups.values() if len(group) > 1]
 
 
 def file_digest(path: Path) -> str:
@@ -411,21 +396,7 @@ def _digest(stream: IO[bytes] | None) -> str:
     return found.hexdigest()
 
 
-# Programs: uv, and interpreters.
-
-
-class Interpreter(NamedTuple):
-    """A Python interpreter of this machine.
-
-    Attributes:
-        executable: path of its program.
-        version: its `sys.version`, and what it builds for.
-        flags: what it compiles extensions with: ``CFLAGS`` of its configuration.
-    """
-
-    executable: str
-    version: str
-    flags: str
+# Programs.
 
 
 def find_uv() -> str:
@@ -433,31 +404,6 @@ def find_uv() -> str:
     # Prefer the one in the current environment.
     own = shutil.which("uv", path=str(Path(sys.executable).parent))
     return own or shutil.which("uv") or "uv"
-
-
-@lru_cache(maxsize=64)
-def find_interpreter(python: Python | None) -> Interpreter:
-    """Return the interpreter for *python* that uv finds or fetches, the running one for None.
-
-    Raises:
-        BuildError: there is none.
-    """
-    line = [sys.executable]
-    if python is not None:
-        line = [find_uv(), "run", "--no-project", "--python", python.request, "python"]
-    try:
-        done = subprocess.run(
-            [*line, "-c", _QUERY], capture_output=True, text=True, check=True, timeout=1800
-        )
-        return Interpreter(*json.loads(done.stdout))
-    except subprocess.CalledProcessError as error:
-        problem = (error.stderr.strip().splitlines() or [f"exit code {error.returncode}"])[-1]
-    except (OSError, subprocess.TimeoutExpired, ValueError, TypeError) as error:
-        problem = str(error)
-    raise BuildError(
-        f"{python or 'Python'} is not on this machine, and uv could not fetch it "
-        f"({problem.strip()}): install it"
-    )
 
 
 def run(

@@ -15,7 +15,6 @@ from pep_variants.internal import Properties, group_properties, shortened
 from ..description import add_variant
 from .model import After, Matrix, Override, Settings, Value, Variant, holds
 from .reading import read_matrix
-from .targets import is_built_for
 
 
 def combine(matrix: Matrix) -> tuple[Variant, ...]:
@@ -23,22 +22,12 @@ def combine(matrix: Matrix) -> tuple[Variant, ...]:
 
     Raises:
         TableError: there are none, two values contradict each other, or two variants have one
-            label and differ in more than Python and platform.
+            label.
     """
     variants: dict[str, Variant] = {}
-    first: dict[str, Variant] = {}
     for chosen in _combinations(matrix):
         variant = _variant(matrix, chosen)
-        same = first.setdefault(variant.label, variant)
-        differing = set(variant.settings.properties) ^ set(same.settings.properties)
-        if differing and variant.name != same.name:
-            raise matrix.error(
-                "properties",
-                f"{_named(same.values)} and {_named(chosen)} both have the label "
-                f"{variant.label!r}, but differ in {', '.join(sorted(map(str, differing)))}: "
-                "a label has the same properties for every Python and platform",
-            )
-        other = variants.setdefault(variant.name, variant)
+        other = variants.setdefault(variant.label, variant)
         if other is not variant:
             raise matrix.error(
                 "label",
@@ -50,20 +39,12 @@ def combine(matrix: Matrix) -> tuple[Variant, ...]:
     return tuple(variants.values())
 
 
-def distinct(variants: Iterable[Variant]) -> tuple[Variant, ...]:
-    """Return the first of *variants* of each label: without their Pythons and platforms."""
-    found: dict[str, Variant] = {}
-    for variant in variants:
-        found.setdefault(variant.label, variant)
-    return tuple(found.values())
-
-
 def select(variants: Sequence[Variant], wanted: Sequence[str]) -> tuple[Variant, ...]:
     """Return those of *variants* that are *wanted*.
 
     Args:
         variants: all of them.
-        wanted: labels or names of variants or patterns of them (``sm90_*``), any of which has to
+        wanted: labels or patterns of them (``sm90_*``), any of which has to
             match; and ``axis=value``, one of which has to match for each axis named. Nothing for
             all.
 
@@ -74,7 +55,7 @@ def select(variants: Sequence[Variant], wanted: Sequence[str]) -> tuple[Variant,
     for text in wanted:
         axis, _, name = text.rpartition("=")
         if not any(_is_named(variant, axis, name) for variant in variants):
-            names = list(dict.fromkeys(variant.label for variant in variants))
+            names = [variant.label for variant in variants]
             raise VariantError(
                 f"{shortened(text)} matches no variant: {', '.join(names[:8])}"
                 + (", …" if len(names) > 8 else "")
@@ -96,7 +77,7 @@ def _is_named(variant: Variant, axis: str, name: str) -> bool:
     """Return whether *name* is that of the value of *axis*, or without one a pattern of labels."""
     if axis:
         return axis in variant.values and variant.values[axis].name == name
-    return fnmatchcase(variant.label, name) or fnmatchcase(variant.name, name)
+    return fnmatchcase(variant.label, name)
 
 
 def metadata_of(matrix: Matrix, variants: Iterable[Variant]) -> Metadata:
@@ -106,7 +87,7 @@ def metadata_of(matrix: Matrix, variants: Iterable[Variant]) -> Metadata:
         TableError: a label or property that the project rules out.
     """
     listed: dict[str, Properties] = {}
-    for variant in distinct(variants):
+    for variant in variants:
         try:
             found = add_variant(matrix.project, variant.label, variant.settings.properties)
         except VariantError as error:
@@ -210,14 +191,14 @@ def _named(values: Mapping[str, Value]) -> str:
 
 
 # Two projects: torchvision is built against torch, and each of its variants against the one of
-# torch that is for the same CUDA version, Python and platform: the variants whose axes agree.
+# torch that is for the same CUDA version: the variants whose axes agree.
 
 
 def built_against(matrix: Matrix, variants: Sequence[Variant], after: After) -> dict[str, Variant]:
-    """Return the variant of another project that each of *variants* is built against, by name.
+    """Return the variant of another project that each of *variants* is built against, by label.
 
-    The axes that both have agree, or those of *after*; and Python and platform. Of several
-    variants, the first one is taken that agrees in most axes.
+    The axes that both have agree, or those of *after*. Of several variants, the first one is taken
+    that agrees in most axes.
 
     Args:
         matrix: of *variants*.
@@ -232,11 +213,7 @@ def built_against(matrix: Matrix, variants: Sequence[Variant], after: After) -> 
     if other.name not in ("", after.project):
         raise matrix.error(f"{path}.matrix", f"{other.source} is the matrix of {other.name}")
     others = combine(other)
-    common = [
-        axis
-        for axis, value in variants[0].values.items()
-        if axis in others[0].values and not value.is_target
-    ]
+    common = [axis for axis in variants[0].values if axis in others[0].values]
     axes = common if after.axes is None else after.axes
     for axis in axes:
         if axis not in common:
@@ -248,19 +225,17 @@ def built_against(matrix: Matrix, variants: Sequence[Variant], after: After) -> 
         def agreement(other: Variant, own: Variant = variant) -> int:
             """Return the number of axes that agree, -1 if those do not that have to."""
             same = {axis for axis in common if own.values[axis].name == other.values[axis].name}
-            targets = ((own.python, other.python), (own.platform, other.platform))
-            fits = same.issuperset(axes) and all(a == b for a, b in targets if a and b)
-            return len(same) if fits else -1
+            return len(same) if same.issuperset(axes) else -1
 
         best = max(others, key=agreement)
         if agreement(best) < 0:
             raise matrix.error(
                 path,
-                f"no variant of {after.project} agrees with {variant.name} in "
+                f"no variant of {after.project} agrees with {variant.label} in "
                 f"{', '.join(axes) or 'anything'}: exclude it, or let fewer axes agree with "
                 f"{path}.axes",
             )
-        found[variant.name] = best
+        found[variant.label] = best
     return found
 
 
@@ -273,7 +248,7 @@ def label_wheels(
     """Return each of *wheels* with the variant that it is.
 
     That is the one selected label, or, where several are, the one that the wheel's folder is
-    named by, as artifacts of CI jobs are: ``cu129_sm90/`` or ``cu129_sm90-cp312-win_amd64/``.
+    named by, as artifacts of CI jobs are: ``cu129_sm90/``.
 
     Args:
         variants: all of the matrix.
@@ -281,26 +256,16 @@ def label_wheels(
         wheels: plain wheels.
 
     Raises:
-        VariantError: it is not certain which variant a wheel is, or the matrix has no build for
-            its Python and platform.
+        VariantError: it is not certain which variant a wheel is.
     """
-    several = len(distinct(selected)) > 1
     found = []
     for wheel in wheels:
         folder = wheel.absolute().parent.name
-        builds = [v for v in selected if not several or folder in (v.label, v.name)]
+        builds = [v for v in selected if len(selected) == 1 or folder == v.label]
         if not builds:
             raise VariantError(
                 f"{wheel}: its folder {folder!r} is not the name of a selected variant: name "
-                f"the variant with --only, such as --only {distinct(variants)[0].label}"
+                f"the variant with --only, such as --only {variants[0].label}"
             )
-        fitting = [v for v in builds if is_built_for(wheel.name, v.python, v.platform)]
-        if not fitting:
-            targets = [variant.target for variant in builds]
-            raise VariantError(
-                f"{wheel.name}: {builds[0].label} is not built for the Python or the platform of "
-                f"this wheel, but for {', '.join(targets[:8])}{', …' * (len(targets) > 8)}: "
-                "correct the axes, or leave the wheel out"
-            )
-        found.append((wheel, fitting[0]))
+        found.append((wheel, builds[0]))
     return found

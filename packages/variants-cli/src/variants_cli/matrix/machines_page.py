@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -13,7 +13,7 @@ from pep_variants import VariantError
 from pep_variants.internal import shortened
 
 from ..console import one_line
-from .combination import distinct, metadata_of
+from .combination import metadata_of
 from .coverage import NO_VARIANT, OUTCOMES, Choice, Machine, read_machines, why_unchosen
 from .model import Matrix, Value, Variant
 from .output import needs
@@ -32,7 +32,7 @@ class Release:
 
     Attributes:
         matrix: the file.
-        variants: those that are shown, one for each label.
+        variants: those that are shown.
         choices: what each machine gets.
         unchosen: the variants that no machine gets, and why.
         optional: the namespaces that users have to enable.
@@ -51,12 +51,11 @@ class Release:
 
     @cached_property
     def axes(self) -> list[str]:
-        """The axes that tell the variants apart: with several values, and no Pythons."""
+        """The axes that tell the variants apart: with several values."""
         return [
             axis
             for axis in self.matrix.label
-            if not any(value.is_target for value in self.matrix.axes[axis])
-            and len({variant.values[axis].name for variant in self.variants}) > 1
+            if len({variant.values[axis].name for variant in self.variants}) > 1
         ]
 
     @cached_property
@@ -131,18 +130,20 @@ def examine(
         for variant in variants
         if variant.label not in chosen
     }
-    return Release(matrix, distinct(variants), choices, unchosen, optional)
+    return Release(matrix, tuple(variants), choices, unchosen, optional)
 
 
 def markdown(
-    chosen: Sequence[tuple[Matrix, Sequence[Variant]]],
+    matrix: Matrix,
+    variants: Sequence[Variant],
     wanted: Sequence[str] = (),
     enabled: Sequence[str] = (),
 ) -> str:
-    """Return which machines get which variants, as one document.
+    """Return which machines get which variants, as a document.
 
     Args:
-        chosen: matrices with some of their variants.
+        matrix: the file.
+        variants: of it, at least one.
         wanted: machines, see `read_machines`.
         enabled: optional namespaces that are enabled.
 
@@ -157,27 +158,13 @@ def markdown(
     environment.filters |= {"text": markdown_text, "code": markdown_code}
     template = (files(__package__) / "release.md").read_text("utf-8")
     return environment.from_string(template).render(
-        releases=[examine(*each, machines, enabled) for each in chosen],
-        new_values=new_values,
+        release=examine(matrix, variants, machines, enabled),
         requires_of=requires_of,
         build_of=build_of,
         NO_VARIANT=NO_VARIANT,
         OUTCOMES=OUTCOMES,
         SCOPE=SCOPE,
     )
-
-
-def new_values(releases: Sequence[Release]) -> Iterator[tuple[Release, str]]:
-    """Yield each release, and the values of its axes that the one before has not.
-
-    Versions are left out, which documents name anyway.
-    """
-    before = None
-    for release in releases:
-        used = [value.name for axis in release.matrix.axes for value, _ in release.used(axis)]
-        values = [name for name in used if not name[:1].isdigit()]
-        yield release, ", ".join(name for name in values if name not in (before or values))
-        before = values
 
 
 # An underscore inside a word is one.

@@ -12,7 +12,6 @@ from packaging.markers import Marker
 from pep_variants import Metadata, Property, VariantError
 
 from ..tables import TableError
-from .targets import Platform, Python
 
 
 class BuildError(VariantError):
@@ -90,8 +89,6 @@ class Value:
         host: environment marker of machines that can build it; None for any machine.
         settings: its settings.
         details: what documents say of it, by heading.
-        python: the Python that it builds with; None if the axis does not say.
-        platform: the platform that it builds for; None if the axis does not say.
     """
 
     name: str
@@ -101,13 +98,6 @@ class Value:
     host: Marker | None = None
     settings: Settings = field(default_factory=Settings)
     details: Mapping[str, str] = field(default_factory=dict)
-    python: Python | None = None
-    platform: Platform | None = None
-
-    @property
-    def is_target(self) -> bool:
-        """Whether it is a Python or a platform, which are no part of the variant."""
-        return self.python is not None or self.platform is not None
 
 
 @dataclass(frozen=True)
@@ -192,9 +182,6 @@ class Matrix:
 class Variant:
     """One combination of the matrix: a wheel to build.
 
-    A matrix with axes for Pythons or platforms has several of one label, which have the same
-    properties.
-
     Attributes:
         label: its label.
         values: the value of each axis.
@@ -204,29 +191,6 @@ class Variant:
     label: str
     values: Mapping[str, Value]
     settings: Settings
-
-    @property
-    def python(self) -> Python | None:
-        """The Python that it is built with, None for the running one."""
-        return next((value.python for value in self.values.values() if value.python), None)
-
-    @property
-    def platform(self) -> Platform | None:
-        """The platform that it is built for, None for that of the machine that builds it."""
-        return next((value.platform for value in self.values.values() if value.platform), None)
-
-    @property
-    def target(self) -> str:
-        """The Python and the platform in words, empty where the matrix has no axes for them."""
-        return " on ".join(str(part) for part in (self.python, self.platform) if part)
-
-    @property
-    def name(self) -> str:
-        """The label and, where the matrix has axes for them, the Python and the platform.
-
-        Unique in the matrix, and a valid filename: ``cu129_sm90-cp312-manylinux_x86_64``.
-        """
-        return "-".join(str(part) for part in (self.label, self.python, self.platform) if part)
 
     @property
     def title(self) -> str:

@@ -9,15 +9,13 @@ from typing import Any
 
 from packaging.markers import Marker
 from packaging.specifiers import SpecifierSet
-from packaging.version import InvalidVersion, Version
 
 from pep_variants import Metadata, Property
-from pep_variants.internal import check_label, metadata_from_tree, shortened
+from pep_variants.internal import check_label, metadata_from_tree, read_version, shortened
 
 from ..tables import Table, project_name, read_toml
 from .backends import LANGUAGES, problem_of
 from .model import After, Build, Condition, Matrix, Override, Settings, Value, Where
-from .targets import read_platform, read_python
 
 ABI = ("none", "major", "minor", "patch")
 """Names for the number of components of a release that an ``abi_dependency`` has."""
@@ -27,7 +25,7 @@ _KEYS = (
     "build",
 )  # fmt: skip
 _SETTINGS = ("properties", "environment", "config-settings", "ci", "flags")
-_VALUE = ("label", "title", "details", "requires", "host", *_SETTINGS, "python", "platform")
+_VALUE = ("label", "title", "details", "requires", "host", *_SETTINGS)
 _VARIANT = ("$schema", "default-priorities", "providers", "static-properties")
 
 _AXIS = re.compile(r"[a-z][a-z0-9_-]*")
@@ -62,7 +60,6 @@ def read_matrix(path: Path) -> Matrix:
         axis: tuple(_value(tables.table(axis), name, axis, names) for name in values)
         for axis, values in names.items()
     }
-    _check_targets(axes, tables)
     label = root.strings("label", default=names)
     for axis in label:
         _check_axis(axis, names, root, "label")
@@ -135,14 +132,7 @@ def _metadata(root: Table) -> Metadata:
 def _value(values: Table, name: str, axis: str, names: Names) -> Value:
     table = values.table(name)
     table.check_keys(*_VALUE)
-    python, platform = table.read("python", read_python), table.read("platform", read_platform)
-    is_target = python is not None or platform is not None
-    table.check(
-        not (is_target and table.tree.get("properties")),
-        "a label has the same properties for every Python and platform: set them in another axis",
-        "properties",
-    )
-    label = table.string("label", "" if is_target else name)
+    label = table.string("label", name)
     table.check(
         _PART.fullmatch(label),
         f"{shortened(label)} is not valid in a label: it must match {_PART.pattern}"
@@ -160,24 +150,7 @@ def _value(values: Table, name: str, axis: str, names: Names) -> Value:
         host=table.read("host", Marker, _NO_MARKER),
         settings=_settings(table),
         details=table.table("details").texts(),
-        python=python,
-        platform=platform,
     )
-
-
-def _check_targets(axes: Mapping[str, tuple[Value, ...]], tables: Table) -> None:
-    """Check that one axis at most has Pythons, for all its values, and one platforms."""
-    for key in ("python", "platform"):
-        found = {
-            axis: [value.name for value in values if getattr(value, key) is None]
-            for axis, values in axes.items()
-            if any(getattr(value, key) for value in values)
-        }
-        for axis, missing in found.items():
-            problem = f"has no {key}, which other values of this axis have: add it"
-            tables.check(not missing, problem, ".".join([axis, *missing[:1]]))
-        problem = f"axis {next(iter(found), '')!r} has the key {key!r}, too: keep one"
-        tables.check(len(found) < 2, problem, [*found, ""][1] if found else "")
 
 
 def _override(table: Table, names: Names) -> Override:
@@ -196,7 +169,7 @@ def _condition(table: Table, axis: str, names: Names) -> Condition:
     if isinstance(value, str) and _SPECIFIER.match(value):
         what = "is not a version specifier such as '>=12.9,<14'"
         (found,) = table.parsed(axis, SpecifierSet, [value], what)
-        versions = found.filter(filter(_is_version, names[axis]), prereleases=True)
+        versions = found.filter(filter(read_version, names[axis]), prereleases=True)
         return Condition(tuple(versions), ", ".join(sorted(map(str, found))))
     expected = "a name, versions such as '>=12.9', or a list"
     wanted = (value,) if isinstance(value, str) else table.strings(axis, expected)
@@ -205,14 +178,6 @@ def _condition(table: Table, axis: str, names: Names) -> Condition:
         problem = f"{shortened(name)} is not a value of axis {axis!r}; there are"
         table.check(name in names[axis], f"{problem} {', '.join(names[axis])}", axis)
     return Condition(wanted, " or ".join(wanted))
-
-
-def _is_version(name: str) -> bool:
-    try:
-        Version(name)
-    except InvalidVersion:
-        return False
-    return True
 
 
 def _check_axis(axis: str, names: Names, table: Table, key: str = "") -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import base64
 import json
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum
 from graphlib import CycleError, TopologicalSorter
@@ -26,7 +25,6 @@ from pep_variants.internal import (
     METADATA_SUFFIX,
     NULL_LABEL,
     ZERO_LABEL,
-    Digests,
     read_fields,
     read_version,
     supporting,
@@ -54,10 +52,6 @@ if TYPE_CHECKING:
     from ..indexing.wheelhouse import Distribution
 
 ATTESTATION_SUFFIX = ".attestation"
-
-_CHUNK = 1024 * 1024
-_THREADS = 4
-"""Hashing releases the interpreter's lock; more threads wait for the disk."""
 
 
 class Kind(Enum):
@@ -185,24 +179,15 @@ def best_first(document: bytes) -> tuple[str, ...]:
 
 
 def same_contents(file: ReleaseFile, hashes: Mapping[str, str]) -> bool | None:
-    """Return whether *hashes* are those of *file*, None if they have no known algorithm.
+    """Return whether *hashes* are those of *file*, None if they have no SHA-256.
 
     Args:
         file: a local file.
         hashes: hexadecimal digests by algorithm, as a target gives them.
-
-    Raises:
-        OSError: it cannot be read.
     """
     if "sha256" in hashes:
         return hashes["sha256"].lower() == file.distribution.sha256
-    check = Digests(hashes)
-    if not check.found:
-        return None
-    with file.distribution.path.open("rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            check.update(chunk)
-    return check.problem() is None
+    return None
 
 
 def conflict(place: str, differences: Sequence[tuple[ReleaseFile, PageFile]]) -> Conflict:
@@ -239,10 +224,8 @@ def read_releases(
     """
     found = (path for path in sorted(directory.rglob("*")) if is_distribution(path.name))
     wanted = [path for path in found if path.is_file()]
-    with ThreadPoolExecutor(_THREADS) as pool:
-        distributions = list(pool.map(read_distribution, wanted))
     files: dict[str, ReleaseFile] = {}
-    for item in distributions:
+    for item in map(read_distribution, wanted):
         if not item.is_wheel:
             _check_name(item)
         file = ReleaseFile(item, _attestations(item) if attestations else ())

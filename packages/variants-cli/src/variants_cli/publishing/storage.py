@@ -27,7 +27,6 @@ import hashlib
 import random
 import secrets
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timezone
 from fnmatch import fnmatchcase
@@ -75,7 +74,6 @@ ROUNDS = 60
 
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 3.0
-_READERS = 16
 
 _DIGEST_CHARACTERS = 32
 """128 bits; a whole SHA-256 makes paths too long for Windows."""
@@ -165,11 +163,8 @@ class StoredIndex:
             and file.filename in names
             and (path := path_at(file.url)) is not None
         }
-        with ThreadPoolExecutor(_READERS) as pool:
-            contents = pool.map(lambda each: self._document(*each), found.values())
-            return {
-                name: data for name, data in zip(found, contents, strict=True) if data is not None
-            }
+        contents = {name: self._document(*each) for name, each in found.items()}
+        return {name: data for name, data in contents.items() if data is not None}
 
     def url_of(self, project: str) -> Callable[[str, str], str]:
         """Return the function that gives the URL for pages of a file in the store."""

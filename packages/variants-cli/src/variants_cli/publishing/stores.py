@@ -93,12 +93,10 @@ class Entry:
 
     Attributes:
         path: of the object.
-        size: in bytes.
         modified: when it was written, with a time zone.
     """
 
     path: str
-    size: int
     modified: datetime
 
 
@@ -173,7 +171,7 @@ class DirectoryStore:
                 status = found.stat()
                 if path != LOCK and found.is_file():
                     modified = datetime.fromtimestamp(status.st_mtime, timezone.utc)
-                    yield Entry(path, status.st_size, modified)
+                    yield Entry(path, modified)
 
     def delete(self, paths: Iterable[str]) -> None:
         """Remove objects."""
@@ -274,7 +272,7 @@ class ObjectStore:
         with self._errors(prefix):
             for batch in self._obstore.list(self._store, prefix or None):
                 for item in batch:
-                    yield Entry(item["path"], item["size"], item["last_modified"])
+                    yield Entry(item["path"], item["last_modified"])
 
     def delete(self, paths: Iterable[str]) -> None:
         """Remove objects."""

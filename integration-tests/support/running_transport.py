@@ -109,11 +109,16 @@ class Running:
             if key not in self.services:
                 own = with_authorization(settings, index, authorization)
                 self.services[key] = create_app(own)
-            return self.services[key]
+            made = self.services[key]
+
+            async def below(scope: Scope, receive: Receive, send: Send) -> None:
+                path = f"/p/{client}/i/{index}/in-place/{scope['path']}"
+                await made({**scope, "path": path}, receive, send)
+
+            return below
 
         application = IndexApplication(
             tuple(indexes),
-            client,
             service,
             outbound or self.outbound,
             self.forwarder,

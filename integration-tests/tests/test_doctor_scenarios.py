@@ -45,9 +45,7 @@ NVIDIA = {
     "sys/bus/pci/devices/0000:01:00.0/vendor": "0x10de\n",
     "sys/bus/pci/devices/0000:01:00.0/class": "0x030200\n",
 }
-GPU = {"sys/class/kfd/kfd/topology/nodes/1/properties": "gfx_target_version 90402\n"}
 DOCKER = {".dockerenv": ""}
-WSL = {"proc/sys/kernel/osrelease": "5.15.167.4-microsoft-standard-WSL2\n"}
 
 
 class Shell:
@@ -258,14 +256,6 @@ def test_a_login_node(shell: Shell) -> None:
     assert "12.8" in (shell.reader.work / "platform.toml").read_text()
 
 
-def test_wsl(shell: Shell) -> None:
-    shell.write(WSL)
-    command = first(shell.doctor_there(), "wsl", "/dev/dxg is missing", "In PowerShell")
-    assert command == "wsl --update; wsl --set-version <distribution> 2"
-    shell.write({"dev/dxg": ""})
-    assert "wsl" not in codes(shell.doctor_there())
-
-
 def test_device_files_without_permission(shell: Shell) -> None:
     """An account that is not in the group; root would be, so the check itself is what says so."""
     shell.write({**NVIDIA, "dev/nvidia0": ""})
@@ -285,25 +275,6 @@ def test_device_files_without_permission(shell: Shell) -> None:
     shell.environ.pop("PYTHONPATH", None)
     path.chmod(0o666)
     assert "permissions" not in codes(shell.doctor_there())
-
-
-def test_mig(shell: Shell, drive: Drive) -> None:
-    drive("12.8")
-    shell.write({"proc/driver/nvidia/capabilities/gpu0/mig/gi1/access": ""})
-    tree = shell.doctor_there()
-    assert first(tree, "mig", "variants are the same") == ""
-    assert tree["well"]
-
-
-@pytest.mark.parametrize("variable", ["ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"])
-def test_hidden_gpus(shell: Shell, variable: str) -> None:
-    shell.write(GPU)
-    shell.environ[variable] = "7"
-    command = first(shell.doctor_there(), "hidden-gpu", f"{variable}=7 hides AMD GPU gfx942")
-    shell.type(command)
-    tree = shell.doctor_there()
-    assert "hidden-gpu" not in codes(tree)
-    assert tree["machine"]["amd"]["facts"][0]["value"] == "gfx942"
 
 
 def test_a_platform_file_that_was_left(shell: Shell, drive: Drive, gpu: Index) -> None:
@@ -358,14 +329,6 @@ def test_an_index_of_one_backend(shell: Shell, drive: Drive, name: str) -> None:
     assert path.read_text().splitlines()[3].startswith("url")
     path.write_text("# of the team\n")
     assert "index-pin" not in codes(shell.doctor("--offline"))
-
-
-def test_a_backend_of_uv(shell: Shell, drive: Drive) -> None:
-    drive("12.8")
-    shell.environ["UV_TORCH_BACKEND"] = "cpu"
-    command = first(shell.doctor("--offline"), "torch-backend", "builds for CPUs", "of NVIDIA")
-    shell.type(command)
-    assert "torch-backend" not in codes(shell.doctor("--offline"))
 
 
 @pytest.fixture
@@ -521,13 +484,3 @@ def test_constraints_and_no_index(shell: Shell, drive: Drive, gpu: Index) -> Non
     assert "wrong-index" not in codes(tree)
     shell.type(first(tree, "no-index", "PIP_NO_INDEX switches all indexes off: nothing is known"))
     assert codes(shell.doctor()) == set()
-
-
-def test_a_stub_of_the_driver(shell: Shell) -> None:
-    """C12: the CUDA toolkit's library for linking, in front of the driver's."""
-    folder = "/usr/local/cuda/lib64/stubs"
-    shell.write({f"{folder.lstrip('/')}/libcuda.so.1": ""})
-    shell.environ["LD_LIBRARY_PATH"] = folder
-    command = first(shell.doctor_there(), "stub-driver", "whose libcuda.so.1 is the CUDA toolkit's")
-    shell.type(command)
-    assert "stub-driver" not in codes(shell.doctor_there())

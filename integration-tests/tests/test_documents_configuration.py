@@ -16,7 +16,6 @@ from pep_variants.choose.preferences import PRIORITIES, Preferences
 from pep_variants.settings import loader
 from support.documents import Page
 from support.environments import ROOT
-from uv_variants.own_options import OWN_OPTIONS
 from variants_cli.main import cli
 from variants_plugins.variables import PLUGIN_VARIABLES
 from variants_proxy.commands.cli import cli as proxy_cli
@@ -119,12 +118,6 @@ def test_support_of_other_commands():
         options = {text for each in command(cli, name).params for text in each.opts}
         found = {each.name for each in OPTIONS if f"--{each.name}" in options}
         assert found == expected.get(name, set()), name
-
-
-def test_options_of_uv_variants():
-    assert [row[:2] for row in rows("uv-variants alone")] == [
-        [f"`--{name}`", f"`{variable}`"] for name, _, variable, _ in OWN_OPTIONS
-    ]
 
 
 def test_variables_of_the_proxy():

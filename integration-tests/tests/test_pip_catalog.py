@@ -337,7 +337,7 @@ def test_a_place_that_is_silent(patched, index, places, catalog):
 @pytest.mark.matrix
 def test_a_fault(fresh, index, catalog):
     """An error in the shim costs the catalogue, with one line; not a forced label silently."""
-    (module,) = fresh.site_packages.glob("pep_variants_shim/_vendor/variants_catalog/places.py")
+    (module,) = fresh.site_packages.glob("pep_variants_shim/_vendor/variants_catalog/listings.py")
     module.write_text("raise RuntimeError('broken')\n")
     options = ("-i", index.url, "--variant-catalog", str(catalog))
     found, done = dry_run(fresh, *options, "torch", env=CUDA_12_8)

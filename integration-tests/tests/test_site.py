@@ -153,14 +153,14 @@ def commands(group: click.Group, name: str):
 
 @pytest.mark.parametrize("program", ["variants", "uv-variants", "variants-proxy"])
 def test_every_option_of_every_command_is_in_the_reference(site, pages, program):
-    from uv_variants.own_commands import cli as uv_cli
+    from uv_variants.doctor.command import cli as uv_cli
     from variants_cli.main import cli
     from variants_proxy.commands.cli import cli as proxy_cli
 
     group = {"variants": cli, "uv-variants": uv_cli, "variants-proxy": proxy_cli}[program]
     page = pages[site / "docs" / "reference" / "commands" / f"{program}.html"]
     found = dict(commands(group, program))
-    assert len(found) > 2
+    assert found
     for path, command in found.items():
         place = path.replace(" ", "-")
         assert place in page.anchors

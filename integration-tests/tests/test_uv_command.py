@@ -93,7 +93,6 @@ def test_help_names_our_options_before_uvs(machine: Machine) -> None:
     done = machine.run("--help")
     assert done.code == 0
     assert "--variant-platform MACHINE" in done.out
-    assert "--variant-lock MODE" in done.out
     assert done.out.index("--variant-prefer") < done.out.index("Usage: uv")
 
 
@@ -353,84 +352,6 @@ def test_what_runs_reaches_other_hosts_as_before(
     assert done.code == 0, done
     first, second = done.out.split()
     assert first == second
-
-
-@posix
-def test_plain_uv_with_a_written_configuration(every_machine: Machine, index: Index) -> None:
-    machine = every_machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": f"own={index.url}"})
-    with started(machine, "serve", "--port", "0") as process:
-        assert process.stderr is not None
-        token = re.search(r"http://uv:([^@]+)@", process.stderr.readline())
-        assert token is not None
-        served = re.fullmatch(
-            r"Serving own at http://(127\.0\.0\.1:\d+)\n", process.stderr.readline()
-        )
-        assert served is not None
-        wait_for(lambda: answers(f"http://{served[1]}/health"))
-        proxy = ("--variant-proxy", f"http://uv:{token[1]}@{served[1]}")
-        written(machine.with_environ({"UV_DEFAULT_INDEX": ""}), *proxy)
-
-
-def written(machine: Machine, *proxy: str) -> None:
-    done = machine.run("config", "-o", "uv.toml")
-    assert (done.code, "--variant-proxy" in done.err) == (1, True)
-    done = machine.run(*proxy, "config", "-o", "uv.toml")
-    assert done.code == 0, done
-    file = machine.work / "uv.toml"
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    again = machine.run(*proxy, "config", "-o", "uv.toml")
-    assert (again.code, "--force" in again.err) == (1, True)
-    moved = machine.work / "written.toml"
-    file.rename(moved)
-    machine.create_environment(PYTHON)
-    done = machine.plain("pip", "install", "--config-file", str(moved), "app")
-    assert done.code == 0, done
-    assert machine.labels() == {"app": "cu128"}
-    assert machine.plain("pip", "check").code == 0
-    url = machine.run(*proxy, "config", "--url").out.strip()
-    other = machine.create_environment(PYTHON, machine.work / "other")
-    done = machine.plain("pip", "install", "--python", str(other.path), "--index-url", url, "app")
-    assert done.code == 0, done
-    assert machine.labels(other.path) == {"app": "cu128"}
-
-
-@posix
-def test_a_shared_proxy(machine: Machine, index: Index) -> None:
-    """`config` writes the file with which plain uv uses it; other commands say so."""
-    machine = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": index.url})
-    with started(machine, "serve", "--open", "--port", "0", "--access-log") as process:
-        assert process.stderr is not None
-        url = process.stderr.readline().split()[-1]
-        wait_for(lambda: answers(f"{url}/health"))
-        client = machine.with_environ({"UV_DEFAULT_INDEX": "", "VARIANTS_PROXY_URL": url})
-        client.create_environment(PYTHON)
-        done = client.run("pip", "install", "app")
-        assert (done.code, done.out) == (2, ""), done
-        assert "uv-variants config -o uv.toml" in done.err
-        assert client.run("config", "-o", "team.toml").code == 0
-        done = client.plain("pip", "install", "--config-file", "team.toml", "app")
-        assert done.code == 0, done
-        assert client.labels() == {"app": "cu128"}
-        # A lock made with it holds for everybody who can reach it.
-        project(client.work, ["app"])
-        done = client.plain("lock", "--config-file", "team.toml")
-        assert done.code == 0, done
-        lock = (client.work / "uv.lock").read_text()
-        assert f"{url}/simple/" in lock
-        assert "2~" not in lock
-        # It is not a proxy.
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({"http": url}))
-        with pytest.raises(urllib.error.HTTPError):
-            opener.open("http://example.invalid/")
-        process.send_signal(signal.SIGTERM)
-
-
-def answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url) as answer:
-            return answer.status == 200
-    except OSError:
-        return False
 
 
 def test_what_was_published_a_moment_ago_is_seen(machine: Machine, serve: Serve) -> None:

@@ -40,7 +40,7 @@ def found(machine: Machine, *arguments: str) -> tuple[int, dict[str, Any]]:
     return done.code, tree
 
 
-OWN = {"stale-variant", "better-variant", "lock", "floating-lock", "lookup", "uv-missing"}
+OWN = {"stale-variant", "better-variant", "lock", "lookup", "uv-missing"}
 OWN |= {"uv-version", "configuration", "certificate", "plugin"}
 
 

@@ -318,15 +318,6 @@ class TestPylock:
         assert set(gpu["variants-json"]["variants"]) == {"null", "cu126", "cu128"}
         assert "/.variant/" not in done.out
 
-    def test_a_floating_lock(self, machine: Machine, index: Index) -> None:
-        machine = on(machine, index)
-        assert machine.run("--variant-lock", "floating", "lock").code == 0
-        done = machine.run("export", "--format", "pylock.toml")
-        assert done.code == 0, done
-        assert len(pylock(done.out)["gpu"]["wheels"]) == 4
-        done = machine.run("export")
-        assert listed_hashes(done.out, "gpu") == hashes_of(index, "gpu")
-
     def test_a_failure_leaves_no_file(self, machine: Machine, index: Index) -> None:
         machine = on(machine, index)
         assert machine.run("lock").code == 0

@@ -69,8 +69,9 @@ def test_plugins_of_locked_dependencies(there: Machine) -> None:
     there = there.with_environ({"VARIANTS_ALLOW_PROVIDER": "acme-provider"})
     project(there.work, ["top"])
     done = there.run("lock")
-    assert "run it again with --variant-lock pinned" in done.err
-    done = there.run("--variant-lock", "pinned", "sync")
+    assert "lock with uv-variants --variant-switch lock" in done.err
+    assert there.run("--variant-switch", "lock").code == 0
+    done = there.run("sync")
     assert done.code == 0, done
     assert "for the first time" not in done.err
     assert there.labels() == {"app": "fast"}

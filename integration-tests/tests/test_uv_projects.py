@@ -182,30 +182,6 @@ def test_a_lock_without_variants_says_so(machine: Machine, index: Index) -> None
     assert record.read_text() == said
 
 
-@pytest.mark.matrix
-def test_a_floating_lock_fits_every_machine(every_machine: Machine, serve: Serve) -> None:
-    index = Index()
-    releases = app_index().files["app"]
-    for name, data in releases.items():
-        index.add("app", name, data)
-    for name in ("always", "for-gpu", "for-cpu", "for-cu128", "for-128"):
-        index.add_wheel(Wheel(name, "1.0"), metadata_file=True)
-    machine = working_on(every_machine, serve(index), "app")
-    gpu = machine.with_environ(CUDA_12_8)
-    done = machine.run("--variant-lock", "floating", "lock")
-    assert done.code == 0, done
-    lock = lock_of(machine)
-    assert "/app/.variant/here/app-1.0-0_here-py3-none-any.whl" in lock
-    assert "cu1" not in lock
-    assert "hash = " not in re.findall(r'\{ url = "[^"]*/app/[^}]*\}', lock)[0]
-    # The caches are shared, the environment is the same: the variant changes with the machine.
-    for there, label in ((gpu, "cu128"), (machine, "null"), (gpu, "cu128")):
-        done = there.run("sync")
-        assert done.code == 0, done
-        assert machine.labels() == {"app": label}
-        assert lock_of(machine) == lock
-
-
 @pytest.mark.everywhere
 def test_projects_change(every_machine: Machine, index: Index) -> None:
     machine = working_on(every_machine, index).with_environ(CUDA_12_8)

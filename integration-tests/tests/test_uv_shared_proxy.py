@@ -169,7 +169,7 @@ def test_a_lock_without_variants(team: Team, serve: Serve, share: Callable[..., 
 def test_adding_leaves_the_project_without_the_proxy(
     team: Team, serve: Serve, share: Callable[..., str]
 ) -> None:
-    """V9: with the file that ``uv-variants config`` writes, as with uv's own."""
+    """V9: the file with the index of the proxy is uv's own."""
     team.base = share(serve(app_index(metadata_file=True)))
     folder = project(team.folder / "work", [])
     file = team.folder / "uv.toml"

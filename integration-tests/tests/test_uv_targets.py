@@ -140,7 +140,7 @@ def test_a_project_is_switched_and_comes_back(machine: Machine, index: Index) ->
         (("--variant", "app=cu126"), "cu126"),
         ((), "cu126"),  # the lock has it
         (("--no-variants",), None),
-        (("--variant-lock", "pinned"), "cu128"),
+        (("--variant-platform", "native"), "cu128"),
     ):
         done = gpu.run(*ours, "sync")
         assert done.code == 0, (ours, done)

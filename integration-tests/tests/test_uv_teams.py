@@ -213,8 +213,8 @@ def matches(line: str, text: str) -> bool:
     return any(re.fullmatch(pattern, found.strip()) for found in text.splitlines())
 
 
-def test_the_document_has_the_three_scenarios_and_floating_locks() -> None:
-    assert len(SCENARIOS) == 4
+def test_the_document_has_the_three_scenarios() -> None:
+    assert len(SCENARIOS) == 3
     assert all(scenario.steps for scenario in SCENARIOS)
 
 

@@ -102,19 +102,6 @@ def test_no_place_for_a_cache(machine: Machine, serve: Serve) -> None:
     assert "VARIANTS_CACHE_DIR" in lines[0]
 
 
-@pytest.mark.parametrize("lock", ["floating", "pinned"])
-def test_a_lock_without_hashes(machine: Machine, serve: Serve, lock: str) -> None:
-    index = serve(app_index())
-    folder = project(machine.work, ["app"])
-    gpu = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": index.url})
-    done = gpu.run("--variant-lock", lock, "lock", cwd=folder)
-    assert done.code == 0, done
-    assert ("without a hash" in done.err) == (lock == "floating")
-    assert ("--variant-lock pinned" in done.err) == (lock == "floating")
-    again = gpu.run("lock", cwd=folder)
-    assert "without a hash" not in again.err  # nothing was written
-
-
 @pytest.mark.parametrize("data", [b"{", b"[]", b'{"variants": {"cu128": {"x": {"y": ["z"]}}}}'])
 def test_metadata_that_cannot_be_used(machine: Machine, serve: Serve, data: bytes) -> None:
     """One line says why a version has no variants, when it is installed and when it is locked."""

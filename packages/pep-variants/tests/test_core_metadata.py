@@ -71,19 +71,6 @@ def test_unchanged_metadata_is_the_same_object(metadata):
 
 
 @pytest.mark.parametrize(
-    "field",
-    [
-        b"Requires-Dist: a;\n  variant_label ==\n\t'cu128'\n",
-        b"requires-dist\t:a ; variant_label == 'cu128'\n",
-        b"Requires-Dist: a;\n \n variant_label == 'cu128'\n",  # white space goes on with it, too
-        b"Requires-Dist: a;\r variant_label == 'cu128'\r",
-    ],
-)
-def test_ways_to_write_a_field(field):
-    assert reduce_metadata(field + b"Name: x\n", CU128) == b"Requires-Dist: a\nName: x\n"
-
-
-@pytest.mark.parametrize(
     "metadata",
     [
         b"Name: x\nRequires-Dist: a\n  ; extra == 'b'\n\nRequires-Dist: c\n",

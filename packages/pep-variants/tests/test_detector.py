@@ -94,21 +94,6 @@ def test_asked_once(forced):
     assert support(read(V0_2_0, "nvidia", NVIDIA)) != first
 
 
-def test_formats_without_providers_leave_the_choice_to_us(forced):
-    forced("12.8", "9.0")
-    assert "12.8" in support(read(V0_1_1, "nvidia", None)).features["cuda_version_lower_bound"]
-    found = support(read(V0_1_1, "acme", None))
-    assert found == Support(notice="no provider is known for this namespace")
-
-
-def test_other_formats_have_to_say(forced):
-    forced("12.8", "9.0")
-    metadata = Metadata(("nvidia", "acme"), {}, {"acme": ProviderInfo(static={"f": ("1",)})})
-    found = Detector().platform(metadata)
-    assert found.support("nvidia").notice == "no provider is known for this namespace"
-    assert found.support("acme").features == {"f": ("1",)}
-
-
 def test_builtin_providers(forced):
     forced("12.8", "9.0")
     assert support(read(V0_2_0, "nvidia", {"builtin": "nvidia"})).features
@@ -198,21 +183,6 @@ def test_hostile_requirements_are_not_offered(requires):
     assert len(found.notice) < 300
 
 
-@pytest.mark.parametrize(
-    "marker", ["python_version < '3'", "'x' in extras", "extra == 'x'", "os_name ~= 'x'"]
-)
-def test_requirements_that_do_not_apply(marker):
-    metadata = read(V0_2_0, "acme", {"requires": [f"acme; {marker}"]})
-    assert support(metadata) == Support(
-        notice="no requirement of its provider applies to this environment"
-    )
-
-
-def test_no_requirements():
-    found = support(read(V0_0_3, "acme", {"requires": []}))
-    assert found == Support(notice="no provider is named for this namespace")
-
-
 def test_notices():
     tree = {
         "$schema": V0_2_0.schema,
@@ -270,12 +240,6 @@ def test_enable_if(marker, holds):
         assert found.notice.startswith("its provider is only for environments with ")
         assert found.notice.isprintable()
         assert len(found.notice) < 300
-
-
-def test_enable_if_is_about_the_target():
-    metadata = read(V0_0_3, "acme", {"install-time": False, "enable-if": "os_name == 'nowhere'"})
-    assert not support(metadata, None).features
-    assert support(metadata, {"os_name": "nowhere"}).features
 
 
 def test_optional():
@@ -390,12 +354,6 @@ def test_nothing_runs_with_a_platform_file(monkeypatch):
     metadata = read(V0_2_0, "nvidia", NVIDIA)
     assert support(metadata, platform=MACHINE).features
     assert not support(metadata, platform=Platform()).features
-
-
-def test_abi_dependency_is_nothing_of_the_machine():
-    metadata = Metadata(("abi_dependency", "acme"), {"x": {"abi_dependency": {"torch": ("2.9",)}}})
-    assert "abi_dependency" not in Detector().platform(metadata).namespaces
-    assert "abi_dependency" not in Detector(platform=MACHINE).platform(metadata).namespaces
 
 
 # What built-in providers found out elsewhere.

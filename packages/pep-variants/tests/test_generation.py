@@ -11,7 +11,6 @@ from pep_variants.model.generation import (
     UnknownSchema,
     generation_of,
     schema_version,
-    spells_null_in_zeros,
 )
 
 BASE = "https://variants-schema.wheelnext.dev/"
@@ -99,19 +98,3 @@ def test_data_without_a_version_is_read_by_its_shape(schema):
 def test_unknown_major_versions_are_refused(schema):
     with pytest.raises(UnknownSchema, match=r"only 0\.x and 1\.x are"):
         generation_of(schema)
-
-
-@pytest.mark.parametrize(
-    ("schema", "zeros"),
-    [
-        (None, True),
-        (BASE, True),
-        (f"{BASE}v0.0.2.json", True),
-        (f"{BASE}v0.0.3.json", True),
-        (f"{BASE}peps/825/v0.1.0.json", False),
-        (f"{BASE}v2.0.0.json", False),
-        ("https://example.org", True),
-    ],
-)
-def test_who_spells_null_in_zeros(schema, zeros):
-    assert spells_null_in_zeros(schema) is zeros

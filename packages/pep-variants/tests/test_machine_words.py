@@ -16,7 +16,6 @@ from pep_variants.detect.machines import (
     LONGEST,
     WORDS,
     machine_text,
-    machine_title,
     names_file,
     parse_facts,
     support_of,
@@ -262,22 +261,6 @@ def test_text_says_where_it_is_from():
     assert machine_text("h100-zen4,cuda=13.0", "x").startswith(
         "# What the built-in providers answer for cuda=13.0,sm=9.0,cpu=zen4.\n"
     )
-
-
-def test_titles(tmp_path):
-    path = tmp_path / "own.toml"
-    for text, title in [
-        ("", ""),
-        ("[metadata]\n# later\n", ""),
-        ("# Ours.\n[metadata]\n", "Ours"),
-        ("#" + "x" * 5000, "x" * 199),
-        (machine_text("apple-m1", "a test"), "Mac with an Apple M1"),
-        (machine_text("rtx-3090-alderlake", "a test"), BY_NAME["rtx-3090-alderlake"].title),
-    ]:
-        path.write_text(text)
-        assert machine_title(str(path)) == title
-    assert machine_title("apple-m1") == "Mac with an Apple M1"
-    assert machine_title("cpu=m1") == ""
 
 
 def test_detector():

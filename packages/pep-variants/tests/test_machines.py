@@ -5,17 +5,14 @@ own metadata, the PyTorch tutorial and PyTorch's note on ROCm. Build matrices ar
 tests in variants-cli.
 """
 
-from dataclasses import replace
-
 import pytest
 
-from pep_variants.choose.explanation import notices, why_chosen, why_not
+from pep_variants.choose.explanation import why_chosen, why_not
 from pep_variants.choose.ranking import rank
 from pep_variants.detect.detector import Detector
 from pep_variants.detect.known_machines import BY_NAME
 from pep_variants.detect.machines import load_machine
 from pep_variants.formats.reader import read_metadata
-from pep_variants.model.platform import Platform
 
 MACHINES = sorted(BY_NAME)
 
@@ -223,61 +220,7 @@ def test_torch_2_10_without_accelerator(metadata):
             assert "is supported here" in reason(found, label), name
 
 
-@pytest.mark.parametrize("name", MACHINES)
-def test_files_leave_no_namespace_out(metadata, name):
-    """A file says of every vendor what there is, so nothing has to be noted."""
-    for file in ("torch-2.8.0-variants.json", "torch-2.10.0-variants.json"):
-        assert notices(ranked(metadata(file), name)) == ()
-
-
-# fmt: off
-# Machine; labels that fit, best first, before null; which CUDA driver the first one needs at least,
-# and for which compute capability its code is.
-TORCH_2_8 = [
-    ("gtx-1080-ti-sandybridge", "cu126", "12.0", "6.0"),
-    ("gtx-1080-ti-haswell", "cu126", "12.0", "6.0"),
-    ("v100-broadwell", "cu126", "12.0", "7.0"),
-    ("t4-cascadelake", "cu126", "12.0", "7.5"),
-    ("rtx-2080-ti-zen2", "cu129 cu128 cu126", "12.9", "7.5"),
-    ("quadro-rtx-8000-skylake-avx512", "cu129 cu128 cu126", "12.9", "7.5"),
-    ("a100-zen3", "cu126", "12.0", "8.0"),
-    ("a100-cascadelake", "", "", ""),
-    ("rtx-3090-alderlake", "cu128 cu126", "12.8", "8.6"),
-    ("rtx-3090-skylake-avx512", "cu129 cu128 cu126", "12.9", "8.6"),
-    ("a40-icelake", "cu128 cu126", "12.8", "8.6"),
-    ("rtx-4090-zen4", "cu129 cu128 cu126", "12.9", "8.6"),
-    ("l4-zen3", "cu129 cu128 cu126", "12.9", "8.6"),
-    ("l40s-zen4", "cu128 cu126", "12.8", "8.6"),
-    ("h100-sapphirerapids", "cu129 cu128 cu126", "12.9", "9.0"),
-    ("h100-zen4", "cu128 cu126", "12.8", "9.0"),
-    ("h100-zen3", "cu126", "12.0", "9.0"),
-    ("h200-sapphirerapids", "cu128 cu126", "12.8", "9.0"),
-    ("b200-sapphirerapids", "cu128", "12.8", "10.0"),
-    ("b300-zen5", "cu129 cu128", "12.9", "10.0"),
-    ("rtx-5090-zen5", "cu129 cu128", "12.9", "12.0"),
-    ("rtx-5090-alderlake", "cu128", "12.8", "12.0"),
-    ("t4g-graviton2", "cu126", "12.0", "7.5"),
-    ("a100-altra", "cu126", "12.0", "8.0"),
-    ("h100-graviton3", "cu128 cu126", "12.8", "9.0"),
-    ("gh200-grace", "cu129 cu128 cu126", "12.9", "9.0"),
-    ("gb200-grace", "cu128", "12.8", "10.0"),
-    ("thor", "", "", ""),
-    ("dgx-spark", "cu129 cu128", "12.9", "12.0"),
-    ("jetson-orin", "cu126", "12.0", "8.6"),
-    ("mi300x-rocm6.4", "", "", ""),
-    ("lunar-lake", "", "", ""),
-    ("cpu-zen4", "", "", ""),
-    ("apple-m1", "", "", ""),
-]
 # fmt: on
-
-
-@pytest.mark.parametrize(("name", "order", "driver", "capability"), TORCH_2_8)
-def test_torch_2_8(metadata, name, order, driver, capability):
-    found = ranked(metadata("torch-2.8.0-variants.json"), name)
-    assert found.labels == (*order.split(), "null")
-    why = f"CUDA driver {driver} or newer, compute capability {capability}" if order else ""
-    assert why_chosen(found.ranked[0].supported) == why
 
 
 @pytest.mark.parametrize(
@@ -296,40 +239,6 @@ def test_torch_2_8(metadata, name, order, driver, capability):
 )  # fmt: skip
 def test_torch_2_8_why_not(metadata, name, label, not_because):
     assert reason(ranked(metadata("torch-2.8.0-variants.json"), name), label) == not_because
-
-
-TUTORIAL = "pytorch-tutorial-variants.json"
-
-
-def test_machine_of_the_tutorial(metadata):
-    found = ranked(metadata(TUTORIAL), "quadro-rtx-8000-skylake-avx512")
-    assert found.labels == ("cu129", "cu128", "cu126", "null")
-    assert why_chosen(found.ranked[0].supported) == (
-        "CUDA driver 12.9 or newer, compute capability 7.5"
-    )
-
-
-@pytest.mark.parametrize(
-    ("driver", "labels"),
-    [
-        # For compute capability 4.0, 5.0, 7.5, 9.0, 10.0 and 12.0.
-        ("12.5", "null null  null  null  null  null"),
-        ("12.6", "null cu126 cu126 cu126 null  null"),
-        ("12.8", "null cu126 cu128 cu128 cu128 cu128"),
-        ("12.9", "null cu126 cu129 cu129 cu129 cu129"),
-        ("13.0", "null cu126 cu129 cu129 cu129 cu129"),
-    ],
-)
-def test_what_the_tutorial_suggests_to_try(metadata, monkeypatch, driver, labels):
-    """Every pair of overrides that it lists."""
-    monkeypatch.setenv("NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION", driver)
-    winners = []
-    for capability in ("4.0", "5.0", "7.5", "9.0", "10.0", "12.0"):
-        monkeypatch.setenv("NV_VARIANT_PROVIDER_FORCE_SM_ARCH", capability)
-        tutorial = metadata(TUTORIAL)
-        found = rank(tutorial, Detector(environment=LINUX).platform(tutorial))
-        winners.append(found.labels[0])
-    assert winners == labels.split()
 
 
 ROCM = "torch-2.9.0-rocm-variants.json"
@@ -379,21 +288,3 @@ def test_rocm(metadata, name, label, why, other, not_because):
     assert found.labels == (("null",) if label == "null" else (label, "null"))
     assert why_chosen(found.ranked[0].supported) == why
     assert reason(found, other) == not_because
-
-
-SUPPORTED_GPUS = """
-    gfx1030 gfx1100 gfx1101 gfx1102 gfx1200 gfx1201 gfx900 gfx906 gfx908 gfx90a gfx942
-""".split()
-
-
-@pytest.mark.parametrize("gpus", [*SUPPORTED_GPUS, "gfx908 gfx90a", "gfx1036 gfx942", "gfx1010"])
-def test_rocm_on_every_gpu(metadata, gpus):
-    """The GPUs of the note, alone and beside others, in the machine of one of the files."""
-    builds = metadata(ROCM)
-    namespaces = dict(machine("mi300x-rocm6.4").namespaces)
-    features = {**namespaces["amd"].features, "gfx_arch": tuple(gpus.split())}
-    namespaces["amd"] = replace(namespaces["amd"], features=features)
-    detector = Detector(environment=LINUX, platform=Platform(namespaces, "platform.toml"))
-    fits = any(gpu in SUPPORTED_GPUS for gpu in gpus.split())
-    labels = rank(builds, detector.platform(builds)).labels
-    assert labels == (("rocm6.4", "null") if fits else ("null",))

@@ -58,83 +58,6 @@ def test_context_counts_no_feature_whose_values_are_all_filtered_away():
     assert context.features == {"c :: e"}
 
 
-# The examples of PEP 825, "Environment markers", for the wheels that they tell apart.
-@pytest.mark.parametrize(
-    ("marker", "foobar", "null", "non_variant"),
-    [
-        ('variant_label == "foobar"', True, False, False),
-        ('variant_label != "null"', True, False, True),
-        ('variant_label == ""', False, False, True),
-        ('"foo" in variant_namespaces', True, False, False),
-        ('"foo :: bar" in variant_features', True, False, False),
-        ('"foo :: bar :: baz" in variant_properties', True, False, False),
-        ('"foo::bar::baz" in variant_properties', True, False, False),
-    ],
-)
-def test_examples_of_the_pep(marker, foobar, null, non_variant):
-    assert reduce_marker(marker, FOOBAR) is foobar
-    assert reduce_marker(marker, NULL) is null
-    assert reduce_marker(marker, NON_VARIANT) is non_variant
-
-
-def test_properties_are_those_that_the_platform_supports():
-    marker = "'nvidia :: sm_arch :: 110_real' in variant_properties"
-    both = VariantContext("a", {"nvidia": {"sm_arch": ("110_real", "120_real")}})
-    one = VariantContext("a", {"nvidia": {"sm_arch": ("120_real",)}})
-    assert reduce_marker(marker, both) is True
-    assert reduce_marker(marker, one) is False
-
-
-@pytest.mark.parametrize(
-    ("marker", "expected"),
-    [
-        # The label is a string: either side may be the literal, `in` looks for a part.
-        ("'cuda12.8' == variant_label", True),
-        ("'cuda12.6' != variant_label", True),
-        ("variant_label in 'cuda12.6 cuda12.8'", True),
-        ("variant_label in 'cuda12.6 cuda12.9'", False),
-        ("variant_label not in 'cuda12.6 cuda12.9'", True),
-        ("'cuda' in variant_label", True),
-        ("'rocm' in variant_label", False),
-        ("'rocm' not in variant_label", True),
-        ("'' in variant_label", True),
-        # No version comparison, no case folding, no stripping.
-        ("variant_label == 'cuda12.8.0'", False),
-        ("variant_label == 'CUDA12.8'", False),
-        ("variant_label == ' cuda12.8'", False),
-        # Sets: whole members; white space around the separator does not matter.
-        ("'nvidia' in variant_namespaces", True),
-        ("'nvidia' not in variant_namespaces", False),
-        ("'nvi' in variant_namespaces", False),
-        ("'nvidia ' in variant_namespaces", False),
-        ("'amd' not in variant_namespaces", True),
-        ("'nvidia::sm_arch' in variant_features", True),
-        ("'nvidia  ::\tsm_arch' in variant_features", True),
-        ("'nvidia:: sm_arch' not in variant_features", False),
-        ("'nvidia' in variant_features", False),
-        ("'nvidia :: sm_arch :: 90_real' in variant_features", False),
-        ("'nvidia ::sm_arch:: 90_real' in variant_properties", True),
-        ("'nvidia :: sm_arch :: 80_real' in variant_properties", False),
-        ("'nvidia :: sm_arch' in variant_properties", False),
-        ("'nvidia : : sm_arch' in variant_features", False),
-        # Spelling of the grammar.
-        ("variant_label=='cuda12.8'", True),
-        ("\tvariant_label\t==\t'cuda12.8'\t", True),
-        ("((variant_label == 'cuda12.8'))", True),
-        ("'amd'not\t in variant_namespaces", True),
-        ("'nvidia'in variant_namespaces", True),
-        ("variant_label=='a'or(variant_label=='cuda12.8')", True),
-        ('variant_label == "it\'s"', False),
-    ],
-)
-def test_terms(marker, expected):
-    assert reduce_marker(marker, CUDA) is expected
-
-
-def test_label_of_a_non_variant_wheel_is_part_of_every_string():
-    assert reduce_marker("variant_label in 'cpu xpu'", NON_VARIANT) is True
-
-
 @pytest.mark.parametrize(
     ("marker", "expected"),
     [
@@ -270,13 +193,6 @@ def test_without_variant_terms_nothing_changes(text):
     assert reduce_requirement(text, CUDA) == text
     assert variant_terms(text) == frozenset()
     assert not uses_variant_terms(text)
-
-
-@pytest.mark.parametrize(
-    "marker", ["os_name  == 'a'", "(extra=='variant_label' )", "os_name ==", ""]
-)
-def test_without_variant_terms_no_marker_changes(marker):
-    assert reduce_marker(marker, CUDA) == marker
 
 
 @pytest.mark.parametrize(
@@ -693,34 +609,6 @@ def _atoms(marker):
     return str(Marker(marker)).replace("(", "").replace(")", "")
 
 
-@settings(deadline=None)
-@given(st.text("() '\"\\;@[]ain=!<\n\tx:ü", max_size=30), st.integers(0, 30))
-def test_no_input_fails_in_another_way(noise, place):
-    for whole in ("variant_label == 'x'", "a ; 'x' in variant_features"):
-        text = whole[:place] + noise + whole[place:]
-        variant_terms(text)
-        for reduce in (reduce_requirement, reduce_marker):
-            assert "\n" not in complaint(reduce, text)
-
-
 # ---- The field --------------------------------------------------------------------------------
 
 FIELD = Path(__file__).parents[4] / "shared" / "data" / "field" / "torch_variant_config.toml"
-
-
-@pytest.mark.skipif(not FIELD.exists(), reason="the field data is not at hand")
-def test_requirements_of_the_field():
-    requirements = [
-        line.strip().strip('",')
-        for line in FIELD.read_text(encoding="utf-8").splitlines()
-        if line.strip().startswith('"') and "variant_" in line
-    ]
-    assert len(requirements) > 50
-    for context in CONTEXTS:
-        for requirement in requirements:
-            reduced = reduce_requirement(requirement, context)
-            if reduced is not None:
-                assert Requirement(reduced).name == Requirement(requirement.split(";")[0]).name
-    kept = {reduce_requirement(requirement, CUDA) for requirement in requirements}
-    assert "nvidia-cublas==12.8.4.1; platform_system == 'Linux'" in kept
-    assert not any(requirement and "intel" in requirement for requirement in kept)

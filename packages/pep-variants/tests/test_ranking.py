@@ -4,7 +4,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from worlds import (
@@ -14,8 +13,6 @@ from worlds import (
     metadata,
     ordered_features,
     platforms,
-    properties,
-    random_world,
     selectors,
     slow_ranking,
     some,
@@ -58,111 +55,6 @@ def ranking(variants, supported, namespaces="a b", preferences=None, **prioritie
 
 
 MACHINE = "a.f=3|2|1 a.g=on b.f=x|y"
-
-
-@pytest.mark.parametrize(
-    ("variants", "order", "rejected"),
-    [
-        # Every feature needs one supported value, any will do.
-        ({"l": "a.f=1"}, "l", ""),
-        ({"l": "a.f=9"}, "", "l"),
-        ({"l": "a.f=1|9"}, "l", ""),
-        ({"l": "a.f=1 a.g=on"}, "l", ""),
-        ({"l": "a.f=1 a.g=off"}, "", "l"),
-        ({"l": "a.f=1 b.f=z"}, "", "l"),
-        ({"l": "a.h=1"}, "", "l"),  # a feature that the machine does not have
-        ({"l": "c.f=1"}, "", "l"),  # a namespace without support
-        ({"null": ""}, "null", ""),
-        ({"null": "", "l": "c.f=1"}, "null", "l"),
-        # Values: best first.
-        ({"l": "a.f=1", "m": "a.f=3", "n": "a.f=2"}, "m n l", ""),
-        # Of several values, only the best supported one counts.
-        ({"l": "a.f=1|2", "m": "a.f=3|1", "n": "a.f=2"}, "m l n", ""),
-        ({"l": "a.f=9|1", "m": "a.f=2"}, "m l", ""),
-        ({"l": "a.f=1|2|3", "m": "a.f=3"}, "l m", ""),
-        # Features: the provider's first one decides first.
-        ({"l": "a.f=1", "m": "a.g=on"}, "l m", ""),
-        ({"l": "a.f=2 a.g=on", "m": "a.f=3"}, "m l", ""),
-        # Namespaces: the first one decides first, however bad its value is.
-        ({"l": "a.g=on", "m": "b.f=x"}, "l m", ""),
-        ({"l": "a.f=1", "m": "b.f=x a.f=1", "n": "a.g=on b.f=x"}, "m l n", ""),
-        # Where one goes on and the other ends, more is better.
-        ({"l": "a.f=1", "m": "a.f=1 b.f=y"}, "m l", ""),
-        ({"l": "a.f=1 a.g=on", "m": "a.f=1", "n": "a.f=1 a.g=on b.f=y"}, "n l m", ""),
-        ({"l": "a.f=2", "m": "a.f=1 a.g=on b.f=x"}, "l m", ""),
-        # Equals: by label, ascending, as text.
-        ({"m": "a.f=1", "l": "a.f=1", "l10": "a.f=1", "l9": "a.f=1"}, "l l10 l9 m", ""),
-        ({"m": "a.f=3|1", "l": "a.f=3|2"}, "l m", ""),
-        ({"_": "a.f=1", "1": "a.f=1", ".": "a.f=1", "a": "a.f=1"}, ". 1 _ a", ""),
-        # Null is last, whatever its name sorts like.
-        ({"null": "", "z": "b.f=y", "a": "b.f=y"}, "a z null", ""),
-        # Rejected ones by label.
-        ({"z": "a.f=9", "y": "c.f=1", "null": ""}, "null", "y z"),
-    ],
-)
-def test_rules(variants, order, rejected):
-    found = ranking(variants, MACHINE, "a b c")
-    assert found.labels == tuple(order.split())
-    assert found.rejected_labels == tuple(rejected.split())
-    assert [item.label for item in found.ranked] == order.split()
-    assert [item.label for item in found.rejected] == rejected.split()
-    backwards = ranking(dict(reversed(variants.items())), MACHINE, "a b c")
-    assert backwards.labels == found.labels
-    assert backwards.rejected_labels == found.rejected_labels
-
-
-def test_example_of_the_pep():
-    """Properties as PEP 825 lists them: all features are needed, of `sm_arch` any value."""
-    built_for = (
-        "x86_64.level=v3 x86_64.avx512_bf16=on nvidia.cuda_version_lower_bound=12.8 "
-        "nvidia.sm_arch=120_real|110_real"
-    )
-    cpu = "x86_64.level=v4|v3|v2|v1 x86_64.avx512_bf16=on"
-    gpu = "nvidia.cuda_version_lower_bound=12.9|12.8|12.7"
-    for supported, fits in (
-        (f"{cpu} {gpu} nvidia.sm_arch=120_real|120_virtual", True),
-        (f"{cpu} {gpu} nvidia.sm_arch=110_real|110_virtual", True),
-        (f"{cpu} {gpu} nvidia.sm_arch=90_real|90_virtual", False),
-        (f"{cpu} {gpu}", False),
-        (f"{gpu} nvidia.sm_arch=120_real", False),
-        (f"x86_64.level=v4|v3|v2|v1 {gpu} nvidia.sm_arch=120_real", False),
-    ):
-        found = ranking({"gpu": built_for, "null": ""}, supported, "x86_64 nvidia")
-        assert found.labels == (("gpu", "null") if fits else ("null",))
-
-
-def test_matrix_of_the_pep():
-    """The CPU level decides before the BLAS library, as the order of namespaces says."""
-    blas = "blas_lapack.library=mkl|openblas"
-    variants = {
-        "null": "",
-        "x86_64_v3_openblas": "x86_64.level=v3 blas_lapack.library=openblas",
-        "x86_64_v4_mkl": "x86_64.level=v4 blas_lapack.library=mkl",
-        "x86_64_v3_mkl": "x86_64.level=v3 blas_lapack.library=mkl",
-        "openblas": "blas_lapack.library=openblas",
-    }
-    namespaces = "x86_64 aarch64 blas_lapack"
-    newest = ranking(variants, f"x86_64.level=v4|v3|v2|v1 {blas}", namespaces)
-    assert newest.labels == (
-        "x86_64_v4_mkl", "x86_64_v3_mkl", "x86_64_v3_openblas", "openblas", "null"
-    )  # fmt: skip
-    older = ranking(variants, f"x86_64.level=v3|v2|v1 {blas}", namespaces)
-    assert older.labels == ("x86_64_v3_mkl", "x86_64_v3_openblas", "openblas", "null")
-    other = ranking(variants, f"aarch64.version=8a {blas}", namespaces)
-    assert other.labels == ("openblas", "null")
-
-
-def test_priorities_of_the_metadata():
-    variants = {"l": "a.f=1 a.g=off", "m": "a.f=2 a.g=on", "n": "a.f=3 a.g=on"}
-    supported = "a.f=3|2|1 a.g=on|off"
-    assert ranking(variants, supported).labels == ("n", "m", "l")
-    features = {"a": ("g",)}
-    assert ranking(variants, supported, feature_priorities=features).labels == ("n", "m", "l")
-    values = {"a": {"g": ("off",), "f": ("2", "9")}}
-    assert ranking(variants, supported, property_priorities=values).labels == ("m", "n", "l")
-    assert ranking(
-        variants, supported, feature_priorities=features, property_priorities=values
-    ).labels == ("l", "m", "n")
 
 
 def test_wishes_go_before_the_metadata():
@@ -263,22 +155,6 @@ def test_position_of_null_that_is_not_listed():
     assert found.positions["null"] == 1
 
 
-@pytest.mark.parametrize(
-    ("schema", "known"),
-    [("https://variants-schema.wheelnext.dev/", True), ("https://x/v0.2.0.json", False)],
-)
-def test_position_of_null_in_zeros(schema, known):
-    found = rank(Metadata(("a",), {"null": {}}, schema=schema), Platform())
-    assert found.positions["null"] == 0
-    assert found.positions.get("00000000") == (0 if known else None)
-
-
-def test_nothing_to_rank():
-    found = rank(Metadata(), Platform())
-    assert (found.labels, found.rejected_labels) == ((), ())
-    assert found.positions["null"] == 0
-
-
 # Any metadata, any machine, any wishes.
 
 
@@ -325,18 +201,6 @@ def test_order_is_that_of_the_pep(found, platform):
 def test_order_with_wishes(found, platform, preferences):
     expected = slow_ranking(found, platform, preferences).labels(found.variants)
     assert rank(found, platform, preferences).labels == expected
-
-
-def test_thousands_of_releases():
-    """What hypothesis does above, with worlds that are cheaper to make and larger."""
-    chance = random.Random(825)
-    orders = set()
-    for _ in range(2000):
-        found, platform, preferences = random_world(chance)
-        expected = slow_ranking(found, platform, preferences).labels(found.variants)
-        assert rank(found, platform, preferences).labels == expected
-        orders.add(expected)
-    assert len(orders) > 1000
 
 
 @given(anything, platforms(), wishes(), st.randoms(use_true_random=False))
@@ -468,11 +332,3 @@ def test_many_variants():
     expected = slow_ranking(found, platform, Preferences()).labels(variants)
     assert rank(found, platform).labels == expected
     assert len(expected) > 500
-
-
-@given(properties())
-def test_a_variant_alone_on_its_own_machine(wanted):
-    platform = Platform({name: Support(features) for name, features in wanted.items()})
-    found = rank(Metadata(NAMESPACES, {"x": wanted}), platform)
-    assert found.labels == ("x",)
-    assert found.supported("x") == wanted

@@ -3,8 +3,6 @@ import json
 import logging
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pep_variants import limits
 from pep_variants.errors import MetadataError, UnsupportedSchema
@@ -57,26 +55,6 @@ def shape(features):
 # What all generations have in common.
 
 
-@pytest.mark.parametrize("schema", [*ANY, NO_SCHEMA, UNVERSIONED, MINOR])
-def test_namespaces_and_variants(schema):
-    found = read(
-        schema,
-        {
-            "null": {},
-            "one": {"b": {"f": ["2", "1", "2", "10"]}, "a_1": {"g": ["v.x"]}},
-            "two": {"a_1": {"g": ["v.x"], "h": ["y"]}},
-        },
-        namespaces=["b", "a_1", "unused"],
-    )
-    assert found.namespaces == ("b", "a_1", "unused")
-    assert found.variants == {
-        "null": {},
-        "one": {"b": {"f": ("1", "10", "2")}, "a_1": {"g": ("v.x",)}},
-        "two": {"a_1": {"g": ("v.x",), "h": ("y",)}},
-    }
-    assert found.source == "x.json"
-
-
 def test_schema_is_kept():
     assert read(V0_2_0).schema == V0_2_0.schema
     assert read(NO_SCHEMA).schema is None
@@ -88,16 +66,6 @@ def test_credentials_of_the_source_are_not_kept():
     with pytest.raises(MetadataError) as raised:
         metadata_from_tree([], "https://user:secret@host/x.json")
     assert "secret" not in str(raised.value)
-
-
-@pytest.mark.parametrize("schema", [*ANY, NO_SCHEMA, UNVERSIONED, MINOR])
-def test_unknown_keys_are_ignored(schema):
-    plain = tree(schema, providers={"ns": {"requires": ["p"]}})
-    extended = copy.deepcopy(plain)
-    extended["new"] = {"x": [1]}
-    extended["default-priorities"]["new"] = 5
-    extended["providers"]["ns"]["new-key"] = None
-    assert metadata_from_tree(extended, "") == metadata_from_tree(plain, "")
 
 
 @pytest.mark.parametrize("schema", ANY)
@@ -151,16 +119,6 @@ def test_what_is_equal_is_checked_wherever_it_stands():
 # The null variant.
 
 
-@pytest.mark.parametrize("schema", [V0_0_1, V0_0_2, V0_0_3, NO_SCHEMA, UNVERSIONED])
-def test_zeros_are_null(schema):
-    # Published in 0.0.2 and 0.0.3 as well (torch 2.8.0, torchvision 0.23.0).
-    found = read(schema, {"00000000": {}, "x": {"ns": {"f": ["v"]}}})
-    assert set(found.variants) == {"null", "x"}
-    assert found.label_of("00000000") == "null"
-    assert found.label_of("x") == "x"
-    assert read(schema).label_of("00000000") == "null"
-
-
 @pytest.mark.parametrize("schema", [V0_1_0, V0_1_1, V0_2_0, PROMOTED, MINOR])
 def test_zeros_are_a_label_like_any_other(schema):
     found = read(schema, {"00000000": {"ns": {"f": ["v"]}}})
@@ -169,12 +127,6 @@ def test_zeros_are_a_label_like_any_other(schema):
     assert read(schema).label_of("00000000") == "00000000"
     with pytest.raises(MetadataError, match="only the variant 'null' has none"):
         read(schema, {"00000000": {}})
-
-
-def test_zeros_with_properties_are_no_null():
-    found = read(V0_0_1, {"00000000": {"ns": {"f": ["v"]}}})
-    assert found.properties_of("00000000") == {"ns": {"f": ("v",)}}
-    assert found.label_of("00000000") == "00000000"
 
 
 @pytest.mark.parametrize("schema", ANY)
@@ -196,22 +148,6 @@ PRIORITIES = {
 }
 
 
-@pytest.mark.parametrize("schema", [V0_0_1, V0_0_2, V0_0_3, V0_1_0, NO_SCHEMA, UNVERSIONED])
-def test_priorities(schema):
-    found = read(schema, default_priorities=PRIORITIES)
-    assert found.feature_priorities == {"ns": ("g", "f")}
-    assert found.property_priorities == {"ns": {"f": ("2", "1"), "g": ()}}
-
-
-@pytest.mark.parametrize("schema", [V0_1_1, V0_2_0, PROMOTED, MINOR])
-def test_no_priorities(schema):
-    found = read(schema, default_priorities=PRIORITIES)
-    assert found.feature_priorities == {}
-    assert found.property_priorities == {}
-    # What is not there is not checked either.
-    read(schema, default_priorities={"namespace": ["ns"], "feature": 1, "property": "x"})
-
-
 # The first files, of May and June 2025.
 
 
@@ -226,22 +162,6 @@ def test_priorities_and_values_as_texts(schema):
     assert found.feature_priorities == {"ns": ("g", "f"), "other": ("x",)}
     assert found.property_priorities == {"ns": {"f": ("2", "1")}, "other": {"x": ("v",)}}
     assert found.variants == {"x": {"ns": {"f": ("1",), "g": ("1", "2")}}}
-
-
-@pytest.mark.parametrize("schema", [V0_0_1, NO_SCHEMA, UNVERSIONED])
-def test_empty_priorities_as_texts(schema):
-    empty = {"namespace": ["ns"], "feature": [], "property": []}
-    found = read(schema, default_priorities=empty)
-    assert found.feature_priorities == {}
-    assert found.property_priorities == {}
-
-
-@pytest.mark.parametrize("schema", [V0_0_2, V0_0_3, V0_1_0])
-def test_later_generations_nest(schema):
-    with pytest.raises(MetadataError, match="expected an object"):
-        read(schema, default_priorities={"namespace": ["ns"], "feature": []})
-    with pytest.raises(MetadataError, match="expected a list"):
-        read(schema, {"x": {"ns": {"f": "1"}}})
 
 
 @pytest.mark.parametrize(
@@ -292,60 +212,6 @@ def test_no_providers(schema):
     # The key means nothing here, so that nothing is wrong with it either.
     assert read(schema, providers={"ns": {"requires": ["p"]}}).providers == {}
     assert read(schema, providers=5, static_properties=5).providers == {}
-
-
-@pytest.mark.parametrize(
-    ("raw", "static"),
-    [
-        ({}, None),
-        ({"plugin-use": "all"}, None),
-        ({"plugin-use": "build"}, [("g", ("3",)), ("f", ("2", "1"))]),
-        ({"plugin-use": "none"}, [("g", ("3",)), ("f", ("2", "1"))]),
-        ({"plugin-use": "none", "requires": []}, [("g", ("3",)), ("f", ("2", "1"))]),
-        ({"install-time": False}, None),  # not in this generation
-        ({"static-properties": {"f": ["9"]}}, None),
-    ],
-)
-def test_plugin_use(raw, static):
-    priorities = {
-        "namespace": ["ns"],
-        "feature": {"ns": ["g", "nowhere"]},
-        "property": {"ns": {"f": ["2", "1"], "g": ["3"]}},
-    }
-    found = provider(V0_0_2, raw, default_priorities=priorities, static_properties={"ns": {}})
-    assert shape(found.static) == static
-
-
-def test_plugin_use_beside_a_schema_without_a_version():
-    # Published so in August and September 2025.
-    priorities = {"namespace": ["ns"], "property": {"ns": {"f": ["2", "1"]}}}
-    found = provider(V0_0_1, {"plugin-use": "none"}, default_priorities=priorities)
-    assert shape(found.static) == [("f", ("2", "1"))]
-
-
-def test_plugin_use_without_values():
-    assert provider(V0_0_2, {"plugin-use": "none"}).static == {}
-
-
-@pytest.mark.parametrize(
-    ("raw", "static"),
-    [
-        ({}, None),
-        ({"install-time": True}, None),
-        ({"install-time": False}, [("g", ("2", "1")), ("f", ("3",))]),
-        ({"install-time": False, "requires": []}, [("g", ("2", "1")), ("f", ("3",))]),
-        ({"install-time": True, "plugin-use": "none"}, None),  # not in this generation
-        ({"static-properties": {"f": ["9"]}}, None),
-    ],
-)
-def test_install_time(raw, static):
-    found = provider(V0_0_3, raw, static_properties={"ns": {"g": ["2", "1"], "f": ["3"]}})
-    assert shape(found.static) == static
-
-
-def test_ahead_of_time_without_values():
-    # As torch 2.10 has it in some of its files: the values are not listed.
-    assert provider(V0_0_3, {"install-time": False}).static == {}
 
 
 @pytest.mark.parametrize(
@@ -819,123 +685,6 @@ def test_messages_are_one_printable_line_of_bounded_length():
             metadata_from_tree(broken(change), "x")
         assert str(raised.value).isprintable()
         assert len(str(raised.value)) < 700
-
-
-# Arbitrary data never raises anything else.
-
-
-def problem(function, *args):
-    """What *function* says is wrong, None if nothing is."""
-    try:
-        function(*args)
-    except MetadataError as error:
-        return error
-    return None
-
-
-leaves = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.floats(),
-    st.sampled_from(["", "ns", "f", "v", "1", "null", "00000000", "m:C", "p>=1", "x" * 100]),
-    st.text(max_size=5),
-)
-keys = st.sampled_from(
-    (
-        "$schema default-priorities namespace feature property providers static-properties "
-        "variants requires plugin-api plugin-use install-time enable-if optional builtin "
-        "build-requires feature-order ns other f x null 00000000 Bad abi_dependency"
-    ).split()
-)
-anything = st.recursive(
-    leaves,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=4), st.dictionaries(st.one_of(keys, st.text(max_size=3)), inner)
-    ),
-    max_leaves=20,
-)
-schemas = st.sampled_from(
-    [known.schema for known in GENERATIONS.values()]
-    + [MINOR, PROMOTED, "urn:x", "https://x/v7.0.json", None]
-)
-
-
-@given(anything)
-@settings(max_examples=200)
-def test_arbitrary_json(value):
-    text = json.dumps(value)
-    error = problem(metadata_from_tree, json.loads(text), "x")
-    assert str(problem(read_metadata, text, "x")) == str(error)
-
-
-@given(st.one_of(st.binary(), st.text()))
-def test_arbitrary_bytes_and_text(data):
-    for function in (read_metadata, read_pyproject):
-        error = problem(function, data, "x")
-        assert error is None or str(error).startswith("x: ")
-
-
-def places(node, path=()):
-    """Yield the path of every node below *node*."""
-    items = (
-        node.items()
-        if isinstance(node, dict)
-        else enumerate(node)
-        if isinstance(node, list)
-        else ()
-    )
-    for key, child in items:
-        yield (*path, key)
-        yield from places(child, (*path, key))
-
-
-FULL = {
-    "default-priorities": {
-        "namespace": ["ns", "other"],
-        "feature": {"ns": ["g", "f"]},
-        "property": {"ns": {"f": ["2", "1"]}},
-    },
-    "providers": {
-        "ns": {
-            "requires": ["p>=1; python_version > '3'"],
-            "plugin-api": "m:C",
-            "enable-if": "os_name == 'posix'",
-            "optional": False,
-        },
-        "other": {"static-properties": {"f": ["1"], "g": ["2"]}, "feature-order": ["g", "f"]},
-    },
-    "static-properties": {"other": {"f": ["1"]}},
-    "variants": {
-        "null": {},
-        "x": {"ns": {"f": ["1", "2"], "g": ["3"]}, "other": {"f": ["1"]}},
-        "y": {"ns": {"f": ["1", "2"], "g": ["3"]}},
-    },
-}
-PLACES = list(places(FULL))
-
-
-@given(schemas, st.sampled_from(PLACES), st.one_of(st.none(), anything), st.booleans())
-@settings(max_examples=300)
-def test_one_wrong_place(schema, path, value, remove):
-    built = copy.deepcopy(FULL)
-    if schema is not None:
-        built["$schema"] = schema
-    *keys_, last = path
-    place = built
-    for key in keys_:
-        place = place[key]
-    if remove:
-        del place[last]
-    else:
-        place[last] = value
-    error = problem(metadata_from_tree, built, "x")
-    if error is None:
-        labels = set(metadata_from_tree(built, "x").variants)
-        assert labels <= {*built.get("variants", ()), "null"}
-    else:
-        assert str(error).startswith("x: ")
-        assert str(error).isprintable()
 
 
 @pytest.mark.parametrize("value", [object(), {"f": ["1", object()]}, {"f": {"1": "x"}}, {"f": 1}])

@@ -62,13 +62,6 @@ def test_pkg_info_of_a_tar_archive(form, before):
     assert read(tarred(*before, form=form)) is None
 
 
-@pytest.mark.parametrize("form", [tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
-def test_names_in_headers_of_their_own(form):
-    folder = "n" * 150
-    assert read(tarred((f"{folder}/PKG-INFO", PKG_INFO), form=form)) == PKG_INFO
-    assert read(tarred((f"./{folder}/PKG-INFO", PKG_INFO), form=form)) == PKG_INFO
-
-
 def test_pax_headers_with_other_things():
     assert read(tarred(("demo-1.0/PKG-INFO", PKG_INFO), mtime=1.5, uname="ü")) == PKG_INFO
 
@@ -154,15 +147,6 @@ def test_unpacked_bytes_are_counted_and_not_kept(kind, monkeypatch):
         assert tracemalloc.get_traced_memory()[1] < 4_000_000
     finally:
         tracemalloc.stop()
-
-
-@pytest.mark.parametrize(
-    "record", [b"0 path=x\n", b"-5 path=x\n", b"9" * 20 + b" x\n", b"path=x\n"]
-)
-def test_damaged_pax_headers(record):
-    block = header(tarfile.XHDTYPE, len(record)) + record.ljust(512, b"\0")
-    with pytest.raises(InvalidSdist, match="pax header is damaged"):
-        read(gzip.compress(block + bytes(1024)))
 
 
 def test_negative_sizes():

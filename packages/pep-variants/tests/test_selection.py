@@ -142,16 +142,6 @@ def test_context_and_why():
     assert found.why(plain) == found.why(sdist) == ""
 
 
-def test_null_needs_no_entry():
-    only = Metadata(("cpu",), {"v3": {"cpu": {"level": ("v3",)}}})
-    files = [wheel(None), wheel("null"), wheel("v3")]
-    found = chosen(files, metadata=only)
-    assert labels(found) == ["v3", "null", None]
-    assert found.unknown == ()
-    assert found.context(found.files[1]) == VariantContext("null", {})
-    assert labels(chosen(files, metadata=Metadata())) == ["null", None]
-
-
 def test_null_in_zeros():
     """Wheels of format 0.0.1, such as those of torch 2.8, are named so."""
     old = Metadata(("cpu",), METADATA.variants, schema="https://variants-schema.wheelnext.dev/")
@@ -170,20 +160,7 @@ def test_null_in_zeros():
     assert (labels(found), found.unknown) == (["v3", None], ("00000000",))
 
 
-def test_unknown_labels():
-    files = [wheel("new"), wheel("v3"), wheel("a"), wheel("new", tag="py2-none-any"), wheel(None)]
-    found = chosen(files)
-    assert labels(found) == ["v3", None]
-    assert found.unknown == ("a", "new")
-
-
 # Options.
-
-
-def test_variants_switched_off():
-    files = [wheel("v3"), wheel(None), wheel("null"), SDIST]
-    found = chosen(files, metadata={}, platform=never, no_variants=True, variant=["p=v3"])
-    assert labels(found) == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -199,16 +176,6 @@ def test_variants_switched_off():
 def test_forced_label(forced, order):
     files = [wheel(None), SDIST, *map(wheel, ("null", "v2", "v3", "v4", "gpu"))]
     assert labels(chosen(files, variant=[f"P={forced}"])) == order
-
-
-def test_forced_label_of_another_project():
-    assert labels(chosen([wheel("v3"), wheel(None)], variant=["q=v9"])) == ["v3", None]
-
-
-def test_forced_non_variant():
-    files = [wheel("v3"), wheel(None), SDIST]
-    found = chosen(files, metadata={}, platform=never, variant=["p="])
-    assert labels(found) == [None, None]
 
 
 def test_forced_label_without_variants():
@@ -284,11 +251,6 @@ def test_build_tags():
     ]
 
 
-def test_wheels_for_other_machines_need_no_metadata():
-    files = [wheel("v3", tag="cp39-cp39-x"), wheel(None)]
-    assert labels(chosen(files, metadata={}, platform=never, tags=TAGS)) == [None]
-
-
 # Several sources.
 
 
@@ -307,61 +269,6 @@ def test_sources_that_agree_are_one():
     assert [(file.label, file.source) for file in found.files] == [
         ("v3", OTHER), ("v3", INDEX), ("v3", DIRECTORY), ("v2", INDEX)
     ]  # fmt: skip
-
-
-MANYLINUX = "cp312-cp312-manylinux_2_28_x86_64"
-
-
-@pytest.mark.parametrize(
-    ("files", "order"),
-    [
-        # The null variant of an extra index does not beat what the main index has.
-        (
-            [wheel(None, INDEX, MANYLINUX), wheel("null", OTHER)],
-            [(None, INDEX), ("null", OTHER)],
-        ),
-        (
-            [wheel(None, INDEX), wheel("null", OTHER), wheel(None, OTHER)],
-            [(None, INDEX), ("null", OTHER), (None, OTHER)],
-        ),
-        # Nor is it taken for less than another wheel, where the client lists it first.
-        (
-            [wheel("null", OTHER, MANYLINUX), wheel(None, INDEX)],
-            [("null", OTHER), (None, INDEX)],
-        ),
-        # In one source the label counts, whatever the tag.
-        (
-            [wheel(None, INDEX, MANYLINUX), wheel("null", INDEX), wheel("null", OTHER)],
-            [("null", INDEX), (None, INDEX), ("null", OTHER)],
-        ),
-        # Variants with properties come first, from anywhere.
-        (
-            [wheel(None, INDEX, MANYLINUX), wheel("null", OTHER), wheel("v3", OTHER)],
-            [("v3", OTHER), (None, INDEX), ("null", OTHER)],
-        ),
-        # Wheels of three sources that are no variants stay in the client's order.
-        (
-            [wheel(None), wheel(None, OTHER), wheel(None), wheel("null", DIRECTORY)],
-            [(None, INDEX), (None, OTHER), (None, INDEX), ("null", DIRECTORY)],
-        ),
-    ],
-)
-def test_the_null_variant_outranks_plain_wheels_of_its_own_source_only(files, order):
-    found = chosen(files)
-    assert [(file.label, file.source) for file in found.files] == order
-
-
-def test_a_forced_null_variant_is_taken_from_any_source():
-    found = chosen([wheel(None), wheel("null", OTHER)], variant=["p=null"])
-    assert [(file.label, file.source) for file in found.files] == [("null", OTHER)]
-
-
-def test_what_one_source_says_is_not_about_the_wheels_of_another():
-    part = Metadata(("gpu", "cpu"), {"v2": METADATA.variants["v2"]}, source="other")
-    files = [wheel("v3", OTHER), wheel("v2", OTHER), wheel("v2")]
-    found = chosen(files, metadata={INDEX: METADATA, OTHER: part})
-    assert [(file.label, file.source) for file in found.files] == [("v2", OTHER), ("v2", INDEX)]
-    assert found.unknown == ("v3",)
 
 
 CONTRARY = Metadata(
@@ -429,15 +336,6 @@ def test_providers_that_differ_are_a_contradiction():
 
 
 BROKEN = MetadataError("https://other/p-1-variants.json", "variants", "is broken")
-
-
-def test_broken_source_costs_its_own_variants():
-    files = [wheel("gpu", OTHER), wheel("v2"), wheel("null", OTHER), wheel(None, OTHER)]
-    found = chosen(files, metadata={INDEX: METADATA, OTHER: BROKEN}, platform=WITH_GPU)
-    assert [(file.label, file.source) for file in found.files] == [("v2", INDEX), (None, OTHER)]
-    assert found.problems == {OTHER: BROKEN}
-    assert found.unknown == ()
-    assert set(found.rankings) == {INDEX}
 
 
 def test_everything_broken():

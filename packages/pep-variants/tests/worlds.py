@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from pep_variants.choose.preferences import Preferences
 from pep_variants.model.metadata import Metadata, ProviderInfo
 from pep_variants.model.platform import Platform, Support
 from pep_variants.model.property import Selector
@@ -98,46 +97,6 @@ def selectors():
             for depth in (1, 2, 3)
         )
     )
-
-
-def random_world(chance):
-    """Metadata with priorities, a machine and wishes, made from the random numbers *chance*."""
-
-    def pick(items, least=0):
-        return chance.sample(items, chance.randint(least, len(items)))
-
-    def pick_features(least):
-        return {feature: tuple(pick(VALUES, least)) for feature in pick(FEATURES, 1)}
-
-    namespaces = tuple(pick(NAMESPACES, 1))
-    found = Metadata(
-        namespaces,
-        {
-            f"label_{number}": {
-                name: {f: tuple(sorted(v)) for f, v in pick_features(1).items()}
-                for name in pick(namespaces, 1)
-            }
-            for number in range(chance.randint(1, 15))
-        },
-        feature_priorities={name: tuple(pick(FEATURES)) for name in pick(namespaces)},
-        property_priorities={name: pick_features(0) for name in pick(namespaces)},
-    )
-    # Most machines support a lot, or else little would be left to order.
-    platform = Platform(
-        {name: Support({f: tuple(pick(VALUES, 2)) for f in FEATURES}) for name in NAMESPACES}
-        if chance.random() < 0.7
-        else {name: Support(pick_features(1)) for name in pick(NAMESPACES)}
-    )
-    preferences = Preferences(
-        prefer=tuple(
-            Selector(*(chance.choice(names) for names in (NAMESPACES, FEATURES, VALUES)[:depth]))
-            for depth in chance.choices((1, 2, 3), k=chance.randint(0, 3))
-        ),
-        namespace_priorities=tuple(pick(NAMESPACES)),
-        feature_priorities={name: tuple(pick(FEATURES)) for name in pick(NAMESPACES)},
-        property_priorities={name: pick_features(0) for name in pick(NAMESPACES)},
-    )
-    return found, platform, preferences
 
 
 class SlowRanking(NamedTuple):

@@ -29,7 +29,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def made(line: str, more: str = "", **environ: str) -> SessionPlan:
         Path("pyproject.toml").write_text(HEAD + more)
         variables = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), **environ}
-        options = read_options(line.split(), variables)
+        options = read_options(line.split())
         invocation = parse(options.uv_arguments)
         scope = scope_of(invocation)
         return SessionPlan(
@@ -47,7 +47,6 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         ("lock", {"VARIANTS_CATALOG": "entries"}, True),
         ("--variant-catalog none lock", {"VARIANTS_CATALOG": "entries"}, False),
         ("--variant-catalog entries --no-variants lock", {}, False),
-        ("--variant-catalog entries --variant-lock floating lock", {}, False),
         ("--variant-catalog entries pip install torch", {}, True),
         ("--variant-catalog entries pip install --torch-backend auto torch", {}, False),
         ("--variant-catalog entries pip install torch", {"UV_TORCH_BACKEND": "cpu"}, False),
@@ -59,7 +58,7 @@ def test_the_catalogue(plan, line, environ, expected):
     found = plan(line, **environ)
     assert found.catalog == (str(Path("entries").absolute()) if expected else None)
     settings = found.settings()
-    assert settings.catalog == found.catalog
+    assert settings.proxy.catalog == found.catalog
 
 
 def test_a_setting_of_uv(plan):
@@ -69,10 +68,10 @@ def test_a_setting_of_uv(plan):
 
 
 def test_projects_with_an_index_of_their_own(plan):
-    assert plan("--variant-catalog entries lock", PINNED).settings().pinned == ("torch",)
-    assert plan("lock", PINNED).settings().pinned == ()
+    assert plan("--variant-catalog entries lock", PINNED).settings().proxy.pinned == {"torch"}
+    assert plan("lock", PINNED).settings().proxy.pinned == set()
     mirrors = plan("--variant-catalog entries --variant-catalog-mirror http://a=http://b lock")
-    assert mirrors.settings().catalog_mirrors == {"http://a": "http://b"}
+    assert mirrors.settings().proxy.catalog_mirrors == {"http://a": "http://b"}
 
 
 def test_one_that_cannot_be_read(plan):

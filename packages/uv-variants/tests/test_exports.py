@@ -109,7 +109,6 @@ torch @ https://example.test/torch-1.0-py3-none-any.whl
         ],
     )
     def test_a_requirement_without_hash(self, line, rest):
-        """Of a floating lock, which has none."""
         requirement = line.partition("    ")[0]
         text = f"{line}\nother==1.0\n"
         found = hashed(text, lambda each: {B, A} if each.name == "gpu" else set())

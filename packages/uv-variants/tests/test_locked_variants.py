@@ -39,7 +39,7 @@ def test_labels_and_versions(tmp_path):
     assert found.labels == {"torch": {"2.9.0": ("cu128", "cu126")}}
     assert found.versions == {"torch": {"2.9.0"}, "numpy": {"2.0"}}
     assert (found.projects, found.indexes) == (("torch",), (INDEX,))
-    assert (found.is_floating, found.without_hash) == (False, 1)
+    assert found.without_hash == 1
     assert [wheel.plain for wheel in found.wheels[2:]] == [
         "torch-2.9.0-1-cp313-cp313-linux_x86_64.whl",
         "torch-2.9.0-cp313-cp313-win_amd64.whl",
@@ -48,11 +48,6 @@ def test_labels_and_versions(tmp_path):
     assert [name.rpartition("/")[0] for name in found.names["torch"]["2.9.0"]] == [
         f".variant/{folder}" for folder in ("cu128", "cu126", "cu128", "-")
     ]
-
-
-def test_a_floating_lock_has_no_labels():
-    found = Lock(text=lock("here/torch-2.9.0-0_here-cp312-cp312-linux_x86_64.whl , size = 3"))
-    assert (found.labels, found.is_floating, found.without_hash) == ({}, True, 1)
 
 
 def test_a_wheel_of_a_find_links_page_is_from_that_page():

@@ -16,13 +16,13 @@ from pep_variants.model.platform import Platform, Support
 from support.index import Index, served
 from support.projects import app_index
 from support.wheels import Wheel
-from uv_variants import index_services, private_folder, proxy_client
+from uv_variants import private_folder, proxy_client
 from uv_variants.errors import ProxyFailed
+from uv_variants.index_services import SessionSettings
 from uv_variants.indexes import UserIndex
 from uv_variants.private_folder import PrivateFolder
 from uv_variants.session import Session
-from uv_variants.session_settings import SessionSettings
-from variants_proxy import Machine, encode
+from variants_proxy import Machine, Settings, encode
 from variants_proxy.errors import InvalidSetting
 
 GPU = encode(
@@ -38,12 +38,9 @@ def settings(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
 
     def made(*indexes, **more):
-        return SessionSettings(
-            tuple(UserIndex(index.url, f"own{n}") for n, index in enumerate(indexes)),
-            GPU,
-            tmp_path / "cache",
-            **more,
-        )
+        users = tuple(UserIndex(index.url, f"own{n}") for n, index in enumerate(indexes))
+        proxy = Settings(tuple(each.upstream() for each in users), tmp_path / "cache")
+        return SessionSettings(proxy, users, GPU, **more)
 
     return made
 
@@ -94,8 +91,10 @@ def test_a_command_that_asks_nothing_imports_no_server(tmp_path):
     code = (
         "import sys; from pathlib import Path\n"
         "from uv_variants.session import Session\n"
-        "from uv_variants.session_settings import SessionSettings\n"
-        "session = Session(lambda: SessionSettings((), '1~', Path(sys.argv[1])))\n"
+        "from uv_variants.index_services import SessionSettings\n"
+        "from variants_proxy import Settings\n"
+        "proxy = Settings((), Path(sys.argv[1]))\n"
+        "session = Session(lambda: SessionSettings(proxy, (), '1~'))\n"
         "session.open()\n"
         "session.close()\n"
         "print(*({'uvicorn', 'starlette', 'httpcore', 'httpx', 'h11'} & set(sys.modules)))\n"
@@ -109,7 +108,7 @@ def test_a_fault_is_reported(settings, monkeypatch):
     def fails(_):
         raise InvalidSetting("two indexes have the name x")
 
-    monkeypatch.setattr(index_services, "create_app", fails)
+    monkeypatch.setattr("variants_proxy.server.app.create_app", fails)
     with served(app_index()) as index:
         made = settings(index)
         session = Session(lambda: made)

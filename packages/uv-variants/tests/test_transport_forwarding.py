@@ -33,7 +33,6 @@ class World:
         self.host = host
         self.application = IndexApplication(
             [AnsweredIndex("main", f"{host.url}/simple/")],
-            "key",
             lambda _, __: no_service,
             outbound,
             transport.forwarder,

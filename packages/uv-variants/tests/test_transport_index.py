@@ -14,6 +14,7 @@ from uv_variants.transport.index_application import AnsweredIndex, IndexApplicat
 from uv_variants.transport.route import Outbound
 from uv_variants.transport.upstream_credentials import with_authorization
 from variants_proxy import Settings, Upstream
+from variants_proxy.internal import page_digest, tag_of_unchanged
 
 ME = "Basic " + base64.b64encode(b"me:s@cret").decode()
 
@@ -35,18 +36,18 @@ class World:
         self.headers = []
         host.reply = lambda asked: Reply(b"upstream " + asked.target.encode())
 
-    def begin(self, *indexes):
+    def begin(self, *indexes, may_keep=()):
         outbound = Outbound({}, self.transport.outbound.roots, frozenset({"127.0.0.1"}))
         self.application = IndexApplication(
             [
                 AnsweredIndex(name, self.host.url + path, projects, links)
                 for name, path, projects, links in indexes
             ],
-            "c~client",
             self.service,
             outbound,
             self.transport.forwarder,
             self.transport.failures.append,
+            lambda project: project in may_keep,
         )
         self.transport.begin(self.application.hosts, self.application, outbound)
 
@@ -123,7 +124,7 @@ def test_what_is_answered(world, target, path, slash):
     world.begin(index(path=f"/simple{slash}"))
     expected = f"upstream {target}"
     if path is not None:
-        expected = f"service /p/c~client/i/main/in-place/{path}"
+        expected = f"service {path}".strip()
     assert world.ask(target) == (200, expected)
 
 
@@ -183,14 +184,15 @@ def test_find_links_pages(world, url, target, path):
     world.begin(index(path=url, links=True))
     expected = f"upstream {target}"
     if path is not None:
-        expected = f"service /p/c~client/i/main/in-place/{path}"
+        expected = f"service {path}".strip()
     assert world.ask(target) == (200, expected)
 
 
 def test_an_index_beside_a_find_links_page(world):
     world.begin(index("links", "/a/links.html", links=True), index("main", "/a"))
-    assert world.ask("/a/app/")[1].endswith("/i/main/in-place/app/")
-    assert world.ask("/a/links.html")[1].endswith("/i/links/in-place/")
+    assert world.ask("/a/app/")[1] == "service app/"
+    assert world.ask("/a/links.html")[1] == "service"
+    assert [each[0] for each in world.asked] == ["main", "links"]
 
 
 def test_credentials_are_those_of_the_request(world):
@@ -269,3 +271,47 @@ def test_settings_of_a_service(tmp_path, authorization, credentials, token):
     assert not made.keyring
     assert made.environ["NETRC"] != "x"
     assert made.environ["HTTPS_PROXY"] == "y"
+
+
+def url_of(world, target):
+    return world.host.url + target
+
+
+@pytest.mark.parametrize(
+    ("tag", "now", "kept"),
+    [
+        ("index", "index", True),
+        ("index", "another", False),
+        ("as sent", None, True),
+        ("as sent, of another page", None, False),
+        ("chosen", None, False),
+        (None, None, False),
+    ],
+)
+def test_a_page_without_variants_that_the_index_did_not_change(world, tag, now, kept):
+    """The service is not asked for what uv keeps as the index sent it."""
+    kind = "application/vnd.pypi.simple.v1+json"
+    body = b'{"files": []}'
+    tags = {
+        "index": '"index"',
+        "another": '"another"',
+        "as sent": tag_of_unchanged(page_digest(body, kind, url_of(world, "/simple/app/"))),
+        "as sent, of another page": tag_of_unchanged(page_digest(b"", kind, "")),
+        "chosen": '"' + "0" * 32 + '"',
+    }
+
+    def reply(asked):
+        if now is not None and asked.header("If-None-Match") == tags[now]:
+            return Reply(b"", 304, {"ETag": tags[now]})
+        return Reply(body, 200, {"Content-Type": kind})
+
+    world.host.reply = reply
+    world.begin(index(), may_keep={"app"})
+    headers = {} if tag is None else {"If-None-Match": tags[tag]}
+    status, _ = world.ask("/simple/app/", headers=headers)
+    assert (status, bool(world.asked)) == ((304, False) if kept else (200, True))
+    # What something else may change, and files, are always the service's.
+    for target in ("/simple/other/", f"/simple/app/{VARIANT}"):
+        world.asked.clear()
+        world.ask(target, headers=headers)
+        assert world.asked

@@ -312,6 +312,11 @@ def test_a_choice(platform, expected):
             "'new' is not a version specifier",
         ),
         (
+            INDEX.replace("documentation", 'before-version = "yes"\ndocumentation'),
+            "project.before-version",
+            "expected true or false, found 'yes'",
+        ),
+        (
             INDEX.replace("documentation", 'checked = "today"\ndocumentation'),
             "project.checked",
             "'today' is not a day",

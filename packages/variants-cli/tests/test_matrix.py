@@ -437,24 +437,6 @@ def test_github(write, variants):
     }
 
 
-def test_gitlab(write, variants):
-    result = variants("matrix", write(), "--format", "gitlab", "--only", "cu129_sm90_v3")
-    assert result.json[".variants"]["parallel"]["matrix"] == [
-        {
-            "VARIANT": "cu129_sm90_v3",
-            "VARIANT_BUILD": "cu129_sm90_v3",
-            "VARIANT_CUDA": "12.9",
-            "VARIANT_GPU": "sm90",
-            "VARIANT_CPU": "v3",
-            "USE_CUDA": "1",
-            "CUDA_ARCHITECTURES": "90",
-            "CXXFLAGS": "-DSM=90 -mavx2 -DNAME='x y'",
-            "CFLAGS": "-mavx2",
-            "RUNS_ON": "ubuntu-24.04",
-        }
-    ]
-
-
 @pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
 @pytest.mark.parametrize(("before", "after"), [("", "-mavx2"), ("-g -O1", "-g -O1 -mavx2")])
 def test_shell(write, variants, before, after):
@@ -546,10 +528,6 @@ def test_flags_in_jobs(with_backend, variants, backend, more):
     path = with_backend(backend)
     (job,) = variants("matrix", path, "--format", "github").json["include"]
     assert job["environment"] == {**CONSTANT, **more}
-    (jobs,) = variants("matrix", path, "--format", "gitlab").json.values()
-    assert jobs["parallel"]["matrix"] == [
-        {"VARIANT": "v3", "VARIANT_BUILD": "v3", "VARIANT_CPU": "v3", **CONSTANT, **more}
-    ]
 
 
 def test_empty_list_takes_the_place_of_the_extended_one(write, tmp_path):
@@ -626,11 +604,6 @@ def test_only_nothing(write, variants, wanted):
     result = variants("matrix", write(), *options)
     assert (result.code, result.out) == (1, "")
     assert wanted[-1].partition("=")[0] in result.err
-
-
-def test_json_is_readable(write, variants):
-    result = variants("matrix", write(), "--format", "gitlab")
-    assert json.loads(result.out)
 
 
 # What the documentation shows.

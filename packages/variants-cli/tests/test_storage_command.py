@@ -2,7 +2,6 @@
 
 import json
 import re
-from datetime import datetime, timedelta
 
 import pytest
 from storage_publishers import Reader
@@ -107,16 +106,6 @@ def test_yank(variants, published, place):
     assert again.out == "demo: 0 files changed\n"
 
 
-def test_status(variants, published, place):
-    result = variants("storage", place, "demo", "--status", "deprecated:see other")
-    assert result.code == 0
-    page = Reader(place).page("demo")
-    assert (page.status, page.status_reason) == ("deprecated", "see other")
-    assert variants("storage", place, "demo", "--status", "active").code == 0
-    page = Reader(place).page("demo")
-    assert (page.status, page.status_reason) == ("active", None)
-
-
 def test_remove(variants, published, place, dist):
     result = variants("storage", place, "demo", "--remove", "*-v4.whl", "--remove", "demo-0.9*")
     assert (result.code, result.out) == (0, "demo: 3 files changed\n")
@@ -141,7 +130,6 @@ def test_remove(variants, published, place, dist):
         (["other", "--yank", "x"], "there is no project 'other'"),
         (["other"], "there is no project other"),
         (["--yank", "x"], "which project?"),
-        (["demo", "--status", "old"], "'old' is not the status of a project: active, archived"),
     ],
 )
 def test_what_is_not_there(variants, published, place, arguments, message):
@@ -161,74 +149,6 @@ def test_lists(variants, published, place):
     ]
     assert variants("storage", place, "--json").json == [{"name": "demo", "files": 6}]
     assert variants("storage", place, "demo").out.count("\n") == 6
-
-
-@pytest.fixture
-def days_later(monkeypatch):
-    """Let `variants storage` run two days after what was published."""
-
-    class Later(datetime):
-        @classmethod
-        def now(cls, tz=None):
-            return datetime.now(tz) + timedelta(days=2)
-
-    return lambda: monkeypatch.setattr("variants_cli.commands.storage.datetime", Later)
-
-
-def test_prune(variants, published, place, days_later):
-    assert variants("storage", place, "demo", "--remove", "*-v4.whl").code == 0
-    store = published.store
-    everything = {entry.path for entry in store.entries("")}
-    # Nothing at once: publishers and clients may need it.
-    result = variants("storage", place, "--prune")
-    assert result.out == f"{place}: 0 objects removed, 0 bytes\n"
-    # Later the document that was replaced, the wheel and its METADATA.
-    days_later()
-    tree = variants("storage", place, "--prune", "--json").json
-    removed = {entry["path"] for entry in tree["removed"]}
-    wheel = "demo-1.0-py3-none-any-v4.whl"
-    names = sorted(path.rpartition("/")[2] for path in removed)
-    assert names == [wheel, f"{wheel}.metadata", DOCUMENT]
-    assert {entry.path for entry in store.entries("")} == everything - removed
-    assert Reader(place).settled("demo") == {DOCUMENT: {"v3", "null"}}
-
-
-def test_prune_removes_only_what_publishers_write(variants, published, place, days_later):
-    store = published.store
-    own = [
-        "files/demo/readme.txt",
-        "files/notes/x/y",
-        "simple/extra.html",
-        "other/a.whl",
-        "demo.whl",
-    ]
-    left = ["files/gone/" + "0" * 32 + "/gone-1.0-py3-none-any.whl"]
-    if "://" not in place:
-        left.append("files/demo/" + "0" * 32 + "/.demo.whl.0123456789ab.tmp")
-    for path in own + left:
-        store.put(path, b"x")
-    days_later()
-    tree = variants("storage", place, "--prune", "--json").json
-    assert sorted(entry["path"] for entry in tree["removed"]) == sorted(left)
-    assert all(store.size(path) == 1 for path in own)
-
-
-def test_what_a_publisher_is_about_to_list_comes_back(
-    variants, published, place, dist, build_wheel, days_later
-):
-    """Files are removed while they are published: they are written again."""
-    build_wheel("demo-1.1-py3-none-any.whl", folder=dist)
-    from storage_publishers import releases_in
-
-    target = StoredIndex(open_store(place))
-    releases = releases_in(dist)
-    for release in releases:
-        for file in release.files:
-            target.upload(file)
-    days_later()
-    assert variants("storage", place, "--prune").code == 0
-    target.commit(releases)
-    Reader(place).settled("demo")
 
 
 def test_json_of_publish(variants, place, dist):

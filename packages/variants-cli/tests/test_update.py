@@ -182,14 +182,13 @@ def test_what_was_said_of_a_file_is_kept():
     index = Index().update(wheel(label="v3"), wheel())
     name = wheel(label="v3").path.name
     attested = replace(index.files[name], provenance="https://files.example/p")
-    yanked = replace(attested, yanked="broken", gpg_sig=True)
+    yanked = replace(attested, yanked="broken")
     yanked = replace(yanked, hashes={"md5": "00", **yanked.hashes})
     files = (yanked, index.files[wheel().path.name], index.files[DOCUMENT])
-    index.page = Page("demo", files, ("1.0",), "archived", "done", tracks=("https://a.example/",))
+    index.page = Page("demo", files, ("1.0",), "archived", "done")
     index.update(wheel(label="v3"), wheel(label="null"))
     assert index.files[name] == yanked
     assert (index.page.status, index.page.status_reason) == ("archived", "done")
-    assert index.page.tracks == ("https://a.example/",)
 
 
 def test_files_of_others_stay():

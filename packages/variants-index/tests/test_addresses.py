@@ -12,8 +12,8 @@ from support.index_server import Resource, served
 from support.raw_server import got
 from variants_index.cache import Store
 from variants_index.errors import BadResponse, PackageIndexError
-from variants_index.http.connections import AddressPolicy, ForbiddenAddress, Reach, reach_of
 from variants_index.http.session import Session
+from variants_index.http.transports import AddressPolicy, ForbiddenAddress, Reach, reach_of
 
 PUBLIC = "93.184.216.34"
 OTHER_PUBLIC = "2606:2800:220:1:248:1893:25c8:1946"

@@ -14,8 +14,8 @@ from support.wheels import Wheel
 from variants_catalog.catalogs import PreferredCatalog, read_catalog
 from variants_index.distribution_metadata import fetch_core_metadata
 from variants_index.evaluator import CandidateEvaluator
-from variants_index.finder import PackageFinder
 from variants_index.http.session import Session
+from variants_index.package_finder import PackageFinder
 from variants_index.prefetch import Prefetcher
 from variants_index.target import make_target
 

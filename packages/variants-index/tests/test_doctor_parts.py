@@ -19,7 +19,7 @@ from variants_index.doctor.origins import (
     configuration_part,
     index_pins,
     settings_of,
-    uv_part,
+    uv_settings_part,
 )
 
 NONE = Drivers()
@@ -101,7 +101,7 @@ def test_uv_files(tmp_path, home, place):
     path = tmp_path / place
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(UV)
-    part = uv_part(home, tmp_path / "work", NVIDIA)
+    part = uv_settings_part(home, tmp_path / "work", NVIDIA)
     role = {"work": "project", "config": "user", "etc": "system"}[place.partition("/")[0]]
     assert {"path": str(path), "role": role, "exists": True} in part.tree["files"]
     found = {each["key"]: (each["value"], each["line"]) for each in part.tree["settings"]}
@@ -123,10 +123,10 @@ def test_uv_files(tmp_path, home, place):
 def test_the_project_of_uv(tmp_path, home):
     path = tmp_path / "work" / "pyproject.toml"
     path.write_text('[project]\nname = "a"\n[tool.uv]\nindex-url = "https://a.example/whl/cpu"\n')
-    part = uv_part(home, tmp_path / "work", NONE)
+    part = uv_settings_part(home, tmp_path / "work", NONE)
     (problem,) = part.problems
     assert f"{path}, line 4, takes packages from https://a.example/whl/cpu" in problem.text
-    assert uv_part({**home, "UV_NO_CONFIG": "1"}, tmp_path / "work", NONE).problems == ()
+    assert uv_settings_part({**home, "UV_NO_CONFIG": "1"}, tmp_path / "work", NONE).problems == ()
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_the_project_of_uv(tmp_path, home):
     ],
 )  # fmt: skip
 def test_variables(tmp_path, home, environ, code, said, command):
-    (problem,) = uv_part({**home, **environ}, tmp_path / "work", NVIDIA).problems
+    (problem,) = uv_settings_part({**home, **environ}, tmp_path / "work", NVIDIA).problems
     assert (problem.code, problem.command) == (code, command)
     assert said in problem.text
     assert problem.fails == ("auto" not in environ.values())
@@ -153,7 +153,7 @@ def test_variables(tmp_path, home, environ, code, said, command):
 
 def test_a_broken_file_of_uv(tmp_path, home):
     (tmp_path / "work" / "uv.toml").write_text("x = = 1")
-    (problem,) = uv_part(home, tmp_path / "work", NONE).problems
+    (problem,) = uv_settings_part(home, tmp_path / "work", NONE).problems
     assert problem.code == "configuration"
     assert problem.text.startswith(f"{tmp_path / 'work' / 'uv.toml'}: is not valid TOML: ")
 

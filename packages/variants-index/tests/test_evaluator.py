@@ -10,8 +10,8 @@ from pep_variants.errors import InvalidWheelFilename
 from pep_variants.model.filename import parse_filename
 from pep_variants.sources import Sources
 from variants_index.evaluator import CandidateEvaluator
-from variants_index.finder import PackageFinder
 from variants_index.http.session import Session
+from variants_index.package_finder import PackageFinder
 from variants_index.target import make_target
 
 ONE = Version("1.0")
@@ -109,3 +109,24 @@ def test_files_that_are_yanked_count_where_the_version_is_pinned(evaluated, pinn
         assert labels("1.0", pinned=pinned) == (["a", "b"] if pinned else [])
         assert labels("2.0", pinned=pinned) == ["b"]
         assert labels("3.0", pinned=pinned) == ["a"]
+
+
+def test_why_files_are_rejected_stays_known_while_they_are_judged_again(evaluated, monkeypatch):
+    """In another thread, for the version without a pin and with one."""
+    evaluator = evaluated(
+        [
+            {"filename": "demo-1.0-py3-none-any.whl", "yanked": True},
+            {"filename": "demo-1.0-3py-none-any.whl"},
+        ]
+    )
+    evaluator.candidates("demo", ONE)
+    seen = []
+    real = evaluator._judge
+
+    def judge(*arguments):
+        seen.append(dict(evaluator.rejected["demo", ONE]))
+        return real(*arguments)
+
+    monkeypatch.setattr(evaluator, "_judge", judge)
+    evaluator.candidates("demo", ONE, pinned=True)
+    assert seen == [{"yanked": 1, "misnamed": 1}]

@@ -2,13 +2,12 @@
 
 from html.parser import HTMLParser
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from variants_index.errors import InvalidPage
 from variants_index.pages import read_page, read_projects
-from variants_index.pages.html_reader import encoding_of, start_tags
+from variants_index.pages.html_reader import start_tags
 
 NAMES = ("href", "data-yanked", "data-requires-python")
 URL = "https://index.example/simple/demo/"
@@ -50,7 +49,7 @@ others = st.sampled_from(
 def test_ordinary_pages_read_as_before(text):
     reference = Reference()
     reference.feed(text)
-    found = [tag.attributes for tag in start_tags(text.encode(), "utf-8", ("a",), NAMES)]
+    found = [tag.attributes for tag in start_tags(text.encode(), ("a",), NAMES)]
     assert found == reference.links
 
 
@@ -62,15 +61,14 @@ def test_ordinary_pages_read_as_before(text):
             | st.sampled_from(["&amp;", "a>b", "&#" + "9" * 5000 + ";", "<a href=no>"]),
         ),
         max_size=20,
-    ),
-    st.sampled_from(["utf-8", "latin-1", "koi8-r"]),
+    )
 )
-def test_attributes_in_double_quotes_read_as_any_others(given_attributes, encoding):
+def test_attributes_in_double_quotes_read_as_any_others(given_attributes):
     """Tags with nothing else are read in another way."""
     plain = "".join(f' {name}="{value}"' for name, value in given_attributes)
     for end in (b"", b" ", b"\n"):
         found, other = (
-            [tag.attributes for tag in start_tags(body, encoding, ("a",), NAMES)]
+            [tag.attributes for tag in start_tags(body, ("a",), NAMES)]
             for body in (
                 b"<a%s%s>" % (plain.encode(), end),
                 b"<a%s other=x>" % plain.encode(),
@@ -97,18 +95,3 @@ def test_whatever_comes_is_a_page_or_an_error(body, kind):
             read(body, kind, URL)
         except InvalidPage:
             pass
-
-
-@pytest.mark.parametrize(
-    ("charset", "encoding"),
-    [
-        ("UTF-8", "utf-8"), ("ISO-8859-1", "iso-8859-1"), ("latin1", "latin1"),
-        ("iso-8859-15", "iso-8859-15"), ("windows-1252", "windows-1252"), ("koi8-r", "koi8-r"),
-        (None, "utf-8"), ("", "utf-8"), ("iso-8859-12", "utf-8"), ("iso-8859-17", "utf-8"),
-        ("utf-16", "utf-8"), ("utf-7", "utf-8"), ("rot13", "utf-8"), ("zip", "utf-8"),
-    ],
-)  # fmt: skip
-def test_encodings_are_supersets_of_ascii(charset, encoding):
-    assert encoding_of(charset) == encoding
-    ascii_bytes = bytes(range(128))
-    assert ascii_bytes.decode(encoding_of(charset)) == ascii_bytes.decode("ascii")

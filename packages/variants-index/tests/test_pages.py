@@ -84,8 +84,6 @@ class TestJSON:
             ({"core-metadata": False, "dist-info-metadata": True}, {}),
             ({"provenance": "/p"}, {"provenance": "https://index.example/p"}),
             ({"provenance": None}, {}),
-            ({"gpg-sig": True}, {"gpg_sig": True}),
-            ({"gpg-sig": "yes"}, {}),
         ],
     )
     def test_attributes(self, given, expected):
@@ -157,13 +155,10 @@ class TestJSON:
             versions=["1.0", 3, "2.0"],
             **{
                 "project-status": {"status": "deprecated", "reason": "see other"},
-                "alternate-locations": ["https://a/"],
-                "meta": {"api-version": "1.4", "tracks": ["https://b/"]},
+                "meta": {"api-version": "1.4"},
             },
         )
-        assert page == Page(
-            "demo", (), ("1.0", "2.0"), "deprecated", "see other", ("https://a/",), ("https://b/",)
-        )
+        assert page == Page("demo", (), ("1.0", "2.0"), "deprecated", "see other")
 
     @pytest.mark.parametrize(
         "body",
@@ -206,7 +201,6 @@ class TestHTML:
                 {"core_metadata": {"sha256": "ab"}},
             ),
             ('data-provenance="/p"', {"provenance": "https://index.example/p"}),
-            ('data-gpg-sig="false"', {"gpg_sig": False}),
             ("DATA-YANKED='x'", {"yanked": "x"}),
         ],
     )
@@ -276,22 +270,10 @@ class TestHTML:
         """Each of them took hours once, or would."""
         assert read_or_error(part.encode() * 100_000, "text/html") in ((), InvalidPage)
 
-    @pytest.mark.parametrize(
-        ("charset", "body"),
-        [
-            ("latin-1", f'<a data-yanked="é" href="{WHEEL}">'.encode("latin-1")),
-            ("utf-8", f'<a data-yanked="é" href="{WHEEL}">'.encode()),
-            ("windows-1252", f'<a data-yanked="é" href="{WHEEL}">'.encode("cp1252")),
-            ("strange", f'<a data-yanked="é" href="{WHEEL}">'.encode()),
-            # Python has codecs of these names, some of which decompress or raise.
-            *(
-                (name, f'<a data-yanked="é" href="{WHEEL}">'.encode())
-                for name in ("utf-7", "utf-16", "idna", "punycode", "rot13", "hex", "zip", "bz2",
-                             "base64", "undefined", "unicode_escape", "raw_unicode_escape", "mbcs")
-            ),
-        ],
-    )  # fmt: skip
-    def test_charset(self, charset, body):
+    @pytest.mark.parametrize("charset", ["latin-1", "utf-7", "zip", "strange"])
+    def test_pages_are_utf_8_whatever_they_say(self, charset):
+        """Python has codecs of these names, some of which decompress or raise."""
+        body = f'<a data-yanked="é" href="{WHEEL}">'.encode()
         assert only(read_page(body, f"text/html; charset={charset}", URL)).yanked == "é"
 
     def test_status_and_version(self):
@@ -363,12 +345,11 @@ class TestProjects:
                 ("foo-bar", "b-c"),
             ),
             (b"<p>Projects</p><a href=x></a><a>" + b"a" * 300, "text/html", ("a" * 255,)),
-            (b'<a href="x/">\xe9</a>', "text/html; charset=latin-1", ("é",)),
             (
                 b'{"meta": {"api-version": "1.0"}, "projects": '
                 b'[{"name": "A.B"}, {"name": 3}, {}, 3, {"name": "c\\ud800"}, {"name": "a\\n"}]}',
                 JSON,
-                ("a-b", "c\ufffd"),
+                ("a-b",),
             ),
         ],
     )
@@ -601,7 +582,6 @@ files = st.builds(
     st.none() | visible,
     st.none() | digests,
     st.none() | st.from_regex(r"https://p\.example/[a-z]{1,9}", fullmatch=True),
-    st.none() | st.booleans(),
 )
 pages = st.builds(
     Page,
@@ -610,8 +590,6 @@ pages = st.builds(
     st.none() | st.lists(visible, max_size=3).map(tuple),
     st.sampled_from(["active", "archived", "quarantined"]),
     st.none(),
-    st.lists(visible, max_size=2).map(tuple),
-    st.lists(visible, max_size=2).map(tuple),
 )
 
 
@@ -638,12 +616,10 @@ def test_json_round_trip(page):
                 st.none() | st.text(),
                 st.none() | st.dictionaries(st.text(), st.text()),
                 st.none() | st.text(),
-                st.none() | st.booleans(),
             ),
             max_size=3,
         ).map(tuple),
         st.none() | st.lists(st.text(), max_size=2).map(tuple),
-        tracks=st.lists(st.just('"files":[]'), max_size=1).map(tuple),
     )
 )
 def test_json_is_what_the_encoder_writes(page):
@@ -722,7 +698,6 @@ def test_anything_in_the_right_places_is_a_page(entries, status, versions):
         (Page("demo", (PageFile(WHEEL, PLACE, size=3),), ("1.0",)), "1.4"),
         (Page("demo", (PageFile(WHEEL, PLACE, size=3),), None), "1.0"),
         (Page("demo", (PageFile(WHEEL, PLACE),), ("1.0",)), "1.0"),
-        (Page("demo", (), ("1.0",), tracks=("https://a/",)), "1.4"),
         (Page("demo", (PageFile(WHEEL, PLACE, size=3, provenance=PLACE),), ("1.0",)), "1.4"),
         (Page("demo", (), ("1.0",), "archived"), "1.4"),
     ],
@@ -730,12 +705,6 @@ def test_anything_in_the_right_places_is_a_page(entries, status, versions):
 def test_the_version_that_is_declared(page, declared):
     """A page of version 1.1 has all versions and sizes (PEP 700), or else it is of version 1.0."""
     assert json.loads(json_page(page))["meta"]["api-version"] == declared
-
-
-@pytest.mark.parametrize(("write", "kind"), [(json_page, JSON), (html_page, "text/html")])
-def test_other_places_are_kept(write, kind):
-    page = Page("demo", (), None, "active", None, ("https://a/", "https://b/"), ("https://c/",))
-    assert read_page(write(page), kind, URL, "demo") == page
 
 
 def test_written_values_cannot_break_out():

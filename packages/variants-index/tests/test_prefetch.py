@@ -50,23 +50,6 @@ def test_errors_are_results(prefetcher):
     assert prefetcher.result("other", lambda: 1) == 1
 
 
-def test_map_returns_all_results_in_order(prefetcher):
-    assert prefetcher.map(lambda number: number * 2, range(20)) == list(range(0, 40, 2))
-    assert prefetcher.map(str, []) == []
-
-    def fail(number):
-        raise LookupError(number)
-
-    with pytest.raises(LookupError, match=r"^1$"):
-        prefetcher.map(fail, [1, 2])
-
-
-def test_map_runs_several_at_a_time():
-    prefetcher = Prefetcher(2)
-    together = threading.Barrier(3, timeout=30)
-    assert prefetcher.map(lambda _: together.wait() >= 0, range(3)) == [True] * 3
-
-
 def test_what_waits_for_a_thread_is_done_by_who_needs_it():
     prefetcher = Prefetcher(1)
     release = threading.Event()

@@ -217,19 +217,17 @@ class TestPages:
         assert start(upstream).files()[APP]["url"].split("/")[-2] == label
 
     def test_what_the_upstream_says_of_the_project(self, upstream, start):
-        """A page of version 1.0 stays one, with its other places (PEP 708)."""
+        """A page of version 1.0 stays one."""
         upstream.add_release()
         entries = [
             {"filename": name, "url": f"{upstream.url}/files/app/{name}", "hashes": {}}
             for name in upstream.files["app"]
         ]
-        tree = {"meta": {"api-version": "1.0", "tracks": ["https://a/"]}, "files": entries}
-        tree["alternate-locations"] = ["https://b/"]
+        tree = {"meta": {"api-version": "1.0"}, "files": entries}
         page = (200, {"Content-Type": JSON}, json.dumps(tree).encode())
         upstream.faults["/simple/app/"] = page
         found = start(upstream).page()
-        assert found["meta"] == {"api-version": "1.0", "tracks": ["https://a/"]}
-        assert found["alternate-locations"] == ["https://b/"]
+        assert found["meta"] == {"api-version": "1.0"}
         assert [file["filename"] for file in found["files"]] == [APP]
 
     def test_what_was_decided(self, upstream, start):

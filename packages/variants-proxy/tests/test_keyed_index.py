@@ -122,7 +122,7 @@ class TestKeys:
         answer = asked(proxy, key) if key else proxy.get("/simple/app/")
         assert answer.status_code == 401
         assert answer.headers["www-authenticate"].startswith("Basic ")
-        assert "uv-variants config --url" in answer.text
+        assert "variants-proxy url --keyed" in answer.text
         assert "content-security-policy" in answer.headers
 
     def test_anonymous(self, upstream, start):

@@ -32,7 +32,7 @@ from pep_variants.internal import (
     check_promise,
     supporting,
 )
-from resolvelib_variants import VariantOrdering
+from resolvelib_variants import VariantOrdering, VersionOrder
 
 from .catalog import SessionCatalog
 from .distributions import context_of
@@ -53,7 +53,7 @@ from .release_metadata import InfoFiles
 from .reporter import VariantReporter
 
 if TYPE_CHECKING:
-    from pep_variants.internal import LockChoice, Sources
+    from pep_variants.internal import LockChoice, Sources, VersionNote
     from variants_plugins import PluginRunner
 
     from .distributions import Detect
@@ -101,6 +101,7 @@ class CandidateOrdering:
             listener=self.listener,
             installed=PipInstalled(provider, catalog.installed),
             together=catalog.together if catalog.wanted else None,
+            version_order=VersionOrder(catalog.puts_build_first, self._floor),
         )
         self.variants.confirmed = self._confirmed
         # By project: what its requirements admit, as pip listed it last.
@@ -296,16 +297,24 @@ class CandidateOrdering:
         first = next(versions, None)
         return any(version != first for version in versions)
 
-    def older_build(self, project: str, link: Any) -> str:
-        """Return the line about an older version with a build for the accelerator of the target.
+    def version_note(self, project: str, link: Any) -> VersionNote | None:
+        """Return what to say of the version of the file at *link*, which pip takes.
 
-        Empty if there is none, or if the file at *link*, which pip takes, is such a build.
+        See `VariantOrdering.version_note`.
         """
         admitted = self._admitted.get(project, [])
         taken = next((info for info in admitted if link_of(info).url == link.url), None)
         if taken is None:
-            return ""
-        return self.variants.older_build(project, taken, admitted)
+            return None
+        return self.variants.version_note(project, taken, admitted)
+
+    def _floor(self, project: str) -> Any:
+        """Return the installed version of a project that the user does not name."""
+        provider = self._provider()
+        if provider is None or project in provider._user_requested:
+            return None
+        dist = provider._factory._installed_dists.get(project)
+        return None if dist is None else dist.version
 
     def _offered_version(self, project: str, info: Info) -> Any:
         """Return the version that pip compares with the installed one.

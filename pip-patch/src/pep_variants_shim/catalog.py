@@ -136,6 +136,11 @@ class SessionCatalog:
             for one, two in ((project, other), (other, project))
         )
 
+    def puts_build_first(self, project: str) -> bool:
+        """Return whether the catalogue wants a build for the accelerator before newer versions."""
+        entry = self.entry(project)
+        return entry is not None and entry.before_version
+
     def recognises(self, project: str) -> bool:
         """Return whether `label_of` knows every installed variant of the project."""
         entry = self.entry(project)

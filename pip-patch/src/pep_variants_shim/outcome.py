@@ -175,7 +175,7 @@ def _report_older(
 
 
 def _report_displaced(_original: object, session: Session, links: Mapping[str, Any]) -> None:
-    """Print a line for each project of which an older version would use the accelerator.
+    """Print a line for each project of which another version would be taken but for a build.
 
     Args:
         session: of the command.
@@ -186,14 +186,17 @@ def _report_displaced(_original: object, session: Session, links: Mapping[str, A
     links = {name: link for name, link in links.items() if ordering.admits_several(name)}
     if not links:  # no thread, and nothing to import
         return
-    lines: list[str] = []
+    notes = session.version_notes
 
     def look() -> None:
-        lines.extend(ordering.older_build(project, link) for project, link in links.items())
+        for project, link in links.items():
+            note = ordering.version_note(project, link)
+            if note is not None:
+                notes[project] = note
 
     _advised(session, ADVICE_SECONDS, look)
-    for line in filter(None, lines):
-        logger.info("%s", line)
+    for note in list(notes.values()):
+        logger.info("%s", note.text)
 
 
 def _advise(session: Session, candidates: Iterable[Any], wanted: Collection[str]) -> None:

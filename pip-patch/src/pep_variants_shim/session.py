@@ -88,6 +88,7 @@ class Session:
         self.origins: dict[str, dict[str, str]] = {}
         self.replaced: dict[str, str] = {}
         self.choice_records: dict[str, str] = {}
+        self.version_notes: dict[str, Any] = {}
         self._chosen: dict[str, str | None] = {}
         self._use = use
         self._foreign = foreign
@@ -302,6 +303,7 @@ def nested_session() -> Iterator[None]:
         return
     inner = copy.copy(session)
     inner.labels, inner.origins, inner.choice_records, inner._chosen = {}, {}, {}, {}
+    inner.version_notes = {}
     inner._build_labels = session.installed_labels()
     inner.ordering = inner._provider = None
     setattr(session.finder, _ATTRIBUTE, inner)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         Listener,
         MetadataHashes,
         ProviderFiles,
+        VersionOrder,
     )
     from .ordering import VariantOrdering
     from .provider import TransparentProvider, VariantProvider
@@ -38,40 +39,27 @@ __all__ = [
     "TransparentProvider",
     "VariantOrdering",
     "VariantProvider",
+    "VersionOrder",
     "__version__",
 ]
 
 _NAMES = {
-    "abi": ("AbiRequirement", "AbiRequirements"),
+    "abi": "AbiRequirement AbiRequirements",
     "interfaces": (
-        "CandidateFiles",
-        "Chosen",
-        "CoherenceListener",
-        "Installed",
-        "Listener",
-        "MetadataHashes",
-        "ProviderFiles",
+        "CandidateFiles Chosen CoherenceListener Installed Listener MetadataHashes ProviderFiles "
+        "VersionOrder"
     ),
-    "ordering": ("VariantOrdering",),
-    "provider": ("TransparentProvider", "VariantProvider"),
+    "ordering": "VariantOrdering",
+    "provider": "TransparentProvider VariantProvider",
 }
+"""The names of each module, imported on first access."""
 
 
 def __getattr__(name: str) -> object:
     """Import the public *name* from its module (PEP 562)."""
-    from importlib import import_module
+    from pep_variants.internal import lazy_name
 
-    value: object
-    if name == "__version__":
-        from importlib.metadata import version
-
-        value = version("resolvelib-variants")
-    elif module := next((module for module, names in _NAMES.items() if name in names), ""):
-        value = getattr(import_module(f".{module}", __name__), name)
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
-    return value
+    return lazy_name(__name__, _NAMES, name)
 
 
 def __dir__() -> list[str]:

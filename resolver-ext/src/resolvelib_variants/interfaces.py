@@ -180,6 +180,21 @@ class Installed(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class VersionOrder:
+    """What a client knows that the preference ``before_version`` depends on.
+
+    Attributes:
+        by_default: whether the newest version of a project with a build for the accelerator goes
+            first where the user says nothing of it.
+        floor: the version of a project below which nothing is put first, None without one: what
+            is installed, if the user does not name the project.
+    """
+
+    by_default: Callable[[str], bool] = lambda _: False
+    floor: Callable[[str], object | None] = lambda _: None
+
+
 Together = Callable[[str, str], bool]
 """Whether two projects, by their normalized names, should have the same label; of one project and
 itself, whether it should have that of any other."""

@@ -8,7 +8,7 @@ distribution. They are imported on first access, as the public names are.
 
 from typing import TYPE_CHECKING
 
-from pep_variants.internal import lazy_names
+from pep_variants.internal import lazy_name
 
 if TYPE_CHECKING:
     from .interfaces import *
@@ -18,4 +18,5 @@ _NAMES = {
 }
 
 
-__getattr__ = lazy_names(__name__.rpartition(".")[0], _NAMES)
+def __getattr__(name: str) -> object:
+    return lazy_name(__name__, _NAMES, name)

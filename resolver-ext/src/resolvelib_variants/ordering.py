@@ -17,35 +17,50 @@ without variants.
 
 Variants built against different releases of another project (``abi_dependency``, see `abi`) are
 offered one after the other, and coherence orders by what is already chosen (see `coherence`).
+
+Versions keep their order, but where the user prefers it (``--variant-before-version``): there the
+newest version whose file is a build for the accelerator of the target goes first. It has to be
+judged before the first version is offered, and so have those before it.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from operator import is_
 from typing import Any, Generic, TypeVar
 
 from pep_variants import File, Metadata, Platform, Preferences, Selection, VariantContext, select
 from pep_variants.internal import (
-    MAX_VERSIONS,
     NON_VARIANT,
     NULL_LABEL,
     AbiDependency,
+    Admitted,
+    NewestBuild,
     NoSuchVariant,
     PluginFailed,
+    VersionNote,
     abi_projects,
-    displaced_by,
     has_accelerator,
     is_accelerated,
-    is_promising,
     missing_variant,
+    newest_build,
     supporting,
 )
 
 from .coherence import Agreements
 from .decision import Decision, ProvisionalVersion, file_of, group_by_version
-from .interfaces import CandidateFiles, Chosen, Installed, Listener, MetadataHashes, Together
+from .interfaces import (
+    CandidateFiles,
+    Chosen,
+    Installed,
+    Listener,
+    MetadataHashes,
+    Together,
+    VersionOrder,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +81,8 @@ class VariantOrdering(Generic[CT]):
         abi_found: called when that is no longer empty; a provider that has to know sets it.
         confirmed: called with the project and a provisional candidate that was confirmed.
         judges_first: offer nothing provisional.
+        displaced: projects of which an older version goes before the newest, see `VersionOrder`.
+        displacing: called when that is no longer empty, as `abi_found` is.
         coherent: whether variants of some project are to agree with what is chosen.
         chosen: gives project and candidate of all that the resolution has pinned, in the order in
             which it was required. For coherence; a provider that can tell sets it.
@@ -80,6 +97,7 @@ class VariantOrdering(Generic[CT]):
         listener: Listener | None = None,
         installed: Installed | None = None,
         together: Together | None = None,
+        version_order: VersionOrder | None = None,
     ) -> None:
         """Set up.
 
@@ -91,18 +109,26 @@ class VariantOrdering(Generic[CT]):
             installed: what is installed; of variants that are built against different releases
                 of an installed project, those for that release are preferred.
             together: which projects should have the same label, see `Together`.
+            version_order: which version goes first where the preferences leave it open.
         """
         self.missing: dict[str, NoSuchVariant] = {}
         self.abi_projects: set[str] = set()
         self.abi_found: Callable[[], object] = bool
         self.confirmed: Callable[[str, CT], object] = lambda *_: None
         self.judges_first = False
+        self.displaced: dict[str, NewestBuild] = {}
+        self.displacing: Callable[[], object] = bool
         self.chosen: Callable[[], Iterable[tuple[str, CT]]] = tuple
         self._files = files
         self._platform = platform
         self._preferences = preferences
         self._listener = listener
         self._installed = installed
+        self._version_order = version_order or VersionOrder()
+        # By project: what was found where no version has a build for the accelerator.
+        self._unfound: dict[str, NewestBuild] = {}
+        self._accelerator: bool | None = None
+        self._looked_at: dict[tuple[str, Hashable], Selection[CT] | None] = {}
         self._decisions: dict[tuple[str, Hashable], Decision[CT]] = {}
         self._agreements: Agreements[CT] = Agreements(
             files,
@@ -151,8 +177,9 @@ class VariantOrdering(Generic[CT]):
         not confirmed. It does not if the resolver attempted that file and refused its
         dependencies, which are those of all, without having it confirmed.
 
-        Versions keep their order. Versions without variant wheels pass unchanged. A version is
-        judged when the iterator reaches it, not before. A decision needs all files of a version,
+        Versions keep their order, but for the one that goes first by the user's preference.
+        Versions without variant wheels pass unchanged. Else a version is judged when the iterator
+        reaches it, not before. A decision needs all files of a version,
         so *candidates* is read up to the first one of the next version.
 
         Args:
@@ -175,7 +202,10 @@ class VariantOrdering(Generic[CT]):
         refusals: dict[Hashable, list[CT]] = {}
         for candidate in refused:
             refusals.setdefault(self._files.version(candidate), []).append(candidate)
-        for version, group in group_by_version(self._files, candidates):
+        groups = group_by_version(self._files, candidates)
+        if self.puts_first(project):
+            groups = self._build_first(project, groups, refusals)
+        for version, group in groups:
             offered = len(group)
             group += refusals.get(version, ())
             if not forced:
@@ -344,11 +374,60 @@ class VariantOrdering(Generic[CT]):
         """Return what *candidate* was put in front to agree with, None if it was not."""
         return self._agreements.agrees_with(project, candidate)
 
-    def older_build(self, project: str, chosen: CT, offered: Iterable[CT]) -> str:
-        """Return the line about an older version with a build for the target's accelerator.
+    def puts_first(self, project: str) -> bool:
+        """Return whether the newest version with a build for the accelerator goes first."""
+        by_default = self._version_order.by_default
+        return self._preferences.puts_first(project, by_default=by_default(project))
 
-        Empty if *chosen* is such a build, if there is no such version, or no accelerator. The
-        metadata of at most `MAX_VERSIONS` versions is read, and none where nothing can come of it.
+    def _build_first(
+        self,
+        project: str,
+        groups: Iterator[tuple[Hashable, list[CT]]],
+        refusals: Mapping[Hashable, Sequence[CT]],
+    ) -> Iterator[tuple[Hashable, list[CT]]]:
+        """Yield *groups*, that of the newest version with a build for the accelerator first.
+
+        It stays where it is if that build, or one of a newer version, was refused: a conflict is
+        answered by the order of versions.
+        """
+        was_displaced = self.displaced.pop(project, None) is not None
+        self._unfound.pop(project, None)
+        read: list[tuple[Hashable, list[CT]]] = []
+        refused: list[Any] = [
+            version
+            for version in refusals
+            for decision in (self._decisions.get((project, version)),)
+            if decision and is_accelerated(decision.selection, decision.selection.chosen)
+        ]
+
+        def admitted() -> Iterator[Admitted]:
+            for version, group in groups:
+                read.append((version, group))
+                if any(each > version for each in refused):
+                    return
+                yield self._admitted(project, version, [*group, *refusals.get(version, ())])
+
+        found = newest_build(project, admitted(), self._has_accelerator)
+        rest = chain(read, groups)
+        if found is None or found.version is None:
+            if found is not None:
+                self._unfound[project] = found
+            return rest
+        floor: Any = self._version_order.floor(project)
+        if floor is not None and found.version < floor:
+            return rest
+        self.displaced[project] = found
+        if not was_displaced:
+            self.displacing()
+        first = next(item for item in read if item[0] == found.version)
+        read.remove(first)
+        return chain([first], rest)
+
+    def version_note(self, project: str, chosen: CT, offered: Iterable[CT]) -> VersionNote | None:
+        """Return what to say of the order of versions; None where nothing else was to be had.
+
+        That is: which newer version was passed over for a build for the target's accelerator; or
+        which older version has one, where *chosen* is none. Metadata is read as by `newest_build`.
 
         Args:
             project: normalized project name.
@@ -356,36 +435,56 @@ class VariantOrdering(Generic[CT]):
             offered: files that the requirements admit, newest version first.
         """
         version: Any = self._files.version(chosen)
+        displaced = self.displaced.get(project)
+        if displaced is not None and displaced.version == version:
+            return displaced.preferred()
         selection, file = self.selection(project, chosen), self._file(chosen)
-        if self.forces(project) or is_accelerated(selection, file):
-            return ""
-        older: list[tuple[Hashable, Sequence[File[CT]]]] = []
-        for other, group in group_by_version(self._files, offered):
-            if len(older) == MAX_VERSIONS:
-                break
-            if not other < version or getattr(other, "is_prerelease", False):
-                continue
-            files = self._files_of(project, other, group)
-            labels = {item.label for item in files if item.label is not None}
-            if is_promising(selection, labels):
-                older.append((other, files))
-        if not older or not has_accelerator(self._platform):
-            return ""
-        decisions = ((other, self._judged(project, other, files)) for other, files in older)
-        return displaced_by(project, version, selection, file, decisions)
+        if (
+            self.forces(project)
+            or not self._preferences.use_variants
+            or is_accelerated(selection, file)
+        ):
+            return None
+        if project in self._unfound:
+            return self._unfound[project].preferred()
+        groups = group_by_version(self._files, offered)
+        found = newest_build(
+            project,
+            chain(
+                [Admitted(version, ("",) if selection else (), lambda: selection)],
+                (self._admitted(project, *each) for each in groups if each[0] < version),
+            ),
+            self._has_accelerator,
+        )
+        if found is None or found.version is None:
+            return None
+        return found.excluded() if self.puts_first(project) else found.missed()
 
-    def _judged(
+    def _admitted(self, project: str, version: Any, group: Sequence[CT]) -> Admitted:  # noqa: ANN401 - as clients have it
+        files = self._files_of(project, version, group)
+        labels = {file.label for file in files if file.label is not None}
+        return Admitted(version, labels, partial(self._look_at, project, version, files))
+
+    def _has_accelerator(self) -> bool:
+        if self._accelerator is None:
+            self._accelerator = has_accelerator(self._platform)
+        return self._accelerator
+
+    def _look_at(
         self, project: str, version: Hashable, files: Sequence[File[CT]]
     ) -> Selection[CT] | None:
-        """Return the decision about a version that may not have been offered; None if it fails."""
+        """Return the decision about a version that may never be offered; None if it fails."""
         known = self._decisions.get((project, version))
         if known is not None:
             return known.selection
-        try:
-            return self._chosen_of(project, version, files, self._platform)
-        except Exception:  # nothing depends on it
-            logger.debug("a version of %s cannot be judged", project, exc_info=True)
-            return None
+        key = (project, version)
+        if key not in self._looked_at:
+            try:
+                self._looked_at[key] = self._chosen_of(project, version, files, self._platform)
+            except Exception:  # it is reported if the version is offered
+                logger.debug("a version of %s cannot be judged", project, exc_info=True)
+                self._looked_at[key] = None
+        return self._looked_at[key]
 
     def _files_of(self, project: str, version: Hashable, group: Sequence[CT]) -> Sequence[File[CT]]:
         known = self._decisions.get((project, version))

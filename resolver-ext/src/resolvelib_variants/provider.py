@@ -26,7 +26,7 @@ from pep_variants import (
 from pep_variants.internal import table_lines, uses_variant_terms
 
 from .abi import AbiConditions, AbiRequirement, AbiRequirements, ResolutionState
-from .interfaces import Installed, Listener, ProviderFiles, Together
+from .interfaces import Installed, Listener, ProviderFiles, Together, VersionOrder
 from .ordering import VariantOrdering
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
         installed: Installed | None = None,
         ordering: VariantOrdering[CT] | None = None,
         together: Together | None = None,
+        version_order: VersionOrder | None = None,
     ) -> None:
         """Wrap *base* for one resolution.
 
@@ -83,6 +84,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
             ordering: arranges already what *base* finds, for clients that arrange before they
                 make candidates; by default the provider has one of its own, made of the others.
             together: which projects should have the same label, see `Together`.
+            version_order: which version goes first where the preferences leave it open.
         """
         self._base = base
         self._files = files
@@ -93,6 +95,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
             listener=listener,
             installed=installed,
             together=together,
+            version_order=version_order,
         )
         self._arranged = ordering is not None
         self._forces = self.ordering.forces_any
@@ -103,7 +106,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
             self._state, self.ordering, files, identify=self._identify
         )
         self.ordering.chosen = self._chosen
-        self.ordering.abi_found = self._follow
+        self.ordering.abi_found = self.ordering.displacing = self._follow
         if self._arranged or self.ordering.coherent:
             self._follow()
         else:
@@ -280,19 +283,27 @@ class VariantProvider(_Provider[RT, CT, KT]):
         information: Mapping[KT, Iterator[RequirementInformation[RT, CT]]],
         backtrack_causes: Sequence[RequirementInformation[RT, CT]],
     ) -> Preference:
-        """Return what the wrapped provider says."""
+        """Return what the wrapped provider says.
+
+        Projects of which an older version goes first come after all others: what these require may
+        exclude that version.
+        """
         if self._following:
             self._state.choose()
             if self._own_requirements:
                 information = WithoutConditions(information, self._condition_of)
                 backtrack_causes = self._ordinary(backtrack_causes)
-        return self._base.get_preference(
+        preference = self._base.get_preference(
             identifier=identifier,
             resolutions=resolutions,
             candidates=candidates,
             information=information,
             backtrack_causes=backtrack_causes,
         )
+        displaced = self.ordering.displaced
+        if displaced:
+            return (self._files.project(identifier) in displaced, preference)
+        return preference
 
     def narrow_requirement_selection(
         self,

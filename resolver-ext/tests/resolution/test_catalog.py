@@ -144,6 +144,38 @@ def wheel(version, tag=LINUX, name="torch"):
     return f"{name}-{version}-{tag}.whl"
 
 
+class TestBeforeVersion:
+    """A publisher ends the builds for older devices."""
+
+    @pytest.fixture
+    def ended(self, publisher):
+        text = torch(publisher.server.url, head="before-version = true\n")
+        publisher.describe("torch", text).torch("2.15.0", places=("cu130", "cpu"))
+        publisher.torch("2.14.0", places=("cu126",))
+        return publisher.torch("2.15.0", places=("cu130", "cpu"))
+
+    def test_the_last_build_for_the_device(self, ended):
+        found = ended.resolve("torch", on=target(OLD_GPU))
+        assert [item.filename for item in found.packages] == [wheel("2.14.0+cu126")]
+        (line,) = found.warnings
+        assert line.startswith("torch 2.14.0 (cuda12.6) rather than 2.15.0: cuda13.0 built for ")
+        assert line.endswith(" (--variant-before-version :none: takes 2.15.0)")
+
+    @pytest.mark.parametrize("platform", [NEW_GPU, NO_GPU])
+    def test_other_machines_get_the_newest(self, ended, platform):
+        found = ended.resolve("torch", on=target(platform))
+        assert found.packages[0].version.public == "2.15.0"
+        assert found.warnings == ()
+
+    def test_the_user_may_say_otherwise(self, ended):
+        options = {"variant-before-version": [":none:"]}
+        found = ended.resolve("torch", on=target(OLD_GPU), options=options)
+        assert found.packages[0].filename == wheel("2.15.0+cpu")
+        assert found.warnings[0].endswith(": to take it, require torch==2.14.0")
+        found = ended.resolve("torch==2.15.0", on=target(OLD_GPU))
+        assert (found.packages[0].label, found.warnings) == ("null", ())
+
+
 class TestPlaces:
     @pytest.mark.parametrize(
         ("platform", "expected"),

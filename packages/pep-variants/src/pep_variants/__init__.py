@@ -85,58 +85,38 @@ __all__ = [
 ]
 
 _NAMES = {
-    "choose.explanation": ("Verdict", "verdicts"),
-    "choose.markers": ("VariantContext", "reduce_requirement"),
-    "choose.preferences": ("Preferences", "preferences_from_options"),
-    "choose.ranking": ("Ranking", "Reason", "rank"),
-    "choose.selection": ("File", "Selection", "select"),
-    "detect.detector": ("Detector",),
-    "detect.machines": ("load_machine",),
-    "errors": ("MetadataError", "VariantError"),
-    "fetch": ("Failed", "ReleaseFile", "read_response"),
-    "formats.merging": ("merge",),
-    "formats.platform_file": ("load_platform", "write_platform"),
-    "formats.reader": ("read_metadata",),
-    "formats.writer": ("write_metadata",),
-    "model.filename": ("WheelFilename", "metadata_filename", "parse_filename"),
-    "model.label": ("split_label",),
-    "model.metadata": ("Metadata",),
-    "model.platform": ("Platform", "Support"),
-    "model.property": ("Property",),
-    "release": ("ReleaseReader",),
-    "settings.loader": ("load_preferences",),
-    "wheelfile.wheel": ("read_wheel_metadata",),
+    "choose.explanation": "Verdict verdicts",
+    "choose.markers": "VariantContext reduce_requirement",
+    "choose.preferences": "Preferences preferences_from_options",
+    "choose.ranking": "Ranking Reason rank",
+    "choose.selection": "File Selection select",
+    "detect.detector": "Detector",
+    "detect.machines": "load_machine",
+    "errors": "MetadataError VariantError",
+    "fetch": "Failed ReleaseFile read_response",
+    "formats.merging": "merge",
+    "formats.platform_file": "load_platform write_platform",
+    "formats.reader": "read_metadata",
+    "formats.writer": "write_metadata",
+    "model.filename": "WheelFilename metadata_filename parse_filename",
+    "model.label": "split_label",
+    "model.metadata": "Metadata",
+    "model.platform": "Platform Support",
+    "model.property": "Property",
+    "release": "ReleaseReader",
+    "settings.loader": "load_preferences",
+    "wheelfile.wheel": "read_wheel_metadata",
 }
+"""The names of each module, imported on first access."""
 
 
 def __getattr__(name: str) -> object:
     """Import the public *name* from its module (PEP 562)."""
-    from importlib import import_module
+    from .internal import lazy_name
 
-    value: object
-    if name == "__version__":
-        value = _version()
-    elif module := next((module for module, names in _NAMES.items() if name in names), ""):
-        value = getattr(import_module(f".{module}", __name__), name)
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
-    return value
+    return lazy_name(__name__, _NAMES, name)
 
 
 def __dir__() -> list[str]:
     """List the public names, imported or not."""
     return sorted(__all__)
-
-
-def _version() -> str:
-    parent = __name__.rpartition(".")[0]
-    if not parent:
-        from importlib.metadata import version
-
-        return version("pep-variants")
-    # A bundled copy has no metadata; the package that bundles it knows the version.
-    from importlib import import_module
-
-    bundled: str = import_module(parent).VERSION
-    return bundled

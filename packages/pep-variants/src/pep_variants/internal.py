@@ -9,17 +9,17 @@ distribution. They are imported on first access, as the public names are.
 TYPE_CHECKING = False  # for type checkers; `typing` would take time at every start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from . import limits as limits
     from .choose.abi import *
-    from .choose.displaced import *
     from .choose.explanation import *
     from .choose.markers import *
     from .choose.options import *
     from .choose.preferences import *
     from .choose.rejections import *
     from .choose.selection import *
+    from .choose.version_order import *
     from .detect.detector import *
     from .detect.known_machines import *
     from .detect.machines import *
@@ -70,7 +70,6 @@ if TYPE_CHECKING:
 _NAMES = {
     "": "limits",
     "choose.abi": "AbiDependency abi_dependencies abi_projects covers is_release supporting",
-    "choose.displaced": "MAX_VERSIONS displaced_by has_accelerator is_accelerated is_promising",
     "choose.explanation": (
         "MORE answered asked needs notices ranking_tree table_lines why_chosen why_not"
     ),
@@ -81,8 +80,8 @@ _NAMES = {
     ),
     "choose.options": "OPTIONS Option",
     "choose.preferences": (
-        "ABORT DEFAULT_CATALOG NON_VARIANT_LABEL SANDBOX_AUTO SANDBOX_OFF configuration_tree "
-        "given_settings is_catalog_path read_configuration unmatched"
+        "ABORT ALL_PROJECTS DEFAULT_CATALOG NON_VARIANT_LABEL NO_PROJECTS SANDBOX_AUTO "
+        "SANDBOX_OFF configuration_tree given_settings is_catalog_path read_configuration unmatched"
     ),
     "choose.rejections": (
         "Advice advise choice_line is_unfit joined_labels missed_clause nearest_labels "
@@ -90,9 +89,12 @@ _NAMES = {
         "why_not_better why_this"
     ),
     "choose.selection": "missing_variant",
+    "choose.version_order": (
+        "Admitted NewestBuild VersionNote has_accelerator is_accelerated newest_build"
+    ),
     "detect.detector": "Answer PROVIDER_ID_LENGTH Refused provider_id",
     "detect.known_machines": "BY_NAME KNOWN_MACHINES KnownMachine names_beginning",
-    "detect.machines": "CPU WORDS machine_text machine_title names_file parse_facts",
+    "detect.machines": "CPU WORDS machine_text names_file parse_facts",
     "digests": "Digests",
     "directories": "VARIABLE cache_directory",
     "errors": (
@@ -105,7 +107,7 @@ _NAMES = {
     "files": "patiently read_regular read_text replacing write_if_changed",
     "formats": "toml",
     "formats.merging": "check_promise merge_all",
-    "formats.platform_file": "platform_title read_platform",
+    "formats.platform_file": "read_platform",
     "formats.reader": "metadata_from_tree read_pyproject",
     "formats.toml": "loads",
     "formats.tree": "PropertyTree Tree joined",
@@ -166,27 +168,43 @@ _NAMES = {
 """The shared names of each module or package; a name may be that of a module."""
 
 
-def lazy_names(package: str, names: "Mapping[str, str]") -> "Callable[[str], object]":
-    """Return the ``__getattr__`` (PEP 562) of the module ``internal`` of a package.
+def lazy_name(face: str, names: "Mapping[str, str]", name: str) -> object:
+    """Return what ``__getattr__`` (PEP 562) of a face gives: a package, or its module ``internal``.
+
+    ``__version__`` is that of the distribution. A bundled copy has no metadata: the package that
+    bundles it knows the version.
 
     Args:
-        package: its name.
-        names: the names that each of its modules shares, with spaces between.
+        face: its ``__name__``.
+        names: the names that each of its modules shares, with spaces between. A module of another
+            distribution has its whole name.
+        name: the one that is asked for. A package keeps what it is given.
     """
+    package = face.removesuffix(".internal")
+    module = next((key for key in names if name in names[key].split()), None)
+    if module is None and name != "__version__":
+        raise AttributeError(f"module {face!r} has no attribute {name!r}")
+    import sys
+    from importlib import import_module
 
-    def get(name: str) -> object:
-        from importlib import import_module
+    value: object
+    if module is None:
+        if bundle := package.rpartition(".")[0]:
+            value = import_module(bundle).VERSION
+        else:
+            from importlib.metadata import version
 
-        for module, shared in names.items():
-            if name in shared.split():
-                path = f"{package}.{module}".rstrip(".")
-                found = import_module(path)
-                if hasattr(found, name):
-                    return getattr(found, name)
-                return import_module(f"{path}.{name}")
-        raise AttributeError(f"module {f'{package}.internal'!r} has no attribute {name!r}")
+            value = version(package.replace("_", "-"))
+    else:
+        path = module if module.startswith("pep_variants.") else f"{package}.{module}"
+        found = import_module(path.rstrip("."))
+        if not hasattr(found, name):
+            import_module(f"{found.__name__}.{name}")
+        value = getattr(found, name)
+    if face == package:
+        setattr(sys.modules[face], name, value)
+    return value
 
-    return get
 
-
-__getattr__ = lazy_names(__name__.rpartition(".")[0], _NAMES)
+def __getattr__(name: str) -> object:
+    return lazy_name(__name__, _NAMES, name)

@@ -17,6 +17,10 @@ from pathlib import Path
 
 from pep_variants.errors import ProviderError
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from summaries import summary
+
 
 class Messages(logging.Handler):
     def __init__(self) -> None:
@@ -40,7 +44,7 @@ def ask(factory, process, overrides, root="/", **rest) -> dict[str, object]:
         provider = factory(environ, Path(root), **rest)
         return {
             "supported": list(provider.supported().items()),
-            "summary": provider.summary(),
+            "summary": summary(provider),
             "facts": provider.facts(),
             "warnings": messages.texts,
             "seconds": time.monotonic() - started,

@@ -91,7 +91,7 @@ def command():
     return write
 
 
-@pytest.fixture(params=["supported", "facts", "summary"])
+@pytest.fixture(params=["supported", "facts"])
 def refused(request):
     """Return a function that checks how a provider refuses `text` as the value of `variable`."""
 

@@ -5,6 +5,7 @@ import os
 import time
 
 import pytest
+from summaries import summary
 
 from pep_variants.choose.ranking import rank
 from pep_variants.errors import ProviderError
@@ -116,7 +117,7 @@ def test_every_gpu_of_the_builds_and_some_more(machine, name, version):
         ("rocm_version", ("6.4",)),
     ]
     assert provider.facts() == (Fact("AMD GPU", name, gpu), Fact("ROCm", "6.4.1", file))
-    assert provider.summary() == f"AMD GPU {name}, ROCm 6.4.1"
+    assert summary(provider) == f"AMD GPU {name}, ROCm 6.4.1"
     assert cpu != gpu
     assert chosen(provider) == ("rocm6.4" if name in BUILT_FOR else "null")
 
@@ -156,7 +157,7 @@ def test_several_gpus_are_ordered_as_text_whatever_the_kernel_says(machine):
         paths[1],
         paths[3],
     ]
-    assert provider.summary() == "AMD GPU gfx1036, gfx1201, gfx908 and gfx90a"
+    assert summary(provider) == "AMD GPU gfx1036, gfx1201, gfx908 and gfx90a"
     assert machine.gfx(HIP_VISIBLE_DEVICES="4") == ("gfx1036",)
 
 
@@ -271,7 +272,7 @@ def test_hidden_gpus_are_facts(machine):
         Fact("hidden AMD GPU", "gfx1036", f"{paths[1]}, hidden by ROCR_VISIBLE_DEVICES"),
         Fact("hidden AMD GPU", "gfx1100", f"{paths[0]}, hidden by HIP_VISIBLE_DEVICES"),
     )
-    assert provider.summary() == "AMD GPU gfx942, hidden AMD GPU gfx1036 and gfx1100"
+    assert summary(provider) == "AMD GPU gfx942, hidden AMD GPU gfx1036 and gfx1100"
 
 
 def test_the_architecture_that_the_runtime_is_told_counts(machine):
@@ -332,12 +333,6 @@ Agent 3
       Name:                    amdgcn-amd-amdhsa--gfx1100
 *** Done ***
 """
-ENUMERATOR = """\
-gfx000
-gfx942:sramecc+:xnack-
-gfx9-4-generic:sramecc+:xnack-
-gfx90a
-"""
 
 
 def printing(text):
@@ -382,27 +377,19 @@ def test_limits_are_applied_once(machine):
     assert machine.gfx(**both, HSA_ANYTHING="1") == ("gfx90a",)
 
 
-@pytest.mark.parametrize(
-    "rocminfo", [None, "exit 1", "echo 'ROCk module is NOT loaded'; exit 255", "kill -9 $$"]
-)
-def test_the_enumerator_is_asked_where_rocminfo_fails(machine, rocminfo):
+@pytest.mark.parametrize("rocminfo", [None, "exit 1", "echo 'ROCk module is NOT loaded'; exit 255"])
+def test_a_rocminfo_that_fails_tells_of_no_gpu(machine, rocminfo):
     machine.device("dev/kfd")
     machine.environ["PATH"] += ":/bin"
     if rocminfo:
         machine.command("opt/rocm/bin/rocminfo", rocminfo)
-    path = machine.command("usr/bin/rocm_agent_enumerator", printing(ENUMERATOR))
-    provider = machine.provider()
-    assert provider.facts() == (Fact("AMD GPU", "gfx90a", path), Fact("AMD GPU", "gfx942", path))
-    assert provider.supported() == {"gfx_arch": ("gfx90a", "gfx942")}
-    assert machine.gfx(HIP_VISIBLE_DEVICES="0") == ("gfx942",)
-    assert machine.gfx(HIP_VISIBLE_DEVICES="GPU-0123") == ()
+    assert machine.provider().facts() == ()
 
 
 def test_a_rocminfo_without_gpus_is_believed(machine):
     machine.device("dev/kfd")
     machine.environ["PATH"] += ":/bin"
     machine.command("usr/bin/rocminfo", printing(ROCMINFO.partition("Agent 2")[0]))
-    machine.command("usr/bin/rocm_agent_enumerator", printing(ENUMERATOR))
     assert machine.gfx() == ()
 
 
@@ -411,7 +398,6 @@ def test_a_command_that_hangs_is_killed_with_what_it_started(machine, caplog):
     machine.environ["PATH"] += ":/bin:/usr/bin"
     child = machine.root / "child"
     machine.command("usr/bin/rocminfo", f"sleep 600 &\necho $! > '{child}'\nwait")
-    machine.command("usr/bin/rocm_agent_enumerator", printing(ENUMERATOR))
     started = time.monotonic()
     assert machine.provider(time_limit=0.5).supported() == {}
     assert time.monotonic() - started < 60
@@ -462,11 +448,11 @@ def test_files_that_are_no_commands_do_not_run(machine):
 
 def test_without_a_driver_no_command_runs(machine):
     marker = machine.root / "ran"
-    for name in ("rocminfo", "rocm_agent_enumerator", "hipInfo.exe", "hipconfig"):
+    for name in ("rocminfo", "hipInfo.exe", "hipconfig"):
         machine.command(f"usr/bin/{name}", f": > '{marker}'")
     assert machine.provider().supported() == {}
     assert machine.provider().facts() == ()
-    assert machine.provider().summary() == ""
+    assert summary(machine.provider()) == ""
     assert machine.provider("darwin").supported() == {}
     assert machine.provider("win32").supported() == {}
     assert not marker.exists()
@@ -479,16 +465,7 @@ def test_without_a_driver_no_command_runs(machine):
     ("path", "text", "version"),
     [
         ("opt/rocm/.info/version", "6.4.1-83\n", "6.4.1"),
-        ("opt/rocm/.info/version-dev", "5.2.0-65", "5.2.0"),
         ("opt/rocm/core/.info/version", "7.14.0\n", "7.14.0"),
-        (
-            "opt/rocm/share/hip/version",
-            "# comment\nHIP_PACKAGING_VERSION_PATCH=43484-9\nHIP_VERSION_MAJOR=6\n"
-            "HIP_VERSION_MINOR=4\nHIP_VERSION_PATCH=43484\nHIP_VERSION_GITHASH=123dc\n",
-            "6.4",
-        ),
-        ("opt/rocm/bin/.hipVersion", "HIP_VERSION_MAJOR=5\nHIP_VERSION_MINOR=7\n", "5.7"),
-        ("usr/share/hip/version", "HIP_VERSION_MAJOR=6\nHIP_VERSION_MINOR=1\n", "6.1"),
     ],
 )
 def test_files_that_tell_the_version(machine, path, text, version):
@@ -509,7 +486,6 @@ def test_the_runtime_alone_tells_the_version(machine, folder):
 
 def test_rocm_path_is_the_only_place_where_it_is_set(machine):
     machine.rocm("6.3.0")
-    machine.rocm("6.1.0", "usr/share/hip/version")
     other = machine.rocm("6.4.2", "opt/rocm-6.4.2/.info/version")
     path = str(machine.root / "opt/rocm-6.4.2")
     assert machine.provider(ROCM_PATH=path).facts() == (Fact("ROCm", "6.4.2", other),)
@@ -521,7 +497,7 @@ def test_rocm_path_is_the_only_place_where_it_is_set(machine):
 def test_a_file_without_a_version_is_passed_over(machine, text):
     machine.rocm(text)
     assert machine.provider().supported() == {}
-    machine.rocm("6.4.1", "opt/rocm/.info/version-dev")
+    machine.rocm("6.4.1", "opt/rocm/core/.info/version")
     assert machine.provider().supported() == {"rocm_version": ("6.4",)}
 
 
@@ -569,10 +545,6 @@ def test_the_hip_sdk_on_windows(machine):
     )
     assert machine.gfx(system="win32", HIP_VISIBLE_DEVICES="0") == ("gfx1100",)
     assert len(machine.gfx(system="win32", ROCR_VISIBLE_DEVICES="0")) == 2  # is not for Windows
-    file = machine.rocm(
-        "HIP_VERSION_MAJOR=6\nHIP_VERSION_MINOR=2\n", "AMD/ROCm/6.4/bin/.hipVersion"
-    )
-    assert machine.provider("win32").facts()[-1] == Fact("ROCm", "6.2", file)
 
 
 # Overrides. Each replaces detection of one fact.
@@ -611,7 +583,7 @@ def test_a_forced_version_replaces_the_installed_one(machine, text, version):
         Fact("AMD GPU", "gfx1100", gpu),
         Fact("ROCm", text.strip(), VERSION, True),
     )
-    assert provider.summary() == f"AMD GPU gfx1100, ROCm {text.strip()} (forced)"
+    assert summary(provider) == f"AMD GPU gfx1100, ROCm {text.strip()} (forced)"
 
 
 def test_the_overrides_of_the_document_on_a_machine_with_nothing(machine):
@@ -666,4 +638,4 @@ def test_the_machine_is_looked_at_once(machine):
     machine.gpu(90402)
     machine.rocm()
     assert provider.supported() == {"gfx_arch": ("gfx1100",)}
-    assert provider.summary() == "AMD GPU gfx1100"
+    assert summary(provider) == "AMD GPU gfx1100"

@@ -3,6 +3,7 @@
 import logging
 
 import pytest
+from summaries import summary
 
 from pep_variants.model.property import NAME, VALUE
 from pep_variants.providers.intel import KNOWN_DEVICES, IntelProvider
@@ -224,14 +225,14 @@ def test_a_forced_device_supports_what_a_real_one_would(text, expected):
     assert {(fact.what, fact.source, fact.forced) for fact in provider.facts()} == {
         ("Intel GPU", DEVICE, True)
     }
-    assert "(forced)" in provider.summary()
+    assert "(forced)" in summary(provider)
 
 
 def test_a_forced_device_that_is_not_known_supports_nothing(caplog):
     caplog.set_level(logging.WARNING)
     provider = IntelProvider({DEVICE: "12.99.9"})
     assert provider.supported() == {}
-    assert provider.summary() == "Intel GPU 12.99.9 (forced)"
+    assert summary(provider) == "Intel GPU 12.99.9 (forced)"
     [record] = caplog.records
     assert "12.99.9" in record.getMessage()
     assert DEVICE in record.getMessage()

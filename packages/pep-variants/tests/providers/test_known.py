@@ -12,7 +12,6 @@ from pep_variants.model.platform import Fact
 from pep_variants.providers.aarch64 import AArch64Provider
 from pep_variants.providers.amd import AmdProvider
 from pep_variants.providers.ascend import AscendProvider
-from pep_variants.providers.base import summarized
 from pep_variants.providers.intel import IntelProvider
 from pep_variants.providers.nvidia import NvidiaProvider
 from pep_variants.providers.registry import BUILTIN_NAMESPACES, find_known
@@ -303,7 +302,6 @@ def test_providers_tell_where_they_know_it_from(namespace):
     facts = provider.facts()
     assert isinstance(facts, tuple)
     assert all(isinstance(fact, Fact) and all(fact[:3]) and not fact.forced for fact in facts)
-    assert bool(provider.summary()) == bool(facts)
     if not facts:
         assert provider.supported() == {}
 
@@ -314,20 +312,6 @@ def test_every_answer_is_known(namespace):
     known = provider.known()
     for feature, values in provider.supported().items():
         assert list(values) == [value for value in known[feature] if value in values]
-
-
-def test_facts_in_a_few_words():
-    assert summarized([]) == ""
-    assert summarized([Fact("GPU", "9.0", "a")]) == "GPU 9.0"
-    facts = [
-        Fact("driver", "12.8", "variable", True),
-        Fact("GPU", "9.0", "a, 1"),
-        Fact("GPU", "8.6", "a, 0"),
-        Fact("GPU", "9.0", "a, 2"),
-        Fact("GPU", "8.0", "a, 3"),
-        Fact("board", "x", "b"),
-    ]
-    assert summarized(facts) == "driver 12.8 (forced), GPU 9.0, 8.6 and 8.0, board x"
 
 
 def test_looking_for_accelerators_starts_no_command(tmp_path, command):

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from summaries import summary
 
 from pep_variants.choose.explanation import answered, asked, needs, why_chosen, why_rejected
 from pep_variants.choose.ranking import Reason
@@ -26,7 +27,7 @@ def test_a_tpu(tmp_path):
     assert provider.supported() == {"present": ("true",)} == provider.known()
     assert [(fact.what, fact.value) for fact in provider.facts()] == [("TPU", "0x0063")] * 2
     assert provider.facts()[0].source.endswith("0000:00:01.0")
-    assert provider.summary() == "TPU 0x0063"
+    assert summary(provider) == "TPU 0x0063"
 
 
 @pytest.mark.parametrize("device", [("0x1ae0", "0x001f"), ("0x10de", "0x0063")])

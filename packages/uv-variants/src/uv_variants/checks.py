@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 from pep_variants import split_label
 
 from .errors import SourcesMissing, TwoNames, VariantMissing
-from .locked_variants import Lock
+from .locked_variants import FLOATS, Lock
 from .named_projects import admits, requirement_texts
 from .project_names import normalized
 from .report import warn, why_missing
@@ -70,6 +70,8 @@ def check_before(context: Context, choices: Choices) -> None:
     """
     forced = context.preferences.forced
     if context.is_frozen:
+        if context.lock.is_floating:
+            raise VariantMissing(f"{context.lock.path}: {FLOATS}: lock again without --frozen")
         _check_lock(context)
     names = [name for name in forced if name in context.requested]
     if not names or context.is_offline or context.is_frozen:

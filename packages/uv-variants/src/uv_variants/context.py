@@ -129,7 +129,8 @@ class Context:
         command, and a lock stays as it is.
         """
         given = self.options.variants
-        if self.options.lock_mode is not None or any(name in given for name in _RENEW_ALL):
+        is_switched = self.invocation.command == ("lock",) and "variant-switch" in given
+        if self.lock.is_floating or is_switched or any(name in given for name in _RENEW_ALL):
             return None
         return frozenset(self.preferences.forced) if "variant" in given else frozenset()
 

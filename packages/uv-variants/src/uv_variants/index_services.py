@@ -1,30 +1,60 @@
 """The applications of `variants_proxy` that a session has: one for each credentials that uv sent.
 
-What an index shows with credentials goes to requests that have them.
+What an index shows with credentials goes to requests that have them. An application is made, and
+imported, for the first page that it has to choose from: a command that meets no variants has none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
-
-from variants_proxy import Limits, Settings, create_app
-from variants_proxy.internal import ANSWERED, ClientSettings
-
-from .transport.upstream_credentials import with_authorization
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.applications import Starlette
 
-    from variants_proxy.internal import Client, ProjectView, Service
+    from variants_proxy import Settings
+    from variants_proxy.internal import ProjectView, Service
 
-    from .session_settings import SessionSettings
+    from .indexes import UserIndex
     from .transport.route import Application, Receive, Scope, Send
 
-_LIMITS = Limits(retries=0)  # uv asks again itself
-_FOR_ALL = 10.0**9
-"""Seconds for which a page is fresh: each is asked for once, or when uv asks for a new one."""
+
+@dataclass(frozen=True)
+class SessionSettings:
+    """What one uv command needs of its session.
+
+    Attributes:
+        proxy: settings of the service, whose upstreams are the indexes.
+        indexes: of the user, in the order in which uv asks them.
+        key: platform key of the machine, or name of one of the service's platforms.
+        projects: for explicit indexes, by `UserIndex.proxy_name`, the projects (normalized names)
+            that they are used for.
+        locked: labels that an existing lock file has, by project and version: they stay.
+        hashes: whether pages need hashes of all wheels, for a lock file.
+        forced: projects (normalized names) whose variant the user names.
+        system_certs: whether the command line or a file asks for the system's certificates.
+    """
+
+    proxy: Settings
+    indexes: tuple[UserIndex, ...]
+    key: str
+    projects: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    locked: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    hashes: bool = True
+    forced: frozenset[str] = frozenset()
+    system_certs: bool = False
+
+    def may_keep(self, project: str) -> bool:
+        """Return whether a page without variants stays as it is while its index does not change it.
+
+        The catalogue, find-links and variants that are asked for by name change it.
+        """
+        is_simple = all(each.kind == "simple" for each in self.proxy.upstreams)
+        return is_simple and self.proxy.catalog is None and project not in self.forced
 
 
 class Observer(Protocol):
@@ -33,76 +63,93 @@ class Observer(Protocol):
     def refused(self, text: str) -> None:
         """Note that a file was not served, and why."""
 
+    def failed(self, error: Exception) -> None:
+        """Note that nothing can be served."""
+
+
+class _Made(NamedTuple):
+    """An application, its service, and the name of the command in its URLs."""
+
+    application: Starlette
+    service: Service
+    client: str
+
 
 class IndexServices:
-    """The applications.
-
-    Attributes:
-        client: name of the command in their URLs.
-    """
+    """The applications."""
 
     def __init__(self, settings: SessionSettings, roots: Path, observer: Observer) -> None:
-        """Make the one that asks indexes with the user's credentials, as far as we find them.
+        """Set up.
 
         Args:
             settings: of the session.
             roots: file of certificates that upstreams may have.
             observer: of transfers that break off.
-
-        Raises:
-            ProxyError, VariantError: a setting is not valid.
         """
-        self._client_settings = ClientSettings(
-            settings.key, settings.locked, settings.floating, settings.hashes
-        )
+        self._settings = settings
+        self._proxy = replace(settings.proxy, ca_bundle=roots)
         self._observer = observer
-        self._settings = _settings(settings, roots)
         self._sent: dict[str, str] = {}
-        self._made: dict[tuple[str, str], Starlette] = {}
-        self._own = create_app(self._settings)
-        self.client = self._registered(self._own)
+        self._made: dict[tuple[str, str] | None, _Made] = {}
 
     def application(self, index: str, authorization: str) -> Application:
-        """Return the application for a request of uv's.
+        """Return the application for a request of uv's, whose path is below that of the index.
 
         Args:
             index: name of the index.
             authorization: that uv sent for it, empty without one.
         """
         self._sent[index] = authorization
-        made = self._for(index, authorization)
 
         async def application(scope: Scope, receive: Receive, send: Send) -> None:
+            made = self._for(index, authorization)
+            path = f"/p/{made.client}/i/{index}/in-place/{scope['path']}"
             state = {**scope.get("state", {}), "observer": self._observer}
-            await made({**scope, "state": state}, receive, send)
+            await made.application({**scope, "path": path, "state": state}, receive, send)
 
         return application
 
-    def _for(self, index: str, authorization: str) -> Starlette:
+    def _for(self, index: str, sent: str | None) -> _Made:
+        """Return the application that asks an index with what uv *sent*.
+
+        None stands for credentials that we find ourselves, before uv has asked.
+        """
         # Without credentials it is the same for all indexes.
-        key = (index if authorization else "", authorization)
+        key = None if sent is None else (index if sent else "", sent)
         if key not in self._made:
-            self._made[key] = create_app(with_authorization(self._settings, *key))
-            self._registered(self._made[key])
+            from .transport.upstream_credentials import with_authorization
+
+            proxy = self._proxy if key is None else with_authorization(self._proxy, *key)
+            try:
+                self._made[key] = self._new(proxy)
+            except Exception as error:
+                self._observer.failed(error)
+                raise
         return self._made[key]
 
-    def _registered(self, made: Starlette) -> str:
-        service: Service = made.state.service
-        return service.clients.register(self._client_settings)
+    def _new(self, proxy: Settings) -> _Made:
+        from variants_proxy import create_app
+        from variants_proxy.internal import ClientSettings
 
-    @property
-    def _all(self) -> list[tuple[Service, Client]]:
-        services = [made.state.service for made in (self._own, *self._made.values())]
-        return [(each, each.clients.client(self.client)) for each in services]
+        made, own = create_app(proxy), self._settings
+        service: Service = made.state.service
+        client = ClientSettings(own.key, own.locked, hashes=own.hashes)
+        return _Made(made, service, service.clients.register(client))
 
     def has_notices(self, project: str) -> bool:
         """Return whether there are notices about *project*, a normalized name."""
-        return any(service.noted.has(client, project) for service, client in self._all)
+        return any(
+            service.noted.has(service.clients.client(client), project)
+            for _, service, client in self._made.values()
+        )
 
     def is_plain(self, project: str) -> bool:
         """Return whether nothing was chosen for *project*, whichever index it is from."""
-        found = {service.plain.is_plain(client, project) for service, client in self._all}
-        return found - {None} == {True}
+        found = {
+            service.plain.is_plain(service.clients.client(client), project)
+            for _, service, client in self._made.values()
+        }
+        return False not in found
 
     async def report(self, index: str, project: str) -> Any:  # noqa: ANN401
         """Return the decisions on a project of an index as a tree, None if it has no such project.
@@ -122,10 +169,10 @@ class IndexServices:
         return await service.release_files.of(view, version, tags, served=served)
 
     async def _view(self, index: str, project: str) -> tuple[Service, ProjectView | None]:
-        sent = self._sent.get(index)
-        made = self._own if sent is None else self._for(index, sent)
-        service: Service = made.state.service
-        client = service.clients.client(self.client)
+        _, service, name = self._for(index, self._sent.get(index))
+        from variants_proxy.internal import ANSWERED
+
+        client = service.clients.client(name)
         try:
             return service, await service.views.view(client, service.upstream(index), project)
         except ANSWERED:
@@ -133,26 +180,5 @@ class IndexServices:
 
     def close(self) -> None:
         """Close the connections to the upstreams."""
-        for made in (self._own, *self._made.values()):
-            made.state.service.upstreams.close()
-
-
-def _settings(settings: SessionSettings, roots: Path) -> Settings:
-    return Settings(
-        tuple(each.upstream() for each in settings.indexes),
-        settings.cache,
-        settings.platforms,
-        limits=_LIMITS,
-        fresh_seconds=_FOR_ALL,
-        ca_bundle=roots,
-        insecure_hosts=frozenset(settings.insecure_hosts),
-        keyring=settings.keyring,
-        environ=dict(settings.environ),
-        compress=False,
-        failures=settings.failures,
-        requested=frozenset(settings.requested),
-        catalog=settings.catalog,
-        catalog_mirrors=settings.catalog_mirrors,
-        pinned=frozenset(settings.pinned),
-        hashes=settings.given_hashes,
-    )
+        for made in self._made.values():
+            made.service.upstreams.close()

@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from variants_proxy.internal import HERE
-
 from .locked_variants import Lock
 from .named_projects import are_tags_of
 from .site_packages import (
@@ -143,7 +141,7 @@ class InstalledState:
     def locked_label(self, installed: Installed) -> str | None:
         """Return the label that the lock has for what is *installed*, empty for none.
 
-        None if the lock does not say: it has no such version, or is about to change, or floats.
+        None if the lock does not say: it has no such version, or is about to change.
         """
         context = self.context
         if installed.name not in context.kept:
@@ -159,7 +157,7 @@ class InstalledState:
             return "" if installed.label is not None else None
         for wheel in wheels:
             if are_tags_of(wheel.plain, installed.tags):
-                return None if wheel.label == HERE else wheel.label or ""
+                return wheel.label or ""
         return ""
 
     def taken(self, noted: Iterable[str], *, verbose: bool) -> list[Installed]:

@@ -41,7 +41,7 @@ def _machine_of_lock(plan: SessionPlan) -> Iterator[str]:
     now = Lock.read(before.path)
     is_new = now.text != before.text or context.kept.keys() != before.names.keys()
     stays = context.is_frozen or context.invocation.has("dry-run", "check", "check-exists")
-    if now.path is None or now.text is None or not is_new or stays or plan.floating:
+    if now.path is None or now.text is None or not is_new or stays:
         return
     from pep_variants.internal import names_file
 

@@ -2,8 +2,7 @@
 
 A variant wheel is in a lock at ``<index>/<project>/.variant/<label>/<name>``, below the URL of its
 own index, with the label in its build tag too (`variants_proxy.choice.in_place_names`). The hash is
-that of the file that is served there. In a *floating* lock the label is `HERE`: each machine gets
-what fits it, and there is no hash.
+that of the file that is served there.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from variants_proxy.internal import FOLDER, HERE, wheel_at
 if TYPE_CHECKING:
     from .invocation import Invocation
 
+FLOATS = "variants are locked without their labels, as an earlier release did"
 _WHEEL = re.compile(r'url = "(?P<url>[^"\s]*/(?P<name>[^/"\s?#]+\.whl))[^"]*"(?P<rest>[^{}\n]*)')
 _PACKAGE = re.compile(r'(?m)^\[\[package\]\]\nname = "([^"]+)"\nversion = "([^"]+)"')
 
@@ -37,7 +37,7 @@ class LockedWheel:
         project: normalized name.
         version: as the lock has it.
         url: of the file.
-        label: of the variant, `HERE`, or None for a wheel without label.
+        label: of the variant, None for a wheel without label.
         plain: filename without label.
         has_hash: whether the lock has a hash of it.
     """
@@ -124,13 +124,13 @@ class Lock:
 
     @cached_property
     def labels(self) -> dict[str, dict[str, tuple[str, ...]]]:
-        """Labels of the variants, without `HERE`, by project and version."""
+        """Labels of the variants by project and version."""
         found: dict[str, dict[str, tuple[str, ...]]] = {}
         for wheel in self.wheels:
-            if wheel.label not in (None, HERE):
+            if wheel.label is not None:
                 versions = found.setdefault(wheel.project, {})
                 before = versions.get(wheel.version, ())
-                versions[wheel.version] = tuple(dict.fromkeys((*before, str(wheel.label))))
+                versions[wheel.version] = tuple(dict.fromkeys((*before, wheel.label)))
         return found
 
     @cached_property
@@ -191,7 +191,7 @@ class Lock:
 
     @property
     def is_floating(self) -> bool:
-        """Whether the variants are to fit the machine at hand."""
+        """Whether an earlier release locked it without labels: it is to be locked anew."""
         return any(wheel.label == HERE for wheel in self.wheels)
 
     @property

@@ -82,7 +82,7 @@ def _run(arguments: Sequence[str], *, is_uvx: bool) -> int:
     from .own_options import OWN_COMMANDS, print_help, read_options
 
     program = "uvx-variants" if is_uvx else "uv-variants"
-    options = read_options(arguments, os.environ)
+    options = read_options(arguments)
     rest = options.uv_arguments
     if rest[:1] in (("--version",), ("-V",)):
         from .program_version import print_version
@@ -97,7 +97,7 @@ def _run(arguments: Sequence[str], *, is_uvx: bool) -> int:
         rest = ("tool", "uvx" if of_uvx else "run", *rest)
         options = options._replace(uv_arguments=rest)
     elif rest and rest[0] in OWN_COMMANDS:
-        from .own_commands import run_own_command
+        from .doctor.command import run_own_command
 
         return run_own_command(options, os.environ)
     from .command_scope import Scope, scope_of

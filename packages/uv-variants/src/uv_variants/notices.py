@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from .checks import admitted_choices
@@ -10,26 +11,33 @@ from .dry_run import Planned, would_take
 from .installed_state import versions_by_project
 from .locked_variants import Lock
 from .report import report_variants, warn, why_missing
+from .version_bounds import puts_first
 
 if TYPE_CHECKING:
     from packaging.version import Version
 
     from .context import Context
     from .installed_state import InstalledState
-    from .proxy_client import VersionChoice
+    from .proxy_client import OlderBuild, VersionChoice
     from .site_packages import Installed
 
 MOST_REASONS = 3
 """Most projects for which a failure says why none of their variants fits."""
 
 
-def after_success(state: InstalledState, noted: Iterable[str], planned: Planned = ()) -> None:
+def after_success(
+    state: InstalledState,
+    noted: Iterable[str],
+    planned: Planned = (),
+    builds: Mapping[str, OlderBuild] = MappingProxyType({}),
+) -> None:
     """Print what there is to know after a command that succeeded.
 
     Args:
         state: of environment and lock file.
         noted: projects (normalized names) that uv asked for and that the proxy has notices about.
         planned: what a dry run would install.
+        builds: what went before newer versions, by project.
     """
     noted = list(noted)
     if not state.context.is_quiet:
@@ -37,7 +45,7 @@ def after_success(state: InstalledState, noted: Iterable[str], planned: Planned 
         names = [*noted, *(each.name for each in taken)]
         state.choices.ask(names)
         report_variants(taken, state.choices, verbose=state.context.is_verbose)
-        for line in (*_of_catalog(state, noted), *_version_notices(state, names, planned)):
+        for line in (*_of_catalog(state, noted), *_version_notices(state, names, planned, builds)):
             warn(line)
     _warn_of_lock(state)
 
@@ -98,7 +106,10 @@ def _of_catalog(state: InstalledState, names: Iterable[str]) -> list[str]:
 
 
 def _version_notices(
-    state: InstalledState, names: Iterable[str], planned: Planned
+    state: InstalledState,
+    names: Iterable[str],
+    planned: Planned,
+    builds: Mapping[str, OlderBuild],
 ) -> dict[str, None]:
     """Return notices about the versions of projects that were installed or locked."""
     names = list(dict.fromkeys(names))
@@ -115,13 +126,25 @@ def _version_notices(
         for version, choice in relevant.items():
             if present is None or _is_among(version, choice, present):
                 lines.update(dict.fromkeys(_notices_of(context, name, version, choice)))
-                older = choice.older_build
-                if older is not None and _asks_for(context, name, older.version):
-                    lines[older.text] = None
+                lines.update(dict.fromkeys(_of_version(context, name, choice.older_build)))
+                if name in builds and builds[name].version == version:
+                    lines[builds[name].preferred] = None
                 break
         if present and admitted:
             lines.update(dict.fromkeys(_passed_over(admitted, max(present))))
     return lines
+
+
+def _of_version(context: Context, name: str, older: OlderBuild | None) -> Iterator[str]:
+    """Yield the line about an older version with a build for the accelerator."""
+    if older is None:
+        return
+    is_first = puts_first(context)(name)
+    if older.version is None:
+        if is_first:
+            yield older.preferred
+    elif _asks_for(context, name, older.version):
+        yield older.excluded if is_first else older.text
 
 
 def _asks_for(context: Context, name: str, version: str) -> bool:
@@ -179,7 +202,7 @@ def _warn_of_lock(state: InstalledState) -> None:
     now = Lock.read(before.path)
     if now.path is None or now.text is None or now.text == before.text:
         return
-    if context.preferences.catalog is not None and now.projects and not now.is_floating:
+    if context.preferences.catalog is not None and now.projects:
         warn(
             f"{now.path.name}: plain uv cannot fetch {', '.join(now.projects)}: install with "
             "uv-variants or through a variants-proxy, or export what others install: uv-variants "
@@ -189,6 +212,5 @@ def _warn_of_lock(state: InstalledState) -> None:
         files = "1 file" if now.without_hash == 1 else f"{now.without_hash} files"
         warn(
             f"{now.path.name} lists {files} of variants without a hash, which plain uv cannot "
-            "verify: install from it with uv-variants only, or lock with hashes: "
-            "uv-variants --variant-lock pinned lock"
+            "verify: install from it with uv-variants only, or lock again after a sync"
         )

@@ -5,28 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pep_variants.internal import OPTIONS, Option, PreferenceError, redacted, shortened
-
-PINNED = "pinned"
-FLOATING = "floating"
-
-PROXY_VARIABLE = "VARIANTS_PROXY_URL"
-LOCK_VARIABLE = "VARIANTS_LOCK"
-
-OWN_OPTIONS = (
-    (
-        "variant-proxy",
-        "URL",
-        PROXY_VARIABLE,
-        "Shared index proxy, for which 'config' writes.",
-    ),
-    ("variant-lock", "MODE", LOCK_VARIABLE, f"How uv.lock is written: {PINNED} or {FLOATING}."),
-)
-"""Options that only this client has: name, placeholder, variable, help."""
+from pep_variants.internal import OPTIONS, PreferenceError
 
 OWN_COMMANDS = {
-    "serve": "run an index proxy for plain uv or pip, with the indexes of uv",
-    "config": "print a uv.toml, or an index URL, for a running proxy",
     "doctor": "say whether what is installed and locked fits this machine",
 }
 """Commands that uv does not have, and their help."""
@@ -37,26 +18,20 @@ class Options(NamedTuple):
 
     Attributes:
         variants: values by the names of `OPTIONS`, those that were given.
-        proxy_url: URL of a proxy for ``config``, without the last slash.
-        lock_mode: `PINNED` or `FLOATING`, None if it was not given.
         uv_arguments: the arguments that follow.
     """
 
     variants: Mapping[str, Any]
-    proxy_url: str
-    lock_mode: str | None
     uv_arguments: tuple[str, ...]
 
 
-def read_options(arguments: Sequence[str], environ: Mapping[str, str]) -> Options:
+def read_options(arguments: Sequence[str]) -> Options:
     """Split our own options off the front of *arguments*.
 
     Raises:
         PreferenceError: an option is unknown, lacks its value, or has one that is not valid.
     """
     known = {option.name: option for option in OPTIONS}
-    known |= {name: Option(name, "", metavar, False, text)
-              for name, metavar, _, text in OWN_OPTIONS}  # fmt: skip
     found: dict[str, Any] = {}
     position = 0
     while position < len(arguments) and arguments[position].startswith(("--variant", "--no-vari")):
@@ -77,18 +52,7 @@ def read_options(arguments: Sequence[str], environ: Mapping[str, str]) -> Option
             found.setdefault(name, []).append(value)
         else:
             found[name] = value if option.metavar else True
-    proxy_url = found.pop("variant-proxy", environ.get(PROXY_VARIABLE, ""))
-    proxy_url = proxy_url.partition("#")[0].strip().rstrip("/")
-    if proxy_url and not proxy_url.startswith(("http://", "https://")):
-        raise PreferenceError(
-            f"--variant-proxy: {shortened(redacted(proxy_url))} is not a URL of http or https"
-        )
-    mode = found.pop("variant-lock", environ.get(LOCK_VARIABLE, "")) or None
-    if mode not in (None, PINNED, FLOATING):
-        raise PreferenceError(
-            f"--variant-lock: {shortened(mode)} is not a mode; use {PINNED} or {FLOATING}"
-        )
-    return Options(found, proxy_url, mode, tuple(arguments[position:]))
+    return Options(found, tuple(arguments[position:]))
 
 
 def print_help(program: str) -> None:
@@ -100,7 +64,6 @@ def print_help(program: str) -> None:
     place = "any uv command" if program == "uv-variants" else "the arguments of uvx"
     print(f"uv with wheel variants. Options of {program}, before {place}:\n")
     rows = [(f"--{each.name} {each.metavar}".strip(), each.help) for each in OPTIONS]
-    rows += [(f"--{name} {metavar}", text) for name, metavar, _, text in OWN_OPTIONS]
     rows.append(("-V, --version", f"Print the versions of {program} and of uv."))
     width = max(len(left) for left, _ in rows)
     for left, text in rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from .checks import check_before, check_direct_wheels
@@ -14,11 +14,12 @@ from .errors import VariantMissing
 from .installed_state import FittingMarks, InstalledState
 from .invocation import parse
 from .local_links import link_options, link_variables
-from .proxy_client import Choices, asked
+from .proxy_client import Choices, OlderBuild, asked
 from .report import report_platform, warn
 from .session import Session
 from .session_plan import SessionPlan
 from .uv_environment import uv_variables, variables_without_session
+from .version_bounds import bound_options, wanted_builds
 
 if TYPE_CHECKING:
     from .context import Context
@@ -39,6 +40,7 @@ class PreparedRun:
         plan: what the session was asked for.
         state: of environment and lock file before uv runs.
         arguments, environ: of uv.
+        builds: what shall go before newer versions, by project, see `version_bounds`.
     """
 
     session: Session
@@ -46,6 +48,11 @@ class PreparedRun:
     state: InstalledState
     arguments: list[str]
     environ: dict[str, str]
+    builds: Mapping[str, OlderBuild] = field(default_factory=dict)
+
+    def unbound(self) -> PreparedRun:
+        """Return the same without `builds`."""
+        return replace(self, arguments=_arguments(self.plan, self.state), builds={})
 
 
 def prepare(context: Context) -> PreparedRun:
@@ -82,7 +89,9 @@ def prepare(context: Context) -> PreparedRun:
             session.start()
         environ = uv_variables(context, session, plan.uv_cache)
         environ |= link_variables(context.invocation, context.place, context.local_links)
-        return PreparedRun(session, plan, state, _arguments(plan, state), environ)
+        builds = wanted_builds(plan, choices)
+        arguments = _arguments(plan, state, bound_options(context, session, builds))
+        return PreparedRun(session, plan, state, arguments, environ, builds)
     except BaseException:
         session.close()
         raise
@@ -128,7 +137,7 @@ def learn(plan: SessionPlan, session: Session, projects: Iterable[str]) -> bool:
     Raises:
         PluginFailed: one of them fails.
     """
-    if plan.plugins is None or plan.floating:
+    if plan.plugins is None:
         return False
     from .provider_plugins import WantedProvider
 
@@ -154,19 +163,20 @@ def learn_afterwards(prepared: PreparedRun) -> None:
     before = plan.machine.key
     plan.relearned()
     if plan.machine.key != before:
-        again = " with --variant-lock pinned" if plan.context.scope is Scope.PROJECT else ""
+        is_locked = plan.context.scope is Scope.PROJECT
+        again = "lock with uv-variants --variant-switch lock" if is_locked else "run it again"
         warn(
             "dependencies need provider plugins that ran for the first time in this "
-            f"command: run it again{again} to use their variants"
+            f"command: {again} to use their variants"
         )
 
 
-def _arguments(plan: SessionPlan, state: InstalledState) -> list[str]:
+def _arguments(plan: SessionPlan, state: InstalledState, bounds: Sequence[str] = ()) -> list[str]:
     """Return the user's arguments, and what has to be added to them."""
     context, invocation = plan.context, plan.context.invocation
     links, more = link_options(invocation, context.place, context.local_links)
     values = {**cache_options(plan), **links}
-    return invocation.rewritten(values, [*added_options(context, state), *more])
+    return invocation.rewritten(values, [*added_options(context, state), *more, *bounds])
 
 
 def cache_options(plan: SessionPlan) -> dict[int, str]:

@@ -36,10 +36,19 @@ class LockedLabel(NamedTuple):
 
 
 class OlderBuild(NamedTuple):
-    """An older version with a build for the accelerator that is here, and the line about it."""
+    """An older version with a build for the accelerator that is here, and the lines about it.
 
-    version: str
+    Attributes:
+        version: that version; None if it was not found among the versions that are read.
+        text: the line where the newest version is taken, by the order of versions.
+        preferred: where the older version is taken.
+        excluded: where it cannot be, though the user prefers it.
+    """
+
+    version: str | None
     text: str
+    preferred: str
+    excluded: str
 
 
 @dataclass(frozen=True)

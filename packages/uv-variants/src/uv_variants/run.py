@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pep_variants.internal import PreferenceError, cache_directory
+from pep_variants.internal import cache_directory
 
 from .command_scope import EXPORTING
 from .context import Context
@@ -17,6 +17,7 @@ from .site_packages import installed_variants
 from .uv_environment import program_run
 from .uv_process import end_as, run_uv
 from .uv_program import become_uv
+from .version_bounds import bounds_of, may_run_again
 from .writable_cache import writable_cache
 
 if TYPE_CHECKING:
@@ -33,12 +34,6 @@ def run(
     Raises:
         UvVariantsError, ProxyError, VariantError: see `errors.USER_ERRORS`.
     """
-    if options.proxy_url:
-        raise PreferenceError(
-            "--variant-proxy and VARIANTS_PROXY_URL are for uv-variants config: plain uv uses a "
-            "shared proxy, with the file that uv-variants config -o uv.toml writes "
-            "(uv --config-file uv.toml …)"
-        )
     with writable_cache(cache_directory(environ, "proxy")) as cache:
         context = Context.of(uv, invocation, scope, options, environ, cache)
         if context.preferences.coherent:
@@ -75,6 +70,14 @@ def _run(context: Context) -> int:
         return _without_variants(context, fault, error)
     try:
         code, planned = _run_uv(context, prepared)
+        if code == 1 and prepared.builds:  # no solution
+            bounds = ", ".join(bounds_of(prepared.builds))
+            if may_run_again(context):
+                warn(f"uv failed with {bounds}, for builds for the accelerator; it runs without")
+                prepared = prepared.unbound()
+                code, planned = _run_uv(context, prepared)
+            else:
+                warn(f"uv ran with {bounds}; --variant-before-version :none: leaves that out")
         if code >= 0:  # after a signal the user does not wait for explanations
             _report(context, prepared, code, planned)
         return code
@@ -150,7 +153,7 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
             state.choices.expect_none(session.plain_projects())
         noted = list(session.noted_projects())
         check_lock(state, noted)
-        after_success(state, noted, planned)
+        after_success(state, noted, planned, prepared.builds)
         check_after(state)
         check_installed(state)
         after_lock(prepared.plan, state)

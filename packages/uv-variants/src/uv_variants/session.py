@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     import asyncio
     from pathlib import Path
 
-    from .index_services import IndexServices
-    from .session_settings import SessionSettings
+    from .index_services import IndexServices, SessionSettings
     from .transport.interception import Interception
 
 ANSWER_SECONDS = 120.0
@@ -80,7 +79,7 @@ class Session:
         self._settings = settings = self._make_settings()
         hosts = (urlsplit(index.shown or index.url).hostname for index in settings.indexes)
         self._authority = Authority(filter(None, hosts))
-        roots = trusted_roots(settings.environ, system=settings.system_certs)
+        roots = trusted_roots(settings.proxy.environ, system=settings.system_certs)
         try:
             self._folder = PrivateFolder()
             self._roots = self._folder.write("trusted.pem", roots)
@@ -123,6 +122,10 @@ class Session:
         self._refusals[text] = None
         while len(self._refusals) > MOST_REFUSALS:
             del self._refusals[next(iter(self._refusals))]
+
+    def failed(self, error: Exception) -> None:
+        """Note why nothing can be answered."""
+        self._problem = error
 
     def refusals(self) -> list[str]:
         """Return the files that uv did not get, with the reason."""
@@ -217,6 +220,8 @@ class Session:
             return asyncio.run_coroutine_threadsafe(asked(), self._loop).result()
         except asyncio.TimeoutError:
             return None
+        except Exception as error:
+            raise self.failure() or error from None
 
     # the thread
 
@@ -264,10 +269,10 @@ class Session:
                 for index in settings.indexes
                 if (index.shown or index.url).startswith(("http://", "https://"))
             ],
-            services.client,
             services.application,
-            Outbound(settings.environ, self._roots, frozenset(settings.insecure_hosts)),
+            Outbound(settings.proxy.environ, self._roots, settings.proxy.insecure_hosts),
             self.refused,
+            settings.may_keep,
         )
         self._services = services
         self._loop = asyncio.get_running_loop()

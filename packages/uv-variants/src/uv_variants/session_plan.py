@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,12 +12,11 @@ from pep_variants.internal import is_local
 
 from .command_scope import EXPORTING, Scope
 from .environments import python_version
+from .index_services import SessionSettings
 from .indexes import UserIndex
 from .named_projects import pinned_versions, requirement_texts
-from .own_options import FLOATING
 from .program_version import release_of
 from .report import warn
-from .session_settings import SessionSettings, network_variables
 from .uv_directories import SHARED
 
 if TYPE_CHECKING:
@@ -28,6 +28,17 @@ if TYPE_CHECKING:
 _KEEPS_BUILD_TAGS = (0, 6, 12)
 """The first release of uv that was found to tell wheels of its cache apart by their build tags."""
 
+
+_PROXIES = (
+    *("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"),
+    *("ALL_PROXY", "all_proxy"),
+)
+_NETWORK_VARIABLES = (
+    *_PROXIES,
+    *("NO_PROXY", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "SSL_CLIENT_CERT", "NETRC"),
+    *("UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "HOME", "USERPROFILE", "PATH"),
+)
+"""Variables that say how the user's uv reaches the network; a session has no others."""
 
 _CHANGE_LOCKS = (("lock",), ("add",), ("remove",))
 
@@ -74,7 +85,7 @@ class SessionPlan:
             PlatformFileError: the file that says so cannot be read, and the lock is to change.
         """
         context, invocation = self.context, self.context.invocation
-        if context.lock.path is None or context.is_frozen or self.floating:
+        if context.lock.path is None or context.is_frozen:
             return None
         if not context.preferences.use_variants:
             return None
@@ -132,25 +143,14 @@ class SessionPlan:
         return next((match[0] for text in found if (match := PYTHON.match(text))), "")
 
     @property
-    def floating(self) -> bool:
-        """Whether the lock has no labels, or shall have none."""
-        options = self.context.options
-        if self.context.scope is not Scope.PROJECT:
-            return False
-        if options.lock_mode is not None and not self.context.is_frozen:
-            return options.lock_mode == FLOATING
-        return self.context.lock.is_floating
-
-    @property
     def uv_cache(self) -> Path:
         """The cache directory that uv gets.
 
-        uv never asks again for wheels that it has in its cache. Under a floating label all variants
-        have one name, so every machine has a cache of its own. So it has with a uv that keeps
-        wheels without their build tag, which is the label.
+        uv never asks again for wheels that it has in its cache. Every machine has a cache of its
+        own with a uv that keeps wheels without their build tag, which is the label.
         """
         name = SHARED
-        if self.floating or self._has_own_cache:
+        if self._has_own_cache:
             name = hashlib.sha256(self.machine.key.encode()).hexdigest()[:16]
         return self.context.uv_caches / name
 
@@ -190,47 +190,61 @@ class SessionPlan:
         self.__dict__.pop("machine", None)
 
     def settings(self) -> SessionSettings:
-        """Return the settings."""
+        """Return the settings.
+
+        Raises:
+            ProxyError, VariantError: one of them is not valid.
+        """
+        from variants_proxy import Limits, Settings
+
         context = self.context
         indexes = self.indexes
+        proxy = Settings(
+            tuple(each.upstream() for each in indexes.values()),
+            context.cache,
+            self.machine.platforms,
+            limits=Limits(retries=0),  # uv asks again itself
+            fresh_seconds=10.0**9,  # each page is asked for once, or when uv asks for a new one
+            insecure_hosts=frozenset(self.insecure_hosts),
+            keyring=self._keyring(),
+            environ=network_variables(context.place.environ),
+            compress=False,
+            failures=self.plugins.failures if self.plugins is not None else {},
+            requested=frozenset(
+                self._expected() if any(each.links for each in indexes.values()) else ()
+            ),
+            catalog=self.catalog,
+            catalog_mirrors=context.preferences.catalog_mirrors if self.catalog else {},
+            pinned=frozenset(self._pinned() if self.catalog else ()),
+            hashes=context.indexes.configuration.hashes,
+        )
         return SessionSettings(
-            indexes=tuple(indexes.values()),
-            key=self.machine.key,
-            cache=context.cache,
+            proxy,
+            tuple(indexes.values()),
+            self.machine.key,
             projects={
                 name: context.indexes.projects.get(name, frozenset())
                 for name, index in indexes.items()
                 if index.explicit
             },
-            platforms=self.machine.platforms,
-            locked={} if self.floating else self._locked(),
-            floating=self.floating,
+            locked=self._locked(),
             hashes=context.scope is Scope.PROJECT or context.invocation.command in EXPORTING,
-            insecure_hosts=self.insecure_hosts,
-            keyring=self._keyring(),
-            failures=self.plugins.failures if self.plugins is not None else {},
-            requested=tuple(self._expected()) if any(i.links for i in indexes.values()) else (),
-            environ=network_variables(context.place.environ),
-            catalog=self.catalog,
-            catalog_mirrors=context.preferences.catalog_mirrors if self.catalog else {},
-            pinned=self._pinned() if self.catalog else (),
+            forced=frozenset(context.preferences.forced),
             system_certs=context.invocation.has("native-tls", "system-certs"),
-            given_hashes=context.indexes.configuration.hashes,
         )
 
     @cached_property
     def catalog(self) -> str | None:
         """The catalogue of existing builds, None without one.
 
-        None also with a lock that floats, which has no names of files, and with uv's own choice
-        among PyTorch's indexes.
+        None also with uv's own choice among PyTorch's indexes.
 
         Raises:
             CatalogError: it cannot be read.
         """
         context = self.context
         preferences = context.preferences
-        if preferences.catalog is None or not preferences.use_variants or self.floating:
+        if preferences.catalog is None or not preferences.use_variants:
             return None
         if uses_torch_backend(context):
             return None
@@ -287,3 +301,22 @@ def uses_torch_backend(context: Context) -> bool:
         context.place.environ.get("UV_TORCH_BACKEND")
         or context.indexes.configuration.scalars.get("torch-backend")
     )
+
+
+def network_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return those of the user's variables that a session has; uv ignores what is no proxy."""
+    return {
+        name: environ[name]
+        for name in _NETWORK_VARIABLES
+        if environ.get(name) and (name not in _PROXIES or _may_be_proxy(name, environ[name]))
+    }
+
+
+def _may_be_proxy(name: str, value: str) -> bool:
+    from variants_index.internal import InvalidProxy, read
+
+    try:
+        read(value, name)
+    except InvalidProxy:
+        return value.startswith("socks")  # one that uv does not know either is its error
+    return True

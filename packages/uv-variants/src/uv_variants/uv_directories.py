@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 SHARED = "shared"
-"""Cache that all commands use, except those with floating locks: these have one per machine."""
+"""Cache that all commands use."""
 
 
 def cache_directory(

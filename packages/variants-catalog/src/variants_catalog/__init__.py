@@ -8,12 +8,10 @@
 
 from __future__ import annotations
 
-import json
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
-__all__ = ["__version__", "projects", "schema"]
+__all__ = ["__version__", "projects"]
 
 try:
     __version__ = version("variants-catalog")
@@ -24,10 +22,3 @@ except PackageNotFoundError:  # a copy inside another distribution
 def projects() -> Path:
     """Return the directory of the TOML files: `NAME.toml`, the name normalized (PEP 503)."""
     return Path(__file__).parent / "projects"
-
-
-def schema() -> dict[str, Any]:
-    """Return the JSON schema of an entry, for editors; the reader checks more than it says."""
-    path = Path(__file__).parent / "entry.schema.json"
-    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    return found

@@ -6,12 +6,11 @@ Nothing is fetched here: a client passes in what fetches a URL.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from packaging.utils import canonicalize_name
 
@@ -32,6 +31,9 @@ from pep_variants.internal import (
 
 from .entries import CatalogProject
 from .entry_reader import FORMAT_VERSION, entry_from_tree, read_entry
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
 
 _SUFFIX = ".toml"
 
@@ -57,57 +59,40 @@ class DirectoryCatalog:
     """A directory with the entry of each project in ``NAME.toml``.
 
     Attributes:
-        path: of the directory.
+        path: of the directory, which may lie in a zip file, as that of a pip may.
+        place: what is put before the name of a file in messages; None for the directory.
     """
 
-    path: Path
+    path: Traversable
+    place: str | None = None
 
     def names(self) -> Iterable[str]:
         """Return the normalized names of the projects, ascending."""
-        found = (name.removesuffix(_SUFFIX) for name in self._listed() if name.endswith(_SUFFIX))
+        try:
+            listed = [item.name for item in self.path.iterdir()]
+        except OSError as error:
+            raise CatalogError(str(self.path), "", f"cannot be read: {error.strerror}") from None
+        found = (name.removesuffix(_SUFFIX) for name in listed if name.endswith(_SUFFIX))
         return sorted(name for name in found if canonicalize_name(name) == name)
 
     def project(self, name: str) -> CatalogProject | None:
         """Return the entry of the project *name* (normalized), None without one."""
         path = self.path / f"{name}{_SUFFIX}"
+        source = str(path) if self.place is None else f"{self.place}{path.name}"
         try:
-            data = read_regular(path, CATALOG_ENTRY_BYTES).data
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise CatalogError(str(path), "", f"cannot be read: {error.strerror}") from None
-        found = read_entry(data, str(path))
-        if found.name != name:
-            problem = f"is {found.name!r}, but the file is named {path.name}: rename one of them"
-            raise CatalogError(str(path), "project.name", problem)
-        return found
-
-    def _listed(self) -> list[str]:
-        try:
-            return os.listdir(self.path)  # noqa: PTH208 - names, of which most are not needed
-        except OSError as error:
-            raise CatalogError(str(self.path), "", f"cannot be read: {error.strerror}") from None
-
-
-class ShippedCatalog:
-    """The entries in this package, which may lie in a zip file, as those of a pip may."""
-
-    def __init__(self) -> None:
-        self._folder = resources.files(__package__) / "projects"
-
-    def names(self) -> Iterable[str]:
-        """Return the normalized names of the projects, ascending."""
-        names = (item.name for item in self._folder.iterdir())
-        return sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
-
-    def project(self, name: str) -> CatalogProject | None:
-        """Return the entry of the project *name* (normalized), None without one."""
-        filename = f"{name}{_SUFFIX}"
-        try:
-            data = (self._folder / filename).read_bytes()
+            if isinstance(path, Path):
+                data = read_regular(path, CATALOG_ENTRY_BYTES).data
+            else:
+                data = path.read_bytes()
         except (FileNotFoundError, KeyError):  # KeyError: not in the zip file
             return None
-        return read_entry(data, f"variants-catalog: {filename}")
+        except OSError as error:
+            raise CatalogError(source, "", f"cannot be read: {error.strerror}") from None
+        found = read_entry(data, source)
+        if found.name != name:
+            problem = f"is {found.name!r}, but the file is named {path.name}: rename one of them"
+            raise CatalogError(source, "project.name", problem)
+        return found
 
 
 @dataclass(frozen=True)
@@ -240,7 +225,8 @@ def preferred_catalog(
     if name is None or not preferences.use_variants:
         return None
     if name == DEFAULT_CATALOG:
-        catalog = shipped or ShippedCatalog()
+        folder = resources.files(__package__) / "projects"
+        catalog = shipped or DirectoryCatalog(folder, "variants-catalog: ")
     elif is_catalog_path(name):
         catalog = open_catalog(Path(name).expanduser())
     else:

@@ -9,7 +9,7 @@ published file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -145,11 +145,11 @@ class CatalogProject:
         coherent: projects that have to come from the same variant.
         variants_index: index on which the project is published as variant wheels, None without.
         namespaces: ``default-priorities.namespace``, most important first.
-        feature_priorities: ``default-priorities.feature``.
-        property_priorities: ``default-priorities.property``.
         static: values of namespaces that need no detection, most important first.
         placeholder: versions of the project's own name that are no releases of it, None without:
             where an index has no others, the versions of its `targets` are the project's.
+        before_version: the newest version with a build for the accelerator of a machine goes
+            before newer ones without, unless the user says otherwise.
         checked: day on which a person last compared the entry with its sources, ISO 8601.
         source: file or URL that the entry is from, for messages.
     """
@@ -161,10 +161,9 @@ class CatalogProject:
     coherent: tuple[str, ...] = ()
     variants_index: str | None = None
     namespaces: tuple[str, ...] = ()
-    feature_priorities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    property_priorities: Mapping[str, Features] = field(default_factory=dict)
     static: Mapping[str, Features] = field(default_factory=dict)
     placeholder: SpecifierSet | None = None
+    before_version: bool = False
     checked: str = ""
     source: str = field(default="", compare=False)
 
@@ -220,26 +219,27 @@ class CatalogProject:
 
     def files(self, place: str, filename: str) -> Iterator[PublishedFile]:
         """Yield what the wheel *filename* of one of the `places` is; nothing if no variant."""
-        named = _named(filename)
-        if named is None or named[0] != self.name:
+        for item, version, values in self._matching(filename, lambda item: item.place == place):
+            yield from self._file(item, filename, version, values)
             return
-        for item in self.variants:
-            if item.place == place and item.admits(named[1]):
-                values = item.placeholders(named[1])
-                if values is not None:
-                    yield from self._file(item, filename, named[1], values)
-                    return
 
     def own_files(self, filename: str) -> Iterator[PublishedFile]:
         """Yield what the project's own non-variant wheel *filename* is, with each of the extras."""
+        for item, version, values in self._matching(filename, self.is_own):
+            yield from self._file(item, filename, version, values)
+
+    def _matching(
+        self, filename: str, wanted: Callable[[CatalogVariant], bool]
+    ) -> Iterator[tuple[CatalogVariant, Version, Mapping[str, str]]]:
+        """Yield the *wanted* variants that a wheel of the project is, its version, placeholders."""
         named = _named(filename)
         if named is None or named[0] != self.name:
             return
         for item in self.variants:
-            if self.is_own(item) and item.admits(named[1]):
+            if wanted(item) and item.admits(named[1]):
                 values = item.placeholders(named[1])
                 if values is not None:
-                    yield from self._file(item, filename, named[1], values)
+                    yield item, named[1], values
 
     def renamed_files(self, filename: str) -> Iterator[PublishedFile]:
         """Yield what the non-variant wheel *filename* of one of the `targets` is."""
@@ -259,10 +259,8 @@ class CatalogProject:
             self.namespaces,
             {item.label: item.properties for item in files},
             {name: self._provider(name) for name in self.namespaces},
-            self.feature_priorities,
-            self.property_priorities,
-            V0_2_0.schema,
-            self.source,
+            schema=V0_2_0.schema,
+            source=self.source,
         )
 
     def mirrored(self, mirrors: Mapping[str, str]) -> CatalogProject:

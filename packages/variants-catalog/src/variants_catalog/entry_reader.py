@@ -40,7 +40,7 @@ _KINDS = ("index", "links", "requires")
 _VARIANT_KEYS = ("label", *_KINDS, "local", "versions", "properties", "platforms")
 _PROJECT_KEYS = (
     "name", "documentation", "sources", "coherent", "variants-index", "default-priorities",
-    "static-properties", "placeholder", "checked",
+    "static-properties", "placeholder", "before-version", "checked",
 )  # fmt: skip
 
 
@@ -85,7 +85,7 @@ class _Reader(PropertyTree):
         name = self._name(self._text(table, "name", "project"), "project.name")
         priorities = self.table(table, "default-priorities", "project")
         path = "project.default-priorities"
-        self.check_keys(priorities, path, ("namespace", "feature", "property"))
+        self.check_keys(priorities, path, ("namespace",))
         namespaces = self.names(priorities.get("namespace", []), f"{path}.namespace", NAME)
         static = self.properties(table.get("static-properties", {}), "project.static-properties")
         for namespace in set(static) - set(namespaces):
@@ -109,10 +109,9 @@ class _Reader(PropertyTree):
             self._each(table, "coherent", self._name),
             index,
             namespaces,
-            self.features(priorities.get("feature", {}), f"{path}.feature", NAME),
-            self.properties(priorities.get("property", {}), f"{path}.property"),
             static,
             self._versions(table, "placeholder", "project") if "placeholder" in table else None,
+            self.boolean(table, "before-version", "project", False),
             self._day(table),
             self._source,
         )

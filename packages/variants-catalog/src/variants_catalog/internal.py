@@ -8,7 +8,7 @@ distribution. They are imported on first access, as the public names are.
 
 from typing import TYPE_CHECKING
 
-from pep_variants.internal import lazy_names
+from pep_variants.internal import lazy_name
 
 if TYPE_CHECKING:
     from .catalogs import *
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .entry_checks import *
     from .installed_builds import *
     from .listings import *
-    from .same_files import *
+    from .shared_files import *
 
 _NAMES = {
     "catalogs": (
@@ -27,8 +27,9 @@ _NAMES = {
     "entry_checks": "Finding check_entries check_file error warning",
     "installed_builds": "Origin added_files installed_metadata read_origin rewritten",
     "listings": "Found Listed PlacePage PlaceReader Unavailable by_host own_place pages_of",
-    "same_files": "same_files",
+    "shared_files": "same_files",
 }
 
 
-__getattr__ = lazy_names(__name__.rpartition(".")[0], _NAMES)
+def __getattr__(name: str) -> object:
+    return lazy_name(__name__, _NAMES, name)

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from .downloads import Download, download_files
     from .errors import PackageIndexError
     from .evaluator import CandidateEvaluator
-    from .finder import PackageFinder, Project, SourceFile
     from .http.session import Session
     from .lock_files import Locked, read_lock, select_locked, write_lock
+    from .package_finder import PackageFinder, Project, SourceFile
     from .pages import Page, PageFile, html_page, json_page, read_page, read_projects
     from .prefetch import Prefetcher
     from .target import Target, host_target, load_target, make_target
@@ -79,33 +79,23 @@ _NAMES = {
     "downloads": "Download download_files",
     "errors": "PackageIndexError",
     "evaluator": "CandidateEvaluator",
-    "finder": "PackageFinder Project SourceFile",
+    "package_finder": "PackageFinder Project SourceFile",
     "http.session": "Session",
     "lock_files": "Locked read_lock select_locked write_lock",
     "pages": "Page PageFile html_page json_page read_page read_projects",
+    "pep_variants.internal": "Sources",
     "prefetch": "Prefetcher",
     "target": "Target host_target load_target make_target",
     "version_metadata": "ReleaseMetadata fetch_release_metadata",
 }
+"""The names of each module, imported on first access."""
 
 
 def __getattr__(name: str) -> object:
     """Import the public *name* from its module (PEP 562)."""
-    from importlib import import_module
+    from pep_variants.internal import lazy_name
 
-    value: object
-    if name == "__version__":
-        from importlib.metadata import version
-
-        value = version("variants-index")
-    elif name == "Sources":
-        value = import_module("pep_variants.internal").Sources
-    elif module := next((key for key, names in _NAMES.items() if name in names.split()), ""):
-        value = getattr(import_module(f".{module}", __name__), name)
-    else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = value
-    return value
+    return lazy_name(__name__, _NAMES, name)
 
 
 def __dir__() -> list[str]:

@@ -34,8 +34,8 @@ from variants_catalog.internal import (
 from .candidate import Candidate
 from .distribution_metadata import fetch_core_metadata
 from .errors import AccessDenied, InvalidPage, NotFound, PackageIndexError, Unreachable
-from .finder import PackageFinder
 from .http.session import Session
+from .package_finder import PackageFinder
 from .pages import PageFile
 from .prefetch import Prefetcher
 
@@ -452,11 +452,6 @@ def _source(
         message += f"one is about is {known}"
         remedy = "extend versions, or add a variant"
         yield warning("version-new", entry.source, place, message, remedy)
-    without = sum(not file.hashes for file in listing.files)
-    if without:
-        message = f"{listing.url} has no hash for {without} of {len(listing.files)} wheels: "
-        message += "installers cannot verify them"
-        yield warning("hash-missing", entry.source, place, message, "ask the publisher for hashes")
 
 
 def _listed(url: str, files: Sequence[PageFile]) -> _Listing:

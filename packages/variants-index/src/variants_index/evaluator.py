@@ -13,7 +13,7 @@ from pep_variants import parse_filename, split_label
 from pep_variants.internal import InvalidWheelFilename
 
 from .candidate import Candidate
-from .finder import PackageFinder, Project, SourceFile
+from .package_finder import PackageFinder, Project, SourceFile
 from .target import Target
 from .version_metadata import ReleaseMetadata, fetch_release_metadata
 
@@ -78,10 +78,13 @@ class CandidateEvaluator:
             key = (name, version, pinned if len(allowed) < len(files) else None)
             if pinned and not allowed:
                 allowed = list(files)
-            counts = self.rejected[name, version] = Counter()
+            counts: Counter[str] = Counter()
             if len(allowed) < len(files):
                 counts["yanked"] = len(files) - len(allowed)
-            known = self._known[key] = self._judge(name, version, allowed, counts)
+            known = self._judge(name, version, allowed, counts)
+            # Complete: another thread may read it.
+            self.rejected[name, version] = counts
+            self._known[key] = known
         return known
 
     def release_metadata(self, candidate: Candidate) -> ReleaseMetadata:

@@ -8,7 +8,7 @@ distribution. They are imported on first access, as the public names are.
 
 from typing import TYPE_CHECKING
 
-from pep_variants.internal import lazy_names
+from pep_variants.internal import lazy_name
 
 if TYPE_CHECKING:
     from .catalog_checks import *
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from .downloads import *
     from .errors import *
     from .evaluator import *
-    from .finder import *
     from .http.credentials import *
     from .http.responses import *
     from .http.user_proxies import *
+    from .package_finder import *
     from .pages import *
     from .pages.page import *
     from .target import *
@@ -40,10 +40,10 @@ _NAMES = {
         "TargetError Unreachable UntrustedServer UnusableDistribution"
     ),
     "evaluator": "REWRITTEN is_pinned",
-    "finder": "by_version",
+    "package_finder": "by_version",
     "http.credentials": "Credentials split_credentials",
     "http.responses": "BUSY CHUNK Response certificate_error check_digests retry_after",
-    "http.user_proxies": "InvalidProxy UserProxy proxy_for read",
+    "http.user_proxies": "InvalidProxy PORTS UserProxy proxy_for read",
     "pages": "ACCEPT GENERATOR HTML JSON html_link html_metas html_projects json_projects",
     "pages.page": "Links",
     "target": "covers environment_of is_for_platform platform_of_namespaces read_target",
@@ -55,4 +55,5 @@ _NAMES = {
 }
 
 
-__getattr__ = lazy_names(__name__.rpartition(".")[0], _NAMES)
+def __getattr__(name: str) -> object:
+    return lazy_name(__name__, _NAMES, name)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future
-from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-A = TypeVar("A")
 T = TypeVar("T")
 
 _Work = tuple["Future[Any]", Callable[[], object]]
@@ -40,7 +38,11 @@ class Prefetcher:
                 return
             future: Future[Any] = Future()
             self._futures[key] = future
-            self._submit(future, work)
+            self._waiting.put((future, work))
+            if len(self._threads) < self._most:
+                thread = threading.Thread(target=self._run, name="variants-index", daemon=True)
+                self._threads.append(thread)
+                thread.start()
 
     def result(self, key: Hashable, work: Callable[[], T]) -> T:
         """Return the result for *key*, computed with *work* if it is not known yet."""
@@ -56,18 +58,6 @@ class Prefetcher:
             _do(future, work)
         return future.result()  # type: ignore[no-any-return]
 
-    def map(self, function: Callable[[A], T], items: Sequence[A]) -> list[T]:
-        """Return what *function* returns for each of *items*, several at a time, nothing kept."""
-        work: list[tuple[Future[T], Callable[[], T]]] = [
-            (Future(), partial(function, item)) for item in items
-        ]
-        with self._lock:
-            if self._most and not self._closed:
-                for future, call in work[1:]:
-                    self._submit(future, call)
-        # As in `result`: what has not been started is done here.
-        return [call() if future.cancel() else future.result() for future, call in work]
-
     def close(self, patience: float = 0.5) -> None:
         """Cancel what was not started, and wait *patience* seconds for the rest."""
         with self._lock:
@@ -79,14 +69,6 @@ class Prefetcher:
         until = time.monotonic() + patience
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
-
-    def _submit(self, future: Future[Any], work: Callable[[], object]) -> None:
-        """Queue *work*, and start one more thread for it; the lock is held."""
-        self._waiting.put((future, work))
-        if len(self._threads) < self._most:
-            thread = threading.Thread(target=self._run, name="variants-index", daemon=True)
-            self._threads.append(thread)
-            thread.start()
 
     def _run(self) -> None:
         while (item := self._waiting.get()) is not None:

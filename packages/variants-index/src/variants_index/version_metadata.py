@@ -54,7 +54,7 @@ def fetch_release_metadata(
 
     Args:
         session: makes the requests.
-        prefetcher: several wheels are read at a time in its threads.
+        prefetcher: keeps the result.
         wheels: the variant wheels of the version.
         index_file: the metadata file that the index lists, None if it lists none.
         source: URL of the index page, or the directory, for messages; None for a single wheel
@@ -71,14 +71,12 @@ def fetch_release_metadata(
             source=source,
         )
         while fetches := reader.wanted():
+            ask = partial(answer, session, fetches[0])
             if fetches[0].is_wheel:
-                answers = prefetcher.map(partial(answer, session), fetches)
-            else:
-                # Also if the wheels of another target are wanted.
-                key = "index file", fetches[0].url
-                answers = [prefetcher.result(key, partial(answer, session, fetches[0]))]
-            for fetch, found in zip(fetches, answers, strict=True):
-                reader.receive(fetch, found)
+                found = ask()
+            else:  # also if the wheels of another target are wanted
+                found = prefetcher.result(("index file", fetches[0].url), ask)
+            reader.receive(fetches[0], found)
         return ReleaseMetadata(reader.result(), reader.documents)
 
     listed = None if index_file is None else index_file.url

@@ -10,7 +10,6 @@ first use, so that clients, which make keys and URLs, do not import a server.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,21 +34,21 @@ __all__ = [
     "variants_url",
 ]
 
-_MODULES = {
-    "server.app": ("create_app",),
-    "client.key": ("Machine", "decode", "encode", "host_target"),
-    "settings": ("Limits", "Settings", "Upstream"),
-    "simple_repository": ("VariantSelected",),
-    "urls": ("index_url", "links_url", "variants_url"),
+_NAMES = {
+    "client.key": "Machine decode encode host_target",
+    "server.app": "create_app",
+    "settings": "Limits Settings Upstream",
+    "simple_repository": "VariantSelected",
+    "urls": "index_url links_url variants_url",
 }
-_PLACES = {name: module for module, names in _MODULES.items() for name in names}
+"""The names of each module, imported on first access."""
 
 
 def __getattr__(name: str) -> object:
-    """Import *name* on first use."""
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_PLACES[name]}", __name__), name)
+    """Import the public *name* from its module (PEP 562)."""
+    from pep_variants.internal import lazy_name
+
+    return lazy_name(__name__, _NAMES, name)
 
 
 def __dir__() -> list[str]:

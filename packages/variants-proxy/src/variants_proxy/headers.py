@@ -88,8 +88,9 @@ class Document:
             if_none_match: of the request.
             compress: use gzip where the client accepts it.
         """
-        # Weak: the compressed form has the same tag.
-        tag = self.tag or f'W/"{hashlib.sha256(self.body).hexdigest()[:32]}"'
+        # Weak if the compressed form has the same tag. uv asks again with strong ones alone.
+        weak = "W/" if compress else ""
+        tag = self.tag or f'{weak}"{hashlib.sha256(self.body).hexdigest()[:32]}"'
         vary = ", ".join(filter(None, (self.vary, "Accept-Encoding")))
         headers = self.headers | {"vary": vary, "etag": tag}
         if is_known(if_none_match, tag):
@@ -101,6 +102,20 @@ class Document:
             headers["etag"] = f"W/{tag.removeprefix('W/')}"
             headers["content-encoding"] = "gzip"
         return 200, headers, body
+
+
+def page_digest(body: bytes, content_type: str, url: str) -> str:
+    """Return the hash of an index's page: of contents, their type, and the base of its links."""
+    return hashlib.sha256(body + f"\n{content_type}\n{url}".encode()).hexdigest()
+
+
+def tag_of_unchanged(digest: str) -> str:
+    """Return the entity tag of a page that is passed on, where its index has none for it.
+
+    It is none that a page of this proxy has: what has it needs no choice as long as the index has
+    the same page (`page_digest`).
+    """
+    return f'"as-sent-{digest[:32]}"'
 
 
 def is_known(if_none_match: str, tag: str) -> bool:

@@ -8,7 +8,7 @@ distribution. They are imported on first access, as the public names are.
 
 from typing import TYPE_CHECKING
 
-from pep_variants.internal import lazy_names
+from pep_variants.internal import lazy_name
 
 if TYPE_CHECKING:
     from .choice.clients import *
@@ -19,11 +19,10 @@ if TYPE_CHECKING:
     from .client.host_machine import *
     from .client.key import *
     from .commands.catalog_remarks import *
-    from .commands.cli import *
     from .commands.source_options import *
     from .errors import *
+    from .headers import *
     from .projects.merged_metadata import *
-    from .server.authentication import *
     from .server.connections import *
     from .server.listening import *
     from .server.server import *
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from .settings import *
     from .upstream.single_flight import *
     from .upstream.upstream_options import *
-    from .urls import *
 
 _NAMES = {
     "choice.clients": "ClientSettings",
@@ -42,20 +40,19 @@ _NAMES = {
     "client.host_machine": "described_machine",
     "client.key": "PYTHON TARGET",
     "commands.catalog_remarks": "excluded failures two_names",
-    "commands.cli": "TOKEN_VARIABLE cli",
-    "commands.source_options": "checked_catalog complete_machines",
+    "commands.source_options": "checked_catalog",
     "errors": "ANSWERED InvalidKey ProxyError",
+    "headers": "page_digest tag_of_unchanged",
     "projects.merged_metadata": "group_markers",
-    "server.authentication": "has_token",
     "server.connections": "LimitedProtocol connection_limit",
-    "server.listening": "LOOPBACK PORT listen",
+    "server.listening": "LOOPBACK listen",
     "server.server": "limited_config",
     "service": "Service",
     "settings": "Kind",
     "upstream.single_flight": "gather_limited",
-    "upstream.upstream_options": "PYPI absolute_url bare_url split_token upstream_name",
-    "urls": "keyed_url",
+    "upstream.upstream_options": "PYPI absolute_url bare_url upstream_name",
 }
 
 
-__getattr__ = lazy_names(__name__.rpartition(".")[0], _NAMES)
+def __getattr__(name: str) -> object:
+    return lazy_name(__name__, _NAMES, name)

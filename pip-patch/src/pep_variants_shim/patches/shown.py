@@ -17,10 +17,13 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
+from pip._vendor.packaging.utils import canonicalize_name
+
 from .. import BUILT_IN
 from ..distributions import label_of, origin_of
 from ..guard import Original, guarded, replace
 from ..links import catalog_link, label_of_link
+from ..session import last_session
 from .finder import patch_listing
 
 KEY = "variant_label"
@@ -28,6 +31,10 @@ KEY = "variant_label"
 
 OF = "variant_of"
 """Key of the project under whose name a build is installed, if its publisher has another name."""
+
+
+VERSION = "variant_version"
+"""Key of what there is to say of the version, see `VersionNote`."""
 
 
 def patch_list(module: ModuleType) -> None:
@@ -108,6 +115,14 @@ def patch_report(module: ModuleType) -> None:
         item, known = original(cls, ireq), catalog_link(link)
         if known is not None and known.origin:
             item = {**item, "metadata": {**item["metadata"], **known.origin}, OF: known.entry.name}
+        session = last_session()
+        note = (
+            session.version_notes.get(canonicalize_name(ireq.name or ""))
+            if session is not None
+            else None
+        )
+        if note is not None:
+            item = {**item, VERSION: note._asdict()}
         return _labelled(item, label or "")
 
 

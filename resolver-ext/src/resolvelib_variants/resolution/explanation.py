@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 from packaging.version import Version
 
 from pep_variants import Ranking, Selection, Verdict, split_label, verdicts
-from pep_variants.internal import passed_over
+from pep_variants.internal import VersionNote, passed_over
 from variants_index import Candidate, CandidateEvaluator, Project, Target
-from variants_index.internal import is_pinned
 
+from ..interfaces import VersionOrder
 from ..ordering import VariantOrdering
 from .errors import NoSolution
 from .failure import none_wanted
 from .provider import IndexProvider, SpecifierRequirement
 from .requirements import Wanted
-from .resolver import IndexResolver, Notes, older_build
+from .resolver import IndexResolver, Notes
 
 if TYPE_CHECKING:
     from variants_catalog.internal import CatalogProject
@@ -40,6 +40,7 @@ class Explanation:
         builds: by label, where the catalogue has it from: a URL, or what is required instead.
         lack: that the version has no variants for the target, and where some are; empty if it
             has, or if variants are switched off.
+        version_note: which other version there is for the sake of an accelerator.
     """
 
     project: str
@@ -52,6 +53,7 @@ class Explanation:
     entry: CatalogProject | None = None
     builds: Mapping[str, str] = field(default_factory=dict)
     lack: str = ""
+    version_note: VersionNote | None = None
 
     @property
     def rankings(self) -> Mapping[str, Ranking]:
@@ -138,6 +140,7 @@ def explain(
         platform=resolver.detector(target).platform,
         preferences=resolver.preferences,
         listener=notes,
+        version_order=VersionOrder(resolver.finder.puts_build_first),
     )
     if progress is not None:
         progress(f"looking for {wanted}")
@@ -154,6 +157,7 @@ def explain(
         shown = offered[0] if offered else None
     if shown is None:
         raise NoSolution(none_wanted(project, needs, plain, evaluator, resolver.finder))
+    note: VersionNote | None = None
     candidates = tuple(item for item in offered if item.release == shown.release)
     warnings = [*plain.warnings, *notes.warnings]
     warnings += notes.disagreements.get((project, shown.release), ())
@@ -163,9 +167,8 @@ def explain(
     if chosen is not None:
         newer = [item for item in ordering.judged(project) if item[0] > chosen.release]  # type: ignore[operator] # versions
         warnings += filter(None, [passed_over(project, newer, chosen.release)])
-        pinned = is_pinned([need.specifier for need in needs])
-        better = older_build(chosen, evaluator, ordering, pinned=pinned)
-        warnings += filter(None, [better])
+        note = None if chosen.direct else ordering.version_note(project, chosen, offered)
+        warnings += [note.text] if note is not None else []
     if project in ordering.missing:
         warnings.append(str(ordering.missing[project]))
     selection = ordering.selection(project, shown)
@@ -181,6 +184,7 @@ def explain(
         resolver.finder.entry(project),
         {} if shown.direct else _builds(resolver.finder.project(project), shown.release),
         _lack(resolver, project, shown.release) if lacking else "",
+        note,
     )
 
 

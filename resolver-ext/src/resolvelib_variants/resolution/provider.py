@@ -356,6 +356,18 @@ class IndexProvider(_Base):
         """Return the versions that meet all *specifiers*, newest first; pre-releases last."""
         return [*itertools.chain(*self._versions(project, frozenset(specifiers)))]
 
+    def admitted(self, project: str, requirements: Iterable[Any]) -> Iterator[Candidate]:
+        """Yield the files of the final versions that *requirements* and constraints admit.
+
+        Newest first. Requirements of other kinds, as of the wrapper, are left out.
+        """
+        if project in self._provided or not self._evaluator.project(project).has_variants:
+            return
+        needs = [item for item in requirements if isinstance(item, SpecifierRequirement)]
+        texts = [item.specifier for item in needs]
+        texts += [str(item.requirement.specifier) for item in self._constraints.get(project, ())]
+        yield from self._offered(project, "", frozenset(texts), is_pinned(texts), set())
+
     def alternatives(self, candidate: Candidate) -> tuple[Candidate, ...]:
         """Return all files of its version that the target can use, of the same source.
 

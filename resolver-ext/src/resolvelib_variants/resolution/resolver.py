@@ -13,9 +13,11 @@ from resolvelib import BaseReporter, ResolutionImpossible, ResolutionTooDeep, Re
 from pep_variants import Detector, Metadata, Preferences, Selection
 from pep_variants.internal import (
     CATALOG_BYTES,
+    NO_PROJECTS,
     NULL_LABEL,
     Digests,
     NoSuchVariant,
+    VersionNote,
     notices,
     passed_over,
     redacted,
@@ -30,10 +32,10 @@ from variants_index import (
     Target,
     fetch_release_metadata,
 )
-from variants_index.internal import MAX_DOWNLOAD, REWRITTEN, BadResponse, is_pinned
+from variants_index.internal import MAX_DOWNLOAD, REWRITTEN, BadResponse
 from variants_plugins import PluginRunner, Sources
 
-from ..interfaces import Chosen, problems_of
+from ..interfaces import Chosen, VersionOrder, problems_of
 from ..ordering import VariantOrdering
 from .errors import NoSolution
 from .failure import explain_failure
@@ -131,6 +133,7 @@ class IndexResolver:
         progress: Callable[[str], None] | None = None,
         *,
         every_variant: bool = False,
+        in_order: bool = False,
     ) -> Resolution:
         """Return what has to be installed on *target*.
 
@@ -140,6 +143,7 @@ class IndexResolver:
             progress: hears what is being done, in a few words, often.
             every_variant: also take in what the other variants of each version depend on, so
                 that any of them can be installed instead: see `Package.alternatives`.
+            in_order: leave versions in their order, whatever the user prefers.
 
         Raises:
             NoSolution: no files meet all requirements; says why.
@@ -152,11 +156,49 @@ class IndexResolver:
                 self.session.add_index(wanted.requirement.url)
         provided: dict[str, str] = {}
         while True:
-            found = self._resolve(requirement_set, target, progress, provided, every_variant)
+            found = self._resolve(
+                requirement_set, target, progress, provided, every_variant, in_order
+            )
             again = same_files(found.packages, self.finder) if self.finder.has_catalog else {}
             if not again:
                 return found
             provided |= again
+
+    def resolve_all(
+        self,
+        requirement_set: RequirementSet,
+        targets: Sequence[Target],
+        progress: Callable[[str], None] | None = None,
+        *,
+        every_variant: bool = False,
+    ) -> list[Resolution]:
+        """Return what one lock file has for each of *targets*.
+
+        A build for an accelerator goes before a newer version only where all targets then have
+        that version. Arguments and errors as for `resolve`.
+        """
+
+        def resolve(*, in_order: bool = False) -> list[Resolution]:
+            return [
+                self.resolve(
+                    requirement_set, each, progress, every_variant=every_variant, in_order=in_order
+                )
+                for each in targets
+            ]
+
+        found = resolve()
+        preferred: dict[str, str] = {}
+        for each in found:
+            for name, note in each.version_notes.items():
+                if note.version == str(each.by_name[name].candidate.release):
+                    preferred[name] = note.version
+        agree = all(
+            str(each.by_name[name].candidate.release) == version
+            for name, version in preferred.items()
+            for each in found
+            if name in each.by_name
+        )
+        return found if agree else resolve(in_order=True)
 
     def _resolve(
         self,
@@ -165,6 +207,7 @@ class IndexResolver:
         progress: Callable[[str], None] | None,
         provided: Mapping[str, str],
         every_variant: bool,
+        in_order: bool,
     ) -> Resolution:
         """Return one resolution, with builds in place of projects that have their files."""
         hashes = _allowed_hashes(requirement_set)
@@ -184,12 +227,16 @@ class IndexResolver:
         asked = {item.project for item in requirement_set.requirements}
         labels = self.preferences.forced.items()
         forced = {name: label for name, label in labels if name not in provided}
+        preferences = replace(self.preferences, forced=forced)
+        if in_order or every_variant:  # all variants are for machines with other accelerators
+            preferences = replace(preferences, before_version=frozenset((NO_PROJECTS,)))
         provider = kind(
             plain,
             platform=self.detector(target).platform,
-            preferences=replace(self.preferences, forced=forced),
+            preferences=preferences,
             listener=notes,
             together=Relatives(self.finder, asked) if self.finder.has_catalog else None,
+            version_order=VersionOrder(self.finder.puts_build_first),
         )
         roots = plain.roots(requirement_set.requirements)
         reporter = ProgressReporter(progress) if progress else BaseReporter()
@@ -225,11 +272,7 @@ class IndexResolver:
             for name, build in provided.items()
         )
         unavailable: list[Unavailable] = []
-        pinned = {
-            wanted.project
-            for wanted in requirement_set.requirements
-            if is_pinned([str(wanted.requirement.specifier)])
-        }
+        version_notes: dict[str, VersionNote] = {}
         for package in packages:
             warnings += notes.disagreements.get((package.name, package.candidate.release), ())
             judged = provider.ordering.judged(package.name)
@@ -238,10 +281,10 @@ class IndexResolver:
             if package.file.yanked is not None:
                 reason = package.file.yanked or "no reason given"
                 warnings.append(f"{package.candidate} is yanked: {reason}")
-            better = older_build(
-                package.candidate, evaluator, provider.ordering, pinned=package.name in pinned
-            )
-            warnings += filter(None, [better])
+            note = version_note(package, plain, provider.ordering, result.criteria)
+            if note is not None:
+                version_notes[package.name] = note
+                warnings.append(note.text)
             if every_variant and package.candidate.catalog is not None:
                 warnings.append(
                     f"{package.name} {package.version} is locked as variant {package.label} alone: "
@@ -276,6 +319,7 @@ class IndexResolver:
             tuple(notes.seen),
             dict(provided),
             merged,
+            version_notes,
         )
 
     def _check_hashes(
@@ -381,27 +425,30 @@ def _raise_missing(errors: Any, cause: Exception | None) -> None:  # noqa: ANN40
         raise NoSuchVariant("; ".join(found)) from cause
 
 
-def older_build(
-    chosen: Candidate,
-    evaluator: CandidateEvaluator,
+def version_note(
+    package: Package,
+    plain: IndexProvider,
     ordering: VariantOrdering[Candidate],
-    *,
-    pinned: bool,
-) -> str:
-    """Return which older version has a build for the target, if that of *chosen* has none.
+    criteria: Mapping[str, Any],
+) -> VersionNote | None:
+    """Return what to say of the version of *package*, see `VariantOrdering.version_note`.
 
     Args:
-        chosen: what is taken of a project.
-        evaluator: the files of the target.
+        package: what is taken of a project.
+        plain: the provider of the resolution.
         ordering: of the resolution.
-        pinned: the user asks for exactly this version, so nothing is fetched for others.
+        criteria: resolvelib's, by identifier: what is required of each project.
     """
-    project = evaluator.project(chosen.project)
-    if chosen.direct or (project.entry is None and (pinned or not project.has_variants)):
-        return ""
-    older = (version for version in project.versions if version < chosen.release)
-    offered = (item for each in older for item in evaluator.candidates(chosen.project, each))
-    return ordering.older_build(chosen.project, chosen, offered)
+    if package.candidate.direct:
+        return None
+    requirements = [
+        information.requirement
+        for identifier, criterion in criteria.items()
+        if split_identifier(identifier)[0] == package.name
+        for information in criterion.information
+    ]
+    offered = plain.admitted(package.name, requirements)
+    return ordering.version_note(package.name, package.candidate, offered)
 
 
 class Relatives:

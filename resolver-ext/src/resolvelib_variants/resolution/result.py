@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from packaging.version import Version
 
 from pep_variants import File, Metadata, reduce_requirement
-from pep_variants.internal import Properties, properties_tree, why_this
+from pep_variants.internal import Properties, VersionNote, properties_tree, why_this
 from variants_index import Candidate, PageFile, Target
 
 from ..provider import VariantProvider
@@ -113,6 +113,8 @@ class Resolution:
         provided: which package stands for a project that is required and not installed itself.
         unavailable: builds of the catalogue that could not be had, one item for each host and
             reason; they are among the warnings.
+        version_notes: by name of a package, which other version there is for the sake of an
+            accelerator; their texts are among the warnings.
     """
 
     target: Target
@@ -122,6 +124,7 @@ class Resolution:
     seen: tuple[Metadata, ...] = field(default=(), compare=False, repr=False)
     provided: Mapping[str, str] = field(default_factory=dict)
     unavailable: tuple[Unavailable, ...] = ()
+    version_notes: Mapping[str, VersionNote] = field(default_factory=dict)
 
     @property
     def by_name(self) -> Mapping[str, Package]:
@@ -135,6 +138,7 @@ class Resolution:
             "python": self.target.python,
             "packages": [package.to_tree() for package in self.packages],
             "warnings": list(self.warnings),
+            "versions": {name: note._asdict() for name, note in self.version_notes.items()},
         }
 
 

@@ -59,6 +59,15 @@ OPTIONS = (
         narrows=True,
     ),
     Option(
+        "variant-before-version",
+        "before-version",
+        "NAME",
+        True,
+        "For this project, or ':all:', take the newest version that has a build for the "
+        "accelerator here before newer ones that have none; ':none:' takes back what was said.",
+        narrows=True,
+    ),
+    Option(
         "variant-platform",
         "platform",
         "MACHINE",

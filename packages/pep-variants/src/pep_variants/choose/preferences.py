@@ -39,6 +39,10 @@ SANDBOX_OFF = "off"
 DEFAULT_CATALOG = "default"
 """Value of ``--variant-catalog`` for the catalogue of the distribution ``variants-catalog``."""
 
+ALL_PROJECTS = ":all:"
+NO_PROJECTS = ":none:"
+"""Values of ``--variant-before-version`` besides names of projects, as of pip's ``--no-binary``."""
+
 _NO_CATALOG = "none"
 NATIVE = "native"
 """The machine at hand, in place of what less important settings name."""
@@ -67,6 +71,8 @@ class Preferences:
         forced: label by normalized project name, `NON_VARIANT_LABEL` for the non-variant wheel.
         prefer: what to put first, most wanted first.
         exclude: what must not be in a chosen variant.
+        before_version: normalized names of the projects of which the newest version with a build
+            for the accelerator goes first, `ALL_PROJECTS` or `NO_PROJECTS`; see `puts_first`.
         platform_file: machine in place of detection: path of a platform file, name or facts, see
             `detect.machines`.
         enable: namespaces of optional providers to consult.
@@ -88,6 +94,7 @@ class Preferences:
     forced: Mapping[str, str] = field(default_factory=dict)
     prefer: tuple[Selector, ...] = ()
     exclude: tuple[Selector, ...] = ()
+    before_version: frozenset[str] = frozenset()
     platform_file: str | None = None
     enable: frozenset[str] = frozenset()
     allow_providers: tuple[str, ...] = ()
@@ -101,6 +108,17 @@ class Preferences:
     namespace_priorities: tuple[str, ...] = ()
     feature_priorities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     property_priorities: Mapping[str, Features] = field(default_factory=dict)
+
+    def puts_first(self, project: str, *, by_default: bool = False) -> bool:
+        """Return whether the newest version with a build for the accelerator goes first.
+
+        Args:
+            project: normalized name.
+            by_default: whether it does where the user says nothing of the project.
+        """
+        named = not self.before_version.isdisjoint((project, ALL_PROJECTS))
+        wanted = named or (by_default and NO_PROJECTS not in self.before_version)
+        return wanted and self.use_variants and project not in self.forced
 
     def namespace_order(self) -> tuple[str, ...]:
         """Return the namespaces to put first: preferred ones, then the configured priorities."""
@@ -290,6 +308,8 @@ def _parse(  # noqa: C901
     try:
         if key == "variant":
             return Given("forced", _forced(words), origin)
+        if key == "before-version":
+            return Given("before_version", _projects(words), origin)
         if key == "catalog-mirror":
             return Given("catalog_mirrors", _mirrors(words), origin)
         if key == "allow-provider":
@@ -376,6 +396,25 @@ def _forced(items: Iterable[str]) -> dict[str, str]:
         project = canonicalize_name(name, validate=True)
         forced[project] = check_label(label) if label else NON_VARIANT_LABEL
     return forced
+
+
+def _projects(items: Iterable[str]) -> frozenset[str]:
+    """Return what the *items* name together: each of the two words takes back those before it."""
+    from packaging.utils import InvalidName, canonicalize_name
+
+    found: set[str] = set()
+    for item in items:
+        if item in (ALL_PROJECTS, NO_PROJECTS):
+            found = {item}
+            continue
+        try:
+            found.add(canonicalize_name(item, validate=True))
+        except InvalidName:
+            raise ValueError(
+                f"{shortened(item)} is not the name of a project, "
+                f"{ALL_PROJECTS!r} or {NO_PROJECTS!r}"
+            ) from None
+    return frozenset(found)
 
 
 def unmatched(

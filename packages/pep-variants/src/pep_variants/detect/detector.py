@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PROVIDER_ID_LENGTH = 24
 """Hexadecimal digits of a `provider_id`: enough that none can be made to equal another one."""
 
-logger = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 # What `packaging` raises for markers and requirements that it cannot parse or evaluate; some of
 # its errors are not a ValueError, and older releases raise others.
@@ -308,7 +308,7 @@ class Detector:
         try:
             return Marker(marker).evaluate(dict(self.environment()))
         except _UNUSABLE as error:
-            logger.debug("the marker %s cannot be evaluated: %s", shortened(marker), error)
+            _logger.debug("the marker %s cannot be evaluated: %s", shortened(marker), error)
             return False
 
 

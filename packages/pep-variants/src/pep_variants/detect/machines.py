@@ -24,7 +24,7 @@ from pathlib import Path
 
 from ..choose.preferences import NATIVE
 from ..errors import PlatformFileError, listed, printable, shortened
-from ..formats.platform_file import load_platform, platform_title, write_platform
+from ..formats.platform_file import load_platform, write_platform
 from ..model.platform import Platform, Support
 from ..providers.aarch64 import AArch64Provider
 from ..providers.base import FactWord, Provider
@@ -89,21 +89,6 @@ def machine_text(machine: str, created_by: str) -> str:
     comment = [*([f"{known.title}."] if known else []), facts]
     lines = [line for text in comment for line in textwrap.wrap(text, 98, break_on_hyphens=False)]
     return "".join(f"# {line}\n" for line in lines) + "\n" + written
-
-
-def machine_title(machine: str) -> str:
-    """Return what is known of *machine*, or what its file says in its first lines, or nothing.
-
-    Args:
-        machine: as in `load_machine`.
-
-    Raises:
-        OSError: its file cannot be read.
-    """
-    if names_file(machine):
-        return platform_title(Path(machine))
-    known = BY_NAME.get(machine)
-    return known.title if known else ""
 
 
 def _facts(machine: str) -> Facts:

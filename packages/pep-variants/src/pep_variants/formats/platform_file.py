@@ -18,8 +18,6 @@ A platform file is TOML of the shape that uv's variant branch reads, so one file
 from __future__ import annotations
 
 import os
-import re
-from pathlib import Path
 
 from ..errors import PlatformFileError, printable, redacted, shortened
 from ..files import read_regular
@@ -29,10 +27,6 @@ from ..model.property import NAME, VALUE
 from .tree import PropertyTree
 
 FILE_VERSION = "0.1"
-
-_COMMENT_LINES = 8
-_TITLE_LENGTH = 199
-_TITLE = re.compile(r"(?:Example: )?(.*?)\.?(?: What the built-in providers .*)?")
 
 
 def load_platform(path: str | os.PathLike[str]) -> Platform:
@@ -116,23 +110,6 @@ def write_platform(platform: Platform, created_by: str) -> str:
             if values
         ]
     return "\n".join(lines) + "\n"
-
-
-def platform_title(path: Path) -> str:
-    """Return what the platform file at *path* says of its machine in its first lines, or nothing.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    comment: list[str] = []
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        for _ in range(_COMMENT_LINES):
-            line = lines.readline(200)
-            if not line.startswith("#"):
-                break
-            comment.append(line[1:].strip())
-    found = _TITLE.fullmatch(" ".join(comment))
-    return found[1][:_TITLE_LENGTH] if found else ""
 
 
 def _toml(value: str | list[str]) -> str:

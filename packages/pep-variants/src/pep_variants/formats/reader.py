@@ -26,7 +26,7 @@ from .tree import PropertyTree, Tree, in_order
 _PLUGIN_API = re.compile(r"[A-Za-z_][\w.]*(\s*:\s*[A-Za-z_][\w.]*)?", re.ASCII)
 
 
-logger = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 _LARGE = 100_000
 
@@ -159,13 +159,13 @@ class _Reader:
         if generation is BY_SHAPE:
             if schema is not None or not self._source_tree:
                 found = "no $schema" if schema is None else f"unknown $schema {shortened(schema)}"
-                logger.debug(
+                _logger.debug(
                     "%s: %s, format version inferred from its keys", redacted(self._source), found
                 )
         elif (
             schema and schema != generation.schema and schema_version(schema) != generation.version
         ):
-            logger.debug(
+            _logger.debug(
                 "%s: unknown $schema %s, read as format version %s",
                 redacted(self._source),
                 shortened(schema, 120),

@@ -89,14 +89,13 @@ class AmdProvider(DriverProvider):
     ``gfx_arch``: the architecture of every visible GPU, ordered as text; a build for any of them
     fits. ``rocm_version``: major and minor version of the installed ROCm, no other fits.
 
-    GPUs come from the kernel (``/sys/class/kfd``), from ``rocminfo`` or ``rocm_agent_enumerator``
-    where the kernel has a driver that does not tell them (older kernels, WSL), on Windows from
-    ``hipInfo``. They are limited as the runtime limits them: ``ROCR_VISIBLE_DEVICES`` (Linux)
-    chooses among all by number or UUID, ``HIP_VISIBLE_DEVICES``, or ``CUDA_VISIBLE_DEVICES`` where
-    that is not set, among those left; the first entry that names no GPU ends the list. Set but
-    empty, the first variable hides all, while the other two count as not set.
-    ``HSA_OVERRIDE_GFX_VERSION`` (``10.3.0``) replaces every architecture, as it does for the
-    runtime.
+    GPUs come from the kernel (``/sys/class/kfd``), from ``rocminfo`` where the kernel has a driver
+    that does not tell them (older kernels, WSL), on Windows from ``hipInfo``. They are limited as
+    the runtime limits them: ``ROCR_VISIBLE_DEVICES`` (Linux) chooses among all by number or UUID,
+    ``HIP_VISIBLE_DEVICES``, or ``CUDA_VISIBLE_DEVICES`` where that is not set, among those left;
+    the first entry that names no GPU ends the list. Set but empty, the first variable hides all,
+    while the other two count as not set. ``HSA_OVERRIDE_GFX_VERSION`` (``10.3.0``) replaces every
+    architecture, as it does for the runtime.
 
     The version comes from files below ``ROCM_PATH``, by default ``/opt/rocm`` and then ``/usr``;
     on Windows below ``HIP_PATH``, which the HIP SDK sets.
@@ -206,8 +205,6 @@ class AmdProvider(DriverProvider):
         if gpus is None:
             # Their driver is there, and the runtime above it may know more.
             gpus = self._ask("rocminfo", _rocminfo_gpus)
-        if gpus is None:
-            gpus = self._ask("rocm_agent_enumerator", _enumerated_gpus)
         return gpus or []
 
     def _kernel_gpus(self) -> list[Gpu] | None:
@@ -332,14 +329,6 @@ def _rocminfo_gpus(output: str, path: str) -> Iterator[Gpu]:
             yield Gpu(name, uuid if has_uuid else "", f"{path}, agent {number}")
 
 
-def _enumerated_gpus(output: str, path: str) -> Iterator[Gpu]:
-    # gfx000 is a CPU, and gfx11-generic no GPU but a way to build for several.
-    for line in output.splitlines():
-        name = line.strip().partition(":")[0]
-        if re.fullmatch(ARCHITECTURE_PATTERN, name) and name != "gfx000":
-            yield Gpu(name, "", path)
-
-
 def _hip_info_gpus(output: str, path: str) -> Iterator[Gpu]:
     names = re.findall(r"^\s*gcnArchName:\s+(gfx[0-9a-f]+)", output, re.M)
     for number, name in enumerate(names):
@@ -348,18 +337,9 @@ def _hip_info_gpus(output: str, path: str) -> Iterator[Gpu]:
 
 
 def _version_texts(root: Path) -> Iterator[tuple[str, str]]:
-    """Yield what may be the version of the ROCm in *root*: where it says so, and what it says.
-
-    The version of HIP is that of the ROCm it is from.
-    """
-    for name in (".info/version", ".info/version-dev"):
-        if text := _text(root / name).strip():
-            yield str(root / name), text
-    for name in ("share/hip/version", "bin/.hipVersion"):
-        numbers = _numbers(_text(root / name))
-        if "HIP_VERSION_MAJOR" in numbers and "HIP_VERSION_MINOR" in numbers:
-            text = f"{numbers['HIP_VERSION_MAJOR']}.{numbers['HIP_VERSION_MINOR']}"
-            yield str(root / name), text
+    """Yield what may be the version of the ROCm in *root*: where it says so, and what it says."""
+    if text := _text(root / ".info/version").strip():
+        yield str(root / ".info/version"), text
     for folder in ("lib", "lib64", "lib/x86_64-linux-gnu"):
         # Only the runtime may be installed. Looking for each is faster than listing the folder.
         for major in range(15, 4, -1):
@@ -373,10 +353,9 @@ def _version_texts(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def _numbers(text: str) -> dict[str, int]:
-    """Return the integers of lines such as ``simd_count 304`` or ``HIP_VERSION_MAJOR=6``."""
-    return {
-        name: int(number) for name, number in re.findall(r"^(\w+)[ =]([0-9]{1,20})\s*$", text, re.M)
-    }
+    """Return the integers of lines such as ``simd_count 304``."""
+    found = re.findall(r"^(\w+) ([0-9]{1,20})\s*$", text, re.M)
+    return {name: int(number) for name, number in found}
 
 
 def _text(path: Path) -> str:

@@ -69,14 +69,6 @@ class Provider(Protocol):
         """
         ...
 
-    def summary(self) -> str:
-        """Return the facts in a few words, for people; empty when there are none.
-
-        Raises:
-            ProviderError: as in `supported`.
-        """
-        ...
-
 
 class DriverProvider:
     """Base of the providers of one vendor's devices: where they look, and what overrides that."""
@@ -110,14 +102,6 @@ class DriverProvider:
         """See `Provider`."""
         raise NotImplementedError
 
-    def summary(self) -> str:
-        """Return the facts in a few words, e.g. ``CUDA driver 12.8, compute capability 9.0``.
-
-        Raises:
-            ProviderError: an override is malformed.
-        """
-        return summarized(self.facts())
-
     def overridden(
         self, variable: str, pattern: str, problem: str, example: str, *, several: bool = False
     ) -> tuple[str, ...]:
@@ -142,19 +126,6 @@ class DriverProvider:
                 f"set it to one like {example}, or unset it"
             )
         return found
-
-
-def summarized(facts: Iterable[Fact]) -> str:
-    """Return *facts* in a few words, e.g. ``CUDA driver 12.8, compute capability 9.0 and 8.6``."""
-    values: dict[str, dict[str, None]] = {}
-    for fact in facts:
-        value = f"{fact.value} (forced)" if fact.forced else fact.value
-        values.setdefault(fact.what, {})[value] = None
-    return ", ".join(f"{what} {_listed(list(found))}" for what, found in values.items())
-
-
-def _listed(values: list[str]) -> str:
-    return values[0] if len(values) == 1 else f"{', '.join(values[:-1])} and {values[-1]}"
 
 
 COMMAND_SECONDS = 10.0

@@ -201,11 +201,6 @@ class CpuProvider:
             return (grade,)
         return (grade, Fact("CPU", self._cpu.name, source))
 
-    def summary(self) -> str:
-        """Return the best grade and the microarchitecture, e.g. ``x86-64-v3 (haswell)``."""
-        grade, *model = [fact.value for fact in self.facts()] or [""]
-        return f"{grade} ({model[0]})" if model else grade
-
     @classmethod
     def by_name(cls) -> dict[str, Cpu]:
         """Return the known CPUs of the family by the names that people write.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..model.metadata import ProviderInfo
     from .base import Attempt, Provider, Vendor
 
-logger = logging.getLogger(__name__)
+_logger = logging.getLogger(__name__)
 
 
 class KnownProvider(NamedTuple):
@@ -179,7 +179,7 @@ def ask_known(known: KnownProvider, implementation: Provider | None = None) -> S
     except ProviderError as error:
         return Support({}, resolved, plugin_api, str(error))
     except Exception as error:  # a fault of ours must cost variants, never the install
-        logger.debug("provider of %s failed", known.namespace, exc_info=True)
+        _logger.debug("provider of %s failed", known.namespace, exc_info=True)
         notice = f"detection failed: {shortened(str(error))}"
         return Support({}, resolved, plugin_api, notice)
 

@@ -2,7 +2,8 @@
 
 A few kilobytes of gzip can decompress to gigabytes, and `tarfile` keeps an object for every member
 it has read. Here memory does not depend on the archive: other members are skipped, and their number
-and size are limited (POSIX.1-2001 pax format; PEP 625 for names).
+and size are limited (POSIX.1-1988 ustar format, whose names of 100 characters are enough for
+PKG-INFO of a project with a name and version of up to 91; PEP 625 for names).
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ _GZIP = 16 + zlib.MAX_WBITS
 _GZIP_PARTS = 1_000
 """Gzip members in one file: parallel compressors write some hundred."""
 
-_LONG_NAME = 64 * 1024
 _WITHOUT_DATA = (
     tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.DIRTYPE,
     tarfile.FIFOTYPE,
@@ -62,7 +62,6 @@ def _from_zip(stream: IO[bytes], source: str) -> bytes | None:
 
 def _from_tar(stream: IO[bytes]) -> bytes | None:
     unpacked = _Decompressed(stream)
-    name = ""  # of the next member, if a separate header gives it
     for _ in range(SDIST_MEMBERS):
         block = unpacked.read(_BLOCK)
         if len(block) < _BLOCK or not any(block):
@@ -71,43 +70,18 @@ def _from_tar(stream: IO[bytes]) -> bytes | None:
         size = 0 if member.type in _WITHOUT_DATA else member.size
         if size < 0:
             raise ValueError(f"{printable(member.name[:200])} has a negative size")
-        if member.type in (tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE) and size <= _LONG_NAME:
+        # Headers that give the next member a long name are skipped like any other member.
+        if member.isreg() and _is_pkg_info(member.name):
+            if size > CORE_METADATA_BYTES:
+                raise ValueError(
+                    f"PKG-INFO is larger than {CORE_METADATA_BYTES} bytes, the most that is read"
+                )
             data = unpacked.read(size)
-            name = _long_name(data) if member.type == tarfile.GNUTYPE_LONGNAME else _pax_path(data)
-            unpacked.skip(-size % _BLOCK)
-            continue
-        if member.type not in (tarfile.GNUTYPE_LONGLINK, tarfile.XGLTYPE, tarfile.XHDTYPE):
-            path, name = name or member.name, ""
-            if member.isreg() and _is_pkg_info(path):
-                if size > CORE_METADATA_BYTES:
-                    raise ValueError(
-                        f"PKG-INFO is larger than {CORE_METADATA_BYTES} bytes, the most that is "
-                        "read"
-                    )
-                data = unpacked.read(size)
-                if len(data) < size:
-                    raise ValueError("it ends inside PKG-INFO")
-                return data
+            if len(data) < size:
+                raise ValueError("it ends inside PKG-INFO")
+            return data
         unpacked.skip(size + -size % _BLOCK)
     raise ValueError(f"it has more than {SDIST_MEMBERS} members")
-
-
-def _long_name(data: bytes) -> str:
-    return data.partition(b"\0")[0].decode("utf-8", "surrogateescape")
-
-
-def _pax_path(data: bytes) -> str:
-    """Return ``path`` of a pax header of ``LENGTH KEY=VALUE`` lines, empty without one."""
-    position = 0
-    while position < len(data):
-        length, blank, _ = data[position : position + 12].partition(b" ")
-        if not blank or not length.isdigit() or int(length) <= len(length) + 1:
-            raise ValueError("a pax header is damaged")
-        record = data[position + len(length) + 1 : position + int(length) - 1]
-        if record.startswith(b"path="):
-            return record[len(b"path=") :].decode("utf-8", "surrogateescape")
-        position += int(length)
-    return ""
 
 
 def _is_pkg_info(path: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..own_options import Options
+
+
+def run_own_command(options: Options, environ: Mapping[str, str]) -> int:
+    """Run a command that uv does not have; return the exit code."""
+    arguments, own = list(options.uv_arguments), (options, environ)
+    try:
+        code = cli.main(arguments, "uv-variants", standalone_mode=False, obj=own)
+    except click.UsageError as error:
+        text = f"{error.format_message()} (see uv-variants {arguments[0]} --help)"
+        print(f"uv-variants: {text}", file=sys.stderr)
+        return 2
+    except click.Abort:
+        return 130
+    return code if isinstance(code, int) else 0
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -44,3 +59,11 @@ def doctor(context: click.Context, *, as_json: bool, offline: bool, directory: P
         for line in lines(found):
             click.echo(line)
     context.exit(0 if found.is_well else 1)
+
+
+cli = click.Group(
+    "uv-variants",
+    {"doctor": doctor},
+    context_settings={"max_content_width": 100},
+    help="Commands that uv does not have.",
+)

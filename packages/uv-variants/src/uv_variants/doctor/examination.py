@@ -29,13 +29,13 @@ from variants_index.internal import (
     settings_of,
     uv_part,
 )
-from variants_proxy.internal import HERE, bare_url, failures
+from variants_proxy.internal import bare_url, failures
 
 from ..command_scope import Scope
 from ..context import Context
 from ..errors import USER_ERRORS, UvNotFound
 from ..invocation import parse
-from ..locked_variants import Lock
+from ..locked_variants import FLOATS, Lock
 from ..place import Place
 from ..program_version import TESTED_UVS, own_version, uv_version
 from ..session_plan import SessionPlan
@@ -189,14 +189,8 @@ def _installers(environ: Mapping[str, str]) -> tuple[str, Part]:
 def _lock_problems(lock: Lock) -> Iterator[Problem]:
     if lock.problem:
         yield Problem("lock", lock.problem)
-    floating = sorted({file.project for file in lock.wheels if file.label == HERE})
-    if floating:
-        text = (
-            f"{lock.path}: floating: the lock has no hashes of {', '.join(floating)}, so uv "
-            "does not check them"
-        )
-        command = "uv-variants --variant-lock pinned lock"
-        yield Problem("floating-lock", text, command, fails=False)
+    if lock.is_floating:
+        yield Problem("lock", f"{lock.path}: {FLOATS}", "uv-variants lock")
 
 
 @contextmanager

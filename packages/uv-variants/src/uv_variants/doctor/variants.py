@@ -24,7 +24,7 @@ from variants_index.internal import (
     state_problem,
 )
 from variants_proxy import Limits, Settings, host_target
-from variants_proxy.internal import ANSWERED, HERE, ProxyError, Service, bare_url, gather_limited
+from variants_proxy.internal import ANSWERED, ProxyError, Service, bare_url, gather_limited
 
 from ..proxy_client import Choices, VersionChoice, read_choices
 from ..site_packages import Installed
@@ -204,9 +204,6 @@ def _state(
     if choice is None:
         return State(project, version, label, None, UNKNOWN, None)
     verdicts = {answers.sources.get(project, ""): [row._asdict() for row in choice.verdicts]}
-    if label == HERE:
-        text = "floating: each machine gets what fits it"
-        return State(project, version, label, best, text, True, None, verdicts)
     verdict = next((row for row in choice.verdicts if row.label == label), None)
     if label is not None and verdict is None:
         text = f"the index has no variant {label} of it any more"

@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 from pep_variants.internal import KEY, LockError, filename_of, toml, write_table
 from variants_proxy.internal import FOLDER, wheel_at
 
-from .files import IndexRelease, IndexWheel, Part, Shown, is_among
+from .files import IndexRelease, IndexWheel, Part, Shown
 
 _PINNED = re.compile(
     r"(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?P<extras>\[[^\]]*\]|)"
@@ -187,7 +187,7 @@ def _tables(
         return
     known, wheels = release(locked)
     if own is not None:  # no others than those that are locked
-        wheels = [wheel for wheel in wheels if is_among(wheel, locked.wheels)]
+        wheels = [wheel for wheel in wheels if wheel.shown in locked.wheels]
     # Those at their own URL are as uv wrote them. Several labels of the catalogue may be one file.
     kept = [wheel for wheel in package["wheels"] if wheel_at(wheel.get("url", "")) is None]
     plain = {filename_of(wheel) for wheel in kept}

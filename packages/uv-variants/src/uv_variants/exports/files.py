@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from packaging.utils import canonicalize_name
 
 from pep_variants.internal import Term, all_of, without_userinfo
-from variants_proxy.internal import HERE, bare_url, group_markers
+from variants_proxy.internal import bare_url, group_markers
 
 from ..errors import ExportFailed, ProxyFailed
 from ..site_packages import Installed
@@ -76,6 +76,11 @@ class IndexWheel(NamedTuple):
         return name if name != own else ""
 
     @property
+    def shown(self) -> Shown:
+        """What a lock has of it."""
+        return self.label, self.plain
+
+    @property
     def digests(self) -> set[str]:
         """Its hashes, as requirements have them."""
         return {f"{kind}:{value}" for kind, value in self.hashes.items()}
@@ -99,9 +104,9 @@ class IndexRelease(NamedTuple):
         takes it would have taken. Dependencies that could not be read count as other ones.
 
         Args:
-            locked: label, or `HERE` for every one, and plain filename.
+            locked: label and plain filename.
         """
-        fixed = [each for each in self.wheels if is_among(each, locked)]
+        fixed = [each for each in self.wheels if each.shown in locked]
         by_plain: dict[str, set[str | None]] = {}
         for wheel in fixed:
             by_plain.setdefault(wheel.plain, set()).add(wheel.requires)
@@ -109,18 +114,13 @@ class IndexRelease(NamedTuple):
         kept = [
             wheel
             for wheel in self.wheels
-            if is_among(wheel, locked)
+            if wheel.shown in locked
             or (wheel.requires is not None and wheel.requires in by_plain.get(wheel.plain, every))
         ]
         kept = [wheel for wheel in kept if not wheel.origin]
         known = {wheel.label for wheel in (*kept, *fixed)}
         labels = dict.fromkeys(wheel.label or "" for wheel in self.wheels)
         return kept, [label for label in labels if label and label not in known]
-
-
-def is_among(wheel: IndexWheel, locked: Collection[Shown]) -> bool:
-    """Return whether a lock has *wheel*, or a wheel under a floating label that may be it."""
-    return (wheel.label, wheel.plain) in locked or (HERE, wheel.plain) in locked
 
 
 @dataclass(frozen=True)

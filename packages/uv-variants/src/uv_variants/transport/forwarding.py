@@ -8,25 +8,24 @@ connection (RFC 9110, section 7.6.1) is dropped.
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
-import ssl
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine
-from typing import Any, Final
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any, Final, TypeVar
 
-import httpcore
+import h11
 
-from variants_index.internal import InvalidProxy, UserProxy, certificate_error
+from variants_index.internal import InvalidProxy, UserProxy
 
-from ..errors import UvVariantsError
 from .route import Outbound, Receive, Scope, Send, address
-from .tunnel import cause
+from .tunnel import FAILED, Streams, Unreachable, cause, dial, is_asked
 
-FAILED: Final = 424
-"""Status for what a repetition does not help: uv repeats requests after those above 499."""
-_TIMEOUTS: Final = {"connect": 30.0, "read": 120.0, "write": 120.0, "pool": 60.0}
-_CONNECTIONS: Final = 256
+_SECONDS: Final = 120.0
+"""Seconds until an upstream sends, or takes, the next bytes."""
+_CHUNK: Final = 64 * 1024
+_HEAD_BYTES: Final = 256 * 1024
 _KEPT: Final = 64
-"""Connections at a time, and those that are kept; uv sends fifty requests at a time."""
+"""Connections that are kept for the next requests; uv sends fifty at a time."""
 
 HOP_BY_HOP: Final = frozenset(
     (
@@ -43,16 +42,11 @@ HOP_BY_HOP: Final = frozenset(
     )
 )
 _REPEATABLE = ("GET", "HEAD")
-_FAILURES = (
-    httpcore.NetworkError,
-    httpcore.ProtocolError,
-    httpcore.ProxyError,
-    httpcore.TimeoutException,
-    httpcore.UnsupportedProtocol,
-    ssl.SSLError,
-)
+_BROKEN = (OSError, EOFError, h11.ProtocolError, asyncio.TimeoutError)
+"""What a connection to an upstream fails with."""
 
 Headers = list[tuple[bytes, bytes]]
+T = TypeVar("T")
 
 
 class BadRequest(Exception):
@@ -67,16 +61,89 @@ class BadRequest(Exception):
         super().__init__(message)
 
 
-class ForwardingFailed(UvVariantsError):
-    """A request that got no response.
+class _Connection:
+    """A connection to an upstream, for one request after the other.
 
     Attributes:
-        status: of the response that says so.
+        is_new: whether it has had no response yet.
     """
 
-    def __init__(self, message: str, status: int = 502) -> None:
-        self.status = status
-        super().__init__(message)
+    def __init__(self, streams: Streams, kept: list[_Connection]) -> None:
+        self._reader, self._writer = streams
+        self._http = h11.Connection(h11.CLIENT, _HEAD_BYTES)
+        self._kept = kept
+        self._is_late = False
+        self.is_new = True
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the upstream has not closed it."""
+        return not (self._reader.at_eof() or self._writer.is_closing())
+
+    async def ask(self, request: h11.Request, body: AsyncIterator[bytes] | None) -> h11.Response:
+        """Send a request; return the head of its response.
+
+        Raises:
+            OSError, EOFError, h11.ProtocolError, asyncio.TimeoutError: there is none.
+        """
+        await self._send(request)
+        with contextlib.suppress(ConnectionError):  # it may have said why it reads no more
+            async for chunk in body or _nothing():
+                await self._send(h11.Data(chunk))
+            await self._send(h11.EndOfMessage())
+        while isinstance(event := await self._next(), h11.InformationalResponse):
+            if event.status_code == 101:
+                raise h11.RemoteProtocolError("the upstream changes the protocol")
+        if not isinstance(event, h11.Response):
+            raise EOFError
+        return event
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Yield the body of the response; then the connection is free for another request."""
+        while isinstance(event := await self._next(), h11.Data):
+            yield bytes(event.data)
+        if not isinstance(event, h11.EndOfMessage):
+            raise EOFError
+        if self._http.our_state is h11.DONE and self._http.their_state is h11.DONE:
+            self._http.start_next_cycle()
+            if len(self._kept) < _KEPT and not self._http.trailing_data[0]:
+                self.is_new = False
+                self._kept.append(self)
+                return
+        self.close()
+
+    def close(self) -> None:
+        """End it."""
+        self._writer.close()
+
+    async def _send(self, event: h11.Event) -> None:
+        if data := self._http.send(event):
+            self._writer.write(data)
+            await self._timed(self._writer.drain())
+
+    async def _next(self) -> Any:  # noqa: ANN401 - h11's events have no common type
+        while (event := self._http.next_event()) is h11.NEED_DATA:
+            self._http.receive_data(await self._timed(self._reader.read(_CHUNK)))
+        return event
+
+    async def _timed(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return what *work* returns, at less cost than `asyncio.wait_for`."""
+        timer = asyncio.get_running_loop().call_later(_SECONDS, self._give_up)
+        try:
+            return await work
+        finally:
+            timer.cancel()
+            if self._is_late:
+                raise asyncio.TimeoutError
+
+    def _give_up(self) -> None:
+        self._is_late = True
+        self._writer.transport.abort()
+
+
+async def _nothing() -> AsyncIterator[bytes]:
+    return
+    yield b""
 
 
 class Answer:
@@ -87,12 +154,13 @@ class Answer:
         headers: those of the message itself.
     """
 
-    def __init__(self, response: httpcore.Response, place: str) -> None:
-        self._response = response
+    def __init__(self, response: h11.Response, connection: _Connection, place: str) -> None:
+        self._connection = connection
         self._place = place
-        self.status = response.status if response.status < 600 else 502
-        self.headers = _end_to_end(response.headers)
-        if _has(response.headers, b"transfer-encoding"):
+        self.status = response.status_code if response.status_code < 600 else 502
+        received = [(bytes(name), bytes(value)) for name, value in response.headers]
+        self.headers = _end_to_end(received)
+        if _has(received, b"transfer-encoding"):
             # A length beside it does not count (RFC 9112, section 6.3).
             self.headers = [each for each in self.headers if each[0] != b"content-length"]
 
@@ -104,68 +172,81 @@ class Answer:
         """
         try:
             await self._send_head(send)
-            async for chunk in self._body():
+            async for chunk in self._connection.chunks():
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
-            await send({"type": "http.response.body", "body": b""})
-        except _FAILURES as error:
-            raise ConnectionAbortedError(f"{self._place}: {_words(error)}") from None
-        finally:
-            await self.close()
+        except BaseException as error:
+            self.close()
+            if isinstance(error, _BROKEN):
+                raise ConnectionAbortedError(f"{self._place}: {_words(error)}") from None
+            raise
+        await send({"type": "http.response.body", "body": b""})
 
     async def send_whole(self, send: Send, limit: int, begin: Callable[[], None]) -> bool:
         """Send it to the client once all of it is here; return False if it is not sent.
 
         That is a redirect, one that has to be decompressed, or one of more than *limit* bytes.
-        *begin* is called before it is sent.
+        *begin* is called before it is sent. Without its validators: the client shall ask for all
+        of it again.
 
         Raises:
             ConnectionAbortedError: the upstream fails: the response is not complete.
         """
-        body = bytearray()
-        problem: Exception | None = None
-        try:
-            if 300 <= self.status < 400 or _has(self.headers, b"content-encoding"):
-                return False
-            async for chunk in self._body():
-                body += chunk
-                if len(body) > limit:
-                    return False
-        except _FAILURES as error:
-            problem = error
-        finally:
-            await self.close()
+        if 300 <= self.status < 400 or _has(self.headers, b"content-encoding"):
+            self.close()
+            return False
+        body, problem = await self._read(limit)
+        if body is None:
+            return False
         begin()
+        self.headers = [each for each in self.headers if each[0] not in _VALIDATORS]
         await self._send_head(send)
-        rest = {"type": "http.response.body", "body": bytes(body)}
+        rest = {"type": "http.response.body", "body": body}
         await send({**rest, "more_body": problem is not None})
         if problem is not None:
             raise ConnectionAbortedError(f"{self._place}: {_words(problem)}")
         return True
 
-    def _body(self) -> AsyncIterator[bytes]:
-        assert isinstance(self._response.stream, AsyncIterable)
-        return self._response.stream.__aiter__()
+    async def read(self, limit: int) -> bytes | None:
+        """Return the body; None if it is incomplete or has more than *limit* bytes."""
+        body, problem = await self._read(limit)
+        return body if problem is None else None
+
+    async def _read(self, limit: int) -> tuple[bytes | None, BaseException | None]:
+        """Return the body as far as it came, None if it is too large, and what broke it off."""
+        body = bytearray()
+        try:
+            async for chunk in self._connection.chunks():
+                body += chunk
+                if len(body) > limit:
+                    self.close()
+                    return None, None
+        except _BROKEN as error:
+            self.close()
+            return bytes(body), error
+        except BaseException:
+            self.close()
+            raise
+        return bytes(body), None
 
     async def _send_head(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status, "headers": self.headers})
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Give up the rest of the response."""
-        with contextlib.suppress(*_FAILURES):
-            await self._response.aclose()
+        self._connection.close()
 
 
 class Forwarder:
     """Sends requests on; belongs to one event loop."""
 
     def __init__(self) -> None:
-        self._ways: dict[object, httpcore.AsyncConnectionPool] = {}
+        self._kept: dict[object, list[_Connection]] = {}
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """Close all connections."""
-        while self._ways:
-            with contextlib.suppress(RuntimeError):
-                await self._ways.popitem()[1].aclose()
+        for kept in self._kept.values():
+            while kept:
+                kept.pop().close()
 
     async def forward(self, scope: Scope, receive: Receive, send: Send, outbound: Outbound) -> None:
         """Send a request on, and its response back; a line with the cause if there is none."""
@@ -177,7 +258,7 @@ class Forwarder:
             except BadRequest as error:
                 await refuse(send, error.status, str(error))
                 return
-            except ForwardingFailed as error:
+            except Unreachable as error:
                 await send_text(send, error.status, str(error))
                 return
             if has_body:
@@ -196,59 +277,56 @@ class Forwarder:
             outbound: the way to the host.
 
         Raises:
-            ForwardingFailed: there is no response.
+            Unreachable: there is no response.
             BadRequest: the request has no clear end.
         """
         scheme: str = scope["scheme"]
         host, port = scope["server"]
         place = address(host, port)
-        request = _request(scope, receive, scheme, host, port)
-        attempts = 2 if scope["method"] in _REPEATABLE and not _has_body(scope) else 1
         try:
             proxy = outbound.proxy(scheme, host)
-            tls = outbound.tls(host, port) if scheme == "https" or proxy is not None else None
-            way = self._way(proxy, tls, outbound)
+            tls = outbound.tls(host, port) if scheme == "https" else None
         except (InvalidProxy, OSError) as error:
-            raise ForwardingFailed(f"{place}: {cause(error)}", FAILED) from None
+            raise Unreachable(f"{place}: {cause(error)}", FAILED) from None
+        request = _request(scope, proxy)
+        body = _body(receive) if _has_body(scope) else None
+        kept = self._kept.setdefault((scheme, host, port, proxy, tls), [])
         through = f"{place} (through the proxy {proxy.place})" if proxy else place
         while True:
-            attempts -= 1
+            connection = _from(kept)
+            if connection is None:
+                connection = _Connection(await dial(host, port, outbound, scheme), kept)
             try:
-                response = await way.handle_async_request(request)
+                response = await connection.ask(request, body)
                 break
-            except httpcore.RemoteProtocolError as error:
+            except _BROKEN as error:
+                connection.close()
                 # The upstream may close a kept connection just when it gets a request.
-                if not attempts:
-                    raise ForwardingFailed(f"{place}: {_words(error)}") from None
-            except httpcore.TimeoutException as error:
-                raise ForwardingFailed(f"{through}: {_words(error)}", 504) from None
-            except _FAILURES as error:
-                status = FAILED if certificate_error(error) else 502
-                raise ForwardingFailed(f"{through}: {_words(error)}", status) from None
-        if response.status == 407 and proxy is not None:
-            await response.aclose()
-            raise ForwardingFailed(f"the proxy {proxy.place}: wants user name and password")
-        return Answer(response, place)
-
-    def _way(
-        self, proxy: UserProxy | None, tls: ssl.SSLContext | None, outbound: Outbound
-    ) -> httpcore.AsyncConnectionPool:
-        key = (proxy, tls)
-        if key not in self._ways:
-            self._ways[key] = httpcore.AsyncConnectionPool(
-                ssl_context=tls,
-                proxy=None if proxy is None else _proxy(proxy, outbound),
-                max_connections=_CONNECTIONS,
-                max_keepalive_connections=_KEPT,
-            )
-        return self._ways[key]
+                if connection.is_new or scope["method"] not in _REPEATABLE or body is not None:
+                    timed_out = isinstance(error, (asyncio.TimeoutError, TimeoutError))
+                    raise Unreachable(
+                        f"{through}: {_words(error)}", 504 if timed_out else 502
+                    ) from None
+            except BaseException:
+                connection.close()
+                raise
+        if response.status_code == 407 and proxy is not None:
+            connection.close()
+            raise Unreachable(f"the proxy {proxy.place}: wants user name and password")
+        return Answer(response, connection, place)
 
 
-def _proxy(proxy: UserProxy, outbound: Outbound) -> httpcore.Proxy:
-    url = httpcore.URL(scheme=proxy.scheme, host=proxy.host, port=proxy.port, target="/")
-    auth = (proxy.username, proxy.password) if proxy.username or proxy.password else None
-    tls = outbound.tls(proxy.host, proxy.port) if proxy.scheme == "https" else None
-    return httpcore.Proxy(url, auth=auth, ssl_context=tls)
+_VALIDATORS: Final = (b"etag", b"last-modified")
+
+
+def _from(kept: list[_Connection]) -> _Connection | None:
+    """Return a connection that was kept, None if there is none."""
+    while kept:
+        connection = kept.pop()
+        if connection.is_usable:
+            return connection
+        connection.close()
+    return None
 
 
 async def while_connected(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
@@ -296,33 +374,32 @@ async def _body(receive: Receive) -> AsyncIterator[bytes]:
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            raise httpcore.ReadError("the client disconnected")
+            raise OSError("the client disconnected")
         yield message.get("body", b"")
         if not message.get("more_body", False):
             return
 
 
-def _request(scope: Scope, receive: Receive, scheme: str, host: str, port: int) -> httpcore.Request:
+def _request(scope: Scope, proxy: UserProxy | None) -> h11.Request:
+    """Return the request of *scope*, which *proxy* may be asked for.
+
+    Raises:
+        BadRequest: it has no clear end.
+    """
     target: bytes = scope["raw_path"]
     if scope["query_string"]:
         target += b"?" + scope["query_string"]
     headers = _end_to_end(scope["headers"])
-    content: AsyncIterator[bytes] | None = None
-    if _has_body(scope):
-        if _has(scope["headers"], b"content-length") and _has(
-            scope["headers"], b"transfer-encoding"
-        ):
+    if _has(scope["headers"], b"transfer-encoding"):
+        if _has(scope["headers"], b"content-length"):
             raise BadRequest("a request has a length or is chunked, not both")
-        if _has(scope["headers"], b"transfer-encoding"):
-            headers.append((b"transfer-encoding", b"chunked"))
-        content = _body(receive)
-    return httpcore.Request(
-        scope["method"],
-        httpcore.URL(scheme=scheme.encode(), host=host.encode(), port=port, target=target),
-        headers=headers,
-        content=content,
-        extensions={"timeout": _TIMEOUTS},
-    )
+        headers.append((b"transfer-encoding", b"chunked"))
+    if proxy is not None and is_asked(scope["scheme"], proxy):
+        target = f"http://{address(*scope['server'])}".encode() + target
+        if proxy.username or proxy.password:
+            secret = base64.b64encode(f"{proxy.username}:{proxy.password}".encode())
+            headers.append((b"proxy-authorization", b"Basic " + secret))
+    return h11.Request(method=scope["method"], target=target, headers=headers)
 
 
 def _has(headers: Headers, wanted: bytes) -> bool:
@@ -348,15 +425,8 @@ def _end_to_end(headers: Headers) -> Headers:
 
 
 def _words(error: BaseException) -> str:
-    """Return the cause of an error of httpcore: what the system or TLS said, if they did."""
-    if isinstance(error, httpcore.ConnectTimeout):
-        return "no connection in time"
-    if isinstance(error, httpcore.TimeoutException):
+    if isinstance(error, (asyncio.TimeoutError, TimeoutError)):
         return "no response in time"
-    found: BaseException = error
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, OSError) and (seen.errno is not None or isinstance(seen, ssl.SSLError)):
-            found = seen
-        seen = seen.__cause__ or seen.__context__
-    return cause(found)
+    if isinstance(error, EOFError) or "server disconnected" in str(error):
+        return "closed the connection without a response"
+    return cause(error)

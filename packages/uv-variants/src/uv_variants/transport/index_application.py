@@ -14,22 +14,24 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
-from packaging.utils import canonicalize_name
-
 from pep_variants.internal import PAGE_BYTES
-from variants_proxy.internal import FOLDER
+from variants_index.internal import PORTS
+from variants_proxy.internal import FOLDER, page_digest, tag_of_unchanged
 
+from ..project_names import normalized
 from .forwarding import (
-    FAILED,
     BadRequest,
     Forwarder,
-    ForwardingFailed,
     send_text,
     while_connected,
 )
-from .route import Application, Origin, Outbound, Receive, Scope, Send, origin
+from .route import Application, Origin, Outbound, Receive, Scope, Send, address, origin
+from .tunnel import FAILED, Unreachable
 
 _PROJECT = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_CHOSEN = re.compile(rb'"[0-9a-f]{32}"')
+"""Entity tag of a page that the service made: see `variants_proxy.headers.Document`."""
+_TYPE: Final = b"content-type"
 _BODY_BYTES: Final = 64 * 1024
 """Maximum size of a message of the service that is read."""
 _REFUSED: Final = (409, FAILED)
@@ -82,26 +84,27 @@ class IndexApplication:
     def __init__(
         self,
         indexes: Sequence[AnsweredIndex],
-        client: str,
         service: Callable[[str, str], Application],
         outbound: Outbound,
         forwarder: Forwarder,
         refused: Callable[[str], None] = lambda _: None,
+        may_keep: Callable[[str], bool] = lambda _: False,
     ) -> None:
         """Set up.
 
         Args:
             indexes: of the session, those on http and https.
-            client: name of the session's client in URLs of the service (``/p/<client>/…``).
             service: from the name of an index and the ``Authorization`` that the client sent for
-                it (empty without one) to the application of `variants_proxy` that uses just that
-                towards the index; see `with_authorization`.
+                it (empty without one) to an application for paths below ``in-place/`` that uses
+                just that towards the index; see `with_authorization`.
             outbound: the way to the upstreams.
             forwarder: sends other requests on.
             refused: gets, as one line each, why the client did not get a page or file.
+            may_keep: whether the client may go on using the page of a project that the service
+                passed on as the index sent it, as long as the index does not change it.
         """
         self._places = _places(indexes)
-        self._client = client
+        self._may_keep = may_keep
         self._service = service
         self._outbound = outbound
         self._forwarder = forwarder
@@ -120,6 +123,8 @@ class IndexApplication:
             await self._forwarder.forward(scope, receive, send, self._outbound)
             return
         place, path = found
+        if await self._is_kept(scope, receive, send, path):
+            return
         sent = _Sending(send)
         headers = [(b"host", b"localhost")]
         authorization = ""
@@ -132,7 +137,38 @@ class IndexApplication:
         inner.update(query_string=b"", headers=headers, scheme="http", server=("localhost", 80))
         await self._service(place.index.name, authorization)(inner, receive, sent)
         if sent.withheld is not None:
-            await self._decide(scope, receive, sent, variant=f"/{FOLDER}/" in path)
+            await self._decide(scope, receive, sent, variant=f"{FOLDER}/" in path)
+
+    async def _is_kept(self, scope: Scope, receive: Receive, send: Send, path: str) -> bool:
+        """Say that the client's page of a project is the index's own still; return False if not.
+
+        The service, which would have to be imported, need not choose from it then.
+        """
+        tag = next((value for name, value in scope["headers"] if name == b"if-none-match"), b"")
+        is_page = scope["method"] == "GET" and path.count("/") == 1 and path.endswith("/")
+        if not (is_page and tag and self._may_keep(path[:-1])) or _CHOSEN.fullmatch(tag):
+            return False
+        kept = [each for each in scope["headers"] if each[0] != b"accept-encoding"]
+        own = {**scope, "headers": [*kept, (b"accept-encoding", b"identity")]}
+        try:
+            answer = await self._forwarder.answer(own, receive, self._outbound)
+        except (Unreachable, BadRequest):
+            return False
+        if answer.status == 304:
+            await answer.send(send)
+            return True
+        if answer.status != 200:
+            answer.close()
+            return False
+        types = [value.decode("latin-1") for name, value in answer.headers if name == _TYPE]
+        body = await answer.read(PAGE_BYTES)
+        digest = page_digest(body or b"", "".join(types), _url(scope))
+        if body is None or tag.decode("latin-1") != tag_of_unchanged(digest):
+            return False
+        head = [(b"etag", tag), (b"cache-control", b"no-cache"), (b"vary", b"Accept")]
+        await send({"type": "http.response.start", "status": 304, "headers": head})
+        await send({"type": "http.response.body", "body": b""})
+        return True
 
     async def _decide(
         self, scope: Scope, receive: Receive, sent: _Sending, *, variant: bool
@@ -160,7 +196,7 @@ class IndexApplication:
         own = {**scope, "headers": [*headers, (b"accept-encoding", b"identity")]}
         try:
             answer = await self._forwarder.answer(own, receive, self._outbound)
-        except (ForwardingFailed, BadRequest) as error:
+        except (Unreachable, BadRequest) as error:
             if error.status == FAILED:
                 sent.status = FAILED
             elif self._outbound.proxy(scope["scheme"], scope["server"][0]) is not None:
@@ -194,7 +230,7 @@ class IndexApplication:
                 if place.index.links:
                     continue  # the folder of the page may have an index in it, too
                 return None
-            return place, f"/p/{self._client}/i/{place.index.name}/in-place/{rest}"
+            return place, rest
         return None
 
     def _rest(self, place: _Place, segments: tuple[str, ...]) -> str | None:
@@ -207,7 +243,7 @@ class IndexApplication:
             return None
         if not segments or not _PROJECT.fullmatch(segments[0]):
             return None
-        project = canonicalize_name(segments[0])
+        project = normalized(segments[0])
         if place.index.projects is not None and project not in place.index.projects:
             return None
         if segments[1:] == ("",):
@@ -270,6 +306,15 @@ def _is_upstreams(status: int) -> bool:
     It refused or failed; one that did not answer in time (504) is not made to wait for again.
     """
     return status == 403 or (status >= 500 and status != 504)
+
+
+def _url(scope: Scope) -> str:
+    """Return the URL of a request as the service has it."""
+    scheme, (host, port) = scope["scheme"], scope["server"]
+    place = address(host, port)
+    if port == PORTS[scheme]:
+        place = place.rpartition(":")[0]
+    return f"{scheme}://{place}{scope['raw_path'].decode('latin-1')}"
 
 
 def path_segments(raw: bytes) -> tuple[str, ...] | None:

@@ -20,10 +20,10 @@ class Interception:
         authority: Authority,
         token: str,
         indexes: Sequence[AnsweredIndex],
-        client: str,
         service: Callable[[str, str], Application],
         outbound: Outbound,
         refused: Callable[[str], None],
+        may_keep: Callable[[str], bool],
     ) -> None:
         """Set up.
 
@@ -31,13 +31,14 @@ class Interception:
             authority: whose certificate uv trusts.
             token: that uv sends as its password.
             indexes: that are answered.
-            client: see `IndexApplication`.
-            service: see `IndexApplication`.
+            service, may_keep: see `IndexApplication`.
             outbound: the user's own way to other hosts.
             refused: gets, as one line each, why uv did not get something.
         """
         forwarder = Forwarder()
-        self._application = IndexApplication(indexes, client, service, outbound, forwarder, refused)
+        self._application = IndexApplication(
+            indexes, service, outbound, forwarder, refused, may_keep
+        )
         route = Route(self._application.hosts, self._application, outbound, refused)
         self._transport = Transport(authority, token, route, forwarder)
 

@@ -7,7 +7,9 @@ Requests of plain http are answered or sent on in the same way.
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
+import hmac
 import socket
 import ssl
 from http import HTTPStatus
@@ -16,13 +18,13 @@ from urllib.parse import unquote
 
 from uvicorn.server import ServerState
 
-from variants_index.internal import InvalidProxy
-from variants_proxy.internal import LimitedProtocol, connection_limit, has_token, limited_config
+from variants_index.internal import PORTS, InvalidProxy
+from variants_proxy.internal import LimitedProtocol, connection_limit, limited_config
 
 from .authority import Authority
-from .forwarding import BadRequest, Forwarder, refuse
+from .forwarding import BadRequest, Forwarder, Headers, refuse
 from .request_head import ConnectRequest, first_bytes, read_authority, read_connect
-from .route import PORTS, Application, Origin, Receive, Route, Scope, Send, address
+from .route import Application, Origin, Receive, Route, Scope, Send, address
 from .tunnel import Unreachable, dial, join
 
 if TYPE_CHECKING:
@@ -35,7 +37,6 @@ PENDING: Final = 128
 GRACE_SECONDS: Final = 1.0
 """Seconds for requests in progress when serving ends."""
 
-_AUTHORIZATION: Final = b"proxy-authorization"
 _NOT_OURS: Final = (
     "this proxy is for one command that uv-variants runs, and its token is missing or wrong: unset "
     "HTTP_PROXY and HTTPS_PROXY, or run the command with uv-variants"
@@ -58,13 +59,13 @@ class Transport:
 
         Args:
             authority: signs the certificates for hosts of indexes.
-            token: that clients have to send as a password; the user name does not count.
+            token: that uv has to send, as the password of ``uv``.
             route: of the requests.
             forwarder: for requests of plain http to other hosts.
         """
         self.route = route
         self._authority = authority
-        self._token = token
+        self._secret = b"Basic " + base64.b64encode(f"uv:{token}".encode())
         self._forwarder = forwarder
         self._config: Config = limited_config(self._plain)
         self._config.load()
@@ -148,7 +149,7 @@ class Transport:
 
     async def _connect(self, connection: socket.socket, request: ConnectRequest) -> bool:
         """Answer a CONNECT request; return whether the socket is still this module's."""
-        if not has_token(request.headers, self._token, _AUTHORIZATION):
+        if not self._is_known(request.headers):
             await _refuse(connection, 407, _NOT_OURS, _CHALLENGE)
             return True
         # Programs that uv starts, as git, do not have the authority in their own settings.
@@ -170,6 +171,11 @@ class Transport:
             )
             raise
         return False
+
+    def _is_known(self, headers: Headers) -> bool:
+        """Return whether a request has the token of the command."""
+        sent = next((value for name, value in headers if name == b"proxy-authorization"), b"")
+        return hmac.compare_digest(sent, self._secret)
 
     async def _tunnel(self, connection: socket.socket, request: ConnectRequest) -> bool:
         try:
@@ -221,7 +227,7 @@ class Transport:
         """Answer a request of plain http to this proxy."""
         if scope["type"] != "http":
             return
-        if not has_token(scope["headers"], self._token, _AUTHORIZATION):
+        if not self._is_known(scope["headers"]):
             await refuse(send, 407, _NOT_OURS, (_CHALLENGE,))
             return
         target: bytes = scope["raw_path"]
@@ -259,7 +265,7 @@ class Transport:
         for task in remaining:
             task.cancel()
         await asyncio.gather(*remaining, return_exceptions=True)
-        await self._forwarder.close()
+        self._forwarder.close()
 
 
 class _Protocol(LimitedProtocol):

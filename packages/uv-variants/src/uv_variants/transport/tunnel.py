@@ -10,6 +10,7 @@ import os
 import re
 import socket
 import ssl
+import sys
 from typing import TYPE_CHECKING, Final
 
 from socksio import ProtocolError, socks5
@@ -32,8 +33,20 @@ _STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})(?: ([^\r\n]*))?\r\n")
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
+FAILED: Final = 424
+"""Status for what a repetition does not help: uv repeats requests after those above 499."""
+
+
 class Unreachable(UvVariantsError):
-    """A host or a proxy that cannot be connected to; the message names it and the cause."""
+    """A host or a proxy that gives no response; the message names it and the cause.
+
+    Attributes:
+        status: of the response that says so.
+    """
+
+    def __init__(self, message: str, status: int = 502) -> None:
+        self.status = status
+        super().__init__(message)
 
 
 def cause(error: BaseException | None) -> str:
@@ -49,28 +62,53 @@ def cause(error: BaseException | None) -> str:
     return str(error) or type(error).__name__
 
 
-async def dial(host: str, port: int, outbound: Outbound) -> Streams:
-    """Return a connection to *host* for bytes of TLS.
+def is_asked(scheme: str, proxy: UserProxy) -> bool:
+    """Return whether *proxy* gets requests themselves, rather than bytes for the host."""
+    return scheme == "http" and not proxy.scheme.startswith("socks")
+
+
+async def dial(host: str, port: int, outbound: Outbound, scheme: str = "") -> Streams:
+    """Return a connection to *host*.
+
+    Args:
+        host, port: of the server.
+        outbound: the way to it.
+        scheme: of requests; ``https`` for a connection within TLS. Empty for bytes of a client's
+            own TLS.
 
     Raises:
         Unreachable: it cannot be made.
         InvalidProxy: the user's variable for the proxy cannot be used.
     """
-    proxy = outbound.proxy("https", host)
+    proxy = outbound.proxy(scheme or "https", host)
+    through = f" through the proxy {proxy.place}" if proxy else ""
+    place = address(host, port)
     try:
-        return await asyncio.wait_for(_dialled(host, port, proxy, outbound), CONNECT_SECONDS)
+        tls = outbound.tls(host, port) if scheme == "https" else None
+        made = _dialled(host, port, proxy, outbound, scheme, tls)
+        return await asyncio.wait_for(made, CONNECT_SECONDS)
     except (asyncio.TimeoutError, TimeoutError):
-        through = f" through the proxy {proxy.place}" if proxy else ""
-        raise Unreachable(
-            f"{address(host, port)}: no connection{through} within {CONNECT_SECONDS:g} seconds"
-        ) from None
+        text = f"{place}: no connection{through} within {CONNECT_SECONDS:g} seconds"
+        raise Unreachable(text, 504) from None
+    except OSError as error:
+        text = f"{place} ({through.strip()})" if through else place
+        raise Unreachable(f"{text}: {cause(error)}", _status(error)) from None
 
 
-async def _dialled(host: str, port: int, proxy: UserProxy | None, outbound: Outbound) -> Streams:
+async def _dialled(
+    host: str,
+    port: int,
+    proxy: UserProxy | None,
+    outbound: Outbound,
+    scheme: str,
+    tls: ssl.SSLContext | None,
+) -> Streams:
     if proxy is None:
-        return await _opened(host, port)
-    tls = outbound.tls(proxy.host, proxy.port) if proxy.scheme == "https" else None
-    reader, writer = await _opened(proxy.host, proxy.port, "the proxy ", tls)
+        return await _opened(host, port, "", tls)
+    to_proxy = outbound.tls(proxy.host, proxy.port) if proxy.scheme == "https" else None
+    reader, writer = await _opened(proxy.host, proxy.port, "the proxy ", to_proxy)
+    if is_asked(scheme, proxy):
+        return reader, writer
     try:
         if proxy.scheme.startswith("socks"):
             await _greet(reader, writer, proxy, host, port)
@@ -83,18 +121,39 @@ async def _dialled(host: str, port: int, proxy: UserProxy | None, outbound: Outb
     except BaseException:
         writer.close()
         raise
-    return reader, writer
+    return reader, writer if tls is None else await _within(tls, reader, writer, host)
 
 
-async def _opened(
-    host: str, port: int, what: str = "", tls: ssl.SSLContext | None = None
-) -> Streams:
+async def _within(
+    tls: ssl.SSLContext, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str
+) -> asyncio.StreamWriter:
+    """Return the writer after the handshake of TLS."""
+    try:
+        if sys.version_info >= (3, 11):
+            await writer.start_tls(tls, server_hostname=host)
+            return writer
+        loop = asyncio.get_running_loop()
+        protocol = writer.transport.get_protocol()
+        made = await loop.start_tls(writer.transport, protocol, tls, server_hostname=host)
+    except BaseException:
+        writer.close()
+        raise
+    assert made is not None
+    return asyncio.StreamWriter(made, protocol, reader, loop)
+
+
+async def _opened(host: str, port: int, what: str, tls: ssl.SSLContext | None) -> Streams:
     try:
         return await asyncio.open_connection(
             host, port, ssl=tls, limit=_BUFFER, happy_eyeballs_delay=_NEXT_ADDRESS
         )
     except (OSError, UnicodeError) as error:
-        raise Unreachable(f"{what}{address(host, port)}: {cause(error)}") from None
+        text = f"{what}{address(host, port)}: {cause(error)}"
+        raise Unreachable(text, _status(error)) from None
+
+
+def _status(error: Exception) -> int:
+    return FAILED if isinstance(error, ssl.SSLCertVerificationError) else 502
 
 
 async def _ask_to_connect(

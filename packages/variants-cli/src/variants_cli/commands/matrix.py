@@ -25,10 +25,10 @@ from ..matrix.building import (
     with_other_projects,
 )
 from ..matrix.combination import built_against, combine, select
+from ..matrix.machines_page import markdown
 from ..matrix.model import BuildError, Matrix, Variant
 from ..matrix.output import TEXTS, counts
 from ..matrix.reading import read_matrix
-from ..pages.release_page import DOCUMENTS, SEVERAL, document
 from .arguments import FILE, platform_option, preference_options
 from .index import index
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from pep_variants import VariantError
 
-TABLE = "table"
+TABLE, MARKDOWN = "table", "markdown"
 
 
 def _matrix_file(text: str) -> object:
@@ -63,11 +63,11 @@ def _matrix_file(text: str) -> object:
 @click.option(
     "--format",
     "form",
-    type=click.Choice([TABLE, *TEXTS, *DOCUMENTS]),
+    type=click.Choice([TABLE, *TEXTS, MARKDOWN]),
     default=TABLE,
     show_default=True,
     help="What to print; 'metadata' is the *-variants.json of the release. "
-    f"{', '.join(DOCUMENTS)} show which machines get what.",
+    f"'{MARKDOWN}' shows which machines get what.",
 )
 @click.option(
     "--only",
@@ -78,7 +78,7 @@ def _matrix_file(text: str) -> object:
 @platform_option(
     "machines",
     several=True,
-    help="Machine to show in a picture: a name or pattern such as 'h100-*', facts such as "
+    help="Machine for --format markdown: a name or pattern such as 'h100-*', facts such as "
     "cuda=12.8,sm=9.0,cpu=zen4, or a platform file. Default: all known machines",
 )
 @preference_options("variant-enable", "variant-allow-provider")
@@ -121,14 +121,12 @@ def matrix(
 
     Example: variants matrix torch.toml --only 'gpu=sm90' --build -o dist
     """
-    if len(files) > 1 and not build and form not in SEVERAL:
+    if len(files) > 1 and not build and form != MARKDOWN:
         raise click.UsageError(f"--format {form} is for one project: name one FILE")
     if len(files) > 1 and source is not None:
         raise click.UsageError("--source needs one FILE")
-    if (machines or variant_enable) and form not in DOCUMENTS:
-        raise click.UsageError(
-            f"--platform and --variant-enable need --format {' or '.join(DOCUMENTS)}"
-        )
+    if (machines or variant_enable) and form != MARKDOWN:
+        raise click.UsageError(f"--platform and --variant-enable need --format {MARKDOWN}")
     _check_output(output, build=build, form=form)
     releases = [_read(file, source, variant_allow_provider) for file in files]
     chosen = [(read, select(variants, only)) for read, variants in releases]
@@ -137,8 +135,8 @@ def matrix(
         for read, some in chosen:
             _build(read, some, target)
         index.main([str(target)], prog_name="variants index", standalone_mode=False)
-    elif form in DOCUMENTS:
-        _print(document(form, chosen, machines, variant_enable), output)
+    elif form == MARKDOWN:
+        _print(markdown(chosen, machines, variant_enable), output)
     elif form == TABLE:
         _show_table(chosen[0][1], releases[0][1])
     else:
@@ -230,9 +228,6 @@ def _build(read: Matrix, chosen: Sequence[Variant], output: Path) -> None:
     except BuildError as error:
         _show_log(error)
         raise
-    for item in built:
-        if item.untested:
-            note(f"{item.name}: not tested here: {item.untested}")
     for labels in same_contents(built):
         warn(
             f"{' and '.join(labels)} install the same files: "

@@ -108,10 +108,12 @@ def resolve(
         if lock_file is not None:
             found, warnings = _from_lock(lock_file, where.targets, resolver)
         else:
-            resolutions = [
-                resolver.resolve(wanted, target, tell, every_variant=all_variants)
-                for target in where.targets
-            ]
+            if output is not None:
+                resolutions = resolver.resolve_all(
+                    wanted, where.targets, tell, every_variant=all_variants
+                )
+            else:
+                resolutions = [resolver.resolve(wanted, each, tell) for each in where.targets]
             if output is not None:
                 if not allow_missing_sources:
                     _check_sources(output, resolutions)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,29 +12,12 @@ from .arguments import json_option
 if TYPE_CHECKING:
     from ..publishing.storage import StoredIndex
 
-STATUSES = ("active", "archived", "deprecated", "quarantined")
-"""Statuses that a project can have (PEP 792)."""
-
 
 def _reasons(
     _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
 ) -> dict[str, str]:
     """Return the reasons of ``--yank FILE[=REASON]`` by filename or pattern."""
     return {name: reason for name, _, reason in (value.partition("=") for value in values)}
-
-
-def _status(
-    _context: click.Context, _parameter: click.Parameter, value: str | None
-) -> tuple[str, str | None] | None:
-    """Return status and reason of ``--status STATUS[:REASON]``."""
-    if value is None:
-        return None
-    status, _, reason = value.partition(":")
-    if status not in STATUSES:
-        raise click.BadParameter(
-            f"{status!r} is not the status of a project: {', '.join(STATUSES)}"
-        )
-    return status, reason or None
 
 
 @click.command(short_help="Show and change what is published on storage.")
@@ -47,17 +29,10 @@ def _status(
 )  # fmt: skip
 @click.option("--unyank", metavar="FILE", multiple=True, help="Do not yank it any more.")
 @click.option("--remove", metavar="FILE", multiple=True, help="Take this file off the page.")
-@click.option(
-    "--status", metavar="STATUS[:REASON]", callback=_status,
-    help=f"Status of the project (PEP 792): {', '.join(STATUSES)}.",
-)  # fmt: skip
-@click.option("--prune", is_flag=True, help="Remove objects that no page lists for a day.")
 @json_option
 def storage(
     place: str,
     project: str | None,
-    status: tuple[str, str | None] | None,
-    prune: bool,
     as_json: bool,
     **patterns: Any,  # noqa: ANN401 - of `StoredIndex.change_project`
 ) -> None:
@@ -65,8 +40,8 @@ def storage(
 
     Lists the projects, or the files of PROJECT. FILE is a filename or a pattern such as
     'demo-1.0-*-cu128.whl'. Where the last wheel of a variant is removed, it leaves the metadata as
-    well. Files are taken off the page at once, and deleted by --prune: clients that have read the
-    page before still find them.
+    well. Files are taken off the page, and stay where they are: clients that have read the page
+    before still find them. Delete them with the tools of the storage.
 
     Example: variants storage s3://wheels.example.org demo --yank 'demo-1.0-*=broken'
     """
@@ -76,30 +51,19 @@ def storage(
     from ..publishing.stores import open_store
 
     index = StoredIndex(open_store(place))
-    has_change = any(patterns.values()) or status is not None
+    has_change = any(patterns.values())
     if project is None and has_change:
         raise click.UsageError("which project? variants storage PLACE PROJECT ...")
     if project is not None:
         project = canonicalize_name(project)
         if has_change:
-            update = index.change_project(project, status=status, **patterns)
+            update = index.change_project(project, **patterns)
             if not as_json:
                 click.echo(f"{project}: {counted(len(update.changed), 'file')} changed")
-    if prune:
-        _prune(index, as_json=as_json)
-    elif project is None:
+    if project is None:
         _show_projects(index, as_json=as_json)
     elif as_json or not has_change:
         _show_files(index, project, as_json=as_json)
-
-
-def _prune(index: StoredIndex, *, as_json: bool) -> None:
-    removed = index.prune(datetime.now(timezone.utc))
-    if as_json:
-        print_json({"removed": [{"path": entry.path, "size": entry.size} for entry in removed]})
-        return
-    size = sum(entry.size for entry in removed)
-    click.echo(f"{index.place}: {counted(len(removed), 'object')} removed, {size:,} bytes")
 
 
 def _show_projects(index: StoredIndex, *, as_json: bool) -> None:

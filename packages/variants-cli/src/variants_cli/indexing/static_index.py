@@ -24,11 +24,10 @@ from filelock import FileLock, Timeout
 
 from pep_variants import VariantError
 from pep_variants.internal import METADATA_SUFFIX, write_if_changed
-from variants_index import json_page, read_page
+from variants_index import html_page, json_page, read_page
 from variants_index.internal import GENERATOR, JSON, InvalidPage, html_projects, json_projects
 
-from ..console import tracked
-from ..pages.project_page import design, render
+from ..console import created_by, tracked
 from .update import updated
 from .wheelhouse import (
     CORE_METADATA_SUFFIX,
@@ -173,7 +172,7 @@ class _Run:
             tree = json.loads((self._output / INVENTORY).read_bytes())
             if tree["format"] != _FORMAT:
                 return {}
-            self._is_redesigned = tree["pages"] != [self._base_url, design()]
+            self._is_redesigned = tree["pages"] != [self._base_url, created_by()]
             return {
                 name: {path: (size, time) for path, (size, time) in files.items()}
                 for name, files in tree["projects"].items()
@@ -182,7 +181,7 @@ class _Run:
             return {}  # missing, or not written by us
 
     def _write_inventory(self, known: Mapping[str, Mapping[str, FileState]]) -> None:
-        pages = [self._base_url, design()]
+        pages = [self._base_url, created_by()]
         tree = {"format": _FORMAT, "pages": pages, "projects": dict(sorted(known.items()))}
         write_if_changed(self._output / INVENTORY, json.dumps(tree, separators=(",", ":")).encode())
 
@@ -294,7 +293,7 @@ class _Run:
         outputs = {
             **{self._directory / key: data for key, data in sorted(update.documents.items())},
             folder / JSON_PAGE: json_page(update.page),
-            folder / HTML_PAGE: render(update.page, update.documents),
+            folder / HTML_PAGE: html_page(update.page),
         }
         for file, data in outputs.items():
             self._write(file, data)

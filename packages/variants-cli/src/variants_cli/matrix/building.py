@@ -27,9 +27,7 @@ from pep_variants import (
     Property,
     VariantContext,
     VariantError,
-    load_preferences,
     parse_filename,
-    rank,
     read_metadata,
     reduce_requirement,
     split_label,
@@ -44,14 +42,12 @@ from pep_variants.internal import (
     open_source,
     replacing,
     requirements_of,
-    why_not,
 )
 
 from ..description import write_description
-from ..detection import detector_for
 from .backends import build_requires, members, read_pyproject, variables
 from .combination import built_against, metadata_of
-from .model import After, BuildError, Matrix, Test, Variant
+from .model import After, BuildError, Matrix, Variant
 from .targets import Python, is_built_for
 
 _SHOWN_LINES = 12
@@ -60,8 +56,6 @@ import json, platform, sys, sysconfig
 version = f"{sys.version} {sysconfig.get_platform()} {platform.machine()}"
 print(json.dumps([sys.executable, version, sysconfig.get_config_var("CFLAGS") or ""]))
 """
-_HIDDEN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
-"""Variables that tests do not get: they would show them other packages than those installed."""
 
 
 @dataclass(frozen=True)
@@ -82,14 +76,9 @@ class Plan:
 
     @property
     def folder(self) -> Path:
-        """Folder for logs, results and wheels that did not pass their test yet."""
+        """Folder for logs and results."""
         output = self.output.absolute()
         return output.with_name(f"{output.name}-build")
-
-    def path_of(self, wheel: str) -> Path:
-        """Return the path of the wheel with this name, which may not have passed its test yet."""
-        path = self.folder / wheel
-        return path if path.exists() else self.output / wheel
 
 
 @dataclass(frozen=True)
@@ -103,8 +92,7 @@ class Built:
         sha256: of the file, hexadecimal.
         inputs: digest of everything that it was built from.
         contents: digest of the files that it installs, without dist-info.
-        how: what was done, such as ``built in 2.0 s, tested``.
-        untested: why this machine cannot test it, empty if it was tested or has no tests.
+        how: what was done, such as ``built in 2.0 s``.
     """
 
     name: str
@@ -114,7 +102,6 @@ class Built:
     inputs: str
     contents: str
     how: str = ""
-    untested: str = ""
 
 
 def for_this_machine(
@@ -153,7 +140,7 @@ def locked(plan: Plan) -> Iterator[None]:
 
 
 def build_all(plan: Plan) -> Iterator[tuple[Variant, Built | VariantError]]:
-    """Build and test the variants of *plan*, one after the other; a failure stops no other.
+    """Build the variants of *plan*, one after the other; a failure stops no other.
 
     Raises:
         BuildError: the source is missing, or building the source distribution failed.
@@ -200,20 +187,18 @@ class _Build:
 
     def __init__(self, plan: Plan, sdist: Path) -> None:
         self._plan, self._sdist = plan, sdist
-        self._untested = _reasons_not_here(plan) if plan.matrix.build.tests else {}
         self._pyproject = read_pyproject(sdist)
         self._source = fingerprint(
             sorted((name, mode, _digest(stream)) for name, mode, stream in members(sdist))
         )
 
     def result(self, variant: Variant) -> Built | VariantError:
-        """Build and test *variant*, unless its wheel is up to date."""
+        """Build *variant*, unless its wheel is up to date."""
         try:
             with tempfile.TemporaryDirectory(
                 prefix="tree-", dir=self._plan.folder, ignore_cleanup_errors=True
             ) as folder:
-                built = self._built(variant, Path(folder))
-                return self._tested(variant, built, Path(folder))
+                return self._built(variant, Path(folder))
         except VariantError as error:
             return error
         except OSError as error:
@@ -251,10 +236,7 @@ class _Build:
                 f"{variant.name}: the build made {plain.name}, which is not for {variant.target}: "
                 "correct the axes or, if a repair adds the tag, build it with cibuildwheel"
             )
-        target = plan.folder if plan.matrix.build.tests else plan.output
-        wheel, contents = _pack(plain, target, variant, variant_json)
-        if target != plan.output:
-            (plan.output / wheel.name).unlink(missing_ok=True)  # a former one
+        wheel, contents = _pack(plain, plan.output, variant, variant_json)
         built = Built(
             variant.name, variant.label, wheel.name, file_digest(wheel), inputs, contents,
             f"built in {time.monotonic() - start:.1f} s",
@@ -262,68 +244,6 @@ class _Build:
         with replacing(note) as stream:
             stream.write(json.dumps(asdict(built), indent=2).encode())
         return built
-
-    def _tested(self, variant: Variant, built: Built, folder: Path) -> Built:
-        """Run the tests of *variant* in one fresh environment; put the wheel where it belongs.
-
-        Raises:
-            BuildError: one fails, or something cannot be installed.
-        """
-        wheel = self._plan.path_of(built.wheel)
-        tests = [test for test in self._plan.matrix.build.tests if test.is_for(built.label)]
-        target = self._plan.folder
-        try:
-            if tests and built.label in self._untested:
-                built = replace(built, untested=self._untested[built.label])
-            elif tests:
-                self._run_tests(variant, tests, wheel, folder)
-                built = replace(built, how=f"{built.how}, tested")
-            target = self._plan.output
-        finally:
-            if wheel.parent != target:
-                shutil.move(wheel, target / wheel.name)
-        return built
-
-    def _run_tests(
-        self, variant: Variant, tests: Sequence[Test], wheel: Path, folder: Path
-    ) -> None:
-        source, empty = self._plan.matrix.build.source, folder / "empty"
-        empty.mkdir()
-        project = source.resolve() if source.is_dir() else source.resolve().parent
-        values = {"{project}": str(project), "{label}": variant.label, "{wheel}": str(wheel)}
-        wheels = [_plain(one, folder) for one in (wheel, *self._plan.against.get(variant.name, ()))]
-        installed = [*map(str, wheels), *(text for test in tests for text in test.requires)]
-        python = find_interpreter(variant.python).executable
-        line = [find_uv(), "run", "-q", "--isolated", "--no-project", "--python", python]
-        line += [word for text in dict.fromkeys(installed) for word in ("--with", text)]
-        variables = {name: text for name, text in os.environ.items() if name not in _HIDDEN}
-        for test in tests:
-            words = [*test.words]
-            for placeholder, text in values.items():
-                words = [word.replace(placeholder, text) for word in words]
-            log = self._plan.folder / f"{variant.name}-test.log"
-            what = f"{variant.name}: the test"
-            run([*line, "--", *words], log, {**variables, "VARIANT": variant.label}, what, empty)
-
-
-def _reasons_not_here(plan: Plan) -> dict[str, str]:
-    """Return by label why a variant does not run here; labels of those that do are left out.
-
-    The machine is what the providers detect, as for an installer, and no platform file. Optional
-    namespaces are asked, too.
-
-    Raises:
-        PluginFailed: an allowed provider plugin fails.
-    """
-    metadata = metadata_of(plan.matrix, plan.variants)
-    optional = frozenset(name for name, item in metadata.providers.items() if item.optional)
-    own = load_preferences({}, os.environ, warn=lambda _: None)
-    preferences = replace(own, enable=optional, platform_file=None)
-    ranking = rank(metadata, detector_for(preferences).platform(metadata), preferences)
-    return {
-        label: "; ".join(why_not(ranking, label)) or "it does not fit this machine"
-        for label in ranking.rejected_labels
-    }
 
 
 # What is built against: wheels of other projects. Installers that know nothing of variants install
@@ -458,7 +378,7 @@ def _read_result(plan: Plan, path: Path) -> Built | None:
     """Return the result in *path*, None if it is missing or the wheel has changed since."""
     try:
         built = Built(**json.loads(path.read_text(encoding="utf-8")))
-        unchanged = file_digest(plan.path_of(Path(built.wheel).name)) == built.sha256
+        unchanged = file_digest(plan.output / Path(built.wheel).name) == built.sha256
     except (OSError, ValueError, TypeError):  # missing, or not written by us
         return None
     return built if unchanged else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
@@ -144,37 +143,16 @@ class After:
 
 
 @dataclass(frozen=True)
-class Test:
-    """A command that every built wheel has to pass: one entry of ``build.test``.
-
-    Attributes:
-        words: of the command.
-        requires: what is installed for it beside the wheel.
-        only: patterns of the labels that it tests; empty for all.
-    """
-
-    words: tuple[str, ...]
-    requires: tuple[str, ...] = ()
-    only: tuple[str, ...] = ()
-
-    def is_for(self, label: str) -> bool:
-        """Return whether it tests variants with *label*."""
-        return not self.only or any(fnmatchcase(label, pattern) for pattern in self.only)
-
-
-@dataclass(frozen=True)
 class Build:
     """How the variants of a matrix are built: the table ``[build]``.
 
     Attributes:
         source: source tree or source distribution to build.
         after: projects that it is built against.
-        tests: what tests built wheels.
     """
 
     source: Path
     after: tuple[After, ...] = ()
-    tests: tuple[Test, ...] = ()
 
 
 @dataclass(frozen=True)

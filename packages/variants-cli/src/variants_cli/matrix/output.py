@@ -111,21 +111,6 @@ def github(matrix: Matrix, variants: Sequence[Variant]) -> str:
     return json.dumps({"include": jobs}, separators=(",", ":"))
 
 
-def gitlab(matrix: Matrix, variants: Sequence[Variant]) -> str:
-    """Return a hidden GitLab job ``.variants`` to extend, as JSON, which is also YAML."""
-    jobs = [
-        {
-            "VARIANT": variant.label,
-            "VARIANT_BUILD": variant.name,
-            **{f"VARIANT_{_variable(axis)}": v.name for axis, v in variant.values.items()},
-            **environment,
-            **{_variable(key): text for key, text in variant.settings.ci.items()},
-        }
-        for variant, environment in _with_environments(matrix, variants)
-    ]
-    return json.dumps({".variants": {"parallel": {"matrix": jobs}}}, indent=2)
-
-
 def _with_environments(
     matrix: Matrix, variants: Sequence[Variant]
 ) -> list[tuple[Variant, dict[str, str]]]:
@@ -158,10 +143,6 @@ def _environment(variant: Variant, source: Pyproject, system: str) -> dict[str, 
     """Return the variables of a build on another machine; `INTERPRETER` is that of its flags."""
     system = variant.platform.system if variant.platform is not None else system
     return variables(variant.settings, source, {}, system=system)
-
-
-def _variable(name: str) -> str:
-    return re.sub(r"[^A-Z0-9_]", "_", name.upper())
 
 
 # Shells.
@@ -284,7 +265,6 @@ TEXTS: Mapping[str, Callable[[Matrix, Sequence[Variant]], str]] = {
     "json": as_json,
     "shell": shell,
     "github": github,
-    "gitlab": gitlab,
     "cibuildwheel": cibuildwheel,
     "metadata": metadata,
 }

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from packaging.markers import Marker
-from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
@@ -18,7 +16,7 @@ from pep_variants.internal import check_label, metadata_from_tree, shortened
 
 from ..tables import Table, project_name, read_toml
 from .backends import LANGUAGES, problem_of
-from .model import After, Build, Condition, Matrix, Override, Settings, Test, Value, Where
+from .model import After, Build, Condition, Matrix, Override, Settings, Value, Where
 from .targets import read_platform, read_python
 
 ABI = ("none", "major", "minor", "patch")
@@ -263,28 +261,12 @@ def _properties(table: Table) -> tuple[Property, ...]:
 
 
 def _build(table: Table, folder: Path) -> Build:
-    table.check_keys("source", "test", "after")
+    table.check_keys("source", "after")
     after = table.table("after")
     return Build(
         source=folder / table.string("source", "."),
         after=tuple(_after(after, name) for name in after.tree),
-        tests=_tests(table),
     )
-
-
-def _tests(build: Table) -> tuple[Test, ...]:
-    """Return ``build.test``: a command, a table, or a list of tables."""
-    given = build.tree.get("test", [])
-    found = []
-    for test in given if isinstance(given, list) else [given]:
-        table = build.at("test", {"command": test} if isinstance(test, str) else test)
-        table.check_keys("command", "requires", "only")
-        words = table.read("command", shlex.split, "is not a valid command: {error}")
-        table.check(words, "there is none: give the command to run", "command")
-        requires = table.strings("requires")
-        table.parsed("requires", Requirement, requires, "is not a valid requirement")
-        found.append(Test(tuple(words or ()), requires, table.strings("only")))
-    return tuple(found)
 
 
 def _after(tables: Table, name: str) -> After:

@@ -25,12 +25,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import random
-import re
 import secrets
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from fnmatch import fnmatchcase
 from posixpath import relpath
 from typing import TYPE_CHECKING, TypeVar
@@ -38,13 +37,12 @@ from urllib.parse import quote, unquote
 
 from pep_variants import VariantError, metadata_filename
 from pep_variants.internal import METADATA_SUFFIX, limits, shortened
-from variants_index import PackageIndexError, json_page, read_page
+from variants_index import PackageIndexError, html_page, json_page, read_page
 from variants_index.internal import HTML, JSON, html_projects, json_projects
 
 from ..indexing.static_index import HTML_PAGE, JSON_PAGE
 from ..indexing.update import UpdateError, release_of, updated
 from ..indexing.wheelhouse import CORE_METADATA_SUFFIX, read_core_metadata
-from ..pages.project_page import render
 from .errors import Conflict, PublishError
 from .release import by_project, same_contents
 from .stores import CHUNK, PreconditionFailed, file_chunks
@@ -58,7 +56,7 @@ if TYPE_CHECKING:
 
     from ..indexing.update import Update
     from .release import Release, ReleaseFile
-    from .stores import Content, Entry, Store
+    from .stores import Content, Store
 
     Change = Callable[[Page | None, Mapping[str, bytes]], Update]
 
@@ -79,16 +77,8 @@ _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 3.0
 _READERS = 16
 
-KEPT = timedelta(hours=24)
-"""How long files that no page lists are kept: a publisher may be about to list them."""
-
-HELD = timedelta(hours=1)
-"""How long clients and caches may go on with the page before the last one."""
-
 _DIGEST_CHARACTERS = 32
 """128 bits; a whole SHA-256 makes paths too long for Windows."""
-
-_FILE = re.compile(rf"{FILES}/[a-z0-9-]+/[0-9a-f]{{{_DIGEST_CHARACTERS}}}/[^/]+")
 
 
 def page_path(project: str, name: str) -> str:
@@ -160,10 +150,8 @@ class StoredIndex:
                 return page, found if kind == JSON else None
         return None, None
 
-    def documents(
-        self, page: Page | None, names: Collection[str] | None = None
-    ) -> dict[str, bytes]:
-        """Return the ``*-variants.json`` that *page* lists, by filename; or those of *names*.
+    def documents(self, page: Page | None, names: Collection[str]) -> dict[str, bytes]:
+        """Return those ``*-variants.json`` among *names* that *page* lists, by filename.
 
         Documents that are on another server, or gone, are left out.
 
@@ -174,7 +162,7 @@ class StoredIndex:
             file.filename: (path, file.hashes.get("sha256"))
             for file in (page.files if page is not None else ())
             if file.filename.endswith(METADATA_SUFFIX)
-            and (names is None or file.filename in names)
+            and file.filename in names
             and (path := path_at(file.url)) is not None
         }
         with ThreadPoolExecutor(_READERS) as pool:
@@ -230,7 +218,7 @@ class StoredIndex:
             html = self.store.get(path, limits.PAGE_BYTES)
             page = self.page(project)
             if page is not None:
-                self._replace(path, html, render(_relative(page), self.documents(page)))
+                self._replace(path, html, html_page(_relative(page)))
 
         self._repeated(attempt, project)
         self._repeated(self._list_projects, "the list of projects")
@@ -266,14 +254,7 @@ class StoredIndex:
         """Make *releases* visible, project by project; return their metadata by filename."""
         documents: dict[str, bytes] = {}
         for project, group in by_project(releases).items():
-            files = [file for release in group for file in release.files]
-            # Before, so that the page lists nothing that is missing; after, as files that no page
-            # lists may be removed at any time.
-            for file in files:
-                self.upload(file)
             update = self.change(project, _names(group), self._addition(group))
-            for file in files:
-                self.upload(file)
             for name in update.documents.keys() & set(_names(group)):
                 documents[name] = update.documents[name]
         return documents
@@ -285,7 +266,6 @@ class StoredIndex:
         yank: Mapping[str, str],
         unyank: Sequence[str] = (),
         remove: Sequence[str] = (),
-        status: tuple[str, str | None] | None = None,
     ) -> Update:
         """Make the changes; labels whose last wheel is removed leave the metadata.
 
@@ -296,7 +276,6 @@ class StoredIndex:
             yank: the reason, which may be empty, by filename or shell-style pattern (PEP 592).
             unyank: filenames and patterns of files that are not yanked any more.
             remove: filenames and patterns of files to take away.
-            status: of the project (PEP 792), with its reason; None for what it has.
 
         Raises:
             PublishError: the project, or a file, is not there; nothing was changed.
@@ -320,38 +299,10 @@ class StoredIndex:
                 if marks.get(file.filename, file.yanked) != file.yanked
             }
             files = tuple(marked.get(file.filename, file) for file in update.page.files)
-            after = replace(update.page, files=files)
-            if status is not None:
-                after = replace(after, status=status[0], status_reason=status[1])
-            return replace(update, page=after, changed=update.changed | marked.keys())
+            page = replace(update.page, files=files)
+            return replace(update, page=page, changed=update.changed | marked.keys())
 
         return self.change(project, {metadata_filename(*release) for release in releases}, change)
-
-    def prune(self, now: datetime) -> list[Entry]:
-        """Delete files that no page lists: replaced metadata, removed files, what kills left.
-
-        Only what has a path that publishers give is among it.
-        """
-        found: dict[str, list[Entry]] = {}
-        for entry in self.store.entries(FILES):
-            if _FILE.fullmatch(entry.path) and now - entry.modified > KEPT:
-                found.setdefault(entry.path.split("/")[1], []).append(entry)
-        unlisted: list[Entry] = []
-        for project, entries in found.items():
-            pages = self.store.entries(f"{PAGES}/{project}")
-            if any(now - page.modified < HELD for page in pages):
-                continue
-            # After the listing: what a publisher lists meanwhile is not taken for unlisted.
-            page = self.page(project)
-            files = page.files if page is not None else ()
-            listed = {path_at(url) for file in files for url in (file.url, file.provenance or "")}
-            unlisted += [
-                entry
-                for entry in entries
-                if not {entry.path, entry.path.removesuffix(CORE_METADATA_SUFFIX)} & listed
-            ]
-        self.store.delete(entry.path for entry in unlisted)
-        return unlisted
 
     def _addition(self, releases: Sequence[Release]) -> Change:
         """Return the function that gives the state of a project after *releases*."""

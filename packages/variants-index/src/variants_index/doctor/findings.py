@@ -20,7 +20,7 @@ CODES = frozenset((
     "stale-variant", "better-variant", "unfit-variants", "wrong-index", "no-variants",
     "catalog-off", "catalog-place", "shared-files", "missing-files", "duplicate-distribution",
     "not-installed", "plugin", "choice", "metadata", "lookup",
-    "lock", "floating-lock",
+    "lock",
 ))  # fmt: skip
 """Every `Problem.code`; docs/reference/doctor.md has the cause of each."""
 

@@ -132,7 +132,9 @@ class UvSetting(NamedTuple):
         return f"{self.path}, line {self.line}," if self.line else str(self.path)
 
 
-def uv_part(environ: Mapping[str, str], start: Path, drivers: Drivers, *, pip: bool = True) -> Part:
+def uv_settings_part(
+    environ: Mapping[str, str], start: Path, drivers: Drivers, *, pip: bool = True
+) -> Part:
     """Return what uv's files and the variables about indexes say.
 
     Args:
@@ -342,7 +344,7 @@ def configuration_part(
     """
     rows: list[tuple[str, str]] = []
     tree: dict[str, Any] = {"settings": {}, "files": [], "indexes": [], "variables": {}}
-    uv = uv_part(environ, start, drivers, pip=pip)
+    uv = uv_settings_part(environ, start, drivers, pip=pip)
     problems = [*problems, *uv.problems]
     for name, origin in sorted(settings.origins.items()):
         value = redacted(_shown(getattr(settings.preferences, name)))

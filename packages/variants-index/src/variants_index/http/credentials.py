@@ -23,13 +23,11 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import httpx
 
 from ..errors import InvalidUrl
+from .user_proxies import PORTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-
-PORTS = {"http": 80, "https": 443}
-"""Default ports by scheme."""
 
 TIMEOUT = 10.0
 """Seconds that the keyring command may take: it may wait for input."""

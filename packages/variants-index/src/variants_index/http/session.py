@@ -39,7 +39,6 @@ from pep_variants.internal import (
 from ..cache import Store
 from ..errors import BadResponse, NotFound, Unreachable, UntrustedServer
 from ..pages import ACCEPT, Page, read_page
-from .connections import AddressPolicy, ForbiddenAddress, RoutingTransport, TooSlow
 from .credentials import OWN_CREDENTIALS, AuthTransport, split_credentials
 from .responses import (
     BUSY,
@@ -59,6 +58,7 @@ from .responses import (
     retry_after,
     validators_of,
 )
+from .transports import AddressPolicy, ForbiddenAddress, RoutingTransport, TooSlow
 
 MAX_REDIRECTS = 10
 RETRIES = 4

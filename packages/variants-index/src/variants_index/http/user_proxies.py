@@ -16,7 +16,10 @@ from urllib.parse import quote, unquote, urlsplit
 
 from ..errors import PackageIndexError
 
-_PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
+PORTS = {"http": 80, "https": 443}
+"""Default ports by scheme."""
+
+_PROXY_PORTS = {**PORTS, "socks5": 1080, "socks5h": 1080}
 _VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 
@@ -104,7 +107,7 @@ def read(value: str, name: str) -> UserProxy:
     except ValueError:
         raise InvalidProxy(f"{name}: not a valid URL of a proxy") from None
     scheme = {"socks": "socks5"}.get(parts.scheme, parts.scheme)
-    if scheme not in _PORTS or not parts.hostname:
+    if scheme not in _PROXY_PORTS or not parts.hostname:
         raise InvalidProxy(
             f"{name}: a proxy of the kind {parts.scheme[:20]!r} cannot be used: "
             "http, https, socks5 and socks5h can"
@@ -112,7 +115,7 @@ def read(value: str, name: str) -> UserProxy:
     return UserProxy(
         scheme,
         parts.hostname,
-        port or _PORTS[scheme],
+        port or _PROXY_PORTS[scheme],
         unquote(parts.username or ""),
         unquote(parts.password or ""),
     )

@@ -54,7 +54,7 @@ def read_page(body: bytes, content_type: str, url: str, project: str = "") -> Pa
     name = canonicalize_name(project)
     if _is_json(content_type):
         return read_json_page(body, url, name)
-    return read_html_page(body, url, name, content_type)
+    return read_html_page(body, url, name)
 
 
 def read_projects(body: bytes, content_type: str, url: str) -> tuple[str, ...]:
@@ -69,9 +69,7 @@ def read_projects(body: bytes, content_type: str, url: str) -> tuple[str, ...]:
         InvalidPage: it is not a list of projects.
     """
     names = (
-        read_json_projects(body, url)
-        if _is_json(content_type)
-        else read_html_projects(body, url, content_type)
+        read_json_projects(body, url) if _is_json(content_type) else read_html_projects(body, url)
     )
     return tuple(dict.fromkeys(canonicalize_name(name) for name in names if is_filename(name)))
 

@@ -1,9 +1,10 @@
-"""HTML pages of the simple API (PEP 503, 592, 658, 708, 714, 740, 792), and pages of links.
+"""HTML pages of the simple API (PEP 503, 592, 658, 714, 740, 792), and pages of links.
 
 `html.parser` takes hours for pages made for it (``<a <a <a``), and its releases differ. The
 tokenizer here takes linear time, and does not keep the text of the page. It follows the
 tokenization states of HTML (https://html.spec.whatwg.org/#tokenization) as far as they decide where
-a start tag begins and ends, and works on bytes: all supported encodings are supersets of ASCII.
+a start tag begins and ends, and works on bytes. Pages are read as UTF-8, whatever charset they
+name: everything that matters on a page is ASCII.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from .page import (
     check_number,
     check_version,
     is_filename,
-    texts_of,
     too_many_values,
 )
 
@@ -37,11 +37,6 @@ _RAW_TEXT = {
     name: re.compile(rb"</" + name + rb"[\s/>]", re.IGNORECASE)
     for name in (b"script", b"style", b"textarea", b"title")
 }
-
-# Python's codecs include compressors and rot13, and a page may name any of them.
-_SINGLE_BYTE = re.compile(
-    r"iso-?8859-(?:[1-9]|1[013-6])|(?:windows-|cp)125[0-8]|koi8-[ru]|latin-?1"
-)
 
 
 class TooManyTags(ValueError):
@@ -64,23 +59,13 @@ class Tag:
     end: int
 
 
-def encoding_of(charset: str | None) -> str:
-    """Return the Python codec for the *charset* of a page; UTF-8 unless a single-byte one is named.
-
-    Unknown charsets are read as UTF-8: everything that matters on a page is ASCII.
-    """
-    name = (charset or "").lower()
-    return name if _SINGLE_BYTE.fullmatch(name) else "utf-8"
-
-
 def start_tags(  # noqa: C901
-    body: bytes, encoding: str, names: Collection[str], attributes: Collection[str]
+    body: bytes, names: Collection[str], attributes: Collection[str]
 ) -> Iterator[Tag]:
     """Yield the start tags of a page that have one of *names*.
 
     Args:
         body: the page.
-        encoding: Python codec for attribute values; undecodable bytes become U+FFFD.
         names: lower-case names of the tags to return.
         attributes: lower-case names of the attributes to return.
 
@@ -129,7 +114,7 @@ def start_tags(  # noqa: C901
             if values > limits.PAGE_VALUES:
                 raise TooManyTags
             texts = {
-                key.decode(): None if value is None else decoded(value, encoding)
+                key.decode(): None if value is None else decoded(value)
                 for key, value in kept.items()
             }
             yield Tag(name.decode("ascii", "replace"), texts, place)
@@ -140,9 +125,9 @@ def start_tags(  # noqa: C901
             place = closing.start()
 
 
-def decoded(data: bytes, encoding: str) -> str:
+def decoded(data: bytes) -> str:
     """Return *data* as text, with character references replaced."""
-    text = data.decode(encoding, "replace")
+    text = data.decode("utf-8", "replace")
     try:
         return html.unescape(text)
     except ValueError:  # a reference with thousands of digits
@@ -150,28 +135,24 @@ def decoded(data: bytes, encoding: str) -> str:
 
 
 _ATTRIBUTES = (
-    "content", "data-core-metadata", "data-dist-info-metadata", "data-gpg-sig", "data-provenance",
+    "content", "data-core-metadata", "data-dist-info-metadata", "data-provenance",
     "data-requires-python", "data-upload-time", "data-yanked", "href", "name",
 )  # fmt: skip
 _HASH = re.compile(r"(?:^|&)(sha512|sha384|sha256|sha224|sha1|md5)=([0-9a-fA-F]+)(?:&|$)")
 
 
-def read_html_page(body: bytes, url: str, project: str, content_type: str) -> Page:
+def read_html_page(body: bytes, url: str, project: str) -> Page:
     """Read the page of *project*, or any page with links to files; raises InvalidPage."""
-    encoding = _encoding(content_type)
-    links = Links(url, _html_base(body, encoding) if b"<base" in body.lower() else None)
+    links = Links(url, _html_base(body) if b"<base" in body.lower() else None)
     metas: dict[str, str] = {}
-    places: dict[str, list[str]] = {"pypi:alternate-locations": [], "pypi:tracks": []}
     files: list[PageFile] = []
     try:
-        for tag in start_tags(body, encoding, ("a", "meta"), _ATTRIBUTES):
+        for tag in start_tags(body, ("a", "meta"), _ATTRIBUTES):
             attributes = tag.attributes
             if tag.name == "meta":
                 name, content = attributes.get("name"), attributes.get("content")
                 if name and content:
                     metas.setdefault(name, content)
-                    if name in places:
-                        places[name].append(content)
             elif attributes.get("href") and (file := _html_file(attributes, links)) is not None:
                 files.append(file)
                 check_number(files, url)
@@ -183,33 +164,24 @@ def read_html_page(body: bytes, url: str, project: str, content_type: str) -> Pa
         tuple(files),
         status=metas.get("pypi:project-status", "active"),
         status_reason=metas.get("pypi:project-status-reason"),
-        alternate_locations=texts_of(places["pypi:alternate-locations"]),
-        tracks=texts_of(places["pypi:tracks"]),
     )
 
 
-def read_html_projects(body: bytes, url: str, content_type: str) -> Iterator[str]:
+def read_html_projects(body: bytes, url: str) -> Iterator[str]:
     """Yield the names in a list of projects, as they are; raises InvalidPage."""
-    encoding = _encoding(content_type)
     try:
-        for tag in start_tags(body, encoding, ("a",), ()):
+        for tag in start_tags(body, ("a",), ()):
             # The text of the link, up to the next tag.
             text = body[tag.end : tag.end + limits.FILENAME_CHARACTERS].partition(b"<")[0]
-            yield decoded(text, encoding).strip("/ \t\r\n")
+            yield decoded(text).strip("/ \t\r\n")
     except TooManyTags:
         raise too_many_values(url) from None
 
 
-def _encoding(content_type: str) -> str:
-    parameters = content_type.partition(";")[2]
-    match = re.search(r"charset=[\"']?([\w.:-]{1,40})", parameters, re.IGNORECASE)
-    return encoding_of(match[1] if match else None)
-
-
-def _html_base(body: bytes, encoding: str) -> str | None:
+def _html_base(body: bytes) -> str | None:
     """Return what the first ``<base>`` says, wherever it stands, None without one."""
     try:
-        tag = next(start_tags(body, encoding, ("base",), ("href",)), None)
+        tag = next(start_tags(body, ("base",), ("href",)), None)
     except TooManyTags:
         return None  # reading the page fails for the same reason
     return tag.attributes.get("href") if tag else None
@@ -236,7 +208,6 @@ def _html_file(attributes: Mapping[str, str | None], links: Links) -> PageFile |
                 core_metadata = {}
             break
     provenance = attributes.get("data-provenance")
-    gpg_sig = attributes.get("data-gpg-sig")
     return PageFile(
         filename,
         url,
@@ -247,5 +218,4 @@ def _html_file(attributes: Mapping[str, str | None], links: Links) -> PageFile |
         upload_time=attributes.get("data-upload-time") or None,
         core_metadata=core_metadata,
         provenance=provenance and links.join(provenance),
-        gpg_sig=None if gpg_sig is None else gpg_sig.lower() == "true",
     )

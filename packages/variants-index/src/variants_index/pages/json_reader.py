@@ -1,4 +1,4 @@
-"""JSON pages of the simple API (PEP 691, 700, 708, 714, 740, 792)."""
+"""JSON pages of the simple API (PEP 691, 700, 714, 740, 792)."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ from .page import (
 )
 
 _SCANNED_NAME = re.compile(rb'"name"[ \t\r\n]*:[ \t\r\n]*"([^"\\]{1,255})"')
+_SCANNED_LIST = re.compile(rb'"projects"[ \t\r\n]*:[ \t\r\n]*\[')
 _SCANNED_VERSION = re.compile(rb'"api-version"[ \t\r\n]*:[ \t\r\n]*"([0-9.]{1,20})"')
 
 
 def read_json_page(body: bytes, url: str, project: str) -> Page:
     """Read the page of *project*; raises InvalidPage."""
-    tree = _json_tree(body, url, "files")
+    tree = _json_tree(body, url)
     links = Links(url)
     files: list[PageFile] = []
     for entry in tree["files"]:
@@ -44,23 +45,35 @@ def read_json_page(body: bytes, url: str, project: str) -> Page:
         texts_of(tree["versions"]) if "versions" in tree else None,
         status=text_of(state.get("status")) or "active",
         status_reason=text_of(state.get("reason")),
-        alternate_locations=texts_of(tree.get("alternate-locations")),
-        tracks=texts_of(tree["meta"].get("tracks")),
     )
 
 
 def read_json_projects(body: bytes, url: str) -> Iterator[str]:
-    """Yield the names in a list of projects, as they are; raises InvalidPage."""
-    if limits.json_values(body) > limits.PAGE_VALUES:
-        yield from _scanned_names(body, url)
-        return
-    for entry in _json_tree(body, url, "projects")["projects"]:
-        if isinstance(entry, dict) and (name := text_of(entry.get("name"))):
-            yield name
+    """Yield the names in a list of projects, as they are; raises InvalidPage.
+
+    PyPI's list has 30 MiB, so no tree of objects is made. Names with escapes are skipped, and a
+    ``name`` elsewhere in the file is taken for a project: the names are only listed.
+    """
+    version = _SCANNED_VERSION.search(body)
+    start = _SCANNED_LIST.search(body)
+    if version is None or start is None:
+        raise _not_a_page(url, "projects")
+    check_version(version[1].decode(), url)
+    for number, found in enumerate(_SCANNED_NAME.finditer(body)):
+        if number == limits.PROJECTS:
+            raise InvalidPage(
+                f"{redacted(url)}: lists more than {limits.PROJECTS:,} projects, "
+                "the most that are read"
+            )
+        yield found[1].decode("utf-8", "replace")
 
 
-def _json_tree(body: bytes, url: str, key: str) -> dict[str, Any]:
-    """Return the page as an object with the list *key*."""
+def _not_a_page(url: str, key: str) -> InvalidPage:
+    return InvalidPage(f"{redacted(url)}: is not a page of the simple API (PEP 691) with {key!r}")
+
+
+def _json_tree(body: bytes, url: str) -> dict[str, Any]:
+    """Return the page as an object with a list of files."""
     if limits.json_values(body) > limits.PAGE_VALUES:
         raise too_many_values(url)
     try:
@@ -76,10 +89,8 @@ def _json_tree(body: bytes, url: str, key: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InvalidPage(f"{redacted(url)}: is not JSON ({error})") from None
     meta = tree.get("meta") if isinstance(tree, dict) else None
-    if not isinstance(meta, dict) or not isinstance(tree.get(key), list):
-        raise InvalidPage(
-            f"{redacted(url)}: is not a page of the simple API (PEP 691) with {key!r}"
-        )
+    if not isinstance(meta, dict) or not isinstance(tree.get("files"), list):
+        raise _not_a_page(url, "files")
     check_version(meta.get("api-version"), url)
     return tree  # type: ignore[no-any-return] # it is a dict, see above
 
@@ -108,7 +119,6 @@ def _json_file(entry: object, links: Links, previous: PageFile | None) -> PageFi
     yanked = entry.get("yanked", False)
     size = entry.get("size")
     provenance = text_of(entry.get("provenance"))
-    gpg_sig = entry.get("gpg-sig")
     return PageFile(
         filename,
         url,
@@ -119,7 +129,6 @@ def _json_file(entry: object, links: Links, previous: PageFile | None) -> PageFi
         text_of(entry.get("upload-time")),
         core_metadata,
         provenance and links.join(provenance),
-        gpg_sig if isinstance(gpg_sig, bool) else None,
     )
 
 
@@ -136,24 +145,3 @@ def _hashes(value: object) -> dict[str, str]:
         for name, digest in value.items()
         if isinstance(digest, str) and digest.isalnum()
     }
-
-
-def _scanned_names(body: bytes, url: str) -> Iterator[str]:
-    """Yield the names in a list of projects that is too large to be read as a tree of objects.
-
-    PyPI's has 30 MiB. Names with escapes are skipped, and a ``name`` elsewhere in the file is taken
-    for a project: the names are only listed.
-    """
-    version = _SCANNED_VERSION.search(body)
-    if version is None or b'"projects"' not in body:
-        raise InvalidPage(
-            f"{redacted(url)}: is not a page of the simple API (PEP 691) with 'projects'"
-        )
-    check_version(version[1].decode(), url)
-    for number, found in enumerate(_SCANNED_NAME.finditer(body)):
-        if number == limits.PROJECTS:
-            raise InvalidPage(
-                f"{redacted(url)}: lists more than {limits.PROJECTS:,} projects, "
-                "the most that are read"
-            )
-        yield found[1].decode("utf-8", "replace")

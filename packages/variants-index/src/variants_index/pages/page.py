@@ -52,7 +52,6 @@ class PageFile:
         core_metadata: hashes of the METADATA file at the URL plus ``.metadata`` (PEP 658, 714),
             empty if it is there without any; None if it is not there.
         provenance: URL of attestations (PEP 740), None if there are none.
-        gpg_sig: whether there is a signature at the URL plus ``.asc``; None if not said.
     """
 
     filename: Final[str]
@@ -64,7 +63,6 @@ class PageFile:
     upload_time: Final[str | None] = None
     core_metadata: Final[Mapping[str, str] | None] = None
     provenance: Final[str | None] = None
-    gpg_sig: Final[bool | None] = None
 
 
 @dataclass(frozen=True)
@@ -77,8 +75,6 @@ class Page:
         versions: all versions of the project (PEP 700), None if the page does not list them.
         status: project status (PEP 792): active, archived, quarantined, deprecated.
         status_reason: why it has that status, None if not said.
-        alternate_locations: URLs of the same project elsewhere (PEP 708).
-        tracks: URLs of the project that this one extends (PEP 708).
     """
 
     project: str
@@ -86,8 +82,6 @@ class Page:
     versions: tuple[str, ...] | None = None
     status: str = "active"
     status_reason: str | None = None
-    alternate_locations: tuple[str, ...] = ()
-    tracks: tuple[str, ...] = ()
 
 
 def text_of(value: object) -> str | None:

@@ -27,10 +27,6 @@ def json_page(page: Page) -> bytes:
     }
     if page.versions is not None:
         tree["versions"] = list(page.versions)
-    if page.tracks:
-        tree["meta"]["tracks"] = list(page.tracks)
-    if page.alternate_locations:
-        tree["alternate-locations"] = list(page.alternate_locations)
     if page.status != "active" or page.status_reason:
         tree["project-status"] = {"status": page.status}
         if page.status_reason:
@@ -50,7 +46,6 @@ def _json_file(file: PageFile) -> dict[str, Any]:
         "upload-time": file.upload_time,
         "core-metadata": None if file.core_metadata is None else dict(file.core_metadata) or True,
         "provenance": file.provenance,
-        "gpg-sig": file.gpg_sig,
     }
     return {name: value for name, value in values.items() if value is not None}
 
@@ -64,18 +59,14 @@ def html_page(page: Page) -> bytes:
 def html_metas(page: Page) -> str:
     """Return what the head of *page* says to installers, as ``<meta>`` tags.
 
-    For writers of pages with more than links: API version, generator, status of the project, its
-    other places.
+    For writers of pages with more than links: API version, generator, status of the project.
     """
     metas = _meta("pypi:repository-version", API_VERSION) + _meta("generator", GENERATOR)
     if page.status != "active":
         metas += _meta("pypi:project-status", page.status)
         if page.status_reason:
             metas += _meta("pypi:project-status-reason", page.status_reason)
-    metas += "".join(_meta("pypi:tracks", url) for url in page.tracks)
-    return metas + "".join(
-        _meta("pypi:alternate-locations", url) for url in page.alternate_locations
-    )
+    return metas
 
 
 def html_link(file: PageFile) -> str:
@@ -86,8 +77,6 @@ def html_link(file: PageFile) -> str:
     # No PEP has it in HTML; mirrors do, and uv reads it.
     attributes["upload-time"] = file.upload_time
     attributes["provenance"] = file.provenance
-    if file.gpg_sig is not None:
-        attributes["gpg-sig"] = "true" if file.gpg_sig else "false"
     digest = _digest(file.hashes)
     return _link(f"{file.url}#{digest}" if digest else file.url, file.filename, attributes)
 

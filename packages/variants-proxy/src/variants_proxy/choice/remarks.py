@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from packaging.version import Version
 
-from pep_variants import Ranking, Selection
+from pep_variants import Ranking, Selection, split_label
 from pep_variants.internal import (
     ABI_DEPENDENCY,
-    displaced_by,
+    Admitted,
+    NewestBuild,
     is_accelerated,
     is_unfit,
+    newest_build,
     nothing_fits,
     notices,
     passed_over,
@@ -102,28 +105,41 @@ def refusal(choice: Choice, project: str, filename: str) -> str:
     return f"{unfit}\nThe pre-release fits: to take it, require {project}=={newest}."
 
 
-def older_builds(choice: Choice, project: str) -> dict[Version, tuple[Version, str]]:
+def older_builds(choice: Choice, project: str) -> dict[Version, NewestBuild]:
     """Return the versions that have no build for the accelerator here, though an older one has.
 
-    With the newest such version, and the line about it. Nothing where the user forces a label.
+    Each with the newest such version, or with none if too many versions would have to be read.
+    Among them are versions without variants that are newer than all decisions. Nothing where the
+    user forces a label.
 
     Args:
         choice: of the project's files.
         project: normalized name.
     """
-    found: dict[Version, tuple[Version, str]] = {}
-    newest: Decision | None = None
-    for decision in sorted(choice.decisions, key=lambda each: each.release.version):
-        version, selection = decision.release.version, decision.selection
-        if project in selection.preferences.forced:
-            return {}
-        if is_accelerated(selection, selection.chosen):
-            if not version.is_prerelease:
-                newest = decision
-        elif newest is not None and selection.chosen is not None and not decision.kept:
-            older = [(newest.release.version, newest.selection)]
-            line = displaced_by(project, version, selection, selection.chosen, older)
-            found[version] = newest.release.version, line
+    decisions = choice.decisions
+    if not any(is_accelerated(each.selection, each.selection.chosen) for each in decisions):
+        return {}
+    if any(project in each.selection.preferences.forced for each in decisions):
+        return {}
+    admitted = [
+        Admitted(
+            each.release.version,
+            [split_label(file.filename)[1] or "" for file in each.release.wheels],
+            partial(getattr, each, "selection"),
+        )
+        for each in decisions
+    ]
+    newest = admitted[0].version
+    plain = [version for version in _plain_versions(choice, newest) if version > newest]
+    admitted[:0] = [
+        Admitted(version, (), lambda: None) for version in plain if not version.is_prerelease
+    ]
+    kept = {each.release.version for each in decisions if each.kept}
+    found: dict[Version, NewestBuild] = {}
+    for number, each in enumerate(admitted):
+        build = newest_build(project, admitted[number:], lambda: True)
+        if build is not None and build.newest == each.version and each.version not in kept:
+            found[each.version] = build
     return found
 
 

@@ -133,7 +133,7 @@ def decode(key: str) -> Machine:
     if key.startswith(_OLD_PREFIX):
         raise InvalidKey(
             f"{shortened(key)} is the platform key of another release: make a new URL "
-            "with 'variants-proxy url' or 'uv-variants config --url'"
+            "with 'variants-proxy url'"
         )
     if not key.startswith(_PREFIX):
         if not _is_name(key):

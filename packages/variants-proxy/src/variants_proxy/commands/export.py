@@ -245,7 +245,6 @@ class _Project:
             size=size,
             core_metadata=metadata,
             provenance=None,  # of other bytes, or at an index that cannot be reached
-            gpg_sig=None,
         )
 
     def _metadata(self, path: Path, file: PageFile) -> dict[str, str] | None:

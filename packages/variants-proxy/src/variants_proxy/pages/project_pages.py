@@ -326,7 +326,7 @@ class _Entries:
             if is_direct:
                 return own.original
             name, url = self._place(offer)
-            return replace(own.original, filename=name, url=url, provenance=None, gpg_sig=None)
+            return replace(own.original, filename=name, url=url, provenance=None)
         reduced = self.markers.reduced.get(file.filename)
         floating = client.floating and offer.context is not None
         # The contents are not known in advance.
@@ -351,7 +351,6 @@ class _Entries:
         if file.filename in self.merged:
             core_metadata = {}  # known when it is requested
         is_unchanged = is_direct and reduced is None and not unknown
-        # Without gpg_sig: clients would look for the signature beside the proxy's URL.
         return PageFile(
             name,
             url,

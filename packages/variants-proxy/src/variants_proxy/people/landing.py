@@ -11,14 +11,14 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from packaging.version import Version
 
-from pep_variants.internal import KNOWN_MACHINES, platform_title
+from pep_variants.internal import KNOWN_MACHINES
 from variants_catalog.internal import Unavailable
 from variants_index.internal import is_for_platform
 
@@ -232,17 +232,9 @@ def _platforms(own: Mapping[str, Path | str]) -> dict[str, str]:
     """Return the platforms of the form: all that the proxy knows, with their titles, by name."""
     known = {machine.name: machine.title for machine in KNOWN_MACHINES}
     titles = known | {
-        name: _title(given) if isinstance(given, Path) else known.get(given, given)
+        name: "" if isinstance(given, Path) else known.get(given, given)
         for name, given in own.items()
     }
     return {"": "— choose —"} | {
         name: f"{name} — {title}" if title else name for name, title in sorted(titles.items())
     }
-
-
-@lru_cache(maxsize=1024)
-def _title(path: Path) -> str:
-    try:
-        return platform_title(path)
-    except OSError:
-        return ""

@@ -7,9 +7,16 @@ from dataclasses import asdict
 from packaging.version import Version
 
 from pep_variants import File, verdicts
-from pep_variants.internal import missing_variant, notices, why_not, why_not_better, why_this
+from pep_variants.internal import (
+    NewestBuild,
+    missing_variant,
+    notices,
+    why_not,
+    why_not_better,
+    why_this,
+)
 
-from ..choice.offers import Choice, Decision
+from ..choice.offers import Choice, Decision, version_in
 from ..choice.remarks import older_builds, remarks
 from ..choice.views import ProjectView
 from ..upstream.catalog_files import CatalogPage, published, published_as
@@ -31,17 +38,24 @@ class DecisionReport:
         chosen one first), ``why`` the chosen one and nothing better, whether something better is
         ``missed``, why the variant that is asked for by name is ``missing``, ``notices``,
         ``problems``, the ``providers`` that the metadata wants (``requires``
-        and ``plugin-api``, by namespace), ``locked`` (see `_locked`), ``older-build`` (of
-        `older_builds`: ``version`` and ``text``, or null) and what `remarks` returns. The verdict
-        of variants that a lock file has is ``locked``. Of the catalogue's files there is the
-        ``published`` name, and of those that their publisher has under another name that name and
-        the version (``origin``), by plain filename; ``catalog`` is what `_catalog` returns.
+        and ``plugin-api``, by namespace), ``locked`` (see `_locked`), ``older-build`` (see
+        `_older_tree`) and what `remarks` returns. The verdict of variants that a lock file has is
+        ``locked``. A version without variants is there only if it has an ``older-build``. Of the
+        catalogue's files there is the ``published`` name, and of those that their publisher has
+        under another name that name and the version (``origin``), by plain filename; ``catalog`` is
+        what `_catalog` returns.
         """
         choice = shown.choice or Choice(())
 
         def trees() -> list[dict[str, object]]:
             older = older_builds(choice, shown.project)
-            return [
+            decided = {each.release.version for each in choice.decisions}
+            plain = [
+                _plain_tree(choice, version, build)
+                for version, build in older.items()
+                if version not in decided
+            ]
+            return plain + [
                 {
                     **_decision_tree(each, shown.project),
                     **remarks(each, choice, shown.project),
@@ -112,8 +126,34 @@ def _missing(decision: Decision, project: str) -> str:
     return "" if found is None else str(found)
 
 
-def _older_tree(found: tuple[Version, str] | None) -> dict[str, str] | None:
-    return None if found is None else {"version": str(found[0]), "text": found[1]}
+def _plain_tree(choice: Choice, version: Version, build: NewestBuild) -> dict[str, object]:
+    """Return what there is to say of a version without variants."""
+    names = [offer.filename for offer in choice.offers if version_in(offer.filename) == version]
+    return {
+        "version": str(version),
+        "files": dict.fromkeys(names),
+        "variants": [],
+        "notices": [],
+        "problems": [],
+        "older-build": _older_tree(build),
+    }
+
+
+def _older_tree(found: NewestBuild | None) -> dict[str, str | None] | None:
+    """Return the ``version`` with a build for the accelerator, null if too many were read.
+
+    And the lines about it: ``text`` for where the order of versions counts, ``preferred`` for where
+    that build is taken, ``excluded`` for where it cannot be.
+    """
+    if found is None:
+        return None
+    is_found = found.version is not None
+    return {
+        "version": str(found.version) if is_found else None,
+        "text": found.missed().text if is_found else "",
+        "preferred": found.preferred().text,
+        "excluded": found.excluded().text if is_found else "",
+    }
 
 
 def _catalog(found: FetchedPage) -> dict[str, object] | None:

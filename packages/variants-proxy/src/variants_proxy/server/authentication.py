@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 HOW = (
     "the user name for this index is the platform key of your machine: use the URL that "
-    "'uv-variants config --url' prints on it, or 'variants-proxy url --keyed'"
+    "'variants-proxy url --keyed' prints on it"
 )
 
 _AUTHORIZATION = b"authorization"
@@ -137,20 +137,15 @@ def _inner(match: re.Match[str]) -> str:
     return f"{index}/in-place/" if match["kind"] == "links" else f"{index}/simple/"
 
 
-def has_token(headers: Headers, token: str, name: bytes = _AUTHORIZATION) -> bool:
-    """Return whether the header called *name* has *token*; the empty one is never valid."""
-    return _is_token(_credentials(headers, name)[1], token)
-
-
 def _is_token(secret: bytes, token: str) -> bool:
     return bool(token) and hmac.compare_digest(secret, token.encode())
 
 
-def _credentials(headers: Headers, name: bytes = _AUTHORIZATION) -> tuple[str, bytes]:
-    """Return user name and password, or the bearer token, in the header called *name*."""
+def _credentials(headers: Headers) -> tuple[str, bytes]:
+    """Return user name and password, or the bearer token, of a request."""
     for key, value in headers:
         scheme, _, given = value.partition(b" ")
-        if key != name:
+        if key != _AUTHORIZATION:
             continue
         if scheme.lower() == b"bearer":
             return "", given

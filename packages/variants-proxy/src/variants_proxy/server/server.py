@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 from uvicorn import Config, Server
 
 from ..settings import Settings
-from .app import create_app
 from .connections import HEAD_BYTES, LimitedProtocol
 
 if TYPE_CHECKING:
@@ -105,6 +104,8 @@ def make_server(
         middleware: wraps the ASGI application.
         ended: see `LimitedServer`.
     """
+    from .app import create_app  # what uses `limited_config` may have no application yet
+
     try:
         settings.cache.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

@@ -34,7 +34,7 @@ from variants_index import Page, PageFile, read_page, read_projects
 from variants_index.internal import ACCEPT, HTML, JSON, Response
 
 from ..errors import UpstreamError
-from ..headers import Document
+from ..headers import Document, page_digest, tag_of_unchanged
 from ..settings import Settings, Upstream
 from .lru import LRUCache
 from .releases import Listing, Release
@@ -101,8 +101,13 @@ class SentPage:
 
     @property
     def document(self) -> Document:
-        """The response that passes it on, with the index's own entity tag if there is one."""
-        tag = self.answer.validators.get("If-None-Match") or f'W/"{self.digest[:32]}"'
+        """The response that passes it on, with the index's own entity tag if there is one.
+
+        With it clients may keep the page as long as the index does not change it. So a page of
+        which it is not known yet whether that is all it depends on has another one.
+        """
+        own = self.answer.validators.get("If-None-Match") or tag_of_unchanged(self.digest)
+        tag = own if self.is_plain else ""
         return Document(self.answer.body, self.answer.content_type, "no-cache", "Accept", tag=tag)
 
     @property
@@ -147,11 +152,12 @@ class UpstreamPages:
         """
         return await self._whole(upstream, project)
 
-    def note_plain(self, upstream: Upstream, project: str, page: SentPage) -> None:
-        """Note that *page* has nothing to do with variants."""
+    def note_plain(self, upstream: Upstream, project: str, page: SentPage) -> SentPage:
+        """Note that *page* has nothing to do with variants; return it as noted."""
         self._upstreams.store.put(_PLAIN, page.digest, b"")
         page = replace(page, page=None, is_plain=True)
         self._pages.put((upstream.name, project), page, page.weight)
+        return page
 
     def expire(self, upstream: Upstream, project: str) -> None:
         """Ask the upstream for a page again with the next request for it."""
@@ -423,8 +429,7 @@ def _newest_plain(page: Page) -> Release | None:
 
 
 def _digest(answer: Response) -> str:
-    """Return the hash of a page: of its contents, their type, and the base of its links."""
-    return sha256(answer.body + f"\n{answer.content_type}\n{answer.url}".encode()).hexdigest()
+    return page_digest(answer.body, answer.content_type, answer.url)
 
 
 def _name(upstream: Upstream, project: str) -> str:

@@ -26,7 +26,7 @@ from anyio.to_thread import run_sync
 
 from pep_variants.internal import InvalidWheel, Sources, is_local
 from variants_index import Bounds, PackageIndexError, PageFile, Session, Store
-from variants_index.internal import AccessDenied, NotFound, Unreachable, UntrustedServer
+from variants_index.internal import PORTS, AccessDenied, NotFound, Unreachable, UntrustedServer
 
 from ..errors import UpstreamError
 from ..settings import Limits, Settings, Upstream
@@ -268,14 +268,14 @@ class Upstreams:
     def allow_links(self, upstream: Upstream, url: str) -> None:
         """Allow *url*, which *upstream* links to, the network that the upstream itself is in.
 
-        This is checked after name resolution, see `variants_index.http.connections`.
+        This is checked after name resolution, see `variants_index.http.transports`.
         """
         self.session(upstream).addresses.allow_links(upstream.url, (url,))
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:
     parts = urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    return parts.scheme, parts.hostname, parts.port or PORTS.get(parts.scheme)
 
 
 def identity(file: PageFile) -> str:

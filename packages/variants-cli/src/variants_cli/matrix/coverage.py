@@ -6,7 +6,7 @@ settings of the user count, and only variants are compared, not the wheel tags o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -18,7 +18,6 @@ from pep_variants.internal import (
     BY_NAME,
     NULL_LABEL,
     joined_labels,
-    machine_title,
     missed_clause,
     names_file,
     nearest_labels,
@@ -28,6 +27,8 @@ from pep_variants.internal import (
     why_not,
 )
 from variants_index.internal import environment_of
+
+NO_VARIANT = "no variant"
 
 NOTHING, IDLE, OTHER, NULL, FITS = "nothing", "idle", "other", "null", "fits"
 """What a machine gets.
@@ -53,7 +54,7 @@ class Machine:
 
     Attributes:
         name: its name or facts, or the name of its platform file without ``.toml``.
-        title: what it is, see `machine_title`; may be empty.
+        title: what it is; empty for other than known machines.
         platform: everything it supports.
     """
 
@@ -110,7 +111,7 @@ def read_machines(wanted: Sequence[str] = ()) -> tuple[Machine, ...]:
     return tuple(
         Machine(
             Path(text).stem if names_file(text) else text,
-            machine_title(text),
+            BY_NAME[text].title if text in BY_NAME else "",
             # Without a source: messages are to name what the machine lacks, not the file.
             replace(load_machine(text), source=""),
         )
@@ -175,31 +176,20 @@ class Choice:
     def _uses_idle(self, label: str) -> bool:
         return not self.ranking.metadata.variants[label].keys().isdisjoint(self.idle)
 
-    def why_fits(self, label: str) -> str:
-        """Return why the machine could take *label*; empty if it cannot."""
-        if label not in self.ranking.labels:
-            return ""
-        return why_chosen(self.ranking.supported(label)) or "always fits"
 
-
-def why_unchosen(
-    label: str, choices: Sequence[Choice], ladders: Collection[tuple[str, str]]
-) -> str:
+def why_unchosen(label: str, choices: Sequence[Choice]) -> str:
     """Return why no machine gets *label*: what they get where it fits, or what is missing.
 
     Args:
         label: a variant that is chosen for none.
         choices: of one release, at least one.
-        ladders: namespace and feature of which machines may get a higher value, as with a newer
-            driver: machines that lack nothing else are nearest.
     """
     if instead := dict.fromkeys(c.label for c in choices if label in c.ranking.labels):
         return f"where it fits, machines get {joined_labels([*filter(None, instead)])}"
 
-    def distance(choice: Choice) -> tuple[int, int, int]:
+    def distance(choice: Choice) -> tuple[int, int]:
         reasons = choice.ranking.reasons(label)
-        fixed = sum((reason.namespace, reason.feature) not in ladders for reason in reasons)
-        return len(unsupported_namespaces(choice.ranking, label)), len(reasons), fixed
+        return len(unsupported_namespaces(choice.ranking, label)), len(reasons)
 
     nearest = min(choices, key=distance)
     return f"fits none; {nearest.machine.name}: {'; '.join(why_not(nearest.ranking, label))}"

@@ -1,37 +1,22 @@
-"""A release of a matrix as people look at it: a page of HTML, Markdown, or a Mermaid chart."""
+"""Which machine gets which variant of a release, in tables of Markdown."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.resources import files
 from pathlib import Path
 
 from pep_variants import VariantError
 from pep_variants.internal import shortened
 
-from ..console import warn
-from ..matrix.combination import distinct, metadata_of
-from ..matrix.model import Matrix, Value, Variant
-from ..matrix.output import needs
-from .coverage import OUTCOMES, Choice, Machine, read_machines, why_unchosen
-from .decision_tree import (
-    MAXIMUM_ARROWS,
-    MAXIMUM_TEXT,
-    NO_VARIANT,
-    Grower,
-    Node,
-    TreeTooLarge,
-    flowchart,
-    is_drawn,
-)
-from .rendering import rendered
-
-DOCUMENTS = ("html", "markdown", "mermaid")
-"""Names of the formats."""
-
-SEVERAL = ("markdown",)
-"""Formats that can show several releases."""
+from ..console import one_line
+from .combination import distinct, metadata_of
+from .coverage import NO_VARIANT, OUTCOMES, Choice, Machine, read_machines, why_unchosen
+from .model import Matrix, Value, Variant
+from .output import needs
 
 _MOST_NAMES = 4
 
@@ -51,8 +36,6 @@ class Release:
         choices: what each machine gets.
         unchosen: the variants that no machine gets, and why.
         optional: the namespaces that users have to enable.
-        tree: the first question; None if there are too many.
-        problem: why there is no tree, or for which machines it does not hold; mostly empty.
     """
 
     matrix: Matrix
@@ -60,8 +43,6 @@ class Release:
     choices: tuple[Choice, ...]
     unchosen: Mapping[str, str]
     optional: tuple[str, ...]
-    tree: Node | None
-    problem: str
 
     @property
     def title(self) -> str:
@@ -92,10 +73,6 @@ class Release:
         values = self.matrix.axes.get(axis, ())
         return [(value, names.count(value.name)) for value in values if value.name in names]
 
-    def group_of(self, variant: Variant) -> list[str]:
-        """Return what *variant* has in common with those beside it: all but the last axis."""
-        return [variant.values[axis].name for axis in self.axes[:-1] or self.axes]
-
     def machines_of(self, label: str) -> str:
         """Return the machines that get *label*, a long list cut short."""
         names = [choice.machine.name for choice in self.choices if choice.label == label]
@@ -125,7 +102,6 @@ def examine(
     matrix: Matrix,
     variants: Sequence[Variant],
     machines: Sequence[Machine],
-    known: Sequence[Machine],
     enabled: Sequence[str] = (),
 ) -> Release:
     """Return *variants* of *matrix* as *machines* see them.
@@ -134,12 +110,11 @@ def examine(
         matrix: the file.
         variants: of it, at least one.
         machines: that variants are chosen for, at least one.
-        known: all machines that show what can be answered to the questions of a decision tree.
-        enabled: optional namespaces that are enabled in any case.
+        enabled: optional namespaces that are enabled.
 
     Raises:
         VariantError: an enabled namespace that is not an optional one of the matrix.
-        MatrixError: a label or property that the matrix itself rules out.
+        TableError: a label or property that the matrix itself rules out.
     """
     metadata = metadata_of(matrix, variants)
     providers = metadata.providers
@@ -150,68 +125,42 @@ def examine(
             f"there are: {', '.join(optional) or 'none'}"
         )
     choices = tuple(Choice(machine, machine.rank(metadata, enabled)) for machine in machines)
-    grower = Grower(metadata, [machine.platform for machine in (*known, *machines)])
-    tree, problem = None, ""
-    try:
-        tree = grower.grow(enabled)
-    except TreeTooLarge as error:
-        problem = str(error)
-    else:
-        ends = ((c, tree.end(c.ranking.platform)) for c in choices)
-        if unlike := [c.machine.name for c, end in ends if end != (c.label or NO_VARIANT)]:
-            problem = (
-                f"Does not hold for {', '.join(unlike)}, which list what they support in "
-                "another order than other machines."
-            )
     chosen = {choice.label for choice in choices}
     unchosen = {
-        variant.label: why_unchosen(variant.label, choices, grower.ladders)
+        variant.label: why_unchosen(variant.label, choices)
         for variant in variants
         if variant.label not in chosen
     }
-    return Release(matrix, distinct(variants), choices, unchosen, optional, tree, problem)
+    return Release(matrix, distinct(variants), choices, unchosen, optional)
 
 
-def document(
-    form: str,
+def markdown(
     chosen: Sequence[tuple[Matrix, Sequence[Variant]]],
     wanted: Sequence[str] = (),
     enabled: Sequence[str] = (),
 ) -> str:
-    """Return which machines get which variants, in the format *form*, one of `DOCUMENTS`.
+    """Return which machines get which variants, as one document.
 
     Args:
-        form: the format.
-        chosen: matrices with some of their variants; exactly one for formats that are not among
-            `SEVERAL`.
+        chosen: matrices with some of their variants.
         wanted: machines, see `read_machines`.
         enabled: optional namespaces that are enabled.
 
     Raises:
-        VariantError: the release cannot be shown in this format.
+        VariantError: as `examine`, or a machine is not known.
     """
-    known, machines = read_machines(), read_machines(wanted)
-    releases = [examine(*each, machines, known, enabled) for each in chosen]
-    release = releases[0]
-    if form == "mermaid":
-        if release.tree is None:
-            raise VariantError(f"{release.matrix.source}: {release.problem}")
-        chart = flowchart(release.tree)
-        if not is_drawn(chart):
-            warn(
-                f"Mermaid draws at most {MAXIMUM_ARROWS} arrows and {MAXIMUM_TEXT:,} characters "
-                "by default: select variants with --only, or use --format html"
-            )
-        return chart
-    return rendered(
-        "release.html" if form == "html" else "release.md",
-        releases=releases,
-        release=release,
+    # Imported here: most commands show no page.
+    from jinja2 import Environment
+
+    machines = read_machines(wanted)
+    environment = Environment(trim_blocks=True, lstrip_blocks=True)  # noqa: S701 - not HTML
+    environment.filters |= {"text": markdown_text, "code": markdown_code}
+    template = (files(__package__) / "release.md").read_text("utf-8")
+    return environment.from_string(template).render(
+        releases=[examine(*each, machines, enabled) for each in chosen],
         new_values=new_values,
         requires_of=requires_of,
         build_of=build_of,
-        flowchart=flowchart,
-        is_drawn=is_drawn,
         NO_VARIANT=NO_VARIANT,
         OUTCOMES=OUTCOMES,
         SCOPE=SCOPE,
@@ -229,3 +178,30 @@ def new_values(releases: Sequence[Release]) -> Iterator[tuple[Release, str]]:
         values = [name for name in used if not name[:1].isdigit()]
         yield release, ", ".join(name for name in values if name not in (before or values))
         before = values
+
+
+# An underscore inside a word is one.
+_SPECIAL = re.compile(r"([\\`*\[\]|~$]|(?<![a-zA-Z0-9])_|_(?![a-zA-Z0-9]))")
+_FIRST = re.compile(r"^([-+]|\d+[.)](?= ))")
+# GitHub makes links of addresses, mentions and numbers of issues.
+_ENTITIES = {
+    "&": "&amp;", "#": "&#35;", "<": "&lt;", ">": "&gt;", "@": "&#64;", "://": "&#58;//",
+    "www.": "www&#46;",
+}  # fmt: skip
+_LINKS = re.compile("|".join(map(re.escape, _ENTITIES)))
+
+
+def markdown_text(text: str) -> str:
+    """Return *text* so that Markdown shows it as it is, on one line."""
+    text = one_line(text)
+    escaped = _SPECIAL.sub(r"\\\1", _LINKS.sub(lambda found: _ENTITIES[found[0]], text))
+    # At the beginning of a line they would make a list or a heading.
+    return _FIRST.sub(r"\\\1", escaped)
+
+
+def markdown_code(text: str) -> str:
+    """Return *text* as code; empty, and with characters that end code, as text."""
+    text = one_line(text)
+    if not text or text == NO_VARIANT or "`" in text or "|" in text:
+        return markdown_text(text)
+    return f"`{text}`"

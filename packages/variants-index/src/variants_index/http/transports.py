@@ -28,8 +28,7 @@ import httpx
 
 from pep_variants.internal import Sources, limits
 
-from .credentials import PORTS
-from .user_proxies import proxy_for
+from .user_proxies import PORTS, proxy_for
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 # Its metadata service, which is reachable from inside of Azure only.

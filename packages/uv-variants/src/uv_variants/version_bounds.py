@@ -1,0 +1,132 @@
+"""Bounds of versions: uv takes the newest build for the accelerator before newer versions.
+
+uv orders versions itself. What ``--variant-before-version`` puts first is decided before uv runs:
+a bound such as ``torch<=2.14.0`` for the command alone, which nothing writes down. ``pip install``
+gets it as a constraint, other commands as ``--upgrade-package``, which does not upgrade what was
+not there. Where uv finds no solution with it, uv runs again without.
+
+Bounds are for projects that the command names, or on which its project depends. Of others it is
+not known before uv runs that they are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from .checks import admitted_choices
+from .named_projects import admits, requirement_texts
+from .project_names import name_of, normalized
+from .site_packages import installed_versions
+
+if TYPE_CHECKING:
+    from .context import Context
+    from .proxy_client import Choices, OlderBuild
+    from .session import Session
+    from .session_plan import SessionPlan
+
+_CONSTRAINED = (("pip", "install"),)
+_UPGRADED = (
+    *(("lock",), ("sync",), ("add",), ("remove",), ("run",), ("export",), ("tree",)),
+    *(("pip", "compile"), ("tool", "install")),
+)
+
+
+def wanted_builds(plan: SessionPlan, choices: Choices) -> dict[str, OlderBuild]:
+    """Return which builds shall go before newer versions, by project (normalized name)."""
+    context = plan.context
+    if context.invocation.command not in (*_CONSTRAINED, *_UPGRADED):
+        return {}
+    if context.is_offline or context.is_frozen or not context.preferences.use_variants:
+        return {}
+    names = _names(plan)
+    if not names or not _has_accelerator(plan):
+        return {}
+    choices.ask(names)
+    texts = requirement_texts(context.invocation, context.place)
+    found = {}
+    for name in names:
+        admitted = admitted_choices(context, choices, name)
+        newest = next((each for each in admitted.values() if each.labels), None)
+        older = None if newest is None else newest.older_build
+        if older is not None and older.version and admits(texts, name, older.version):
+            found[name] = older
+    return found
+
+
+def bounds_of(builds: Mapping[str, OlderBuild]) -> list[str]:
+    """Return the requirements that hold uv back from newer versions than those of *builds*."""
+    return [f"{name}<={build.version}" for name, build in builds.items()]
+
+
+def may_run_again(context: Context) -> bool:
+    """Return whether a failure is uv's own: what it runs may have done something, and failed."""
+    return context.invocation.command != ("run",)
+
+
+def bound_options(
+    context: Context, session: Session, builds: Mapping[str, OlderBuild]
+) -> list[str]:
+    """Return the options of uv for *builds*."""
+    bounds = bounds_of(builds)
+    if not bounds:
+        return []
+    if context.invocation.command in _CONSTRAINED:
+        path = session.folder / "bounds.txt"
+        path.write_text("".join(f"{bound}\n" for bound in bounds), "utf-8")
+        return ["--constraints", str(path)]
+    return [part for bound in bounds for part in ("--upgrade-package", bound)]
+
+
+def puts_first(context: Context) -> Callable[[str], bool]:
+    """Return what tells whether the build goes first for a project (normalized name)."""
+    from variants_proxy.internal import local_catalog
+
+    found = local_catalog(context.preferences, context.place.cwd)
+
+    def is_first(name: str) -> bool:
+        entry = None if found is None else found[1].project(name)  # none of a catalogue at a URL
+        by_default = entry is not None and entry.before_version
+        return context.preferences.puts_first(name, by_default=by_default)
+
+    return is_first
+
+
+def _names(plan: SessionPlan) -> list[str]:
+    """Return the named projects for which the rule is in force, and which uv would choose anew."""
+    context = plan.context
+    if not context.preferences.before_version and plan.catalog is None:
+        return []
+    names = [*filter(puts_first(context), context.requested)]
+    present = {*_kept(context)} if names else ()
+    return [name for name in names if name not in present]
+
+
+def _kept(context: Context) -> Iterable[str]:
+    """Yield the projects whose version uv keeps: it is locked, or installed."""
+    invocation = context.invocation
+    if invocation.has("upgrade", "U"):
+        return
+    upgraded = {
+        normalized(name)
+        for text in invocation.values("upgrade-package", "P")
+        if (name := name_of(text)) is not None
+    }
+    present = context.lock.versions if context.lock.path is not None else {}
+    for name in present:
+        if name not in upgraded:
+            yield name
+    if context.invocation.command[:1] in (("pip",), ("tool",)):
+        for name, _ in installed_versions(context.environments):
+            if name not in upgraded:
+                yield name
+
+
+def _has_accelerator(plan: SessionPlan) -> bool:
+    from pep_variants.internal import ACCELERATORS
+
+    machine = plan.machine.machine
+    if machine.name:  # a name or facts, which the session reads
+        return True
+    namespaces = {**machine.platform.namespaces, **machine.detected.namespaces}
+    return any(name in ACCELERATORS and each.features for name, each in namespaces.items())

@@ -1,1 +1,0 @@
-"""Pages for people: of a build matrix, and of a project on an index."""

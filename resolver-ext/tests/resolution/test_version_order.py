@@ -1,0 +1,121 @@
+"""Which version goes first, and the line about the other one; more cases are in `conformance`."""
+
+import pytest
+from world import World, cuda, short, target
+
+from resolvelib_variants.resolution import RequirementSet, explain, parse_requirement
+from support.index_server import served
+from support.wheels import Wheel
+
+ALL = {"variant-before-version": [":all:"]}
+NO_GPU = '[[provider]]\nnamespace = "x86_64"\n[provider.properties]\nlevel = ["v2"]\n'
+
+
+@pytest.fixture
+def world(tmp_path):
+    with served() as server:
+        yield World(server, tmp_path)
+
+
+@pytest.fixture
+def two(world):
+    return world.add(cuda("gpu", "2.0", "13.0"), cuda("gpu", "1.0", "12.8"))
+
+
+class TestWhatIsAdvised:
+    def test_an_older_version_that_is_admitted(self, two):
+        (warning,) = two.resolve("gpu").warnings
+        assert warning.endswith(": to take it, require gpu==1.0")
+
+    @pytest.mark.parametrize(
+        ("wanted", "constraints"),
+        [(["app", "gpu"], []), (["gpu"], ["gpu>1"]), (["gpu==2.0"], []), (["gpu>1"], [])],
+    )
+    def test_never_what_is_excluded(self, two, wanted, constraints):
+        two.add(Wheel("app", "1.0", requires=("gpu>=2.0",)))
+        found = two.resolve(*wanted, constraints=constraints)
+        assert found.by_name["gpu"].label == "null"
+        assert found.warnings == ()
+        assert found.version_notes == {}
+
+    def test_nor_by_an_explanation(self, two):
+        two.publish()
+        for wanted, lines in (("gpu", 1), ("gpu>1", 0)):
+            with two.resolver() as resolver:
+                found = explain(resolver, parse_requirement(wanted), target())
+            assert len(found.warnings) == lines
+
+    def test_what_conflicts_is_said(self, world):
+        world.add(cuda("gpu", "2.0", "13.0"), cuda("gpu", "1.0", "12.8", requires=("absent",)))
+        (warning,) = world.resolve("gpu", options=ALL).warnings
+        assert warning.endswith(
+            "1.0 has variant cu128 (CUDA driver 12.8 or newer), which other requirements exclude"
+        )
+
+
+class TestWhatIsTaken:
+    def test_as_data(self, two):
+        found = two.resolve("gpu", options=ALL)
+        assert short(found) == "gpu-1.0-cu128"
+        note = found.version_notes["gpu"]
+        assert found.warnings == (note.text,)
+        why = "cu130 needs CUDA driver 13.0 or newer, this one supports up to 12.8"
+        assert note[1:] == ("2.0", "1.0", "cu128", why)
+        assert found.to_tree()["versions"]["gpu"] == note._asdict()
+
+    def test_others_speak_first(self, two):
+        """The newest version of what needs it is not given up for an older one."""
+        two.add(Wheel("app", "2.0", requires=("lib",)), Wheel("app", "1.0"))
+        two.add(Wheel("lib", "1.0", requires=("gpu>=2.0",)))
+        assert two.names("gpu", "app", options=ALL) == "app-2.0 gpu-2.0-null lib-1.0"
+
+    def test_projects_that_belong_together_follow(self, two):
+        two.add(cuda("vision", "2.0", "13.0", requires=("gpu==2.0",)))
+        two.add(cuda("vision", "1.0", "12.8", requires=("gpu==1.0",)))
+        assert two.names("gpu", "vision", options=ALL) == "gpu-1.0-cu128 vision-1.0-cu128"
+        assert two.names("vision", options=ALL) == "gpu-1.0-cu128 vision-1.0-cu128"
+
+    def test_targets_of_one_lock_have_to_agree(self, two):
+        two.publish()
+        wanted = RequirementSet((parse_requirement("gpu"),))
+        targets = {"gpu": target(), "other": target(name="other"), "cpu": target(NO_GPU, "cpu")}
+        for names, expected in (
+            (["gpu", "other"], ["gpu-1.0-cu128"] * 2),
+            (["gpu", "cpu"], ["gpu-2.0-null"] * 2),
+        ):
+            with two.resolver(options=ALL) as resolver:
+                found = resolver.resolve_all(wanted, [targets[name] for name in names])
+            assert list(map(short, found)) == expected
+
+    def test_a_lock_for_every_machine_keeps_the_order(self, two):
+        found = two.resolve("gpu", options=ALL, every_variant=True)
+        assert str(found.by_name["gpu"].version) == "2.0"
+
+
+class TestCosts:
+    def fetched(self, world, on=None, **options):
+        world.publish()
+        world.server.requests.clear()
+        world.resolve("gpu", on=on, **options)
+        return sum(path.endswith("-variants.json") for path, _ in world.server.requests)
+
+    def test_nothing_without_an_accelerator(self, two):
+        two.add(cuda("gpu", "0.9", "12.6"))
+        plain = self.fetched(two, on=target(NO_GPU))
+        assert self.fetched(two, on=target(NO_GPU), options=ALL) == plain == 1
+
+    def test_nothing_where_the_newest_uses_it(self, two):
+        two.add(cuda("gpu", "3.0", "12.8"))
+        assert self.fetched(two, options=ALL) == self.fetched(two) == 1
+
+    def test_at_most_sixteen(self, world):
+        for number in range(20):
+            world.add(cuda("gpu", f"1.{number}", "13.0"))
+        assert self.fetched(world, options=ALL) == 16
+
+    def test_backtracking(self, world):
+        """Versions that are refused for their dependencies are not looked through again."""
+        for number in range(12):
+            world.add(cuda("gpu", f"1.{number}", "12.8", requires=(f"lib=={number}",)))
+        world.add(Wheel("lib", "0"))
+        assert self.fetched(world, options=ALL) == self.fetched(world)

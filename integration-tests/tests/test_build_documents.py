@@ -22,28 +22,23 @@ variants matrix torch-2.9.1-cuda12.9.toml
 variants matrix torch-2.10.0-cuda13.0.toml
 variants matrix torch-2.8.0-cuda12.8.toml torch-2.9.1-cuda12.9.toml torch-2.10.0-cuda13.0.toml --format markdown
 variants matrix torch-2.10.0-cuda13.0.toml --format markdown
-variants matrix torch-2.10.0-cuda13.0.toml --format mermaid
 variants detect
 variants matrix torch-2.10.0-cuda13.0.toml --format markdown --platform 'h100-*'
 variants matrix torch-2.9.1-cuda12.9.toml --format markdown --platform 'rtx-*' --platform 'h100-*'
 variants matrix torch-2.9.1-cuda12.9.toml --format markdown --platform laptop-alderlake
 variants matrix torch-2.9.1-cuda12.9.toml --format markdown --platform h100-zen4 --variant-enable int8_inference
-variants matrix torch-2.10.0-cuda13.0.toml --format html -o /tmp/torch.html
 variants matrix torch-2.10.0-cuda13.0.toml --only cuda13_0_sm90_avx512 --format shell
 variants matrix torch-2.10.0-cuda13.0.toml --only gpu=sm90
 variants matrix torch-2.10.0-cuda13.0.toml --format github
-variants matrix torch-2.10.0-cuda13.0.toml --format gitlab
 variants matrix torch-2.10.0-cuda13.0.toml --only cuda13_0_sm90_avx512 --format cibuildwheel
 variants matrix torch-2.9.1-cuda12.9.toml --only gpu=sm89
 variants matrix torchvision-0.23.0-cuda12.8.toml torchvision-0.24.0-cuda12.9.toml --format markdown
 variants matrix torchvision-0.24.0-cuda12.9.toml --format markdown
 variants matrix torchvision-0.24.0-cuda12.9.toml --only cuda12_9_sm90_avx512 --format shell
-variants matrix torchvision-0.24.0-cuda12.9.toml --format mermaid
 variants matrix torchvision-0.23.0-cuda12.8.toml --only gpu=sm120
 variants matrix torch-2.10.0-cuda13.0.toml --format json
 variants matrix torch-2.9.0-rocm.toml
 variants matrix torch-2.9.0-rocm.toml --format markdown
-variants matrix torch-2.9.0-rocm.toml --format html -o /tmp/rocm.html
 variants detect --verbose
 AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH=gfx1100 AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION=6.4.1 variants detect
 variants matrix torch-2.9.0-rocm.toml --format markdown --platform mi300x-rocm7.0

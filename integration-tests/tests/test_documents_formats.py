@@ -23,7 +23,7 @@ from pep_variants.lock.selection import read_table
 from pep_variants.model.generation import GENERATIONS, V0_1_1, generation_of
 from pep_variants.model.label import NULL_LABEL
 from support.environments import ROOT
-from variants_index import load_target, make_target, read_lock, read_page, select_locked
+from variants_index import load_target, make_target, read_lock, select_locked
 
 TEXT = (ROOT / "docs/reference/formats.md").read_text("utf-8")
 
@@ -131,19 +131,6 @@ def test_core_metadata():
     )
 
 
-def test_index_page():
-    text = block("Index pages", "json")
-    url = "https://wheels.example/simple/demo/"
-    page = read_page(text.encode(), "application/vnd.pypi.simple.v1+json", url, "demo")
-    wheel, metadata = page.files
-    assert wheel.url == f"{url}demo-1.0-py3-none-any-cu128.whl"
-    assert (wheel.size, wheel.yanked, wheel.requires_python) == (1000, None, ">=3.10")
-    assert wheel.core_metadata.keys() == metadata.hashes.keys() == {"sha256"}
-    known = set(re.findall(r"[a-z-]+", " ".join(json.loads(text)["files"][0])))
-    table = TEXT[TEXT.index("| key | HTML |") : TEXT.index("A page of another major version")]
-    assert known <= set(re.findall(r"[a-z-]+", table))
-
-
 def test_lock_file(tmp_path):
     text = block("Lock files", "toml")
     path = tmp_path / "pylock.toml"
@@ -181,6 +168,6 @@ def test_every_example_is_read():
     named = {part.splitlines()[0] for part in sections if "```" in part}
     assert named == {
         "Wheel filenames", "Variant metadata", "Generations", "In pyproject.toml", "Core metadata",
-        "Index pages", "Lock files", "Platform files", "Target files",
+        "Lock files", "Platform files", "Target files",
     }  # fmt: skip
     assert Property.parse("x86_64 :: level :: v3").value == "v3"

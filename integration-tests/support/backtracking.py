@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .index import Index
-from .wheels import Release, Wheel, metadata
+from .wheels import NVIDIA, Release, Wheel, metadata
 
 VERSIONS = 30
 LABELS = tuple(f"v{number}" for number in range(8))
@@ -14,7 +14,11 @@ WANTED = ("app", "dep<2")
 
 
 def backtracking_index(
-    *, variants: bool = True, core_metadata: bool = True, versions: int = VERSIONS
+    *,
+    variants: bool = True,
+    core_metadata: bool = True,
+    versions: int = VERSIONS,
+    accelerated: bool = False,
 ) -> Index:
     """Return the index.
 
@@ -23,9 +27,10 @@ def backtracking_index(
             dependencies; otherwise one that is no variant.
         core_metadata: the page gives METADATA of each wheel, with its hash (PEP 658, 714).
         versions: how many.
+        accelerated: the variants are builds for CUDA 12.
     """
     index = Index(metadata_hashes=True)
-    tree = _tree(LABELS)
+    tree = _cuda_tree(LABELS) if accelerated else _tree(LABELS)
     for number in range(1, versions + 1):
         requires = ("dep",) if number == 1 else ("dep>=2",)
         release = Release("app", f"{number}.0", tree, requires)
@@ -43,3 +48,11 @@ def _tree(labels: Sequence[str]) -> dict[str, object]:
     provider = {"static-properties": {"f": list(labels)}, "feature-order": ["f"]}
     variants = {"null": {}, **{label: {"n": {"f": [label]}} for label in labels}}
     return metadata(variants, namespaces=["n"], providers={"n": provider})
+
+
+def _cuda_tree(labels: Sequence[str]) -> dict[str, object]:
+    variants = {
+        label: {"nvidia": {"cuda_version_lower_bound": [f"12.{number}"]}}
+        for number, label in enumerate(labels)
+    }
+    return metadata({"null": {}, **variants}, namespaces=["nvidia"], providers={"nvidia": NVIDIA})

@@ -5,15 +5,18 @@ from __future__ import annotations
 import pytest
 
 from support.backtracking import WANTED, backtracking_index
+from support.projects import CUDA_12_8
 
 
 @pytest.mark.matrix
-def test_pip_asks_for_no_more_than_without_variants(patched, plain, serve):
+@pytest.mark.parametrize("accelerated", [False, True])
+@pytest.mark.parametrize("options", [(), ("--variant-before-version", ":all:")])
+def test_pip_asks_for_no_more_than_without_variants(patched, plain, serve, accelerated, options):
     """The page says that the wheels of a version have the same METADATA."""
-    with_variants = serve(backtracking_index())
+    with_variants = serve(backtracking_index(accelerated=accelerated))
     without = serve(backtracking_index(variants=False))
-    for pip, index in ((patched, with_variants), (plain, without)):
-        done = pip.pip("install", "--dry-run", "-i", index.url, *WANTED)
+    for pip, index, more in ((patched, with_variants, options), (plain, without, ())):
+        done = pip.pip("install", "--dry-run", "-i", index.url, *more, *WANTED, env=CUDA_12_8)
         assert done.code == 0, done
     assert len(with_variants.requests) <= 1.1 * len(without.requests)
 

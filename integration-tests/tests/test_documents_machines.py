@@ -30,11 +30,13 @@ PYTHON = "3.12"
 
 
 @contextmanager
-def with_catalog(reader: Reader, projects: Sequence[str]) -> Iterator[Field]:
-    """Let the catalogue's places of *projects* be here, with all of `TORCH`."""
+def with_catalog(
+    reader: Reader, projects: Sequence[str], versions: Sequence[str] = TORCH
+) -> Iterator[Field]:
+    """Let the catalogue's places of *projects* be here, with all of these *versions*."""
     catalog = DirectoryCatalog(variants_catalog.projects())
     entries = [entry for name in projects if (entry := catalog.project(name)) is not None]
-    with standing_in(field_of(entries, dict.fromkeys(projects, TORCH))) as field:
+    with standing_in(field_of(entries, dict.fromkeys(projects, versions))) as field:
         reader.environ |= {
             "PIP_INDEX_URL": field.index.url,
             "UV_DEFAULT_INDEX": field.index.url,
@@ -88,6 +90,17 @@ def test_driver_upgrade(reader: Reader) -> None:
         )
         page = Page(ROOT / "docs/how-to/driver-upgrade.md")
         reader.follow(page, failing=["variants check", "variants doctor torch"])
+
+
+def test_driver_too_old(reader: Reader) -> None:
+    reader.use_python()
+    reader.use_variants()
+    reader.use_uv()
+    with_drivers(reader, {"nvidia-driver-550": nvml("12.4", "9.0")}, "nvidia-driver-550")
+    with_environment(reader)
+    with with_catalog(reader, ["torch"], ("2.13.0", "2.14.0", "2.15.0")):
+        reader.environ["VARIANTS_CATALOG"] = "default"
+        reader.follow(Page(ROOT / "docs/how-to/driver-too-old.md"))
 
 
 def test_from_index_url(reader: Reader) -> None:

@@ -110,7 +110,9 @@ class TestResolve:
     def test_json(self, variants, index):
         done = variants("resolve", "app", "-i", index.url, "--json")
         (resolution,) = json.loads(done.out)["resolutions"]
-        assert resolution.keys() == {"target", "python", "packages", "warnings"}
+        assert resolution.keys() == {
+            "target", "python", "packages", "warnings", "version_notes",
+        }  # fmt: skip
         by_name = {package["name"]: package for package in resolution["packages"]}
         assert list(by_name) == sorted(by_name)
         assert by_name["app"].keys() == {
@@ -363,6 +365,7 @@ class TestExplain:
         tree = json.loads(variants("explain", "app", "-i", index.url, "--json").out)
         assert tree.keys() == {
             "project", "version", "target", "file", "catalog", "plain", "sources", "warnings",
+            "version_note",
         }  # fmt: skip
         assert tree["file"] == "app-1.0-py3-none-any-cu128.whl"
         (source,) = tree["sources"]

@@ -22,7 +22,8 @@ from pep_variants.model.platform import Platform, Support
 from variants_index.pages import Page, PageFile
 from variants_index.target import covers
 from variants_proxy.choice.choice import choose, normalized
-from variants_proxy.choice.remarks import is_notable, refusal, remarks
+from variants_proxy.choice.offers import version_in
+from variants_proxy.choice.remarks import is_notable, older_builds, refusal, remarks
 from variants_proxy.client.key import Machine
 from variants_proxy.upstream.releases import Listing, releases
 
@@ -345,3 +346,29 @@ def test_files_without_a_given_hash_are_not_chosen(unhashed, label, left_out):
     texts = remarks(decision, choice, "app")["left-out"]
     assert [left_out in text and "hashes" in text for text in texts] == [True] * bool(left_out)
     assert is_notable(choice, "app") == bool(left_out)
+
+
+NEWEST_WITHOUT_A_BUILD = [
+    *("app-3.0-py3-none-any.whl", "app-2.0-py3-none-any-cu130.whl"),
+    *("app-2.0-py3-none-any-null.whl", "app-2.0.tar.gz"),
+    *("app-1.0-py3-none-any-cu128.whl", "app-1.0-py3-none-any-null.whl", "app-0.5.tar.gz"),
+]
+
+
+@pytest.mark.parametrize(
+    ("names", "versions"),
+    [
+        ((), {"3.0", "2.0", "1.0", "0.5"}),
+        (("other", ":all:"), {"3.0", "2.0", "1.0", "0.5"}),  # by name alone
+        (("app",), {"1.0", "0.5"}),
+    ],
+)
+def test_versions_newer_than_the_newest_build(names, versions):
+    preferences = Preferences(before_version=frozenset(names))
+    choice = chosen(NEWEST_WITHOUT_A_BUILD, replace(MACHINE, preferences=preferences))
+    assert {str(version_in(offer.filename)) for offer in choice.offers} == versions
+    found = older_builds(chosen(NEWEST_WITHOUT_A_BUILD), "app")
+    assert {str(version): build.label for version, build in found.items()} == {
+        "3.0": "cu128",
+        "2.0": "cu128",
+    }

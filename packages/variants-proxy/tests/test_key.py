@@ -111,6 +111,13 @@ def test_names_are_keys():
     assert decode(encode(prefers)) == prefers
 
 
+def test_versions_that_go_first():
+    for wanted in ([":all:"], ["7zip", "torch"], [":none:", "7zip"]):
+        preferences = preferences_from_options({"variant-before-version": wanted})
+        machine = Machine(preferences=preferences)
+        assert decode(encode(machine)) == machine
+
+
 def test_wishes_that_change_nothing_here_are_not_in_it():
     wishes = Preferences(platform_file="/home/me/x.toml", allow_providers=("a",), coherent=("b",))
     assert encode(Machine(preferences=wishes)) == encode(Machine())

@@ -61,7 +61,7 @@ class TestWhatIsTaken:
         assert found.warnings == (note.text,)
         why = "cu130 needs CUDA driver 13.0 or newer, this one supports up to 12.8"
         assert note[1:] == ("2.0", "1.0", "cu128", why)
-        assert found.to_tree()["versions"]["gpu"] == note._asdict()
+        assert found.to_tree()["version_notes"]["gpu"] == note._asdict()
 
     def test_others_speak_first(self, two):
         """The newest version of what needs it is not given up for an older one."""

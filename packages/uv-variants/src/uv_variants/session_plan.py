@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -120,7 +121,8 @@ class SessionPlan:
         from .platform_key import platform_key
 
         return platform_key(
-            self.context.preferences,
+            # Bounds of versions put builds first: a page without newer versions would break pins.
+            replace(self.context.preferences, before_version=frozenset()),
             self.context.cache,
             python_platform=self.context.invocation.last("python-platform"),
             answers=self.plugins.answers if self.plugins is not None else None,

@@ -138,7 +138,7 @@ class Resolution:
             "python": self.target.python,
             "packages": [package.to_tree() for package in self.packages],
             "warnings": list(self.warnings),
-            "versions": {name: note._asdict() for name, note in self.version_notes.items()},
+            "version_notes": {name: note._asdict() for name, note in self.version_notes.items()},
         }
 
 

@@ -106,5 +106,5 @@ def _tree(explanation: Explanation) -> dict[str, Any]:
         "plain": [item.filename for item in explanation.candidates if item.label is None],
         "sources": sources,
         "warnings": list(explanation.warnings),
-        "version-note": explanation.version_note and explanation.version_note._asdict(),
+        "version_note": explanation.version_note and explanation.version_note._asdict(),
     }

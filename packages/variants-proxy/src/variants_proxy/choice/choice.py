@@ -53,6 +53,7 @@ from .offers import (
     tags_of,
     version_in,
 )
+from .remarks import older_builds
 from .wheel_environments import CPYTHON, PYPY, Python, python_rank
 
 _MINORS = range(10, 20)  # older ones are no longer supported
@@ -150,7 +151,31 @@ def choose(
                 offers.append(offer)
         elif forced is None:
             offers += _without_variants((file,), marked)
-    return Choice((*offers, *_refused(offers, decisions)), tuple(decisions))
+    choice = Choice((*offers, *_refused(offers, decisions)), tuple(decisions))
+    # By name alone: a page is for whatever is required, and newer versions are not on it.
+    return (
+        _held_back(choice, page.project) if page.project in preferences.before_version else choice
+    )
+
+
+def _held_back(choice: Choice, project: str) -> Choice:
+    """Return *choice* without versions that are newer than the newest build for the accelerator."""
+    found = older_builds(choice, project)
+    finals = [each for each in _versions(choice) if not each.is_prerelease]
+    build = found.get(max(finals)) if finals else None
+    if build is None or build.version is None:
+        return choice
+    offers = (
+        offer
+        for offer in choice.offers
+        if (version := version_in(offer.filename)) is None or version <= build.version
+    )
+    return replace(choice, offers=tuple(offers))
+
+
+def _versions(choice: Choice) -> Iterable[Version]:
+    versions = (version_in(offer.filename) for offer in choice.offers)
+    return (version for version in versions if version is not None)
 
 
 @dataclass(frozen=True)

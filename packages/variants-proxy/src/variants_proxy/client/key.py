@@ -62,6 +62,7 @@ _PREFERENCES = (
     "variant",
     "prefer",
     "exclude",
+    "before-version",
     "enable",
     "namespace_priorities",
     "feature_priorities",
@@ -84,7 +85,8 @@ class Machine:
             ``macosx-aarch64``: variants of wheels for other platforms are not selected. Empty if
             unknown.
         preferences: of the user. Those count that can change the choice for one project:
-            `use_variants`, `forced`, `prefer`, `exclude`, `enable` and the priorities.
+            `use_variants`, `forced`, `prefer`, `exclude`, `before_version`, `enable` and the
+            priorities.
         answers: properties that plugins reported, by `provider_id`, see `Detector`.
         python: version of the Python that is installed for, ``3.13.1``: what needs another one is
             not selected. Empty if it is unknown, or for several.
@@ -206,6 +208,10 @@ def _tree(machine: Machine) -> dict[str, Any]:
         "variant": [f"{name}={label}" for name, label in sorted(preferences.forced.items())],
         "prefer": list(map(str, preferences.prefer)),
         "exclude": sorted(map(str, preferences.exclude)),
+        # The two words go before names, which they would take back.
+        "before-version": sorted(
+            preferences.before_version, key=lambda each: (each[0] != ":", each)
+        ),
         "enable": sorted(preferences.enable),
         "namespace_priorities": list(preferences.namespace_priorities),
         "feature_priorities": {

@@ -1,0 +1,112 @@
+"""The torch family after its publisher ended builds for CUDA 12: the same release in every client.
+
+2.15 stands for the release that was announced: the catalogue has no build of it for CUDA 12, nor
+any of 2.14 and later for ROCm.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from packaging.utils import canonicalize_name
+
+from pep_variants.formats import toml
+from support.environments import PIPS, Environments
+from support.published_builds import Field, published, standing_in
+from support.uvs import Machine
+
+RELEASES = {
+    "torch": ("2.13.0", "2.14.0", "2.15.0"),
+    "torchvision": ("0.28.0", "0.29.0", "0.30.0"),
+}
+TABLE = {
+    "cuda=13.0,sm=9.0,cpu=zen4": ("2.15.0+cu132", "0.30.0+cu132"),
+    "cuda=12.8,sm=9.0,cpu=zen4": ("2.14.0+cu126", "0.29.0+cu126"),
+    # Pascal: no build for CUDA 13, whatever the driver.
+    "cuda=13.0,sm=6.1,cpu=haswell": ("2.14.0+cu126", "0.29.0+cu126"),
+    "mi300x-rocm7.0": ("2.13.0+rocm7.2", "0.28.0+rocm7.2"),
+    "cpu-zen4": ("2.15.0+cpu", "0.30.0+cpu"),
+}
+"""Versions by machine, in the order of `RELEASES`."""
+
+Client = Callable[[Field, list[str], Environments, Machine], "tuple[dict[str, str], str]"]
+
+
+@pytest.fixture(scope="module")
+def field() -> Iterator[Field]:
+    with standing_in(published(**RELEASES)) as found:
+        yield found
+
+
+def resolve(
+    field: Field, options: list[str], _: Environments, machine: Machine
+) -> tuple[dict[str, str], str]:
+    """Return versions and output of ``variants resolve``."""
+    variants = Path(sys.executable).with_name("variants")
+    command = [variants, "resolve", "--json", *RELEASES, "-i", field.index.url, *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=machine.work)
+    (tree,) = json.loads(done.stdout)["resolutions"]
+    return {each["name"]: each["filename"].split("-")[1] for each in tree["packages"]}, done.stderr
+
+
+def pip(
+    field: Field, options: list[str], environments: Environments, machine: Machine
+) -> tuple[dict[str, str], str]:
+    """Return versions and output of pip with the shim."""
+    environment = environments.patched("{}.{}".format(*sys.version_info), PIPS[-1])
+    report = machine.work / "report.json"
+    options = [f"--report={report}", "-i", field.index.url, *options]
+    done = environment.pip("install", "--dry-run", *options, *RELEASES)
+    assert done.code == 0, done
+    items = json.loads(report.read_text("utf-8"))["install"]
+    noted = {item["metadata"]["name"] for item in items if "variant_version" in item}
+    is_said = " rather than " in done.text or "to take it" in done.text
+    assert noted == (set(RELEASES) if is_said else set())
+    versions = (item["metadata"] for item in items)
+    return {canonicalize_name(each["name"]): each["version"] for each in versions}, done.text
+
+
+def uv(
+    field: Field, options: list[str], _: Environments, machine: Machine
+) -> tuple[dict[str, str], str]:
+    """Return versions and output of ``uv-variants lock``."""
+    (machine.work / "pyproject.toml").write_text(
+        '[project]\nname = "app"\nversion = "1"\nrequires-python = ">=3.10"\n'
+        f"dependencies = {json.dumps([*RELEASES])}\n[tool.uv]\n"
+        "environments = [\"sys_platform == 'linux' and platform_machine == 'x86_64'\"]\n"
+        f'[[tool.uv.index]]\nurl = "{field.index.url}"\ndefault = true\n'
+    )
+    done = machine.with_environ({"UV_PYTHON": sys.executable}).run(*options, "lock")
+    assert done.code == 0, done
+    packages = toml.loads((machine.work / "uv.lock").read_text("utf-8"))["package"]
+    return {item["name"]: item["version"] for item in packages if "wheels" in item}, done.err
+
+
+@pytest.mark.parametrize("client", [resolve, pip, uv])
+@pytest.mark.parametrize("platform", TABLE)
+def test_the_newest_release_that_uses_the_accelerator(
+    client: Client, platform: str, field: Field, environments: Environments, machine: Machine
+) -> None:
+    options = ["--variant-catalog=default", *field.options, f"--variant-platform={platform}"]
+    versions, output = client(field, options, environments, machine)
+    assert versions == dict(zip(RELEASES, TABLE[platform], strict=True))
+    is_newest = versions["torch"].startswith("2.15.0")
+    for name, release in versions.items():
+        taken = f"{name} {release.partition('+')[0]} ("
+        assert (taken in output and " rather than " in output) != is_newest
+
+
+@pytest.mark.parametrize("client", [resolve, pip, uv])
+def test_the_newest_release_all_the_same(
+    client: Client, field: Field, environments: Environments, machine: Machine
+) -> None:
+    options = ["--variant-catalog=default", *field.options]
+    options += ["--variant-platform=cuda=12.8,sm=9.0,cpu=zen4", "--variant-before-version=:none:"]
+    versions, output = client(field, options, environments, machine)
+    assert versions["torch"] == "2.15.0+cpu"
+    assert "to take it, require torch==2.14.0" in output

@@ -78,11 +78,12 @@ bench-page: $(VENV)/.done ## docs/reference/speed.md and the README's table, fro
 	$(if $(RECORD),,$(error give a record: make bench-page RECORD=a.json))
 	cd integration-tests && ../$(RUN)/python -m benchmarks page "$(abspath $(RECORD))" $(if $(BEFORE),"$(abspath $(BEFORE))")
 
-wheels: $(UV) ## build the wheels of all distributions into dist
+wheels: $(VENV)/.done ## build the wheels of all distributions into dist
 	@rm -rf dist
 	@for distribution in $(DISTRIBUTIONS); do \
 		$(UV) build --quiet --wheel --out-dir dist $$distribution || exit 1; \
 	done
+	@cd pip-patch && ../$(RUN)/python -m patched.command --shim ../dist/pep_variants_shim-*.whl --out-dir ../dist > /dev/null
 	@ls dist
 
 release: $(VENV)/.done ## wheels and sdists of the last commit, built twice and compared, and SHA256SUMS, into dist

@@ -92,6 +92,11 @@ def build(
         subprocess.run(
             [*command, "--out-dir", str(out), folder], cwd=source, env=environment, check=True
         )
+    for shim in out.glob("pep_variants_shim-*.whl"):  # without files that run at start
+        derive = [sys.executable, "-m", "patched.command", "--shim", str(shim), "-o", str(out)]
+        subprocess.run(
+            derive, cwd=source / "pip-patch", env=environment, check=True, capture_output=True
+        )
     return {
         path.name: path.read_bytes() for path in out.iterdir() if path.suffix in (".whl", ".gz")
     }

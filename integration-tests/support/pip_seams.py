@@ -27,7 +27,7 @@ _RENAMED = "_renamed_by_a_test"
 TIMEOUT = 300
 """Seconds that the commands of one `run` may take."""
 
-NOT_MUTATED = ("__init__.py", "guard.py", "hook.py", "bootstrap.py")
+NOT_MUTATED = ("__init__.py", "__main__.py", "guard.py", "hook.py", "bootstrap.py")
 """Files of the shim that survive faults of the others; they touch nothing of pip but modules."""
 
 

@@ -12,6 +12,7 @@ import os
 import runpy
 import sys
 import tempfile
+from collections.abc import Callable
 from typing import IO, Any
 
 
@@ -32,8 +33,10 @@ def main() -> None:
         print(json.dumps([code, *texts]), file=answers, flush=True)
 
 
-def forked(job: dict[str, Any], out: int, err: int, modules: int) -> int:
-    """Run the pip of *job* in a process of its own, return its exit code."""
+def forked(
+    job: dict[str, Any], out: int, err: int, modules: int, before: Callable[[], None] = lambda: None
+) -> int:
+    """Run the pip of *job* in a process of its own, after *before*; return its exit code."""
     process = os.fork()
     if process:
         return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
@@ -47,6 +50,7 @@ def forked(job: dict[str, Any], out: int, err: int, modules: int) -> int:
         os.chdir(job["cwd"])
         sys.path.insert(0, job["cwd"])
         sys.argv = ["pip", *job["args"]]
+        before()
         try:
             runpy.run_module("pip", run_name="__main__", alter_sys=True)
             code = 0

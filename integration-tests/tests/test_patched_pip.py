@@ -323,34 +323,6 @@ def test_with_the_shim_beside_it(environments, fresh, index, available):
     assert "with pep-variants-shim" in fresh.pip("--version").out
 
 
-@pytest.mark.one
-def test_replaced_by_another_pip(environments, fresh, available, serve, empty):
-    """A pip without variants says so when it takes the place of one with them."""
-    index = serve(app_index())
-    other = environments.pip_wheel("25.3")
-    index.add("pip", other.name, other.read_bytes())
-    same = environments.pip_wheel(available.pip)
-    index.add("pip", same.name, same.read_bytes())
-    version = local_version(available.pip)
-    # The local version counts as newer than the same version without.
-    done = fresh.pip("install", "--upgrade", "-i", index.url, "pip")
-    assert (done.code, done.err) == (0, "")
-    assert f"already satisfied: pip in {fresh.site_packages} ({version})" in done.out.replace(
-        "./lib", f"{fresh.path}/lib"
-    ), done
-    line = "pip {} has no wheel variants built in, as pip {} has: pip install pep-variants-shim"
-    # Nothing happens to this pip.
-    for command in (("-m", "pip", "--python", empty.python, "install"),
-                    ("-m", "pip", "install", "-t", str(empty.path / "target"))):  # fmt: skip
-        done = fresh.run(*command, "-i", index.url, "pip==25.3")
-        assert (done.code, done.err) == (0, ""), done
-    done = fresh.pip("install", "-i", index.url, "pip==25.3")
-    assert done.code == 0, done
-    assert line.format("25.3", version) in done.err
-    assert done.err.count("\n") == 1
-    assert "variants" not in fresh.pip("--version").out
-
-
 def test_made_as_people_make_it(environments, tmp_path):
     """From the index, without the options that these tests use to save time."""
     wheel = environments.shim_wheel

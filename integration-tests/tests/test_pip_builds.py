@@ -37,7 +37,6 @@ def ways(environment):
 def test_options_reach_builds(patched, serve, tmp_path):
     index = serve(build_index())
     (tmp_path / "cu126.toml").write_text(CU126)
-    (tmp_path / "line.txt").write_text("built\ngpu==2.0 --variant=cu126\n")
     expected = {
         (): "gpu-2.0-py3-none-any-cu128.whl",
         ("--no-variants",): "gpu-2.0-py3-none-any.whl",
@@ -47,7 +46,6 @@ def test_options_reach_builds(patched, serve, tmp_path):
             "gpu-2.0-py3-none-any-cu126.whl"
         ),
         ("--variant-platform", str(tmp_path / "cu126.toml")): "gpu-2.0-py3-none-any-cu126.whl",
-        ("-r", str(tmp_path / "line.txt")): "gpu-2.0-py3-none-any-cu126.whl",
     }
     for way in ways(patched):
         for options, filename in expected.items():

@@ -147,7 +147,7 @@ FLOWS = {
         DRY + "--no-variants -i INDEX app", WOULD + CPU, warns=False, same=False
     ),
     "legacy resolver": Flow(
-        DRY + "--use-deprecated=legacy-resolver -i INDEX app", WOULD + CPU
+        DRY + "--use-deprecated=legacy-resolver -i INDEX app", WOULD + CPU, warns=False
     ),
     "nothing of that name": Flow(DRY + "-i INDEX absent", "", "", code=1, warns=False),
 }  # fmt: skip

@@ -178,7 +178,6 @@ def test_freeze_and_plain_pip(fresh, plain, published, tmp_path):
         "xgboost==3.4.0",
     ]  # fmt: skip
     assert "pep-variants-shim" in fresh.pip("freeze", "--all").out
-    assert "\ncupy==14.2.0 --variant=cuda13\n" in f"\n{fresh.pip('freeze', '--variants').out}"
     (tmp_path / "frozen.txt").write_text(frozen)
     copy = plain.copied(tmp_path / "plain")
     done = copy.pip("install", "-i", published.url, "-r", str(tmp_path / "frozen.txt"))

@@ -465,7 +465,7 @@ def test_direct_file_and_url(patched, serve, tmp_path):
         assert (done.code, done.err) == (
             1,
             f"ERROR: {wheel.filename} is a variant wheel, and variants are switched off: "
-            "use a non-variant wheel, or run pip without --no-variants\n",
+            "use a non-variant wheel, or run pip without --no-variants or the legacy resolver\n",
         )
     null = a_wheel("null")
     (tmp_path / null.filename).write_bytes(null.build())

@@ -23,10 +23,10 @@ getLogger hashes
 has_metadata headers identifier index info install InvalidWheelFilename is_file items
 label link links locked log mapping marker message metadata missing name options package_set
 packages
-parent parser partition path platlib project project_name proxies purelib Pylock query raw read
-read_text reason req Requirement requirements reset resolve scheme self session set source specifier
+parent parser partition path project project_name proxies Pylock query raw read
+read_text reason req Requirement requirements reset resolve self session set source specifier
 status_code supported tell text timeout url values verify version Wheel
-add_options args cmd comments constraint direct_url line lineno requirement
+cmd comments direct_url requirement
 platforms run target_python update
 content_type downloaded extras format_control hash information local new
 raise_for_status requires_python
@@ -35,28 +35,28 @@ search_scope total
 """Names that pip shares with libraries: renamed where the shim reads them, not in pip."""
 
 PRIVATE = """
+create_command
 _build_package_finder _candidate _dist _dist_to_dict _factory _fetch_metadata_only _files _finder
 _hashes _install_req_to_dict _installed_dists _iter_found_candidates _link_collector
 _make_candidate_from_link _metadata_impl _prepare_linked_requirement _result _upgrade_strategy
-_user_requested causes check_package_set comes_from
+_user_requested causes check_install_conflicts check_package_set comes_from
 determine_resolver_variant evaluate_links Factory file_path find_all_candidates find_links
 format_for_columns format_for_json FoundCandidates from_dict from_metadata_file_contents
 get_default_environment get_distribution get_infos get_installation_error
 get_metadata_distribution get_pip_version get_runnable_pip indent_log
 index_urls IndexCommand info_location InMemoryMetadata
 InprocessBuildEnvironmentInstaller insert_option_group InspectCommand
-install_req install_wheel InstallationError InstallationReport ireq is_installed is_satisfied_by
+install_req InstallationError InstallationReport ireq is_installed is_satisfied_by
 metadata_file_data
 isolated_mode iter_dependencies iter_installed_distributions Link link_evaluator ListCommand
 make_distribution_for_install_requirement metadata_contents msg PackageFinder path_to_url
 pip_proxy PipError PipProvider pkgs prompting read_wheel_metadata_file
 RequirementCommand RequirementPreparer Resolver root_reqs search_packages_info
-should_reinstall source_link trusted_hosts url_without_fragment user_supplied wheel_name wheel_path
+should_reinstall source_link to_install trusted_hosts url_without_fragment user_supplied wheel_name
 WheelDistribution write_output
 py_version_info
-call_subprocess editable get_dist_to_uninstall FreezeCommand
-FrozenRequirement SUPPORTED_OPTIONS_REQ build_constraints cmd_opts from_dist handle_option_line
-handle_requirement_line install_req_from_line is_editable opts
+call_subprocess editable get_dist_to_uninstall
+FrozenRequirement from_dist
 _check_download_dir _dev_pkgs _fetch_metadata_using_lazy_wheel _get_prepared_distribution
 find_best_candidate process_project_url project_url save_linked_requirement
 """.split()

@@ -1,10 +1,9 @@
 """Makes the pip of this environment aware of wheel variants.
 
-``pep_variants_shim.pth`` imports this module, and only this one, if the command line of the
-interpreter has ``pip`` in it: other programs start as fast as without it. It adds a meta path
-finder that waits for pip. On Python 3.15 and newer, ``pep_variants_shim.start`` (PEP 829) does it
-at every start; a pip with this built in calls it itself. Imports nothing but `sys`, never imports
-pip, never raises. A program that imports pip and whose command line does not say so calls `watch`.
+`watch` adds a meta path finder that waits for pip. It is called at the start of an interpreter
+whose command line has ``pip`` in it (``pep_variants_shim_start``), by `pep_variants_shim.__main__`,
+by a pip with this built in, and by programs that import pip and whose command line does not say so.
+Imports nothing but `sys`, never imports pip, never raises.
 
 ``PEP_VARIANTS_SHIM=0`` (or ``false``, ``no``, ``off``) keeps pip as it is. It counts with
 ``python -I`` and ``-E``, too, unlike other variables: it can only switch the shim off.
@@ -17,6 +16,15 @@ BUILT_IN = __name__.startswith("pip.")
 
 LOCAL = "+variants."
 """Prefix of the local version of a patched pip."""
+
+ADVICE = (
+    "wheel variants are ignored in this run. Please report this line to the pep-variants project; "
+    "PEP_VARIANTS_SHIM=0 switches variants off"
+)
+"""What to do about a fault of the shim."""
+
+OWN = ("pep-variants-shim", "pip-variants")
+"""Distributions with this package, of which an environment has one."""
 
 _OFF = ("0", "false", "f", "no", "n", "off")  # as pip reads its own variables
 
@@ -37,11 +45,10 @@ class PipWatch:
                 from .hook import PatchFinder
 
                 sys.meta_path[sys.meta_path.index(self)] = PatchFinder()
-            except Exception:  # a fault of the shim must not break pip
-                if sys.flags.verbose:
-                    import traceback
-
-                    traceback.print_exc()
+            except Exception as error:  # a fault of the shim must not break pip
+                if sys.stderr is not None:
+                    kind = type(error).__name__
+                    print(f"pep-variants-shim: {kind}: {error}: {ADVICE}", file=sys.stderr)
 
 
 def watch() -> None:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from sys import version_info
 from typing import TYPE_CHECKING, Any
 
-from pip._internal.exceptions import InstallationError
 from pip._internal.models.link import Link
 
 from pep_variants import (
@@ -28,7 +27,6 @@ from pep_variants.internal import (
     NON_VARIANT,
     VARIANT_FILE,
     NoSuchVariant,
-    PlatformFileError,
     check_promise,
     supporting,
 )
@@ -36,10 +34,10 @@ from resolvelib_variants import VariantOrdering, VersionOrder
 
 from .catalog import SessionCatalog
 from .distributions import context_of
-from .errors import Fault
-from .guard import guarded
+from .guard import Original, guarded
 from .links import (
     Info,
+    MetadataLinks,
     VariantVersion,
     catalog_first,
     catalog_link,
@@ -71,7 +69,7 @@ class CandidateOrdering:
 
     def __init__(
         self,
-        links: Mapping[str, Sequence[Any]],
+        links: MetadataLinks,
         *,
         network: Any,
         detect: Detect,
@@ -82,7 +80,7 @@ class CandidateOrdering:
         """Set up.
 
         Args:
-            links: links to metadata files by source; may grow.
+            links: links to metadata files; may grow.
             network: pip's network session.
             detect: detection of the target.
             preferences: of the user.
@@ -125,29 +123,18 @@ class CandidateOrdering:
             return
         self._admitted[project] = given
         self._files.note(project, given)
-        try:
-            for info in self.variants.arrange(project, given):
-                selection = self.variants.selection(project, info)
-                link = link_of(info)
-                if self.variants.provisional(project, info):
-                    self._offered[link.url] = project, info
-                    # Different from that of the same variant, which may be offered later.
-                    yield VariantVersion(info[0], f"{link.filename}, provisional"), info[1]
-                    continue
-                if selection is None:
-                    yield info
-                    continue
+        for info in self.variants.arrange(project, given):
+            link = link_of(info)
+            if self.variants.provisional(project, info):
+                self._offered[link.url] = project, info
+                # Different from that of the same variant, which may be offered later.
+                yield VariantVersion(info[0], f"{link.filename}, provisional"), info[1]
+            elif self.variants.selection(project, info) is None:
+                yield info
+            else:
                 self._offered[link.url] = project, info
                 version = VariantVersion(self._offered_version(project, info), label_in(info))
                 yield version, self._reporting(project, info)
-        except VariantError as error:
-            raise InstallationError(str(error)) from None
-        except Exception as error:  # pip goes on without the variants of the project
-            if self.variants.forces(project):
-                raise Fault(error) from error
-            self.listener.failed(project, "", error)
-            # pip skips those that it has already.
-            yield from (info for info in given if label_in(info) is None)
 
     def only_label(self, project: str, infos: list[Info], version: str, label: str) -> list[Info]:
         """Return *infos* with only *label* of *version*; unchanged if it does not exist or fit."""
@@ -212,36 +199,33 @@ class CandidateOrdering:
             read_text: reads a file of the wheel's dist-info; raises FileNotFoundError.
 
         Raises:
-            InstallationError: it has other metadata, or does not fit.
+            VariantError: it has other metadata, or does not fit.
         """
         source = str(link.url_without_fragment)
         try:
-            try:
-                text = read_text(VARIANT_FILE)
-            except FileNotFoundError:
-                problem = f"is named a variant wheel, but has no {VARIANT_FILE}"
-                raise MetadataError(source, "", problem) from None
-            found = read_metadata(text, f"{source}: {VARIANT_FILE}")
-            known = self._offered.get(link.url)
-            if known is not None:
-                selection = self.variants.selection(*known)
-                ranking = selection.rankings.get(source_of(link)) if selection else None
-                if ranking is not None:
-                    check_promise(ranking.metadata, found, label)
-                return
-            locked = self._locked.get(link.filename)
-            promised = locked.metadata if locked is not None else None
-            check_promise(promised or found, found, label)
-            # The resolution considers what a wheel is built against.
-            platform = supporting(self.detect(found), found)
-            ranking = rank(found, platform, self.preferences)
-            if label not in ranking.positions:
-                from pep_variants.internal import why_not
+            text = read_text(VARIANT_FILE)
+        except FileNotFoundError:
+            problem = f"is named a variant wheel, but has no {VARIANT_FILE}"
+            raise MetadataError(source, "", problem) from None
+        found = read_metadata(text, f"{source}: {VARIANT_FILE}")
+        known = self._offered.get(link.url)
+        if known is not None:
+            selection = self.variants.selection(*known)
+            ranking = selection.rankings.get(source_of(link)) if selection else None
+            if ranking is not None:
+                check_promise(ranking.metadata, found, label)
+            return
+        locked = self._locked.get(link.filename)
+        promised = locked.metadata if locked is not None else None
+        check_promise(promised or found, found, label)
+        # The resolution considers what a wheel is built against.
+        platform = supporting(self.detect(found), found)
+        ranking = rank(found, platform, self.preferences)
+        if label not in ranking.positions:
+            from pep_variants.internal import why_not
 
-                reasons = "; ".join(why_not(ranking, label))
-                raise NoSuchVariant(f"{link.filename} does not fit this machine: {reasons}")
-        except VariantError as error:
-            raise InstallationError(str(error)) from None
+            reasons = "; ".join(why_not(ranking, label))
+            raise NoSuchVariant(f"{link.filename} does not fit this machine: {reasons}")
 
     def document(self, url: str) -> Mapping[str, Any] | None:
         """Return the variant metadata of the wheel at *url* as the index or lock file has it.
@@ -341,24 +325,15 @@ class CandidateOrdering:
         A source distribution is built for that: why there is no wheel is said before it fails.
         """
 
-        def report(_original: object) -> None:
-            self.listener.chosen(self.variants, project, info)
-
-        guarded_report = guarded(_no_report, report, shows=True)
-
-        def make_candidate() -> Any:
+        def make_candidate(original: Original) -> Any:
             if not link_of(info).filename.endswith(".whl"):
-                guarded_report()
-            candidate = info[1]()
+                self.listener.chosen(self.variants, project, info)
+            candidate = original()
             if candidate is not None:
-                guarded_report()
+                self.listener.chosen(self.variants, project, info)
             return candidate
 
-        return make_candidate
-
-
-def _no_report() -> None:
-    """Report nothing, where reporting fails."""
+        return guarded(info[1], make_candidate)
 
 
 def _no_candidate(*, link: Any) -> None:
@@ -374,7 +349,7 @@ def detect_for(preferences: Preferences, finder: Any, *, foreign: bool) -> Detec
         foreign: the command has ``--platform``: this machine is not the target.
 
     Raises:
-        InstallationError: the platform file is invalid.
+        PlatformFileError: the platform file is invalid.
     """
 
     def runner() -> PluginRunner:
@@ -388,12 +363,7 @@ def detect_for(preferences: Preferences, finder: Any, *, foreign: bool) -> Detec
         from pep_variants.internal import target_environment
 
         environment = target_environment(target.platforms or (), target.py_version_info)
-    try:
-        detector = Detector.of(
-            preferences, runner=runner, environment=environment, here=not foreign
-        )
-    except PlatformFileError as error:
-        raise InstallationError(str(error)) from None
+    detector = Detector.of(preferences, runner=runner, environment=environment, here=not foreign)
     return detector.platform
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from pip._internal.exceptions import PipError
 from pip._vendor.packaging.utils import canonicalize_name
@@ -18,7 +18,7 @@ from pip._vendor.packaging.version import InvalidVersion, Version
 from pep_variants.internal import METADATA_SUFFIX
 
 from .distributions import label_of
-from .errors import Fault, logger
+from .errors import logger
 from .guard import switch
 from .links import CatalogLink, rewritten_link
 
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     )
 
     from .options import VariantOptions
-
-T = TypeVar("T")
 
 _hashed: ContextVar[bool] = ContextVar("hashed", default=False)
 
@@ -103,7 +101,10 @@ class SessionCatalog:
         Raises:
             CatalogError: the catalogue cannot be read.
         """
-        return self._guarded(lambda: self._entry(canonicalize_name(project)), None)
+        name = canonicalize_name(project)
+        if name not in self._entries:
+            self._entries[name] = self._read_entry(name)
+        return self._entries[name]
 
     def candidates(
         self, project: str, own: list[Any], listed: Callable[[str], list[Any]]
@@ -117,12 +118,8 @@ class SessionCatalog:
 
         Raises:
             CatalogError: the catalogue cannot be read.
-            Fault: an internal error, if the user asked for a specific variant of the project.
         """
-        name = canonicalize_name(project)
-        found = self._guarded(
-            lambda: self._with_added(name, own, listed), own, forced=name in self._options.forced
-        )
+        found = self._with_added(canonicalize_name(project), own, listed)
         if found is not own:
             switch.used = True
         return found
@@ -182,75 +179,49 @@ class SessionCatalog:
 
     # Opening it.
 
-    def _guarded(self, use: Callable[[], T], otherwise: T, *, forced: bool = False) -> T:
-        """Return what *use* returns, *otherwise* without a catalogue or after a fault."""
-        if not self.wanted or (self._opened and self._catalog is None):
-            return otherwise
-        try:
-            if not self._opened:
-                self._opened = True
-                self._catalog = self._open()
-            return otherwise if self._catalog is None else use()
-        except Exception as error:
-            from pep_variants import VariantError
-
-            if isinstance(error, (PipError, VariantError)):  # for the user
-                raise
-            self._catalog = None
-            if forced:
-                raise Fault(error) from error
-            logger.debug("Internal error in pep-variants-shim", exc_info=error)
-            logger.warning("The catalogue is ignored. %s", Fault(error))
-            return otherwise
-
     def _open(self) -> Catalog | None:
         """Return the catalogue, None with a warning if its server does not give it."""
         if self._finder.search_scope.no_index:
             return None
-        from importlib.util import find_spec
-        from pathlib import Path
-
         from pip._vendor.urllib3.exceptions import HTTPError
 
         from pep_variants.internal import paused, redacted
 
         with paused(True):
-            from variants_catalog.internal import DirectoryCatalog, preferred_catalog
+            from variants_catalog.internal import preferred_catalog
 
             from .fetching import fetch_catalog, reason
 
         preferences = self._options.preferences
         assert preferences is not None
         network = self._finder._link_collector.session
-        # One that is installed beside the shim is updated without it.
-        spec = find_spec("variants_catalog")
-        folders = [*((spec and spec.submodule_search_locations) or ())]
-        beside = DirectoryCatalog(Path(folders[0]) / "projects") if folders else None
         try:
-            return preferred_catalog(preferences, lambda url: fetch_catalog(network, url), beside)
+            return preferred_catalog(preferences, lambda url: fetch_catalog(network, url))
         # Errors of requests are OSErrors; those of urllib3, for bodies that break off, are not.
         except (OSError, PipError, HTTPError) as error:
             name = redacted(str(preferences.catalog))
             logger.warning("The catalogue %s is left out: %s", name, reason(error))
             return None
 
-    def _entry(self, project: str) -> CatalogProject | None:
-        if project not in self._entries:
-            from variants_catalog.internal import own_place
+    def _read_entry(self, project: str) -> CatalogProject | None:
+        if not self._opened:
+            self._opened = True
+            self._catalog = self._open() if self.wanted else None
+        if self._catalog is None:
+            return None
+        from variants_catalog.internal import own_place
 
-            assert self._catalog is not None
-            found = self._catalog.project(project)
-            own = [*self._finder.index_urls, *self._finder.find_links]
-            if found is not None and (place := own_place(found, own)):
-                logger.info(
-                    "The catalogue is left out for %s: %s is one of your indexes; without that "
-                    "index a variant is chosen",
-                    project,
-                    place,
-                )
-                found = None
-            self._entries[project] = found
-        return self._entries[project]
+        found = self._catalog.project(project)
+        own = [*self._finder.index_urls, *self._finder.find_links]
+        if found is not None and (place := own_place(found, own)):
+            logger.info(
+                "The catalogue is left out for %s: %s is one of your indexes; without that index "
+                "a variant is chosen",
+                project,
+                place,
+            )
+            return None
+        return found
 
     # Files that it adds.
 
@@ -260,7 +231,7 @@ class SessionCatalog:
         if any(getattr(item, "locked", False) for item in own):
             return own
         formats = self._finder.format_control.get_allowed_formats(project)
-        entry = self._entry(project) if "binary" in formats else None
+        entry = self.entry(project) if "binary" in formats else None
         if entry is None:
             return own
         known = self._found.get(project)
@@ -330,7 +301,7 @@ class SessionCatalog:
         entry = self.entry(dist.canonical_name)
         if entry is None:
             return None
-        return self._guarded(lambda: _installed_file(entry, dist, others), None)
+        return _installed_file(entry, dist, others)
 
 
 def _installed_file(

@@ -6,9 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pep_variants.internal import ORIGIN_FILE, VARIANT_FILE
+from pip._internal.exceptions import PipError
 
-from .errors import logger
+from pep_variants.internal import ORIGIN_FILE, VARIANT_FILE
 
 if TYPE_CHECKING:
     from pep_variants import Metadata, Platform, VariantContext
@@ -18,36 +18,38 @@ if TYPE_CHECKING:
     """Returns what the target supports of the namespaces of the metadata."""
 
 
+def read_file(dist: Any, name: str) -> str | None:
+    """Return the text of a file in the dist-info folder, None if there is none that is readable."""
+    try:
+        text: str = dist.read_text(name)
+    except (OSError, ValueError, KeyError, PipError):
+        return None
+    return text
+
+
 def label_of(dist: Any) -> str:
     """Return the label of an installed distribution.
 
-    Empty if it is not a variant, if its ``variant.json`` is invalid, and after any error.
+    Empty if it is not a variant, and if its ``variant.json`` is invalid or cannot be read.
     """
-    try:
-        text = dist.read_text(VARIANT_FILE)
-        return context_of(text.encode(), None, values=False).label
-    except FileNotFoundError:
-        return ""
-    except Exception:
-        logger.debug("The variant label of %s cannot be read", dist, exc_info=True)
-        return ""
+    text = read_file(dist, VARIANT_FILE)
+    return "" if text is None else context_of(text.encode(), None, values=False).label
 
 
 def origin_of(dist: Any) -> Origin | None:
     """Return what an installed distribution was before it got the name of its project.
 
-    None if it has always had its name, and after any error.
+    None if it has always had its name, and if that file is invalid or cannot be read.
     """
-    try:
-        text = dist.read_text(ORIGIN_FILE)
-    except FileNotFoundError:
+    text = read_file(dist, ORIGIN_FILE)
+    if text is None:
         return None
-    try:
-        from variants_catalog.internal import read_origin
+    from pep_variants import VariantError
+    from variants_catalog.internal import read_origin
 
+    try:
         return read_origin(text, str(dist))
-    except Exception:
-        logger.debug("The origin of %s cannot be read", dist, exc_info=True)
+    except VariantError:
         return None
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 
-from pip._internal.exceptions import InstallationError, PipError
+from pip._internal.exceptions import InstallationError
 
 from .guard import described
 
@@ -34,23 +32,3 @@ class VariantsOff(InstallationError):  # type: ignore[misc] # pip is not there f
     def __init__(self, reason: str) -> None:
         """Give the reason."""
         super().__init__(f"{reason}. Nothing was installed: run pip again with PEP_VARIANTS_SHIM=0")
-
-
-@contextmanager
-def faults() -> Iterator[None]:
-    """Raise internal errors as `Fault`; errors of pip pass.
-
-    Raises:
-        InstallationError: a plugin that the user allowed failed.
-        Fault: any other error.
-    """
-    try:
-        yield
-    except PipError:
-        raise
-    except Exception as error:
-        from pep_variants.internal import PluginFailed
-
-        if isinstance(error, PluginFailed):
-            raise InstallationError(str(error)) from None
-        raise Fault(error) from error

@@ -16,9 +16,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import os
 import sys
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from . import ADVICE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -42,8 +45,8 @@ class Switch:
         used: pip has accepted the name of a variant wheel. From then on variants cannot be
             switched off without looking at what pip has collected already.
         failed: a fault has switched the patches off. Installed variants are still understood.
-        explicit: the user asked for a specific variant, and must not get another one silently.
-        wanted: the command resolves, and its options do not switch variants off.
+        explicit: the user asked for a specific variant or described the machine, and must not get
+            something else silently.
     """
 
     def __init__(self) -> None:
@@ -52,7 +55,6 @@ class Switch:
         self.used = False
         self.failed = False
         self.explicit = False
-        self.wanted = False
         self._said = False
 
     def off(self, reason: str, remedy: str, *, installing: bool) -> None:
@@ -73,10 +75,7 @@ class Switch:
         """Switch the patches off because of *error*, a fault of the shim."""
         if self.on:
             self.on, self.failed = False, True
-            self.reason = (
-                f"{described(error)}: wheel variants are ignored in this run. Please report this "
-                "line to the pep-variants project; PEP_VARIANTS_SHIM=0 switches variants off"
-            )
+            self.reason = f"{described(error)}: {ADVICE}"
 
     def yield_to_built_in(self) -> None:
         """Switch the patches off silently: this pip has its own, which are active."""
@@ -86,7 +85,7 @@ class Switch:
     def tell(self) -> None:
         """Print in one line why the patches are not active, once."""
         # Shell completion imports commands, too, and would show the line.
-        if not self.on and not self._said and "PIP_AUTO_COMPLETE" not in os.environ:
+        if self.reason and not self._said and "PIP_AUTO_COMPLETE" not in os.environ:
             self._said = True
             # pip's logging may not be set up yet. Without a stderr, print would take stdout.
             if sys.stderr is not None:
@@ -237,9 +236,36 @@ def fault(error: Exception, *, goes_on: bool = False, shows: bool = False) -> No
     switch.tell()
 
 
+@contextlib.contextmanager
+def off_after_fault() -> Iterator[None]:
+    """Switch variants off after any error, with the line; for what Python's import calls."""
+    try:
+        yield
+    except Exception as error:
+        switch.off_for_fault(error)
+        switch.tell()
+
+
+def is_ours(error: BaseException) -> bool:
+    """Return whether the shim raised *error*: of its frames and pip's, the last one is the shim's.
+
+    pip calls objects of the shim, such as requirements and versions, without a door between them.
+    """
+    ours = False
+    traceback = error.__traceback__
+    while traceback is not None:
+        module = str(traceback.tb_frame.f_globals.get("__name__"))
+        if module.startswith(f"{_ROOT}."):
+            ours = module != __name__
+        elif module.startswith("pip."):
+            ours = False
+        traceback = traceback.tb_next
+    return ours
+
+
 def _errors() -> Any:
-    """Return the shim's `errors`, which every patch has imported."""
-    return sys.modules[f"{_ROOT}.errors"]
+    """Return the shim's `errors`, which every patch but those of pip's start has imported."""
+    return sys.modules.get(f"{_ROOT}.errors") or importlib.import_module(f"{_ROOT}.errors")
 
 
 def described(error: BaseException) -> str:

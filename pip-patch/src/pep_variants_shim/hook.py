@@ -13,7 +13,7 @@ from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
 from . import BUILT_IN, LOCAL
-from .guard import described, switch
+from .guard import off_after_fault, switch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +47,7 @@ EXTRAS = {
     "build_env": "build:patch_build",  # up to 26.2
     "build_env.installer": "build:patch_build",
     "cli.main_parser": "start:patch_runner",
+    "commands": "start:patch_create",
     "commands.freeze": "shown:patch_freeze_command",
     "commands.index": "finder:patch_listing",
     "commands.inspect": "shown:patch_inspect",
@@ -58,8 +59,6 @@ EXTRAS = {
     "models.pylock": "lock:patch_lock",  # 25.1 to 25.3
     "operations.check": "check:patch_check",
     "operations.freeze": "shown:patch_freeze",
-    "operations.install.wheel": "install:patch_install",
-    "req.req_file": "command:patch_requirements",
     "utils.misc": "start:patch_version",
     "utils.pylock": "lock:patch_pylock",  # since 26.0
 }
@@ -90,9 +89,15 @@ class PatchFinder:
         path: Sequence[str] | None = None,
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
-        """Return the spec of a module to patch, None for all others."""
-        if not fullname.startswith(_INTERNAL):
-            return None
+        """Return the spec of a module to patch, None for all others and after a fault."""
+        with off_after_fault():
+            if fullname.startswith(_INTERNAL):
+                return self._find_patched(fullname, path, target)
+        return None
+
+    def _find_patched(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None
+    ) -> ModuleSpec | None:
         if not self._checked:
             self._checked = True
             version = getattr(sys.modules.get("pip"), "__version__", None)
@@ -107,7 +112,7 @@ class PatchFinder:
         if name in INSTALLING:
             switch.tell()
         patch = PATCHES.get(name) or EXTRAS.get(name)
-        if patch is None or not switch.on:
+        if patch is None or not _patches(name):
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
@@ -124,30 +129,32 @@ class _PatchLoader:
         self._module = module
         self._patch = patch
         self._needed = needed
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        module: ModuleType | None = self._loader.create_module(spec)
-        return module
+        self.create_module = loader.create_module
 
     def exec_module(self, module: ModuleType) -> None:
-        # The module gets the loader that it has without the shim.
-        module.__loader__ = self._loader
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
+        with off_after_fault():
+            # The module gets the loader that it has without the shim.
+            module.__loader__ = self._loader
+            if module.__spec__ is not None:
+                module.__spec__.loader = self._loader
         self._loader.exec_module(module)
-        if not switch.on:
-            return
+        with off_after_fault():
+            if _patches(self._module):
+                self._patch_module(module)
+
+    def _patch_module(self, module: ModuleType) -> None:
         name, _, function = self._patch.partition(":")
         try:
             getattr(importlib.import_module(f"{__package__}.patches.{name}"), function)(module)
-        except AttributeError as error:
+            _patched.add(self._module)
+        except (AttributeError, ImportError) as error:
             if self._needed:
                 _unsupported(f"{module.__name__} lacks {error.name}")
-        except Exception as error:  # a fault of the shim must not break pip
-            if self._needed:
-                _unsupported(f"{module.__name__} cannot be patched: {described(error)}")
-        else:
-            _patched.add(self._module)
+
+
+def _patches(name: str) -> bool:
+    """Return whether a module is patched; installed variants are understood after a fault, too."""
+    return switch.on or (switch.failed and name.startswith(_METADATA))
 
 
 def _release(version: str) -> tuple[int, ...]:
@@ -196,11 +203,7 @@ def _off(reason: str, remedy: str) -> None:
 
 def _python() -> str:
     """Return how a user starts this interpreter: by its name where that finds it."""
-    import shutil
-    from pathlib import Path
+    from pip._internal.utils.entrypoints import get_best_invocation_for_this_python
 
-    found = shutil.which("python")
-    path = sys.executable
-    if not path or (found and Path(found).parent == Path(path).parent):
-        return "python"
+    path: str = get_best_invocation_for_this_python()
     return f'"{path}"' if " " in path else path

@@ -24,6 +24,10 @@ Info = tuple[Any, Callable[[], Any]]
 """Version, and a partial of the factory's method that makes the candidate of a link."""
 
 
+MetadataLinks = dict[tuple[str, Any], Any]
+"""pip's links to metadata files by source, and project and version."""
+
+
 class CatalogLink(Link):  # type: ignore[misc] # pip is not there for mypy
     """A link to a file that the catalogue describes.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextvars
 import functools
-import shlex
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,11 +14,9 @@ from pip._vendor.packaging.utils import canonicalize_name
 
 from pep_variants.internal import ADVICE_SECONDS
 
-from . import BUILT_IN, LOCAL
+from . import OWN
 from .errors import logger
-from .guard import guarded
 from .links import label_of_link
-from .options import repeated_options
 
 if TYPE_CHECKING:
     from .candidates import CandidateOrdering
@@ -44,9 +41,8 @@ def explained(session: Session) -> Iterator[None]:
             raise
         missing = session.ordering.variants.missing
         if missing:
-            problems = [session.options.with_origin(*item) for item in missing.items()]
-            raise InstallationError("; ".join(problems)) from error
-        reasons = guarded(_no_message, _why_none_fits, shows=True)(session, error)
+            raise InstallationError("; ".join(map(str, missing.values()))) from error
+        reasons = _why_none_fits(session.ordering, session.finder, error)
         if not reasons:
             raise
         raise DistributionNotFound(f"{error}. {reasons}") from error
@@ -87,17 +83,20 @@ def note_result(
         wanted: projects that the user named.
 
     Raises:
-        InstallationError: an installed distribution is not the variant that the user forced.
+        InstallationError: an installed distribution is not the variant that the user forced, or
+            both distributions of this package would be installed.
     """
     for name, requirement in requirements.items():
         session.note_chosen(name, requirement.link)
-    if BUILT_IN and "pip" in requirements:
-        _warn_of_other_pip(requirements["pip"])
+        other = OWN[1 - OWN.index(name)] if name in OWN else name
+        if other != name and (other in requirements or other in session.installed):
+            raise InstallationError(
+                f"{name} and {other} have the same files: pip uninstall {other}, then try again"
+            )
     if session.ordering is not None:
-        report = guarded(_no_message, _report_older, shows=True)
-        report(session.ordering, candidates.values())
+        _report_older(session.ordering, candidates.values())
         links = {name: item.link for name, item in requirements.items() if item.link is not None}
-        guarded(_no_message, _report_displaced, shows=True)(session, links)
+        _report_displaced(session, session.ordering, links)
     if any(item.is_installed and item.project_name in wanted for item in candidates.values()):
         _advise(session, candidates.values(), wanted)
     if session.options.preferences is None:
@@ -124,12 +123,10 @@ def _check_installed(session: Session, candidates: Iterable[Any]) -> None:
             )
 
 
-def _why_none_fits(_original: object, session: Session, error: Exception) -> str:
+def _why_none_fits(ordering: CandidateOrdering, finder: Any, error: Exception) -> str:
     """Return the reasons against every variant of the projects in the conflict of *error*."""
     from pep_variants.internal import is_unfit, nothing_fits
 
-    ordering = session.ordering
-    assert ordering is not None
     projects: dict[str, None] = {}
     for cause in getattr(error.__cause__, "causes", ()):
         projects.setdefault(canonicalize_name(cause.requirement.project_name))
@@ -139,7 +136,7 @@ def _why_none_fits(_original: object, session: Session, error: Exception) -> str
         unfit = [item for item in selections if is_unfit(item[1])]
         if unfit and not any(selection.files for _, selection in selections):
             version, selection = unfit[0]
-            plain = _plain_versions(session.finder, project)
+            plain = _plain_versions(finder, project)
             reasons.append(str(nothing_fits(project, version, selection, plain=plain)))
     return "\n".join(reasons)
 
@@ -154,9 +151,7 @@ def _plain_versions(finder: Any, project: str) -> list[Any]:
     return sorted(found, reverse=True)
 
 
-def _report_older(
-    _original: object, ordering: CandidateOrdering, candidates: Iterable[Any]
-) -> None:
+def _report_older(ordering: CandidateOrdering, candidates: Iterable[Any]) -> None:
     """Print once for each project that no variant of a newer version fits."""
     lines: dict[str, None] = {}
     for candidate in candidates:
@@ -174,15 +169,16 @@ def _report_older(
         logger.info("%s", line)
 
 
-def _report_displaced(_original: object, session: Session, links: Mapping[str, Any]) -> None:
+def _report_displaced(
+    session: Session, ordering: CandidateOrdering, links: Mapping[str, Any]
+) -> None:
     """Print a line for each project of which another version would be taken but for a build.
 
     Args:
         session: of the command.
+        ordering: of its candidates.
         links: of what is going to be installed, by normalized project name.
     """
-    ordering = session.ordering
-    assert ordering is not None
     links = {name: link for name, link in links.items() if ordering.admits_several(name)}
     if not links:  # no thread, and nothing to import
         return
@@ -215,8 +211,7 @@ def _advise(session: Session, candidates: Iterable[Any], wanted: Collection[str]
             break
         text = _advised(session, left, functools.partial(better_than, session, item))
         if text:
-            words = ["pip", "install", "--variant-switch", *repeated_options(), project]
-            logger.info("%s: to switch, %s", text, " ".join(map(shlex.quote, words)))
+            logger.info("%s: to switch, add --variant-switch", text)
 
 
 def _advised(session: Session, seconds: float, look: Callable[[], T]) -> T | None:
@@ -235,28 +230,3 @@ def _advised(session: Session, seconds: float, look: Callable[[], T]) -> T | Non
     except Exception:
         logger.debug("No advice about other variants", exc_info=True)
         return None
-
-
-def _warn_of_other_pip(requirement: Any) -> None:
-    """Warn if the pip with variants built in is replaced by one without."""
-    from importlib.util import find_spec
-
-    from pip._internal.metadata import get_default_environment
-
-    installed = get_default_environment().get_distribution("pip")
-    if installed is None or not requirement.should_reinstall:
-        return
-    before, after = str(installed.version), str(requirement.metadata["Version"])
-    # An installed shim patches any pip.
-    if LOCAL in before and LOCAL not in after and find_spec("pep_variants_shim") is None:
-        logger.warning(
-            "pip %s has no wheel variants built in, as pip %s has: "
-            "pip install pep-variants-shim to keep them",
-            after,
-            before,
-        )
-
-
-def _no_message(*_: object) -> str:
-    """Return no message, where making it fails."""
-    return ""

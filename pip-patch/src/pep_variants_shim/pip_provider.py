@@ -14,6 +14,7 @@ from pep_variants import Metadata, Platform, VariantError, read_metadata
 from pep_variants.internal import VARIANT_FILE
 from resolvelib_variants import VariantOrdering, VariantProvider
 
+from .distributions import read_file
 from .guard import Original, fault, iterated, switch
 from .release_metadata import InfoFiles
 
@@ -83,9 +84,11 @@ class PipInstalled:
         """
         yield from self._described(self._distributions())
         for project, found in self._distributions().items():
+            text = read_file(found, VARIANT_FILE)
             try:
-                yield project, read_metadata(found.read_text(VARIANT_FILE), VARIANT_FILE)
-            except (FileNotFoundError, VariantError):
+                if text is not None:
+                    yield project, read_metadata(text, VARIANT_FILE)
+            except VariantError:
                 continue
 
     def _distributions(self) -> Mapping[str, Any]:

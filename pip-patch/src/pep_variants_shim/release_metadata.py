@@ -6,7 +6,7 @@ What is fetched, and what is made of it, is decided by `pep_variants.release`.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pip._internal.models.link import Link
@@ -19,7 +19,16 @@ from pep_variants.internal import parse_metadata_filename, within
 from resolvelib_variants import AbiRequirement
 
 from .fetching import answer, time_limit
-from .links import CatalogLink, Info, catalog_link, filename_of, label_of_link, link_of, source_of
+from .links import (
+    CatalogLink,
+    Info,
+    MetadataLinks,
+    catalog_link,
+    filename_of,
+    label_of_link,
+    link_of,
+    source_of,
+)
 
 if TYPE_CHECKING:
     from variants_catalog.internal import PublishedFile
@@ -28,17 +37,15 @@ if TYPE_CHECKING:
 class InfoFiles:
     """`ProviderFiles` over pip's infos, and over the candidates that pip makes of them."""
 
-    def __init__(self, links: Mapping[str, Sequence[Any]], network: Any) -> None:
+    def __init__(self, links: MetadataLinks, network: Any) -> None:
         """Set up.
 
         Args:
-            links: links to metadata files by source, as they become known.
+            links: links to metadata files, as they become known.
             network: pip's network session.
         """
         self._links = links
         self._network = network
-        # By source: project and version to link, and how many links have been looked at.
-        self._known: dict[str, tuple[dict[Any, Any], int]] = {}
         self._given: dict[str, Sequence[Info]] = {}
         self._slow: set[tuple[str, str]] = set()
 
@@ -144,7 +151,7 @@ class InfoFiles:
     def _metadata_link(self, project: str, candidate: Info) -> Any:
         link = link_of(candidate)
         filename = metadata_filename(project, str(candidate[0]))
-        found = self._by_version(source_of(link)).get(parse_metadata_filename(filename))
+        found = self._links.get((source_of(link), parse_metadata_filename(filename)))
         if found is None and link.is_file and link.comes_from is None:
             return _beside(link.file_path, filename)
         return found
@@ -162,15 +169,6 @@ class InfoFiles:
         return [
             link for link in links if source_of(link) == source and label_of_link(link) is not None
         ]
-
-    def _by_version(self, source: str) -> dict[Any, Any]:
-        links = self._links.get(source, ())
-        known, number = self._known.get(source, ({}, 0))
-        for link in links[number:]:
-            # The first one counts, as for any file that a page lists twice.
-            known.setdefault(parse_metadata_filename(link.filename), link)
-        self._known[source] = known, len(links)
-        return known
 
 
 def _beside(path: str, filename: str) -> Any:

@@ -16,7 +16,7 @@ from pep_variants.internal import MORE, choice_line, notices, table_lines, why_n
 from resolvelib_variants import Chosen, VariantOrdering
 from resolvelib_variants.internal import problems_of
 
-from .errors import Fault, logger
+from .errors import logger
 from .links import Info, catalog_link, filename_of, link_of, source_of
 
 if TYPE_CHECKING:
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 VERBOSE = 15
 """pip's own level between INFO and DEBUG, shown with ``-v``."""
-
-_OUTPUT_LENGTH = 1000
-"""Characters of a plugin's output."""
 
 
 class VariantReporter:
@@ -58,11 +55,13 @@ class VariantReporter:
         line = f"No variant of {project} {version} agrees with {other} {where}"
         self._print(logging.WARNING, line)
 
-    def failed(self, project: str, version: Hashable, error: Exception) -> None:
-        """Warn that an internal error costs a version its variants."""
-        logger.debug("Internal error in pep-variants-shim", exc_info=error)
-        name = f"{project} {version}".rstrip()
-        self._print(logging.WARNING, f"The variant wheels of {name} are ignored. {Fault(error)}")
+    def failed(self, project: str, version: Hashable, error: Exception) -> None:  # noqa: ARG002
+        """Raise *error*: `guard` decides what an internal error costs.
+
+        Raises:
+            Exception: always.
+        """
+        raise error
 
     def chosen(self, ordering: VariantOrdering[Info], project: str, info: Info) -> None:
         """Print which variant was chosen and why, and the better one that does not fit."""
@@ -105,13 +104,6 @@ class VariantReporter:
             self._print(logging.INFO if notice.actionable else VERBOSE, notice.text)
         if not logger.isEnabledFor(VERBOSE):
             return
-        for namespace, support in ranking.platform.namespaces.items():
-            if support.output:
-                from variants_plugins.internal import one_line
-
-                plugin = ", ".join(support.resolved)
-                output = one_line(support.output, _OUTPUT_LENGTH)
-                self._print(VERBOSE, f"{plugin}, asked for {namespace!r}: {output}")
         chosen = selection.chosen.label if selection.chosen else None
         logger.log(VERBOSE, "Variants of %s %s:", project, version)
         with indent_log():

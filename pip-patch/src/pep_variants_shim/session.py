@@ -8,7 +8,6 @@ variant options.
 from __future__ import annotations
 
 import copy
-import enum
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from pip._vendor.packaging.utils import canonicalize_name
 
+from pep_variants.internal import parse_metadata_filename
+
 from .catalog import SessionCatalog
-from .errors import Fault, faults, logger
 from .guard import switch
-from .links import Info, catalog_link, label_in, label_of_link, source_of
+from .links import Info, MetadataLinks, catalog_link, label_of_link, source_of
 from .options import Labels, VariantOptions, inherited_labels
 
 if TYPE_CHECKING:
@@ -28,20 +28,6 @@ if TYPE_CHECKING:
 _ATTRIBUTE = "_pep_variants_session"
 
 _current: ContextVar[Session | None] = ContextVar("current", default=None)
-
-
-class Use(enum.Enum):
-    """What a command does with variant wheels.
-
-    Attributes:
-        RESOLVE: choose among them.
-        CHECK: check those that the user names, ignore others: the legacy resolver.
-        LIST: list their versions.
-    """
-
-    RESOLVE = enum.auto()
-    CHECK = enum.auto()
-    LIST = enum.auto()
 
 
 class Session:
@@ -56,7 +42,6 @@ class Session:
         labels: chosen labels by normalized project name, once pip has resolved.
         origins: name and version that publishers gave what is installed under another name, by
             the latter.
-        choice_records: contents of the `markers.CHOICE_FILE`, by normalized project name.
         replaced: projects that are left out for another name of them, see `same_files`.
         catalog: what the command takes from the catalogue of existing builds.
     """
@@ -66,7 +51,7 @@ class Session:
         options: VariantOptions,
         finder: Any,
         *,
-        use: Use = Use.RESOLVE,
+        lists: bool = False,
         foreign: bool = False,
     ) -> None:
         """Make the session of *finder*, unless the options switch variants off.
@@ -74,11 +59,11 @@ class Session:
         Args:
             options: variant options of the command.
             finder: pip's ``PackageFinder`` of the command.
-            use: what the command does with variant wheels.
+            lists: the command lists versions of variant wheels and chooses none.
             foreign: the command has ``--platform``: this machine is not the target.
 
         Raises:
-            InstallationError: one of the options is invalid.
+            PreferenceError: one of the options is invalid.
         """
         self.options = options
         self.finder = finder
@@ -87,18 +72,16 @@ class Session:
         self.labels: dict[str, str] = {}
         self.origins: dict[str, dict[str, str]] = {}
         self.replaced: dict[str, str] = {}
-        self.choice_records: dict[str, str] = {}
         self.version_notes: dict[str, Any] = {}
         self._chosen: dict[str, str | None] = {}
-        self._use = use
+        self._lists = lists
         self._foreign = foreign
-        self._metadata_links: dict[str, list[Any]] = {}
+        self._metadata_links: MetadataLinks = {}
         self._with_variants: set[str] = set()
         self._provider: Any = None
         self._held: Mapping[str, Any] = {}
         self._build_labels = inherited_labels()
         self.catalog = SessionCatalog(options, finder, self.note_metadata)
-        self._warned = False
         preferences = options.read_given()
         if preferences is None or preferences.use_variants:
             setattr(finder, _ATTRIBUTE, self)
@@ -123,7 +106,9 @@ class Session:
 
     def note_metadata(self, link: Any) -> None:
         """Keep an index's link to a metadata file; nothing is fetched."""
-        self._metadata_links.setdefault(source_of(link), []).append(link)
+        # The first one counts, as for any file that a page lists twice.
+        key = source_of(link), parse_metadata_filename(link.filename)
+        self._metadata_links.setdefault(key, link)
 
     def note_variants(self, project: str) -> None:
         """Keep that there are variant wheels of *project*."""
@@ -148,21 +133,11 @@ class Session:
         return project in self._with_variants
 
     def lists_variants(self) -> bool:
-        """Return whether code other than the resolver sees variant wheels; warn once if not.
+        """Return whether code other than the resolver sees variant wheels.
 
         Programs that use parts of pip cannot rank them, and neither can the legacy resolver.
         """
-        if self._use is Use.CHECK and not self._warned:
-            self._warned = True
-            logger.warning(
-                "Variant wheels are ignored: the legacy resolver cannot choose among them"
-            )
-        return self._use is Use.LIST and self.options.read_settings().use_variants
-
-    @property
-    def is_legacy(self) -> bool:
-        """Whether the legacy resolver is at work."""
-        return self._use is Use.CHECK
+        return self._lists and self.options.read_settings().use_variants
 
     # Ordering.
 
@@ -170,30 +145,27 @@ class Session:
         """Return what orders candidates; import the engine and detect with the first call.
 
         Raises:
-            InstallationError: the settings are invalid.
-            Fault: an internal error.
+            PreferenceError: the settings are invalid.
         """
         if self.ordering is None:
-            with faults():
-                from pep_variants.internal import paused
+            from pep_variants.internal import paused
 
-                # Few of the new objects are garbage, and pip's are many.
-                with paused(True):
-                    from .candidates import CandidateOrdering, detect_for
+            # Few of the new objects are garbage, and pip's are many.
+            with paused(True):
+                from .candidates import CandidateOrdering, detect_for
 
-                preferences = self.options.read_settings()
-                self.options.warn()
-                ordering = CandidateOrdering(
-                    self._metadata_links,
-                    network=self.network,
-                    detect=detect_for(preferences, self.finder, foreign=self._foreign),
-                    preferences=preferences,
-                    provider=lambda: self._provider,
-                    catalog=self.catalog,
-                )
-                if self._provider is not None:
-                    ordering.extend(self._provider)
-                self.ordering = ordering
+            preferences = self.options.read_settings()
+            self.options.warn()
+            self.ordering = CandidateOrdering(
+                self._metadata_links,
+                network=self.network,
+                detect=detect_for(preferences, self.finder, foreign=self._foreign),
+                preferences=preferences,
+                provider=lambda: self._provider,
+                catalog=self.catalog,
+            )
+            if self._provider is not None:
+                self.ordering.extend(self._provider)
         return self.ordering
 
     def ordered(self, project: str, infos: Iterator[Info]) -> Iterator[Info]:
@@ -204,15 +176,7 @@ class Session:
         forced = project in self.options.forced
         if project not in self._with_variants and not forced:
             return infos
-        try:
-            ordering = self.get_ordering()
-        except Fault as error:  # pip goes on without variants
-            if forced:
-                raise
-            if not self._warned:
-                self._warned = True
-                logger.warning("Variant wheels are ignored. %s", error)
-            return (info for info in infos if label_in(info) is None)
+        ordering = self.get_ordering()
         if project in self._build_labels and not forced:
             infos = iter(ordering.only_label(project, [*infos], *self._build_labels[project]))
         return ordering.ordered(project, infos)
@@ -302,7 +266,7 @@ def nested_session() -> Iterator[None]:
         yield
         return
     inner = copy.copy(session)
-    inner.labels, inner.origins, inner.choice_records, inner._chosen = {}, {}, {}, {}
+    inner.labels, inner.origins, inner._chosen = {}, {}, {}
     inner.version_notes = {}
     inner._build_labels = session.installed_labels()
     inner.ordering = inner._provider = None

@@ -32,9 +32,8 @@ def patch_build(module: ModuleType) -> None:
         @replace(module, "call_subprocess")
         def call_subprocess(original: Original, cmd: list[str], *args: Any, **kwargs: Any) -> Any:
             session = last_session()
-            forced = {} if session is None else session.options.forced_by_lines
             labels = {} if session is None else session.installed_labels()
-            cmd, variables = build_command(cmd, forced, labels)
+            cmd, variables = build_command(cmd, labels)
             kwargs["extra_environ"] = {**(kwargs.get("extra_environ") or {}), **variables}
             return original(cmd, *args, **kwargs)
 

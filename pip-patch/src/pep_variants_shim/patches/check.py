@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from pep_variants.internal import VARIANT_FILE
 
-from ..errors import logger
-from ..guard import Original, replace
+from ..distributions import read_file
+from ..errors import VariantsOff, logger
+from ..guard import Original, guarded, replace, switch
 from ..same_files import with_replaced
 from ..session import current_session
 
@@ -30,6 +31,14 @@ def patch_check(module: ModuleType) -> None:
         if session is not None and session.replaced:
             package_set = with_replaced(package_set, session.replaced)
         return original(package_set, *args, **kwargs)
+
+    @replace(module, "check_install_conflicts", shows=True)
+    def check_install_conflicts(original: Original, to_install: Any) -> Any:
+        try:
+            return original(to_install)
+        except VariantsOff:  # everything is installed by now
+            switch.tell()
+            return {}, ({}, {})
 
     @replace(module, "get_default_environment", shows=True)
     def get_default_environment(original: Original) -> Any:
@@ -71,24 +80,31 @@ class _Dist(_Wrapper):
 
     def iter_dependencies(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
         yield from self._wrapped.iter_dependencies(*args, **kwargs)
-        try:
-            text = self._wrapped.read_text(VARIANT_FILE)
-        except (OSError, KeyError):  # not a variant
-            return
-        try:
-            yield from _abi_requirements(text)
-        except Exception as error:  # pip must work with any content of the file
-            logger.debug("%s of %s cannot be read: %s", VARIANT_FILE, self._wrapped, error)
+        yield from _requirements(self._wrapped)
 
 
-def _abi_requirements(text: str) -> Iterator[InstalledRequirement]:
-    from pep_variants import read_metadata
+def _abi_requirements(_original: object, dist: Any) -> list[InstalledRequirement]:
+    text = read_file(dist, VARIANT_FILE)
+    if text is None:
+        return []
+    from pep_variants import VariantError, read_metadata
     from pep_variants.internal import abi_dependencies
 
-    for label, properties in read_metadata(text, VARIANT_FILE).variants.items():
-        for dependency in abi_dependencies(properties):
-            if dependency.releases:
-                yield InstalledRequirement(label, dependency)
+    try:
+        variants = read_metadata(text, VARIANT_FILE).variants
+    except VariantError as error:  # pip must work with any content of the file
+        logger.debug("%s of %s cannot be read: %s", VARIANT_FILE, dist, error)
+        return []
+    return [
+        InstalledRequirement(label, dependency)
+        for label, properties in variants.items()
+        for dependency in abi_dependencies(properties)
+        if dependency.releases
+    ]
+
+
+# pip sends people to its own tracker after any error here.
+_requirements = guarded(lambda _dist: [], _abi_requirements, shows=True)
 
 
 class InstalledRequirement:
@@ -111,8 +127,11 @@ class InstalledRequirement:
         return False
 
     def contains(self, version: object, *_: Any, **__: Any) -> bool:
-        """Return whether the variant works with *version* of the project."""
-        return self._dependency.allows(version)
+        """Return whether the variant works with *version* of the project, True after a fault."""
+        allows = guarded(
+            lambda _: True, lambda _, given: self._dependency.allows(given), shows=True
+        )
+        return bool(allows(version))
 
     def __iter__(self) -> Iterator[object]:
         """Yield no specifiers: pip 24.0 iterates over them to find legacy ones."""

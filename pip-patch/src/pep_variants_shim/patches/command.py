@@ -1,30 +1,21 @@
-"""Commands: the variant options, in requirements files too, a session, the last line of install."""
+"""Commands: the variant options, a session, the last line of install."""
 
 from __future__ import annotations
 
-import functools
 import optparse
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from pip._internal.exceptions import CommandError, InstallationError
+from pip._internal.exceptions import CommandError
 from pip._vendor.packaging.utils import canonicalize_name
 
 from pep_variants.internal import OPTIONS, Option
 
 from ..guard import Original, replace, switch
 from ..hook import complete
-from ..options import (
-    DEST,
-    LabelLine,
-    VariantOptions,
-    check_option_line,
-    forces_a_label,
-    note_options,
-    read_line,
-)
-from ..session import Session, Use, last_session
+from ..options import VariantOptions, is_explicit, note_options
+from ..session import Session, last_session
 
 
 def patch_commands(module: ModuleType) -> None:
@@ -52,12 +43,11 @@ def patch_commands(module: ModuleType) -> None:
         original: Original, self: Any, options: optparse.Values, *args: Any, **kwargs: Any
     ) -> Any:
         values = {option.name: _value(options, option) for option in OPTIONS}
-        switch.explicit = forces_a_label(values)
-        switch.wanted = not values["no-variants"]
+        switch.explicit = is_explicit(values)
         note_options(values)
         finder = original(self, options, *args, **kwargs)
         given = [f"--{name}" for name, value in values.items() if value]
-        if switch.explicit and not values["variant"]:
+        if switch.explicit and not given:
             given.append("VARIANTS_VARIANT")
         if not complete():
             if given and not values["no-variants"]:
@@ -66,15 +56,14 @@ def patch_commands(module: ModuleType) -> None:
                     "set PEP_VARIANTS_SHIM=0 and remove the variant options"
                 )
         elif not values["no-variants"]:
-            legacy = self.determine_resolver_variant(options) == "legacy"
-            if given and legacy:
-                raise CommandError(f"{given[0]} has no effect with the legacy resolver")
+            if self.determine_resolver_variant(options) == "legacy":
+                if given:
+                    raise CommandError(f"{given[0]} has no effect with the legacy resolver")
+                return finder
             # Without --platform pip takes the platform of this machine, for any Python.
             foreign = bool(getattr(options, "platforms", None))
-            use = Use.CHECK if legacy else Use.RESOLVE
             isolated = bool(getattr(options, "isolated_mode", False))
-            variant_options = VariantOptions(values, isolated=isolated)
-            Session(variant_options, finder, use=use, foreign=foreign)
+            Session(VariantOptions(values, isolated=isolated), finder, foreign=foreign)
         return finder
 
 
@@ -108,57 +97,3 @@ def _with_labels(text: str, labels: Mapping[str, str]) -> str:
         label = labels.get(canonicalize_name(word.rpartition("-")[0]))
         words.append(f"{word}-{label}" if label else word)
     return " ".join(words)
-
-
-_OPTION = functools.partial(
-    optparse.Option,
-    "--variant",
-    dest=DEST,
-    metavar="LABEL",
-    help="Take this variant of the project or fail; empty for the non-variant wheel.",
-)
-
-
-def patch_requirements(module: ModuleType) -> None:
-    """Add the option to pip's parser of lines, and force its labels."""
-
-    # Also after variants were switched off: a forced label must not be ignored silently.
-    @replace(module, "handle_requirement_line", always=True)
-    def handle_requirement_line(
-        original: Original, line: Any, options: Any = None, **kwargs: Any
-    ) -> Any:
-        wanted = read_line(line, getattr(options, "build_constraints", None) or ())
-        if wanted is not None:
-            _force(wanted)
-        return original(line, options, **kwargs)
-
-    @replace(module, "handle_option_line", always=True)
-    def handle_option_line(
-        original: Original, opts: Any, filename: str, lineno: int, *args: Any, **kwargs: Any
-    ) -> None:
-        check_option_line(opts, filename, lineno)
-        original(opts, filename, lineno, *args, **kwargs)
-
-    module.SUPPORTED_OPTIONS_REQ.append(_OPTION)
-
-
-def _force(line: LabelLine) -> None:
-    """Force the label of a requirement line.
-
-    Ignored with ``--no-variants``, and in commands that install nothing.
-
-    Raises:
-        InstallationError: another label is forced as well, or variants are switched off for
-            another reason than an option.
-    """
-    session = last_session()
-    reason = ""
-    if not switch.on:
-        reason = switch.reason if switch.wanted else ""
-    elif session is not None:
-        if session.is_legacy:
-            reason = "the legacy resolver cannot choose among variants"
-        else:
-            session.options.force(line)
-    if reason:
-        raise InstallationError(f"{line.where}: --variant={line.label} has no effect: {reason}")

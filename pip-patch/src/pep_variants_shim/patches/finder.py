@@ -14,7 +14,7 @@ from pep_variants.internal import METADATA_SUFFIX
 from ..catalog import with_hashes
 from ..guard import Original, replace
 from ..options import VariantOptions
-from ..session import Session, Use, session_of
+from ..session import Session, session_of
 
 _page: ContextVar[str] = ContextVar("page", default="")
 """URL of the page of an index that pip's finder reads."""
@@ -96,5 +96,5 @@ def patch_listing(module: ModuleType) -> None:
     ) -> Any:
         finder = original(self, options, *args, **kwargs)
         isolated = bool(getattr(options, "isolated_mode", False))
-        Session(VariantOptions({}, isolated=isolated), finder, use=Use.LIST)
+        Session(VariantOptions({}, isolated=isolated), finder, lists=True)
         return finder

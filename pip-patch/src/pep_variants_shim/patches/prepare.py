@@ -14,7 +14,7 @@ from pep_variants import split_label
 
 from ..errors import VariantsOff
 from ..guard import Original, replace, switch
-from ..links import rewritten_link
+from ..links import CatalogLink, rewritten_link
 from ..markers import preparing
 from ..session import session_of
 
@@ -29,26 +29,26 @@ def patch_prepare(module: ModuleType) -> None:
 
     @replace(module.RequirementPreparer, "_prepare_linked_requirement", always=True, checks=True)
     def prepare_linked(original: Original, self: Any, req: Any, *args: Any, **kwargs: Any) -> Any:
-        if not (switch.on or switch.used):
-            return original(self, req, *args, **kwargs)
         link = req.link  # pip may replace it by the one of a cached or downloaded file
+        label = split_label(link.filename)[1]
+        if not switch.on:
+            if label is not None:
+                raise VariantsOff(switch.reason)
+            return original(self, req, *args, **kwargs)
         with preparing(link):
             dist = original(self, req, *args, **kwargs)
-        label = split_label(link.filename)[1]
         if label is not None:
             session = session_of(self.finder)
-            if not switch.on:
-                raise VariantsOff(switch.reason)
             if session is None:
                 raise InstallationError(
-                    f"{link.filename} is a variant wheel, and variants are switched off: "
-                    "use a non-variant wheel, or run pip without --no-variants"
+                    f"{link.filename} is a variant wheel, and variants are switched off: use a "
+                    "non-variant wheel, or run pip without --no-variants or the legacy resolver"
                 )
             session.get_ordering().check(link, label, dist.read_text)
         return dist
 
     # Also after variants were switched off: the requirement stands for the rewritten wheel.
-    @replace(module, "_get_prepared_distribution", always=True)
+    @replace(module, "_get_prepared_distribution", always=True, only=_of_catalog)
     def get_prepared_distribution(original: Original, req: Any, *args: Any, **kwargs: Any) -> Any:
         _rewrite(req)
         return original(req, *args, **kwargs)
@@ -66,6 +66,10 @@ def patch_prepare(module: ModuleType) -> None:
     def save_linked_requirement(original: Original, self: Any, req: Any) -> None:
         with _as_published(req):
             original(self, req)
+
+
+def _of_catalog(req: Any, *_args: Any, **_kwargs: Any) -> bool:
+    return isinstance(req.link, CatalogLink)
 
 
 def _rewrite(requirement: Any) -> None:

@@ -8,9 +8,11 @@ from typing import Any
 
 from pip._vendor.packaging.utils import canonicalize_name
 
+from pep_variants import split_label
+
 from ..errors import VariantsOff, logger
-from ..guard import Original, fault, iterated, replace, require, switch
-from ..links import Info, label_in, label_of_link
+from ..guard import Original, fault, is_ours, iterated, replace, require, switch
+from ..links import CatalogLink, Info, label_of_link
 from ..outcome import explained, note_result, resolved
 from ..session import session_of
 
@@ -84,7 +86,7 @@ def _ordered(infos: Iterator[Info]) -> Iterator[Info]:
         yield from infos
 
 
-def _variants_ordered(infos: list[Info]) -> Iterator[Info]:
+def _variants_ordered(infos: list[Any]) -> Iterator[Info]:
     """Yield *infos* as their session orders them, without variants if there is no session."""
     session = None
     if switch.on:
@@ -92,7 +94,11 @@ def _variants_ordered(infos: list[Info]) -> Iterator[Info]:
         build: Any = infos[0][1]
         session, project = session_of(build.func.__self__._finder), build.keywords["name"]
     if session is None:
-        yield from (info for info in infos if label_in(info) is None)
+        # After a fault, so without anything that may have failed.
+        for info in infos:
+            link = info[1].keywords["link"]
+            if not isinstance(link, CatalogLink) and split_label(link.filename)[1] is None:
+                yield info
     else:
         yield from session.ordered(project, iter(infos))
 
@@ -127,13 +133,14 @@ def patch_resolver(module: ModuleType) -> None:
                     )
             finally:
                 session.catalog.report_unavailable()
-            try:
-                named = [req for req in root_reqs if req.name and req.user_supplied]
-                wanted = {canonicalize_name(req.name) for req in named}
-                note_result(session, self._result.mapping, requirements.requirements, wanted)
-            except Exception as error:
-                fault(error)  # the choices of variants could not be kept
+            named = [req for req in root_reqs if req.name and req.user_supplied]
+            wanted = {canonicalize_name(req.name) for req in named}
+            note_result(session, self._result.mapping, requirements.requirements, wanted)
+            return requirements
         except VariantsOff:  # nothing is installed yet
             switch.tell()
-            return original(self, root_reqs, *args, **kwargs)
-        return requirements
+        except Exception as error:
+            if not is_ours(error):
+                raise
+            fault(error, goes_on=True)
+        return original(self, root_reqs, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""pip's own start: ``pip --version``, and ``pip --python OTHER``.
+"""pip's own start: the version, the commands, and ``pip --python OTHER``.
 
 pip runs its own files with the other interpreter, where the shim may not be installed: a few lines
 of code start it before pip. Imported at every start of pip.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from types import ModuleType
+from typing import Any
 
 from .. import BUILT_IN
-from ..guard import Original, replace
+from ..guard import Original, fault, is_ours, replace
 
 
 def patch_version(module: ModuleType) -> None:
@@ -20,19 +21,41 @@ def patch_version(module: ModuleType) -> None:
 
     @replace(module, "get_pip_version", shows=True)
     def get_pip_version(original: Original) -> str:
-        return f"{original()} with pep-variants-shim {own_version()}"
+        return f"{original()} with {own_version()}"
 
 
 def own_version() -> str:
-    """Return the version of the installed shim.
+    """Return name and version of the installed shim.
 
     pip calls it at every start: `importlib.metadata` would take as long as all the patches.
     """
     package = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 - faster
     for entry in os.listdir(os.path.dirname(package)):  # noqa: PTH120, PTH208
-        if entry.startswith("pep_variants_shim-") and entry.endswith(".dist-info"):
-            return entry[len("pep_variants_shim-") : -len(".dist-info")]
-    return "(version unknown)"
+        name, _, version = entry.partition("-")
+        if name in ("pep_variants_shim", "pip_variants") and version.endswith(".dist-info"):
+            return f"{name.replace('_', '-')} {version[: -len('.dist-info')]}"
+    return "pep-variants-shim (version unknown)"
+
+
+def patch_create(module: ModuleType) -> None:
+    """Run commands again, without variants, after a fault that nothing else has handled."""
+
+    @replace(module, "create_command", shows=True)
+    def create_command(original: Original, name: str, **kwargs: Any) -> Any:
+        command = original(name, **kwargs)
+        run = command.run
+
+        def run_or_again(*args: Any) -> Any:
+            try:
+                return run(*args)
+            except Exception as error:
+                if not is_ours(error):
+                    raise
+                fault(error)
+            return run(*args)
+
+        command.run = run_or_again
+        return command
 
 
 _BOOTSTRAP = os.path.join(os.path.dirname(os.path.dirname(__file__)), "bootstrap.py")  # noqa: PTH118, PTH120

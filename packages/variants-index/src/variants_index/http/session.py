@@ -39,7 +39,8 @@ from pep_variants.internal import (
 from ..cache import Store
 from ..errors import BadResponse, NotFound, Unreachable, UntrustedServer
 from ..pages import ACCEPT, Page, read_page
-from .credentials import OWN_CREDENTIALS, AuthTransport, split_credentials
+from .authentication import OWN_CREDENTIALS, AuthTransport
+from .credentials import split_credentials
 from .responses import (
     BUSY,
     CHUNK,

@@ -448,7 +448,7 @@ def test_files_that_are_no_commands_do_not_run(machine):
 
 def test_without_a_driver_no_command_runs(machine):
     marker = machine.root / "ran"
-    for name in ("rocminfo", "hipconfig"):
+    for name in ("rocminfo", "hipInfo.exe", "hipconfig"):
         machine.command(f"usr/bin/{name}", f": > '{marker}'")
     assert machine.provider().supported() == {}
     assert machine.provider().facts() == ()
@@ -510,6 +510,41 @@ def test_gpus_without_rocm(machine, caplog):
     [record] = caplog.records  # a laptop without ROCm is no reason to warn
     assert record.levelno == logging.INFO
     assert VERSION in record.getMessage()
+
+
+# Windows: the HIP SDK tells.
+
+HIP_INFO = """\
+--------------------------------------------------------------------------------
+device#                           0
+Name:                             AMD Radeon RX 7900 XTX
+totalGlobalMem:                   23.98 GB
+gcnArchName:                      gfx1100
+peers:
+--------------------------------------------------------------------------------
+device#                           1
+Name:                             AMD Radeon(TM) Graphics
+gcnArchName:                      gfx1036:sramecc-:xnack-
+"""
+
+
+def test_the_hip_sdk_on_windows(machine):
+    sdk = machine.root / "AMD/ROCm/6.4"
+    path = machine.command("AMD/ROCm/6.4/bin/hipInfo.exe", printing(HIP_INFO))
+    machine.environ = {"PATH": "/bin", "HIP_PATH": str(sdk)}
+    machine.rocm()  # where it is on Linux
+    provider = machine.provider("win32")
+    assert list(provider.supported().items()) == [
+        ("gfx_arch", ("gfx1036", "gfx1100")),
+        ("rocm_version", ("6.4",)),
+    ]
+    assert provider.facts() == (
+        Fact("AMD GPU", "gfx1036", f"{path}, device 1"),
+        Fact("AMD GPU", "gfx1100", f"{path}, device 0"),
+        Fact("ROCm", "6.4", str(sdk)),
+    )
+    assert machine.gfx(system="win32", HIP_VISIBLE_DEVICES="0") == ("gfx1100",)
+    assert len(machine.gfx(system="win32", ROCR_VISIBLE_DEVICES="0")) == 2  # is not for Windows
 
 
 # Overrides. Each replaces detection of one fact.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -73,6 +73,10 @@ class Gpu(NamedTuple):
     forced: bool = False
 
 
+_Reader = Callable[[str, str], Iterable[Gpu]]
+"""Finds the GPUs in the output of a command, given that and the path of the command."""
+
+
 class _Detected(NamedTuple):
     architectures: tuple[str, ...]
     version: str | None
@@ -86,15 +90,15 @@ class AmdProvider(DriverProvider):
     fits. ``rocm_version``: major and minor version of the installed ROCm, no other fits.
 
     GPUs come from the kernel (``/sys/class/kfd``), from ``rocminfo`` where the kernel has a driver
-    that does not tell them (older kernels, WSL). They are limited as the runtime limits them:
-    ``ROCR_VISIBLE_DEVICES`` chooses among all by number or UUID,
+    that does not tell them (older kernels, WSL), on Windows from ``hipInfo``. They are limited as
+    the runtime limits them: ``ROCR_VISIBLE_DEVICES`` (Linux) chooses among all by number or UUID,
     ``HIP_VISIBLE_DEVICES``, or ``CUDA_VISIBLE_DEVICES`` where that is not set, among those left;
     the first entry that names no GPU ends the list. Set but empty, the first variable hides all,
     while the other two count as not set. ``HSA_OVERRIDE_GFX_VERSION`` (``10.3.0``) replaces every
     architecture, as it does for the runtime.
 
-    The version comes from files below ``ROCM_PATH``, by default ``/opt/rocm`` and then ``/usr``.
-    Nothing is detected on Windows, for which no project publishes builds for ROCm.
+    The version comes from files below ``ROCM_PATH``, by default ``/opt/rocm`` and then ``/usr``;
+    on Windows below ``HIP_PATH``, which the HIP SDK sets.
 
     Two variables replace the detection of one fact each: `ARCHITECTURE_OVERRIDE` (``gfx1100``,
     several separated by commas, spaces or semicolons, in order of preference) and
@@ -184,7 +188,7 @@ class AmdProvider(DriverProvider):
                 ),
                 None,
             )
-            if variable is None:
+            if variable is None or (variable == _DRIVER_VISIBLE and self.system == "win32"):
                 continue
             chosen = _chosen(gpus, self.environ[variable], driver=variable == _DRIVER_VISIBLE)
             hidden += ((gpu, variable) for index, gpu in enumerate(gpus) if index not in chosen)
@@ -193,13 +197,15 @@ class AmdProvider(DriverProvider):
 
     def _gpus(self) -> list[Gpu]:
         """Return all GPUs, in the order of the driver."""
+        if self.system == "win32":
+            return list(self._ask("hipInfo.exe", _hip_info_gpus) or ())
         if self.system != "linux":
             return []
         gpus = self._kernel_gpus()
         if gpus is None:
             # Their driver is there, and the runtime above it may know more.
-            gpus = self._rocminfo_gpus()
-        return gpus
+            gpus = self._ask("rocminfo", _rocminfo_gpus)
+        return gpus or []
 
     def _kernel_gpus(self) -> list[Gpu] | None:
         """Return what the kernel says, None if it does not say although it has a driver."""
@@ -236,12 +242,14 @@ class AmdProvider(DriverProvider):
             gpus = [Gpu(architecture, gpu.uuid, _DRIVER_ARCHITECTURE, True) for gpu in gpus]
         return gpus
 
-    def _rocminfo_gpus(self) -> list[Gpu]:
-        """Return what ``rocminfo`` says, nothing if there is none or it fails."""
-        folders = [*command_folders(self.environ), *(root / "bin" for root in self._roots())]
-        path = find_command("rocminfo", folders)
+    def _ask(self, command: str, read: _Reader) -> list[Gpu] | None:
+        """Return what the command says of GPUs, None if there is none or it fails."""
+        folders = [root / "bin" for root in self._roots()]
+        if self.system != "win32":
+            folders = [*command_folders(self.environ), *folders]
+        path = find_command(command, folders)
         if path is None:
-            return []
+            return None
         # All GPUs are wanted: what limits them is applied to the answers of all sources alike.
         limits = (_DRIVER_VISIBLE, *_HIP_VISIBLE)
         environ = {name: text for name, text in self.environ.items() if name not in limits}
@@ -254,12 +262,13 @@ class AmdProvider(DriverProvider):
                 ARCHITECTURE_OVERRIDE,
             )
             return []
-        return list(_rocminfo_gpus(output or "", str(path)))
+        return None if output is None else list(read(output, str(path)))
 
     def _roots(self) -> list[Path]:
         """Return the folders in which ROCm may be, first those that the user names."""
-        if self.system != "linux":
-            return []
+        if self.system == "win32":
+            named = self.environ.get("HIP_PATH", "").strip()
+            return [Path(named)] if named else []
         named = self.environ.get("ROCM_PATH", "").strip()
         first = Path(named) if named else self.root / "opt/rocm"
         # Packages since ROCm 7.9 have a folder more.
@@ -320,6 +329,13 @@ def _rocminfo_gpus(output: str, path: str) -> Iterator[Gpu]:
             yield Gpu(name, uuid if has_uuid else "", f"{path}, agent {number}")
 
 
+def _hip_info_gpus(output: str, path: str) -> Iterator[Gpu]:
+    names = re.findall(r"^\s*gcnArchName:\s+(gfx[0-9a-f]+)", output, re.M)
+    for number, name in enumerate(names):
+        if re.fullmatch(ARCHITECTURE_PATTERN, name):
+            yield Gpu(name, "", f"{path}, device {number}")
+
+
 def _version_texts(root: Path) -> Iterator[tuple[str, str]]:
     """Yield what may be the version of the ROCm in *root*: where it says so, and what it says."""
     if text := _text(root / ".info/version").strip():
@@ -332,6 +348,8 @@ def _version_texts(root: Path) -> Iterator[tuple[str, str]]:
                 yield str(link), link.readlink().name.rpartition(".so.")[2]
             except OSError:
                 continue
+    if re.fullmatch(VERSION_PATTERN, root.name):  # the HIP SDK on Windows
+        yield str(root), root.name
 
 
 def _numbers(text: str) -> dict[str, int]:

@@ -42,7 +42,9 @@ def test_wrong_choice(reader: Reader, field: Field) -> None:
         DRIVER_OVERRIDE: "11.8",
         **driver_variables(driver_library(reader.environments), "12.4", "9.0"),
     }
-    subprocess.run(["bash", "-c", "pip install --quiet torch"], env=reader.variables, check=True)
+    subprocess.run(
+        ["bash", "-c", "pip install --quiet torch==2.14.0"], env=reader.variables, check=True
+    )
     page = Page(ROOT / "docs/how-to/wrong-choice.md")
     reader.follow(page, failing=["variants doctor torch", "variants doctor torch"])
 

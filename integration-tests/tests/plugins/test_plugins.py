@@ -163,11 +163,11 @@ def get_supported_configs(): raise Strange
     ),
     "returns_none": (
         "def get_supported_configs(): return None",
-        "features: expected a list of features, found None",
+        "None, which is not a list",
     ),
     "returns_generator": (
         HEAD + "def get_supported_configs(): yield LEVELS[0]",
-        "features: expected a list of features, found '<generator>'",
+        "'<generator>', which is not a list",
     ),
     "returns_strings": ("def get_supported_configs(): return ['level']", "no attribute 'name'"),
     "returns_numbers": (

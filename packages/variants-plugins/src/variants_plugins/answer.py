@@ -66,7 +66,7 @@ def read_answer(
         )
     configs = tree.get("features")
     if not isinstance(configs, list):
-        raise reader.expected("a list of features", configs, "features")
+        raise failed(f"supports {shortened(configs)}, which is not a list of features")
     reader.check_count(configs, "features", PLUGIN_FEATURES, "features")
     features: dict[str, tuple[str, ...]] = {}
     left = PLUGIN_VALUES

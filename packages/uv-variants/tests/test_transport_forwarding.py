@@ -12,7 +12,7 @@ import pytest
 
 from support.proxied_network import Reply, http_proxy, origin, socks_proxy
 from support.running_transport import HOSTS, TOKEN, everything, running, trusting
-from uv_variants.transport import Authority
+from uv_variants.transport.authority import Authority
 from uv_variants.transport.index_application import (
     AnsweredIndex,
     IndexApplication,

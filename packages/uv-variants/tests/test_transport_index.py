@@ -8,7 +8,7 @@ import pytest
 
 from support.proxied_network import Reply, origin
 from support.running_transport import HOSTS, running
-from uv_variants.transport import Authority
+from uv_variants.transport.authority import Authority
 from uv_variants.transport.forwarding import send_text
 from uv_variants.transport.index_application import AnsweredIndex, IndexApplication
 from uv_variants.transport.route import Outbound

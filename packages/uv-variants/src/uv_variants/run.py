@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pep_variants.internal import cache_directory
@@ -17,7 +20,6 @@ from .site_packages import installed_variants
 from .uv_environment import program_run
 from .uv_process import end_as, run_uv
 from .uv_program import become_uv
-from .writable_cache import writable_cache
 
 if TYPE_CHECKING:
     from .command_scope import Scope
@@ -45,6 +47,35 @@ def run(
         if not _has_to_do_with_variants(context):
             return become_uv([uv, *options.uv_arguments], environ)
         return end_as(_run(context))
+
+
+@contextmanager
+def writable_cache(directory: Path) -> Iterator[Path]:
+    """Yield *directory*, or with a warning a temporary one if it cannot be written."""
+    problem = _problem(directory)
+    if problem is None:
+        yield directory
+        return
+    warn(
+        f"{directory}: the cache cannot be written ({problem}): using a temporary one; "
+        "set VARIANTS_CACHE_DIR to a writable directory"
+    )
+    from .private_folder import PrivateFolder
+
+    temporary = PrivateFolder()
+    try:
+        yield temporary.path
+    finally:
+        temporary.remove()
+
+
+def _problem(directory: Path) -> str | None:
+    """Return why *directory* cannot be written, None if it can."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        return error.strerror or str(error)
+    return None if os.access(directory, os.W_OK | os.X_OK) else "permission denied"
 
 
 def _has_to_do_with_variants(context: Context) -> bool:
@@ -115,7 +146,7 @@ def _run_uv(context: Context, prepared: PreparedRun) -> tuple[int, Planned]:
 
             return export.run(command, environ, files, check), ()
     if any("pylock" in text for text in context.invocation.arguments):
-        from .exports.pylock_input import unread_variants
+        from .exports.command import unread_variants
 
         for line in unread_variants(context.invocation, context.place):
             warn(line)

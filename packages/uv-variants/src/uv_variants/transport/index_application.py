@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote_to_bytes, urlsplit
 from pep_variants.internal import PAGE_BYTES
 from variants_proxy.internal import FOLDER, page_digest, tag_of_unchanged
 
-from ..project_names import normalized
+from ..named_projects import normalized
 from .forwarding import (
     BadRequest,
     Forwarder,

@@ -104,9 +104,12 @@ async def _dialled(
     tls: ssl.SSLContext | None,
 ) -> Streams:
     if proxy is None:
-        return await _opened(host, port, "", tls)
+        return await _opened(host, port, address(host, port), tls)
     to_proxy = outbound.tls(proxy.host, proxy.port) if proxy.scheme == "https" else None
-    reader, writer = await _opened(proxy.host, proxy.port, "the proxy ", to_proxy)
+    what = f"the proxy {proxy.place}"
+    if scheme:
+        what = f"{address(host, port)} (through {what})"
+    reader, writer = await _opened(proxy.host, proxy.port, what, to_proxy)
     if is_asked(scheme, proxy):
         return reader, writer
     try:
@@ -148,8 +151,7 @@ async def _opened(host: str, port: int, what: str, tls: ssl.SSLContext | None) -
             host, port, ssl=tls, limit=_BUFFER, happy_eyeballs_delay=_NEXT_ADDRESS
         )
     except (OSError, UnicodeError) as error:
-        text = f"{what}{address(host, port)}: {cause(error)}"
-        raise Unreachable(text, _status(error)) from None
+        raise Unreachable(f"{what}: {cause(error)}", _status(error)) from None
 
 
 def _status(error: Exception) -> int:

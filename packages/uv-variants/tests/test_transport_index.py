@@ -123,7 +123,7 @@ def test_what_is_answered(world, target, path, slash):
     world.begin(index(path=f"/simple{slash}"))
     expected = f"upstream {target}"
     if path is not None:
-        expected = f"service /p/c~client/i/main/in-place/{path}"
+        expected = f"service /p/c~client/i/main/simple/{path}"
     assert world.ask(target) == (200, expected)
 
 
@@ -183,14 +183,14 @@ def test_find_links_pages(world, url, target, path):
     world.begin(index(path=url, links=True))
     expected = f"upstream {target}"
     if path is not None:
-        expected = f"service /p/c~client/i/main/in-place/{path}"
+        expected = f"service /p/c~client/i/main/links/{path}"
     assert world.ask(target) == (200, expected)
 
 
 def test_an_index_beside_a_find_links_page(world):
     world.begin(index("links", "/a/links.html", links=True), index("main", "/a"))
-    assert world.ask("/a/app/")[1].endswith("/i/main/in-place/app/")
-    assert world.ask("/a/links.html")[1].endswith("/i/links/in-place/")
+    assert world.ask("/a/app/")[1].endswith("/i/main/simple/app/")
+    assert world.ask("/a/links.html")[1].endswith("/i/links/links/")
 
 
 def test_credentials_are_those_of_the_request(world):

@@ -194,11 +194,12 @@ class IndexApplication:
                 if place.index.links:
                     continue  # the folder of the page may have an index in it, too
                 return None
-            return place, f"/p/{self._client}/i/{place.index.name}/in-place/{rest}"
+            kind = "links" if place.index.links else "simple"
+            return place, f"/p/{self._client}/i/{place.index.name}/{kind}/{rest}"
         return None
 
     def _rest(self, place: _Place, segments: tuple[str, ...]) -> str | None:
-        """Return the path below ``in-place/`` for the parts of a path below an index."""
+        """Return the path below the index in the service for the parts of a path below an index."""
         if place.index.links:
             if segments == (place.page,):
                 return ""

@@ -113,7 +113,7 @@ class Running:
             made = self.services[key]
 
             async def below(scope: Scope, receive: Receive, send: Send) -> None:
-                path = f"/p/{client}/i/{index}/in-place/{scope['path']}"
+                path = f"/p/{client}/i/{index}/{scope['path']}"
                 await made({**scope, "path": path}, receive, send)
 
             return below

@@ -137,7 +137,11 @@ async def _within(
             return writer
         loop = asyncio.get_running_loop()
         protocol = writer.transport.get_protocol()
-        made = await loop.start_tls(writer.transport, protocol, tls, server_hostname=host)
+        try:
+            made = await loop.start_tls(writer.transport, protocol, tls, server_hostname=host)
+        except TypeError:  # asyncio has no TLS within TLS there
+            text = f"{host}: through a proxy with https:// needs Python 3.11 or newer"
+            raise Unreachable(text, FAILED) from None
     except BaseException:
         writer.close()
         raise

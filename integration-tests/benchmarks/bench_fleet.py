@@ -1,11 +1,10 @@
-"""Three index proxies behind nginx with its cache: installs while they and the index fail, load.
+"""Three index proxies behind nginx: installs while they and the index fail.
 
 BENCH_OUTAGE is how many seconds the index fails for; pages are fresh for 60.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import statistics
 import tempfile
@@ -13,21 +12,18 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from pep_variants.model.platform import Platform, Support
 from support.index import Answer, served
 from support.projects import app_index
-from support.proxy_fleet import cache_statuses, install, installing, replicas
+from support.proxy_fleet import install, installing, replicas
 from support.servers import has_nginx, nginx_before
-from variants_proxy import Machine, encode, index_url
+from variants_proxy import Machine, encode
 from variants_proxy.urls import keyed_url
 
-from .bench_proxy import _cpu, _drive, _load_of
 from .report import Row
 
 OUTAGE = float(os.environ.get("BENCH_OUTAGE", "70"))
-SECONDS = 5.0
 _NVIDIA = Platform({"nvidia": Support({"cuda_version_lower_bound": ("12.8", "12.6")})})
 _GPU = encode(Machine(_NVIDIA, target="linux-x86_64"))
 _CPU = encode(Machine(target="linux-x86_64"))
@@ -63,8 +59,6 @@ def rows() -> Iterator[Row]:
         for problem in installs.wrong:
             print(f"  wrong: {problem}")
         count = installs.right + len(installs.wrong)
-        seen = cache_statuses(folder / "nginx" / "access.log")
-        kept = seen["HIT"] + seen["STALE"] + seen["REVALIDATED"]
         yield Row(
             f"right installs, one proxy killed, one slow, the index down for {OUTAGE:g} s",
             installs.right, count, "", "all", "all of them", installs.right == count,
@@ -74,20 +68,3 @@ def rows() -> Iterator[Row]:
             "the same, 99th percentile", ordered[int(count * 0.99)] * 1e3,
             statistics.median(ordered) * 1e3, "ms", "the median",
         )  # fmt: skip
-        print(f"  nginx's cache: {dict(seen)}")
-        yield Row("answers of nginx from its cache", kept, seen.total(), "", "all requests")
-        path = f"{index_url(_GPU)}app/"
-        alone, _ = _load_of(fleet[2].port, fleet[2].pid, [path], SECONDS)
-        yield Row(
-            "pages of nginx's cache, requests per second of CPU time",
-            _load_of_nginx(url, folder / "nginx" / "pid", path), alone, "/s", "one proxy",
-        )  # fmt: skip
-
-
-def _load_of_nginx(url: str, pid_file: Path, path: str) -> float:
-    """Return requests per second of CPU time of nginx."""
-    main = pid_file.read_text().strip()
-    workers = Path(f"/proc/{main}/task/{main}/children").read_text().split()
-    begun = sum(_cpu(int(worker)) for worker in workers)
-    number, _ = asyncio.run(_drive(urlsplit(url).port or 80, [path], SECONDS))
-    return number / (sum(_cpu(int(worker)) for worker in workers) - begun)

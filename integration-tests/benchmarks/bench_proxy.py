@@ -233,9 +233,7 @@ def _large_wheel(folder: Path) -> Iterator[Row]:
     (project / "index.v1_json").write_bytes(json_page(Page("large", files)))
     size = wheel.stat().st_size
     with _server_process(f"{project.parent.as_uri()}/", folder / "cache") as (port, pid):
-        url = (
-            f"http://127.0.0.1:{port}/p/{KEY}/files/main/large/x86_64_v3/large-1.0-py3-none-any.whl"
-        )
+        url = f"http://127.0.0.1:{port}/p/{KEY}/simple/large/.variant/x86_64_v3/large-1.0-0_x86_64_v3-py3-none-any.whl"
         with urllib.request.urlopen(f"{url}.metadata") as answer:
             answer.read()
         before = _memory(pid)

@@ -22,6 +22,7 @@ from support.index import JSON
 from support.wheels import X86_64, Release, metadata
 from variants_index.pages import Page, PageFile, json_page, read_page
 from variants_proxy import Machine, Settings, Upstream, create_app, encode, index_url
+from variants_proxy.choice.clients import ClientSettings
 from variants_proxy.server.server import limited_config
 
 VARIANTS = metadata(
@@ -65,7 +66,8 @@ class LargePage:
         self._upstream = Upstream("main", _URL.removesuffix("large/"))
         self._service = Service(Settings((self._upstream,), folder, fresh_seconds=0.0))
         clients = self._service.clients
-        self._client = clients.in_place(KEY) if in_place else clients.client(KEY)
+        name = clients.register(ClientSettings(KEY)) if in_place else KEY
+        self._client = clients.client(name)
         store = self._service.upstreams.store
         document = json.dumps(VARIANTS).encode()
         store.put("proxy-document", hashlib.sha256(document).hexdigest(), document)
@@ -92,7 +94,7 @@ class LargePage:
         client = self._client
         choice, sure = await self._service.views.chosen(client, self._upstream, "large", found)
         shown = ProjectView(self._upstream, "large", found, choice, sure)
-        answer = await self._service.pages.page(client, [shown], "../../", ["json"])
+        answer = await self._service.pages.page(client, [shown], ["json"])
         if answer.body.count(b".whl") < 100:
             raise RuntimeError("the page is empty")
 

@@ -9,8 +9,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -41,7 +40,7 @@ server.run_until_signal(listen("127.0.0.1", int(sys.argv[3])))
 
 
 class Replica:
-    """One proxy, a process of its own with its own cache.
+    """One proxy, a process of its own; all of them have one cache.
 
     Attributes:
         port: where it listens.
@@ -111,7 +110,7 @@ def replicas(
     index: str, folder: Path, number: int = 3, fresh_seconds: float = 60.0, token: str = ""
 ) -> Iterator[list[Replica]]:
     """Run proxies for the index at a URL, open to all without a *token*."""
-    found = [Replica(index, folder / f"cache{n}", fresh_seconds, token) for n in range(number)]
+    found = [Replica(index, folder / "cache", fresh_seconds, token) for _ in range(number)]
     with ExitStack() as stack:
         for replica in found:
             stack.callback(replica.kill)
@@ -190,16 +189,3 @@ def install(url: str, label: str, environ: Mapping[str, str]) -> str:
             return done.stderr.strip()
         installed = (Path(folder) / "app" / "__init__.py").read_text()
         return "" if repr(label) in installed else f"{label} wanted: {installed}"
-
-
-def cache_statuses(log: Path, ignored: Sequence[str] = ()) -> Counter[str]:
-    """Return how often nginx's cache had which status, from its log.
-
-    Args:
-        log: written by `servers.nginx_before`.
-        ignored: paths that begin with one of these do not count.
-    """
-    lines = (line.split(" ", 2) for line in log.read_text().splitlines())
-    return Counter(
-        status for _, status, path in lines if not path.startswith(tuple(ignored) or "\0")
-    )

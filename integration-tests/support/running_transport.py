@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from uv_variants.transport import Authority, trusted_roots
+from uv_variants.transport.authority import Authority
 from uv_variants.transport.forwarding import Forwarder, send_text
 from uv_variants.transport.index_application import AnsweredIndex, IndexApplication
 from uv_variants.transport.route import Application, Origin, Outbound, Receive, Route, Scope, Send
 from uv_variants.transport.server import Transport
+from uv_variants.transport.trust_bundle import trusted_roots
 from uv_variants.transport.upstream_credentials import with_authorization
 from variants_proxy import Settings, create_app
 
@@ -112,7 +113,7 @@ class Running:
             made = self.services[key]
 
             async def below(scope: Scope, receive: Receive, send: Send) -> None:
-                path = f"/p/{client}/i/{index}/in-place/{scope['path']}"
+                path = f"/p/{client}/i/{index}/{scope['path']}"
                 await made({**scope, "path": path}, receive, send)
 
             return below

@@ -102,8 +102,7 @@ pid {work}/pid;
 error_log {work}/error.log;
 events {{}}
 http {{
-  log_format cache '$status $upstream_cache_status $request_uri';
-  access_log {work}/access.log cache;
+  access_log {work}/access.log;
   client_body_temp_path {work}/temp;
   proxy_temp_path {work}/temp;
   fastcgi_temp_path {work}/temp;
@@ -127,14 +126,12 @@ def nginx_before(
 
     Args:
         ports: of three proxies on loopback.
-        work: for the server's own files; ``access.log`` has status, status of the cache and path.
+        work: for the server's own files.
         certificate: files with certificate and key; None without TLS.
         read_timeout: how long a proxy may take to answer.
     """
     work.mkdir(parents=True)
     port = free_port()
-    cache = {"/var/cache/nginx/variants-proxy": f"{work}/cache"}
-    _adapted("nginx/cache.conf", work / "cache.part", cache)
     addresses = {f"127.0.0.1:{4825 + n}": f"127.0.0.1:{ports[n]}" for n in range(3)}
     _adapted("nginx/upstream.conf", work / "upstream.part", addresses)
     timeout = {"proxy_read_timeout 20s": f"proxy_read_timeout {read_timeout}"}

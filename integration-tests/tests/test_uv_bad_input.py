@@ -25,7 +25,7 @@ from support.projects import CUDA_12_8, app, app_index
 from support.uvs import Machine, project
 from support.waiting import wait_until
 from support.wheels import Wheel
-from uv_variants.transport import Authority
+from uv_variants.transport.authority import Authority
 
 PYTHON = sys.executable
 posix = pytest.mark.skipif(os.name == "nt", reason="signals and limits of POSIX")

@@ -138,8 +138,8 @@ def test_a_lock_that_does_not_fit(machine: Machine, index: Index) -> None:
     assert found(on(machine, index))[0] == 0
     with_lock(machine, index, "here")
     code, tree = found(machine)
-    assert code == 0
-    assert "has no hashes of gpu" in problems(tree)[0]["text"]
+    assert code == 1
+    assert "locked without their labels" in problems(tree)[0]["text"]
 
 
 def test_a_lock_of_another_machine(machine: Machine, index: Index) -> None:

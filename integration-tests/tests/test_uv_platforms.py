@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -19,7 +18,6 @@ from support.proxies import running_proxy
 from support.uvs import Machine
 from variants_proxy import Settings, Upstream, encode, index_url
 from variants_proxy.choice.in_place_names import wheel_at
-from variants_proxy.urls import in_place_url
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -28,12 +26,6 @@ else:
 
 PYTHON = sys.executable
 Serve = Callable[[Index], Index]
-ADDRESSES: Mapping[str, Callable[[str, str], str]] = {
-    "in place": lambda key, index: in_place_url(key, index),
-    "shared": lambda key, index: index_url(key, index),
-}
-"""In-place pages, which `uv-variants` puts in front of an index, and those of a shared proxy."""
-
 Cell = tuple[str, str, int]
 """A layout, a platform, a minor version of Python."""
 
@@ -59,10 +51,10 @@ def write_project(machine: Machine) -> None:
     )
 
 
-def locking(machine: Machine, proxy: str, who: str, address: str = "in place") -> Machine:
+def locking(machine: Machine, proxy: str, who: str) -> Machine:
     """Return *machine* with a project, whose index is that of *who*."""
     write_project(machine)
-    url = proxy + ADDRESSES[address](encode(MACHINES[who]), "main")
+    url = proxy + index_url(encode(MACHINES[who]), "main")
     return machine.with_environ({"UV_DEFAULT_INDEX": url, "UV_PYTHON": PYTHON})
 
 
@@ -73,8 +65,6 @@ def locked_labels(machine: Machine) -> dict[str, dict[str, str]]:
     for package in tree["package"]:
         for wheel in package.get("wheels", ()) if package["name"] in LAYOUTS else ():
             label, plain = wheel_at(wheel["url"]) or (None, wheel["url"].rpartition("/")[2])
-            old = re.search(r"/p/[^/]+/files/[^/]+/[^/]+/([^/]+)/", wheel["url"])
-            label = old[1].strip("-") if old else label
             tag = "-".join(plain.removesuffix(".whl").split("-")[-3:])
             found.setdefault(package["name"], {})[tag] = label or ""
     return found
@@ -153,7 +143,7 @@ def test_a_lock(every_machine: Machine, proxy: str, who: str) -> None:
 
 @pytest.mark.everywhere
 def test_a_lock_through_a_shared_proxy(every_machine: Machine, proxy: str) -> None:
-    machine = locking(every_machine, proxy, "Windows GPU", "shared")
+    machine = locking(every_machine, proxy, "Windows GPU")
     done = machine.plain("lock")
     assert done.code == 0, done
     cells = expected(locked_labels(machine))
@@ -193,7 +183,7 @@ def test_other_indexes(every_machine: Machine, serve: Serve, tmp_path: Path, for
     with running_proxy(Settings((upstream,), cache=tmp_path / "cache", environ={})) as url:
         machine = locking(every_machine, url, "Linux GPU")
         if links:
-            page = machine.environ["UV_DEFAULT_INDEX"]
+            page = machine.environ["UV_DEFAULT_INDEX"].replace("/simple/", "/links/")
             machine = machine.with_environ(
                 {"UV_DEFAULT_INDEX": serve(Index()).url, "UV_FIND_LINKS": page}
             )

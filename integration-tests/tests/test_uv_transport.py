@@ -23,9 +23,10 @@ from support.proxied_network import Reply, Server, http_proxy, origin
 from support.running_transport import HOSTS, Running, running, trusting
 from support.uvs import UVS, downloaded_uv, project
 from support.wheels import Wheel
-from uv_variants.transport import Authority, trusted_roots
+from uv_variants.transport.authority import Authority
 from uv_variants.transport.index_application import AnsweredIndex
 from uv_variants.transport.route import Outbound
+from uv_variants.transport.trust_bundle import trusted_roots
 from variants_proxy import Machine, Settings, Upstream, encode
 
 OLDEST, NEWEST = UVS[0], UVS[-1]

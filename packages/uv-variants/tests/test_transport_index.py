@@ -8,7 +8,7 @@ import pytest
 
 from support.proxied_network import Reply, origin
 from support.running_transport import HOSTS, running
-from uv_variants.transport import Authority
+from uv_variants.transport.authority import Authority
 from uv_variants.transport.forwarding import send_text
 from uv_variants.transport.index_application import AnsweredIndex, IndexApplication
 from uv_variants.transport.route import Outbound
@@ -124,7 +124,7 @@ def test_what_is_answered(world, target, path, slash):
     world.begin(index(path=f"/simple{slash}"))
     expected = f"upstream {target}"
     if path is not None:
-        expected = f"service {path}".strip()
+        expected = f"service simple/{path}"
     assert world.ask(target) == (200, expected)
 
 
@@ -184,14 +184,14 @@ def test_find_links_pages(world, url, target, path):
     world.begin(index(path=url, links=True))
     expected = f"upstream {target}"
     if path is not None:
-        expected = f"service {path}".strip()
+        expected = f"service links/{path}"
     assert world.ask(target) == (200, expected)
 
 
 def test_an_index_beside_a_find_links_page(world):
     world.begin(index("links", "/a/links.html", links=True), index("main", "/a"))
-    assert world.ask("/a/app/")[1] == "service app/"
-    assert world.ask("/a/links.html")[1] == "service"
+    assert world.ask("/a/app/")[1] == "service simple/app/"
+    assert world.ask("/a/links.html")[1] == "service links/"
     assert [each[0] for each in world.asked] == ["main", "links"]
 
 
@@ -302,14 +302,17 @@ def test_a_page_without_variants_that_the_index_did_not_change(world, tag, now, 
 
     def reply(asked):
         if now is not None and asked.header("If-None-Match") == tags[now]:
-            return Reply(b"", 304, {"ETag": tags[now]})
+            return Reply(b"", 304, {"ETag": tags[now], "Cache-Control": "max-age=600"})
         return Reply(body, 200, {"Content-Type": kind})
 
     world.host.reply = reply
     world.begin(index(), may_keep={"app"})
     headers = {} if tag is None else {"If-None-Match": tags[tag]}
-    status, _ = world.ask("/simple/app/", headers=headers)
+    port = world.host.port
+    status, got, _ = world.transport.https("127.0.0.1", port, "GET", "/simple/app/", headers)
     assert (status, bool(world.asked)) == ((304, False) if kept else (200, True))
+    if kept:
+        assert (got["etag"], got["cache-control"]) == (headers["If-None-Match"], "no-cache")
     # What something else may change, and files, are always the service's.
     for target in ("/simple/other/", f"/simple/app/{VARIANT}"):
         world.asked.clear()

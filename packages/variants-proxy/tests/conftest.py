@@ -19,6 +19,7 @@ from upstream_server import JSON, served
 from upstream_server import Upstream as Server
 
 from variants_proxy import Machine, Settings, Upstream, create_app, encode, index_url
+from variants_proxy.choice.in_place_names import wheel_at
 
 
 class RunningProxy:
@@ -45,7 +46,13 @@ class RunningProxy:
         return tree
 
     def files(self, *args, **options):
-        return {file["filename"]: file for file in self.page(*args, **options)["files"]}
+        """Return the entries by plain filename; of equal ones the variant, as pip takes it."""
+        found = {}
+        for file in self.page(*args, **options)["files"]:
+            label, plain = wheel_at(file["url"]) or (None, file["filename"])
+            if label is not None or plain not in found:
+                found[plain] = file
+        return found
 
 
 @contextmanager

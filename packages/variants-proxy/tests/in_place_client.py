@@ -7,7 +7,7 @@ from pep_variants.choose.preferences import preferences_from_options
 from variants_proxy import Machine, encode
 from variants_proxy.choice.clients import ClientSettings
 from variants_proxy.choice.in_place_names import wheel_at
-from variants_proxy.urls import in_place_url
+from variants_proxy.urls import index_url, links_url
 
 KEY = encode(Machine(NVIDIA, target="linux-x86_64"))
 CU128 = "app-1.0-py3-none-any-cu128.whl"
@@ -20,11 +20,15 @@ class Asked:
 
     def __init__(self, proxy, key=KEY, index="main"):
         self.proxy = proxy
+        if not key.startswith("c~"):
+            key = proxy.service.clients.register(ClientSettings(key))
         self.key = key
         self.index = index
 
     def url(self, project="app"):
-        return self.proxy.url + in_place_url(self.key, self.index, project)
+        if project == "":
+            return self.proxy.url + links_url(self.key, self.index)
+        return f"{self.proxy.url}{index_url(self.key, self.index)}{project}/"
 
     def get(self, path="", project="app", **options):
         options.setdefault("headers", {"Accept": JSON})

@@ -13,7 +13,7 @@ from upstream_server import document, json, wheel
 from support.uvs import UVS, downloaded_uv
 from variants_proxy import Machine, encode, host_target
 from variants_proxy.choice.clients import ClientSettings
-from variants_proxy.urls import in_place_url
+from variants_proxy.urls import index_url
 
 HERE = encode(Machine(NVIDIA, target=host_target()))
 LABELS = ("null", "cu12.8", "x86_64_v3", "..", ".", "here", "_x", "a.b_c.", "0", "128")
@@ -44,7 +44,7 @@ def uv(request, tmp_path, pytestconfig):
 def index_of(proxy, key=HERE, **settings):
     """Return the URL of an index of in-place pages."""
     name = proxy.service.clients.register(ClientSettings(key, **settings))
-    return proxy.url + in_place_url(name, "main")
+    return proxy.url + index_url(name, "main")
 
 
 def project(folder, *dependencies):
@@ -153,7 +153,7 @@ def test_find_links(upstream, start, uv, tmp_path):
     upstream.add("app", "dep-1.0-py3-none-any.whl", wheel("dep-1.0-py3-none-any.whl"))
     upstream.base = upstream.url
     proxy = start(Upstream("main", f"{upstream.simple}app/", "find-links"))
-    links = index_of(proxy)
+    links = index_of(proxy).replace("/simple/", "/links/")
     folder = project(tmp_path / "project", "app")
     place = ("--no-index", "--find-links", links)
     uv("lock", *place, cwd=folder)

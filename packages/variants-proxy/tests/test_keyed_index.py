@@ -173,7 +173,8 @@ class TestAddresses:
         if target is None:
             assert answer.status_code in (301, 404)
         else:
-            assert (answer.status_code, answer.headers["location"]) == (301, target)
+            assert answer.status_code == 307
+            assert answer.headers["location"].endswith(f"/{target}")
 
     @pytest.mark.parametrize(
         "text", ["https://a.example", "https://a.example/#", " https://a.example/?x#y "]

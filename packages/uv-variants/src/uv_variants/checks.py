@@ -10,8 +10,7 @@ from pep_variants import split_label
 
 from .errors import SourcesMissing, TwoNames, VariantMissing
 from .locked_variants import FLOATS, Lock
-from .named_projects import admits, requirement_texts
-from .project_names import normalized
+from .named_projects import admits, normalized, requirement_texts
 from .report import warn, why_missing
 from .site_packages import (
     installed_variants,

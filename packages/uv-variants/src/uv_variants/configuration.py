@@ -25,7 +25,7 @@ from variants_index.internal import (
 
 from .command_scope import Scope
 from .indexes import UserIndex, index_at
-from .project_names import name_of, normalized
+from .named_projects import name_of, normalized
 from .uv_directories import tool_directory
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from .project_names import normalized
+from .named_projects import normalized
 from .site_packages import Installed, installed_without_variant
 
 if TYPE_CHECKING:

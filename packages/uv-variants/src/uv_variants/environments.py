@@ -178,7 +178,7 @@ def _tool_name(text: str) -> str:
     """Return the name in a requirement or ``name@version`` of a tool, empty for URLs and paths."""
     from packaging.utils import canonicalize_name
 
-    from .project_names import name_of
+    from .named_projects import name_of
 
     name = name_of(text)
     return (

@@ -103,7 +103,7 @@ class IndexServices:
 
         async def application(scope: Scope, receive: Receive, send: Send) -> None:
             made = self._for(index, authorization)
-            path = f"/p/{made.client}/i/{index}/in-place/{scope['path']}"
+            path = f"/p/{made.client}/i/{index}/{scope['path']}"
             state = {**scope.get("state", {}), "observer": self._observer}
             await made.application({**scope, "path": path, "state": state}, receive, send)
 

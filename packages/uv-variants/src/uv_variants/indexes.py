@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -62,12 +61,6 @@ class UserIndex:
             credentials = Credentials(self.username, self.password)
         kind: Kind = "find-links" if self.links else "simple"
         return Upstream(self.proxy_name, self.url, kind, credentials, explicit=self.explicit)
-
-    @property
-    def digest(self) -> str:
-        """Hash of URL and credentials: indexes with the same one have the same files."""
-        parts = (self.url, str(self.links), self.username, self.password)
-        return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def index_at(

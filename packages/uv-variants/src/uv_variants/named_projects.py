@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from variants_index.internal import project_table, script_tree
 
-from .project_names import name_of, normalized
-
 if TYPE_CHECKING:
     from .invocation import Invocation
     from .place import Place
+
+# `packaging.utils` does the same, and imports `packaging.tags`, `logging`, `subprocess` and others:
+# longer than a command takes otherwise.
+_SEPARATORS = re.compile(r"[-_.]+")
+_NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
 
 
 def requested(invocation: Invocation, place: Place) -> list[str]:
@@ -81,3 +85,21 @@ def are_tags_of(filename: str, tags: frozenset[str]) -> bool:
         for two in abi.split(".")
         for three in platform.split(".")
     )
+
+
+def normalized(name: str) -> str:
+    """Return the normalized form of the name of a project (PEP 503)."""
+    return _SEPARATORS.sub("-", name).lower()
+
+
+def name_of(text: str) -> str | None:
+    """Return the project that a requirement or ``name@version`` names, as written.
+
+    Args:
+        text: a requirement (PEP 508), or what uv takes in its place.
+
+    Returns:
+        The name, None if *text* does not begin with one.
+    """
+    match = _NAME.match(text)
+    return match[1] if match else None

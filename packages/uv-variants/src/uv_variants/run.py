@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pep_variants.internal import cache_directory
+from pep_variants.internal import NotPrivate, cache_directory, make_private
 
 from .command_scope import EXPORTING
 from .context import Context
@@ -18,7 +21,6 @@ from .uv_environment import program_run
 from .uv_process import end_as, run_uv
 from .uv_program import become_uv
 from .version_bounds import bounds_of, may_run_again
-from .writable_cache import writable_cache
 
 if TYPE_CHECKING:
     from .command_scope import Scope
@@ -46,6 +48,40 @@ def run(
         if not _has_to_do_with_variants(context):
             return become_uv([uv, *options.uv_arguments], environ)
         return end_as(_run(context))
+
+
+@contextmanager
+def writable_cache(directory: Path) -> Iterator[Path]:
+    """Yield *directory*, or with a warning a temporary one.
+
+    That is if it cannot be written, or if other users could write it: nothing in it is opened then.
+    """
+    problem = _problem(directory)
+    if problem is None:
+        yield directory
+        return
+    warn(
+        f"{directory}: the cache cannot be used ({problem}): using a temporary one; "
+        "set VARIANTS_CACHE_DIR to a writable directory"
+    )
+    from .private_folder import PrivateFolder
+
+    temporary = PrivateFolder()
+    try:
+        yield temporary.path
+    finally:
+        temporary.remove()
+
+
+def _problem(directory: Path) -> str | None:
+    """Return why *directory* cannot be used, None if it can."""
+    try:
+        make_private(directory)
+    except NotPrivate as error:
+        return str(error)
+    except OSError as error:
+        return error.strerror or str(error)
+    return None if os.access(directory, os.W_OK | os.X_OK) else "permission denied"
 
 
 def _has_to_do_with_variants(context: Context) -> bool:
@@ -124,7 +160,7 @@ def _run_uv(context: Context, prepared: PreparedRun) -> tuple[int, Planned]:
 
             return export.run(command, environ, files, check), ()
     if any("pylock" in text for text in context.invocation.arguments):
-        from .exports.pylock_input import unread_variants
+        from .exports.command import unread_variants
 
         for line in unread_variants(context.invocation, context.place):
             warn(line)

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from .index_services import IndexServices, SessionSettings
-    from .transport.interception import Interception
+    from .transport.authority import Authority
+    from .transport.index_application import IndexApplication
+    from .transport.server import Transport
 
 ANSWER_SECONDS = 120.0
 """Seconds that a decision may take: the page has to be fetched first."""
@@ -54,8 +56,10 @@ class Session:
         self._closed = False
         self._problem: Exception | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._interception: Interception | None = None
+        self._application: IndexApplication | None = None
+        self._transport: Transport | None = None
         self._services: IndexServices | None = None
+        self._authority: Authority | None = None  # none without TLS
         self._refusals: dict[str, None] = {}
 
     def open(self) -> None:
@@ -74,16 +78,21 @@ class Session:
         from variants_proxy.internal import LOOPBACK, listen
 
         from .private_folder import PrivateFolder
-        from .transport import Authority, trusted_roots
+        from .transport.trust_bundle import trusted_roots
 
         self._settings = settings = self._make_settings()
-        hosts = (urlsplit(index.shown or index.url).hostname for index in settings.indexes)
-        self._authority = Authority(filter(None, hosts))
+        parts = (urlsplit(index.shown or index.url) for index in settings.indexes)
+        hosts = [each.hostname for each in parts if each.scheme == "https" and each.hostname]
+        if hosts:
+            from .transport.authority import Authority
+
+            self._authority = Authority(hosts)
         roots = trusted_roots(settings.proxy.environ, system=settings.system_certs)
         try:
             self._folder = PrivateFolder()
             self._roots = self._folder.write("trusted.pem", roots)
-            self.ca_file = self._folder.write("for-uv.pem", self._authority.certificate + roots)
+            own = self._authority.certificate if self._authority is not None else b""
+            self.ca_file = self._folder.write("for-uv.pem", own + roots)
             self._listening = listen()
         except OSError as error:
             place = error.filename or "the index proxy"
@@ -142,7 +151,7 @@ class Session:
         return [] if services is None else list(filter(services.is_plain, self._asked()))
 
     def _asked(self) -> list[str]:
-        return sorted(self._interception.asked) if self._interception is not None else []
+        return sorted(self._application.asked) if self._application is not None else []
 
     def reports(self, projects: Iterable[str]) -> dict[str, Mapping[str, Any]]:
         """Return the reports of `variants_proxy.projects.decision_report` by project.
@@ -250,15 +259,16 @@ class Session:
         import asyncio
 
         from .index_services import IndexServices
-        from .transport.index_application import AnsweredIndex
-        from .transport.interception import Interception
-        from .transport.route import Outbound
+        from .transport.forwarding import Forwarder
+        from .transport.index_application import AnsweredIndex, IndexApplication
+        from .transport.route import Outbound, Route
+        from .transport.server import Transport
 
-        settings = self._settings
+        settings, forwarder = self._settings, Forwarder()
         services = IndexServices(settings, self._roots, self)
-        self._interception = Interception(
-            self._authority,
-            self.token,
+        proxy = settings.proxy
+        outbound = Outbound(proxy.environ, self._roots, proxy.insecure_hosts)
+        self._application = IndexApplication(
             [
                 AnsweredIndex(
                     index.proxy_name,
@@ -270,16 +280,19 @@ class Session:
                 if (index.shown or index.url).startswith(("http://", "https://"))
             ],
             services.application,
-            Outbound(settings.proxy.environ, self._roots, settings.proxy.insecure_hosts),
+            outbound,
+            forwarder,
             self.refused,
             settings.may_keep,
         )
+        route = Route(self._application.hosts, self._application, outbound, self.refused)
+        self._transport = Transport(self._authority, self.token, route, forwarder)
         self._services = services
         self._loop = asyncio.get_running_loop()
         self._started.set()
         try:
             if not self._closed:
-                await self._interception.serve(self._listening)
+                await self._transport.serve(self._listening)
         finally:
             services.close()
 
@@ -289,9 +302,9 @@ class Session:
             return
         self._closed = True
         self.start()
-        if self._loop is not None and self._interception is not None:
+        if self._loop is not None and self._transport is not None:
             with suppress(RuntimeError):  # it has ended
-                self._loop.call_soon_threadsafe(self._interception.close)
+                self._loop.call_soon_threadsafe(self._transport.close)
         self._thread.join(END_SECONDS)
         for each in (self._wakes, self._woken):
             each.close()

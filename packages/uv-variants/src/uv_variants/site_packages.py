@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .project_names import normalized
+from .named_projects import normalized
 
 _MAX_BYTES = 1 << 20
 

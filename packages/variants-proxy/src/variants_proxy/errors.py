@@ -16,8 +16,8 @@ class InvalidKey(ProxyError):
     """A platform key that `encode` does not produce, or that names an unknown platform file."""
 
 
-class UnknownClient(InvalidKey):
-    """A client that is not registered, or not any more: it has to be registered again."""
+class NoKey(ProxyError):
+    """A request for the index of all machines whose user name is not a platform key."""
 
 
 class UpstreamError(ProxyError):
@@ -48,5 +48,5 @@ class ExportError(ProxyError):
     """An export that cannot be made; nothing of it was written."""
 
 
-ANSWERED = (InvalidKey, NoSuchFile, UpstreamError, UnusableFile, VariantError)
+ANSWERED = (InvalidKey, NoKey, NoSuchFile, UpstreamError, UnusableFile, VariantError)
 """Errors with an HTTP response."""

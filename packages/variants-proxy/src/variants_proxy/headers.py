@@ -1,16 +1,13 @@
-"""Responses of the proxy and their headers: formats, validators, caches, browsers.
+"""Responses of the proxy and their headers: formats, validators, browsers.
 
-What depends on who asks says so (``Vary: Authorization``) and is private: caches that ignore
-``Vary``, as many content delivery networks do, must not keep it. nginx takes both into account, so
-it is told separately how long it may keep a response, in ``X-Accel-Expires``, which it sends to no
-client.
+Clients ask again for whatever may change, with its entity tag. What depends on who asks is private:
+no cache before the proxy may keep it for another client.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
-import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,19 +24,7 @@ SECURITY_HEADERS: Headers = [
 """Of every response: in a browser, no text of an upstream runs scripts in the proxy's origin, is
 sniffed as another type, is embedded elsewhere, or receives a referrer."""
 
-NGINX = b"x-accel-expires"
-"""Header with the seconds for nginx. It has to come before ``Cache-Control``: nginx up to 1.22
-otherwise heeds what that forbids."""
-
-SHORTEST_SECONDS = 10
-"""Seconds that caches which clients share keep a page, or that there is none, at least."""
-
-MISSING = f"max-age=0, s-maxage={SHORTEST_SECONDS}"
-"""``Cache-Control`` of a response that something does not exist: it may be uploaded soon, so
-clients ask again; caches that they share do not."""
-
 _WORTH_IT = 512
-_LIFETIME = re.compile(rb"(?<![\w-])(s-maxage|max-age)=(\d{1,10})")
 _JSON = ("application/vnd.pypi.simple.v1+json", "application/vnd.pypi.simple.latest+json")
 _HTML = (
     "application/vnd.pypi.simple.v1+html",
@@ -59,24 +44,14 @@ class Document:
         kind: content type.
         cache: value of ``Cache-Control``.
         vary: value of ``Vary`` besides ``Accept-Encoding``.
-        kept: seconds that nginx may keep it although clients have to ask again; 0 for what
-            `cache` says.
         tag: entity tag; empty for one of the body.
     """
 
     body: bytes
     kind: str
-    cache: str
+    cache: str = "no-cache"
     vary: str = ""
-    kept: int = 0
     tag: str = ""
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """Headers for caches."""
-        kept = {NGINX.decode(): str(self.kept)} if self.kept else {}
-        vary = {"vary": self.vary} if self.vary else {}
-        return {**kept, "cache-control": self.cache, **vary}
 
     def answer(
         self, accept_encoding: str, if_none_match: str, *, compress: bool
@@ -92,7 +67,7 @@ class Document:
         weak = "W/" if compress else ""
         tag = self.tag or f'{weak}"{hashlib.sha256(self.body).hexdigest()[:32]}"'
         vary = ", ".join(filter(None, (self.vary, "Accept-Encoding")))
-        headers = self.headers | {"vary": vary, "etag": tag}
+        headers = {"cache-control": self.cache, "vary": vary, "etag": tag}
         if is_known(if_none_match, tag):
             return 304, headers, b""
         headers["content-type"] = self.kind
@@ -170,44 +145,9 @@ def _qualities(header: str) -> dict[str, float]:
 
 
 def for_one_client(headers: Headers) -> Headers:
-    """Return the headers of a response that depends on ``Authorization``.
-
-    It has one ``Vary``, since nginx up to 1.22 reads only one.
-    """
-    varying = [b"Authorization"]
-    control, seconds = b"", b""
-    kept: Headers = []
-    for name, value in headers:
-        lower = name.lower()
-        if lower == b"vary":
-            varying += [item for item in map(bytes.strip, value.split(b",")) if item]
-        elif lower == b"cache-control":
-            control = value
-        elif lower == NGINX:
-            seconds = value
-        else:
-            kept.append((name, value))
-    if not seconds:
-        seconds = _lifetime(control)
-    first: Headers = [(NGINX, seconds)] if seconds and b"no-store" not in control else []
-    if control:
-        first.append((b"cache-control", _private(control)))
-    unique = {item.lower(): item for item in varying}
-    return [*first, *kept, (b"vary", b", ".join(unique.values()))]
-
-
-def _lifetime(control: bytes) -> bytes:
-    """Return the seconds that shared caches may keep a response, empty if they may not at all."""
-    if b"no-cache" in control or b"private" in control:
-        return b""
-    found: dict[bytes, bytes] = dict(_LIFETIME.findall(control))
-    seconds = found.get(b"s-maxage") or found.get(b"max-age") or b""
-    return seconds if seconds.strip(b"0") else b""
-
-
-def _private(control: bytes) -> bytes:
-    if b"no-store" in control:
-        return control
-    parts = [part.strip() for part in control.split(b",")]
-    own = [part for part in parts if part not in (b"public", b"private")]
-    return b", ".join([b"private", *(part for part in own if not part.startswith(b"s-maxage"))])
+    """Return the headers of a response that depends on ``Authorization``."""
+    kept = [item for item in headers if item[0] != b"cache-control"]
+    control = dict(headers).get(b"cache-control", b"no-cache").removeprefix(b"public, ")
+    if not control.startswith((b"private", b"no-store")):
+        control = b"private, " + control
+    return [*kept, (b"cache-control", control), (b"vary", b"Authorization")]

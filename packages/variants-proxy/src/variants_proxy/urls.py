@@ -1,40 +1,26 @@
 """URL paths of the proxy.
 
-=====================================================  ============================================
-``/p/<key>/simple/``                                   projects of all upstreams that list them
-``/p/<key>/simple/<project>/``                         page of the first upstream that has it
-``/p/<key>/i/<index>/simple/…``                        the same of one upstream alone
-``/p/<key>/i/<index>/links/``                          all files of a find-links page
-``/p/<key>/files/<index>/<project>/<choice>/<name>``   a file under its plain filename
-``…/<name>.metadata``                                  its core metadata (PEP 658)
-``/p/<key>/i/<index>/variants/<project>/``             decisions and their reasons, as JSON
-``/p/<key>/variants/<project>/``                       the same of the first upstream that has it
-``/p/<key>/i/<index>/in-place/<project>/``             page that stands in for the index's own
-``…/in-place/<project>/.variant/<label>/<name>``       a file of it; ``.metadata`` as above
-``/p/<key>/i/<index>/in-place/``                       the same for a find-links page
-``/p/<key>/i/<index>/in-place/.variant/…``             a file of that
-``/simple/…``, ``/variants/…``, ``/i/<index>/…``       one URL for all machines: `KeyedIndex`
-``/``                                                  a page for people
-``/health``                                            for operators
-=====================================================  ============================================
+==========================================  =====================================================
+``/p/<key>/…``                              for the machine of a platform key
+``/…``                                      for the machine whose platform key is the user name
+``simple/``                                 projects of all upstreams that list them
+``simple/<project>/``                       page of the first upstream that has it
+``simple/<project>/.variant/<label>/<name>``  a file of it, ``<name>.metadata`` its core metadata
+``variants/<project>/``                     decisions and their reasons, as JSON
+``i/<index>/simple/…``, ``…/variants/…``    the same of one upstream alone
+``i/<index>/links/``, ``…/.variant/…``      all files of a find-links page, and one of them
+``/``                                       a page for people
+``/health``                                 for operators
+==========================================  =====================================================
 
-``<key>`` is a platform key (see `key`), or a registered client (see `clients`). ``<choice>`` is the
-label of the variant that the plain filename stands for, or `PLAIN` for a file without label. Links
-to files of the proxy are relative: pages do not depend on the host name that a client uses.
-
-In-place pages are for programs between an installer and an index, which answer requests for URLs of
-the index itself. Their links to variants are relative to the page, ``.variant/<label>/<name>`` (see
-`in_place_names`); other files keep their absolute URLs, for which the installer has credentials.
+``<key>`` is a platform key (see `key`), or a registered client (see `clients`). Links to variants
+are relative to the page (see `in_place_names`): pages do not depend on the host name that a client
+uses. Other files keep their absolute URLs, unless the proxy has the credentials for them.
 """
 
 from __future__ import annotations
 
-import re
 from urllib.parse import quote
-
-_SAFE = re.compile(r"[A-Za-z0-9._-]+")
-
-PLAIN = "-"
 
 
 def index_url(key: str, index: str | None = None) -> str:
@@ -65,15 +51,3 @@ def links_url(key: str, index: str) -> str:
 def variants_url(key: str, index: str, project: str) -> str:
     """Return the path of the decisions on *project*, a normalized name."""
     return f"/p/{quote(key, safe='~')}/i/{quote(index)}/variants/{project}/"
-
-
-def in_place_url(key: str, index: str, project: str = "") -> str:
-    """Return the path of the in-place page of *project*; without one, of a find-links page."""
-    return f"/p/{quote(key, safe='~')}/i/{quote(index)}/in-place/{f'{project}/' if project else ''}"
-
-
-def file_path(index: str, project: str, choice: str, filename: str) -> str:
-    """Return the path of a file relative to ``/p/<key>/``."""
-    if not _SAFE.fullmatch(filename):
-        filename = quote(filename)
-    return f"files/{index}/{project}/{choice}/{filename}"  # the others need no quoting

@@ -5,13 +5,23 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pep_variants.internal import LockError, replacing
+from packaging.pylock import is_valid_pylock_path
+
+from pep_variants.internal import (
+    LOCK_TEXT_BYTES,
+    LockError,
+    labels_of,
+    lists_variants,
+    read_text,
+    replacing,
+    toml,
+)
 from variants_proxy.internal import FOLDER
 
 from ..command_scope import EXPORTING
@@ -140,3 +150,26 @@ def _replace(path: Path, data: bytes) -> None:
     if not target.exists() or target.read_bytes() != data:
         with replacing(target, mode=mode) as stream:
             stream.write(data)
+
+
+def unread_variants(invocation: Invocation, place: Place) -> Iterator[str]:
+    """Yield a line for each lock file of *invocation* whose variants uv does not take."""
+    if invocation.command not in (("pip", "install"), ("pip", "sync")):
+        return
+    given = invocation.values("requirements")
+    given += invocation.operands if invocation.command == ("pip", "sync") else ()
+    for text in given:
+        path = place.cwd / text
+        try:
+            if not is_valid_pylock_path(Path(text)):
+                continue
+            tree = toml.loads(read_text(path, LOCK_TEXT_BYTES))
+        except (OSError, ValueError, RecursionError):
+            continue  # for uv to report
+        if lists_variants(tree):
+            first = next(item for item in tree["packages"] if any(labels_of(item)))
+            yield (
+                f"{text}: uv takes no variants from it: it installs {first.get('name')} without, "
+                "or fails; sync from uv.lock, export requirements instead, or install the file "
+                "with pip and pep-variants-shim"
+            )

@@ -18,7 +18,7 @@ from pep_variants.internal import PAGE_BYTES
 from variants_index.internal import PORTS
 from variants_proxy.internal import FOLDER, page_digest, tag_of_unchanged
 
-from ..project_names import normalized
+from ..named_projects import normalized
 from .forwarding import (
     BadRequest,
     Forwarder,
@@ -29,6 +29,7 @@ from .route import Application, Origin, Outbound, Receive, Scope, Send, address,
 from .tunnel import FAILED, Unreachable
 
 _PROJECT = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_PAGE = re.compile(r"simple/([^/]+)/")
 _CHOSEN = re.compile(rb'"[0-9a-f]{32}"')
 """Entity tag of a page that the service made: see `variants_proxy.headers.Document`."""
 _TYPE: Final = b"content-type"
@@ -95,7 +96,7 @@ class IndexApplication:
         Args:
             indexes: of the session, those on http and https.
             service: from the name of an index and the ``Authorization`` that the client sent for
-                it (empty without one) to an application for paths below ``in-place/`` that uses
+                it (empty without one) to an application for paths below ``/i/<index>/`` that uses
                 just that towards the index; see `with_authorization`.
             outbound: the way to the upstreams.
             forwarder: sends other requests on.
@@ -145,8 +146,8 @@ class IndexApplication:
         The service, which would have to be imported, need not choose from it then.
         """
         tag = next((value for name, value in scope["headers"] if name == b"if-none-match"), b"")
-        is_page = scope["method"] == "GET" and path.count("/") == 1 and path.endswith("/")
-        if not (is_page and tag and self._may_keep(path[:-1])) or _CHOSEN.fullmatch(tag):
+        page = _PAGE.fullmatch(path) if scope["method"] == "GET" else None
+        if page is None or not (tag and self._may_keep(page[1])) or _CHOSEN.fullmatch(tag):
             return False
         kept = [each for each in scope["headers"] if each[0] != b"accept-encoding"]
         own = {**scope, "headers": [*kept, (b"accept-encoding", b"identity")]}
@@ -154,17 +155,15 @@ class IndexApplication:
             answer = await self._forwarder.answer(own, receive, self._outbound)
         except (Unreachable, BadRequest):
             return False
-        if answer.status == 304:
-            await answer.send(send)
-            return True
-        if answer.status != 200:
-            answer.close()
-            return False
         types = [value.decode("latin-1") for name, value in answer.headers if name == _TYPE]
         body = await answer.read(PAGE_BYTES)
-        digest = page_digest(body or b"", "".join(types), _url(scope))
-        if body is None or tag.decode("latin-1") != tag_of_unchanged(digest):
+        if answer.status == 200 and body is not None:
+            digest = page_digest(body, "".join(types), _url(scope))
+            if tag.decode("latin-1") != tag_of_unchanged(digest):
+                return False
+        elif answer.status != 304:
             return False
+        # As of the service's page: the index's own lifetime would outlast other settings.
         head = [(b"etag", tag), (b"cache-control", b"no-cache"), (b"vary", b"Accept")]
         await send({"type": "http.response.start", "status": 304, "headers": head})
         await send({"type": "http.response.body", "body": b""})
@@ -230,11 +229,12 @@ class IndexApplication:
                 if place.index.links:
                     continue  # the folder of the page may have an index in it, too
                 return None
-            return place, rest
+            kind = "links" if place.index.links else "simple"
+            return place, f"{kind}/{rest}"
         return None
 
     def _rest(self, place: _Place, segments: tuple[str, ...]) -> str | None:
-        """Return the path below ``in-place/`` for the parts of a path below an index."""
+        """Return the path below the index in the service for the parts of a path below an index."""
         if place.index.links:
             if segments == (place.page,):
                 return ""

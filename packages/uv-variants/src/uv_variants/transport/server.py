@@ -21,7 +21,6 @@ from uvicorn.server import ServerState
 from variants_index.internal import PORTS, InvalidProxy
 from variants_proxy.internal import LimitedProtocol, connection_limit, limited_config
 
-from .authority import Authority
 from .forwarding import BadRequest, Forwarder, Headers, refuse
 from .request_head import ConnectRequest, first_bytes, read_authority, read_connect
 from .route import Application, Origin, Receive, Route, Scope, Send, address
@@ -29,6 +28,8 @@ from .tunnel import Unreachable, dial, join
 
 if TYPE_CHECKING:
     from uvicorn import Config
+
+    from .authority import Authority
 
 HEAD_SECONDS: Final = 10.0
 """Seconds for a connection's first request, and for the handshake of TLS."""
@@ -53,12 +54,12 @@ class Transport:
     """
 
     def __init__(
-        self, authority: Authority, token: str, route: Route, forwarder: Forwarder
+        self, authority: Authority | None, token: str, route: Route, forwarder: Forwarder
     ) -> None:
         """Set up.
 
         Args:
-            authority: signs the certificates for hosts of indexes.
+            authority: signs the certificates for hosts of indexes; None if none has TLS.
             token: that uv has to send, as the password of ``uv``.
             route: of the requests.
             forwarder: for requests of plain http to other hosts.
@@ -154,7 +155,7 @@ class Transport:
             return True
         # Programs that uv starts, as git, do not have the authority in their own settings.
         is_index = ("https", request.host, request.port) in self.route.hosts
-        if not (is_index and request.may_be_uv):
+        if self._authority is None or not (is_index and request.may_be_uv):
             return await self._tunnel(connection, request)
         if request.rest:
             # A client that sends TLS before the answer does not check what it connects to.

@@ -104,9 +104,12 @@ async def _dialled(
     tls: ssl.SSLContext | None,
 ) -> Streams:
     if proxy is None:
-        return await _opened(host, port, "", tls)
+        return await _opened(host, port, address(host, port), tls)
     to_proxy = outbound.tls(proxy.host, proxy.port) if proxy.scheme == "https" else None
-    reader, writer = await _opened(proxy.host, proxy.port, "the proxy ", to_proxy)
+    what = f"the proxy {proxy.place}"
+    if scheme:
+        what = f"{address(host, port)} (through {what})"
+    reader, writer = await _opened(proxy.host, proxy.port, what, to_proxy)
     if is_asked(scheme, proxy):
         return reader, writer
     try:
@@ -134,7 +137,11 @@ async def _within(
             return writer
         loop = asyncio.get_running_loop()
         protocol = writer.transport.get_protocol()
-        made = await loop.start_tls(writer.transport, protocol, tls, server_hostname=host)
+        try:
+            made = await loop.start_tls(writer.transport, protocol, tls, server_hostname=host)
+        except TypeError:  # asyncio has no TLS within TLS there
+            text = f"{host}: through a proxy with https:// needs Python 3.11 or newer"
+            raise Unreachable(text, FAILED) from None
     except BaseException:
         writer.close()
         raise
@@ -148,8 +155,7 @@ async def _opened(host: str, port: int, what: str, tls: ssl.SSLContext | None) -
             host, port, ssl=tls, limit=_BUFFER, happy_eyeballs_delay=_NEXT_ADDRESS
         )
     except (OSError, UnicodeError) as error:
-        text = f"{what}{address(host, port)}: {cause(error)}"
-        raise Unreachable(text, _status(error)) from None
+        raise Unreachable(f"{what}: {cause(error)}", _status(error)) from None
 
 
 def _status(error: Exception) -> int:

@@ -14,21 +14,25 @@ from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
 
-from packaging.utils import canonicalize_name, canonicalize_version
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pep_variants import Platform, load_machine, load_platform
+from pep_variants import Platform, Preferences, VariantError, load_machine, load_platform
 from pep_variants.internal import BY_NAME, PlatformFileError, names_file, read_version
 
-from ..client.key import decode
-from ..errors import InvalidKey, UnknownClient
+from ..client.key import Machine, decode
+from ..errors import InvalidKey, NoKey
 from ..settings import Settings
-from ..upstream.lru import LRUCache
 from .views import Client
 
+HOW = (
+    "the user name for this index is the platform key of your machine: use the URL that "
+    "'variants-proxy url --keyed' prints on it"
+)
+
 _REGISTERED = "c~"
+_WITHOUT_VARIANTS = Client(Machine(preferences=Preferences(use_variants=False)), "")
 _MERGING = ("uv/", "poetry/", "pdm/")
-_MOST = 1024
 _SHOWN = 5
 
 
@@ -36,7 +40,7 @@ def merges_versions(user_agent: str) -> bool:
     """Return whether a client takes the METADATA of one wheel for all wheels of a version.
 
     Those that lock for several platforms do. Only uv asks for pages in place of an index's own
-    (`Client.is_at_index`). See `served_metadata`.
+    (`Client.at_index`). See `served_metadata`.
     """
     return user_agent.startswith(_MERGING)
 
@@ -56,14 +60,12 @@ class ClientSettings:
             of them.
         hashes: for a lock file: pages have hashes of wheels with variant markers, which may take
             downloading them.
-        shared: pages are at URLs of the proxy, with its own credentials for the upstreams.
     """
 
     key: str
     locked: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     floating: bool = False
     hashes: bool = True
-    shared: bool = False
 
 
 class Clients:
@@ -74,77 +76,61 @@ class Clients:
         self._decode = lru_cache(maxsize=1024)(decode)
         self._known = lru_cache(maxsize=1024)(load_machine)
         self._files = lru_cache(maxsize=1024)(_platform_file)
-        self._registered: LRUCache[str, Client] = LRUCache(_MOST)
+        self._registered: dict[str, Client] = {}
 
     def register(self, settings: ClientSettings) -> str:
         """Return the name of a client for URLs, in place of a platform key.
 
-        The same settings have the same name. The least recently used of many are dropped: a
-        request for them is answered with 410, and they have to be registered again.
+        The same settings have the same name.
 
         Raises:
             InvalidKey: the key is not valid, or names an unknown platform.
             VariantError: its platform file cannot be read.
         """
         known = self.client(settings.key)
-        locked = _locked(settings.locked)
-        versions = [
-            (project, canonicalize_version(version), items)
-            for project, found in locked.items()
-            for version, items in found.items()
-        ]
         # Of a named platform with what its file says.
-        platform = known.machine.platform if known.machine.name else None
-        parts = (
-            settings.key,
-            platform,
-            versions,
-            settings.floating,
-            settings.hashes,
-            settings.shared,
-        )
+        parts = (settings, known.machine.platform)
         digest = hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
         name = f"{_REGISTERED}{digest[:32]}"
-        if self._registered.get(name) is None:
-            client = Client(
-                known.machine,
-                name,
-                settings.floating,
-                in_place=True,
-                locked=locked,
-                hashes=settings.hashes,
-                merges=True,
-                shared=settings.shared,
-            )
-            self._registered.put(name, client)
+        self._registered[name] = Client(
+            known.machine,
+            name,
+            settings.floating,
+            at_index=True,
+            locked=_locked(settings.locked),
+            hashes=settings.hashes,
+            merges=True,
+        )
         return name
-
-    def in_place(self, key: str) -> Client:
-        """Return the client called *key*, as of `client`, for in-place pages."""
-        client = self.client(key)
-        if client.in_place:
-            return client
-        return self.client(self.register(ClientSettings(client.key)))
 
     def client(self, key: str) -> Client:
         """Return the client with the platform key *key*, or a registered client.
 
         Raises:
             InvalidKey: it is not valid, or names an unknown platform.
-            UnknownClient: it is not registered.
             VariantError: its platform file cannot be read.
         """
-        if key.startswith(_REGISTERED):
-            registered = self._registered.get(key)
-            if registered is None:
-                raise UnknownClient("this client is not registered, or not any more: run it again")
-            return registered
+        if key in self._registered:
+            return self._registered[key]
         machine = self._decode(key)
         if not machine.name:
             return Client(machine, key)
         platform, version = self._named(machine.name)
         # The file may change: choices for its old contents must not be used for the new ones.
         return Client(replace(machine, platform=platform), f"{key}@{version}")
+
+    def of_user(self, key: str) -> Client:
+        """Return the client whose platform key is a user name, empty for none.
+
+        Raises:
+            NoKey: it is not valid.
+        """
+        try:
+            if not key and not self._settings.anonymous:
+                raise InvalidKey("there is none")
+            return self.client(key) if key else _WITHOUT_VARIANTS
+        except (InvalidKey, VariantError) as error:
+            raise NoKey(f"{HOW} ({error})") from None
 
     def _named(self, name: str) -> tuple[Platform, str]:
         """Return the platform called *name*, and the version of its file.

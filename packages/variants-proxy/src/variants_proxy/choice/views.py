@@ -21,34 +21,23 @@ class Client:
         machine: described by the platform key of the URL.
         key: the platform key.
         floating: whether files with variants are selected at the time of the request.
-        in_place: whether pages stand in for the index's own, see `urls`.
+        at_index: whether pages stand in for the index's own: the client asks for them at its URLs,
+            and has its own credentials.
         locked: what a lock file has of a project's versions, by project and version: labels, or
             URLs of wheels, which stand for their tags only.
-        hashes: whether wheels with variant markers are read to know their hash: only lock files
-            need it.
+        hashes: whether files may go into a lock file. Then what a URL has is the same for every
+            machine, and wheels with variant markers are read to know their hash.
         merges: whether it takes the METADATA of one wheel for all wheels of a version, see
             `served_metadata`.
-        shared: whether in-place pages are at URLs of the proxy, see `keyed_index`.
     """
 
     machine: Machine
     key: str
     floating: bool = False
-    in_place: bool = False
+    at_index: bool = False
     locked: Mapping[str, Mapping[Version, tuple[str, ...]]] = field(default_factory=dict)
     hashes: bool = True
     merges: bool = False
-    shared: bool = False
-
-    @property
-    def is_at_index(self) -> bool:
-        """Whether the client gets pages at the index's own URLs, and has its own credentials."""
-        return self.in_place and not self.shared
-
-    @property
-    def is_portable(self) -> bool:
-        """Whether what a URL has must be the same for every machine: it may go into a lock file."""
-        return self.in_place and self.hashes
 
 
 @dataclass(frozen=True)

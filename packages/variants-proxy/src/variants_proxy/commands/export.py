@@ -36,14 +36,14 @@ from pep_variants.internal import METADATA_FILE, open_wheel, redacted
 from variants_index import PackageIndexError, Page, PageFile, html_page, json_page, read_page
 from variants_index.internal import JSON, html_projects, is_for_platform, json_projects
 
-from ..choice.offers import version_in
+from ..choice.in_place_names import UNLABELLED, wheel_at
+from ..choice.offers import Choice, version_in
 from ..choice.views import Client, ProjectView
 from ..client.key import Machine, encode
 from ..errors import ExportError
 from ..service import Service
 from ..settings import Settings, Upstream
 from ..upstream.single_flight import gather_limited
-from ..urls import PLAIN, file_path
 from ..wheels.transfers import Transfer, stream_all, unchanged_transfer
 
 RECORD = "variants-export.json"
@@ -138,10 +138,10 @@ class _Project:
         if shown is None:
             raise ExportError(f"no index has the project {project}")
         self._check(shown)
-        answer = await service.pages.page(client, [shown], "../../", ("json",))
+        answer = await service.pages.page(client, [shown], ("json",))
         url = f"{_BASE}simple/{project}/"
         page = await service.upstreams.compute(
-            lambda: self._narrowed(read_page(answer.body, JSON, url, project))
+            lambda: self._narrowed(read_page(answer.body, JSON, url, project), shown.choice)
         )
         if not page.files:
             raise ExportError(
@@ -173,15 +173,20 @@ class _Project:
                     f"--project '{self.project}!={version}')"
                 )
 
-    def _narrowed(self, page: Page) -> Page:
+    def _narrowed(self, page: Page, choice: Choice | None) -> Page:
         """Return *page* with the versions and the wheels that are wanted."""
         target = self.client.machine.target
+        # What a variant is taken in place of is on pages for requirements with hashes.
+        offers = choice.offers if choice is not None else ()
+        labelled = {offer.filename for offer in offers if offer.label is not None}
         files = []
         for file in page.files:
             version = version_in(file.filename)
             if self.specifier and (
                 version is None or not self.specifier.contains(version, prereleases=True)
             ):
+                continue
+            if file.filename in labelled:
                 continue
             tags = file.filename.removesuffix(".whl").rpartition("-")[2]
             if file.filename.endswith(".whl") and not is_for_platform(tags, target):
@@ -196,22 +201,24 @@ class _Project:
         ours = file.url.startswith(_BASE)
         if not ours and not self.every_file:
             return file
-        if not _FILENAME.fullmatch(file.filename):
-            raise ExportError(f"{redacted(file.url)}: {file.filename!r} cannot be a filename here")
-        choice = unquote(file.url.split("/")[-2]) if ours else PLAIN
-        chunks = await self._chunks(shown.upstream, file, choice if ours else None)
-        relative = file_path(shown.upstream.name, self.project, quote(choice), file.filename)
-        return await anyio.to_thread.run_sync(self._stored, file, chunks, relative)
+        name = (wheel_at(file.url) or (None, file.filename))[1]
+        if not _FILENAME.fullmatch(name):
+            raise ExportError(f"{redacted(file.url)}: {name!r} cannot be a filename here")
+        folder = unquote(file.url.split("/")[-2]) if ours else UNLABELLED
+        chunks = await self._chunks(shown.upstream, file, folder if ours else None)
+        relative = f"files/{shown.upstream.name}/{self.project}/{quote(folder)}/{name}"
+        named = replace(file, filename=name)
+        return await anyio.to_thread.run_sync(self._stored, named, chunks, relative)
 
     async def _chunks(
-        self, upstream: Upstream, file: PageFile, choice: str | None
+        self, upstream: Upstream, file: PageFile, folder: str | None
     ) -> Generator[bytes, None, None]:
-        """Return the contents of a file, from its index or, with a *choice*, as it is delivered."""
+        """Return the contents of a file, from its index or, with a *folder*, as it is delivered."""
         upstreams, source = self.service.upstreams, file
         transfer: Transfer | None = None
-        if choice is not None:
+        if folder is not None:
             delivery = await self.service.deliveries.file(
-                self.client, upstream, self.project, choice, file.filename
+                self.client, upstream, self.project, folder, file.filename
             )
             upstream, transfer = delivery.upstream, delivery.transfer
             source = replace(file, url=delivery.redirect)

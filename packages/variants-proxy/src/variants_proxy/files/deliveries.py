@@ -8,11 +8,18 @@ from typing import TypeAlias
 from urllib.parse import quote
 
 from pep_variants import Metadata, MetadataError, VariantContext, VariantError, split_label
-from pep_variants.internal import NON_VARIANT, metadata_terms
+from pep_variants.internal import metadata_terms
 from variants_index import Page, PageFile
 
 from ..choice.choice import OWN, own_context
-from ..choice.in_place_names import FOLDER, HERE, REFUSED, label_in_folder, wheel_at
+from ..choice.in_place_names import (
+    FOLDER,
+    HERE,
+    REFUSED,
+    UNLABELLED,
+    label_in_folder,
+    wheel_at,
+)
 from ..choice.metadata_check import MetadataCheck
 from ..choice.offers import Choice, Offer
 from ..choice.remarks import refusal
@@ -27,7 +34,6 @@ from ..upstream.release_metadata import ReleaseMetadata
 from ..upstream.releases import Release, release_with
 from ..upstream.upstream_pages import FetchedPage, project_of
 from ..upstream.upstreams import Upstreams
-from ..urls import PLAIN
 from ..wheels.transfers import Transfer, unchanged_transfer
 from ..wheels.wheel_preparation import WheelPreparation, is_cheap
 
@@ -35,11 +41,6 @@ logger = logging.getLogger(__name__)
 
 _Resolved: TypeAlias = "tuple[PageFile, VariantContext | None, Release | None]"
 """The upstream's file, what its markers are evaluated against, and its version."""
-
-
-_SHORT = 600
-"""Lifetime of redirects and small files, whose URL may mean something else later."""
-_YEAR = 31536000
 
 
 @dataclass(frozen=True)
@@ -68,16 +69,10 @@ class Delivery:
 
     @property
     def cache_control(self) -> str:
-        """Value of ``Cache-Control``."""
-        seconds = _SHORT
-        if self.transfer is not None and not self.transfer.name:
-            seconds = 0
-        elif self.transfer is not None and (self.client.in_place or not self.client.machine.name):
-            seconds = _YEAR  # otherwise the platform file that the URL names may change
-        if self.client.in_place and (self.floating or seconds <= _SHORT):
+        """Value of ``Cache-Control``: a URL of a transfer with a name always means its bytes."""
+        if self.floating or self.transfer is None or not self.transfer.name:
             return "no-cache"
-        scope = "private" if self.private else "public"
-        return f"{scope}, max-age={seconds}" + (", immutable" if seconds == _YEAR else "")
+        return f"{'private' if self.private else 'public'}, max-age=31536000, immutable"
 
 
 class Deliveries:
@@ -100,35 +95,9 @@ class Deliveries:
         self._served = served
 
     async def file(
-        self, client: Client, upstream: Upstream, project: str, choice: str, filename: str
-    ) -> Delivery:
-        """Return the delivery of a file or, with the suffix ``.metadata``, of its core metadata.
-
-        Raises:
-            NoSuchFile: the upstream has no such file.
-            UpstreamError: it cannot be fetched.
-            VariantError, UnusableFile: it cannot be rewritten.
-        """
-        plain, floating = filename.removesuffix(".metadata"), choice == HERE
-        if floating and not client.in_place:
-            raise NoSuchFile(f"{filename}: is selected on in-place pages only")
-        found = await self._found(client, upstream, project)
-        shown, _ = await self._views.chosen(client, upstream, project, found)
-        if choice == REFUSED:
-            reason = refusal(shown, project, plain)
-            if reason:
-                raise UnusableFile(reason)
-        resolved = await self._upstreams.budget(upstream).compute(
-            lambda: _find_file(shown, upstream, found.page, choice, plain)
-        )
-        return await self._delivered(
-            client, upstream, project, found, resolved, filename, floating=floating
-        )
-
-    async def in_place(
         self, client: Client, upstream: Upstream, project: str, folder: str, filename: str
     ) -> Delivery:
-        """Return the delivery of a file of an in-place page, or of its core metadata.
+        """Return the delivery of a file that pages link to, or of its core metadata.
 
         Any label of the index is delivered, whether or not it fits the client's machine: a lock
         file is for others as well.
@@ -145,35 +114,30 @@ class Deliveries:
             UpstreamError: it cannot be fetched.
             VariantError, UnusableFile: it cannot be rewritten.
         """
-        name = filename.removesuffix(".metadata")
-        suffix = filename.removeprefix(name)
-        if folder == REFUSED:
-            project = project or project_of(name) or ""
-            return await self.file(client, upstream, project, REFUSED, filename)
-        wheel = wheel_at(f"{FOLDER}/{quote(folder)}/{quote(name)}")
-        if wheel is None and label_in_folder(folder) is None:
-            raise NoSuchFile(f"{FOLDER}/{folder}/{filename}: is not the name of a variant wheel")
-        # A publisher's file has its own name in the folder.
-        label, plain = wheel or (label_in_folder(folder), name)
+        label, plain = _named(folder, filename.removesuffix(".metadata"))
         project = project or project_of(plain) or ""
-        if folder == HERE or not client.is_portable:
-            choice = HERE if folder == HERE else label or PLAIN
-            return await self.file(client, upstream, project, choice, plain + suffix)
-        found = await self._found(client, upstream, project)
-        file, release = await self._upstreams.budget(upstream).compute(
-            lambda: _labelled(upstream, found.page, plain, label)
-        )
-        context = await self._own_context(upstream, file, label, release)
-        resolved = file, context, release
+        found = await self._views.source.get_project_page(upstream, project, client)
+        if found is None:
+            raise NoSuchFile(f"index {upstream.name} has no project {project}")
+        compute = self._upstreams.budget(upstream).compute
+        if client.hashes and label is not None and folder != HERE:
+            file, release = await compute(lambda: _labelled(upstream, found.page, plain, label))
+            context = await self._own_context(upstream, file, label, release)
+            resolved: _Resolved = file, context, release
+        else:
+            shown, _ = await self._views.chosen(client, upstream, project, found)
+            if folder == REFUSED and (reason := refusal(shown, project, plain)):
+                raise UnusableFile(reason)
+            resolved = await compute(
+                lambda: _find_file(shown, upstream, found.page, folder, label, plain)
+            )
         return await self._delivered(
-            client, upstream, project, found, resolved, filename, floating=False
+            client, upstream, project, found, resolved, filename, floating=folder == HERE
         )
 
     async def _own_context(
-        self, upstream: Upstream, file: PageFile, label: str | None, release: Release | None
+        self, upstream: Upstream, file: PageFile, label: str, release: Release | None
     ) -> VariantContext:
-        if label is None:
-            return NON_VARIANT
         if release is None:
             return VariantContext(label, {})
         try:
@@ -183,12 +147,6 @@ class Deliveries:
             if metadata_terms(await self._core_metadata.read(upstream, file)):
                 raise
             return VariantContext(label, {})
-
-    async def _found(self, client: Client, upstream: Upstream, project: str) -> FetchedPage:
-        found = await self._views.source.get_project_page(upstream, project, client)
-        if found is None:
-            raise NoSuchFile(f"index {upstream.name} has no project {project}")
-        return found
 
     async def _delivered(
         self,
@@ -205,7 +163,7 @@ class Deliveries:
         page_upstream, upstream = upstream, origin(upstream, file)
         is_metadata = filename.endswith(".metadata")
         plain, label = split_label(file.filename)
-        is_direct = self._upstreams.is_direct(upstream, file.url, in_place=client.is_at_index)
+        is_direct = self._upstreams.is_direct(upstream, file.url, at_index=client.at_index)
         # Pages may have no hashes of these: the proxy compares them with the upstream's.
         unhashed = floating or not (client.hashes or is_cheap(file))
         # What was read to look for markers is at hand: no client has to ask twice for it.
@@ -222,7 +180,7 @@ class Deliveries:
         redirects = is_direct and not (unhashed and file.hashes)
         delivery = Delivery(client, upstream, found.private, floating)
         if is_metadata:
-            if context is not None and not client.is_at_index:
+            if context is not None and not client.at_index:
                 delivery = replace(delivery, vary="User-Agent")
             if client.merges and context is not None:
                 shown, _ = await self._views.chosen(client, page_upstream, project, found)
@@ -261,14 +219,30 @@ class Deliveries:
             return None
 
 
-def _find_file(shown: Choice, upstream: Upstream, page: Page, choice: str, plain: str) -> _Resolved:
-    if choice == HERE:
+def _named(folder: str, name: str) -> tuple[str | None, str]:
+    """Return label and plain filename of the file *name* in a folder, as its page has them.
+
+    Raises:
+        NoSuchFile: no page has such a URL.
+    """
+    wheel = wheel_at(f"{FOLDER}/{quote(folder)}/{quote(name)}")
+    if wheel is not None:
+        return wheel
+    label = label_in_folder(folder)
+    if label is None and folder not in (REFUSED, UNLABELLED):
+        raise NoSuchFile(f"{FOLDER}/{folder}/{name}: is not the name of a variant wheel")
+    return label, name  # a publisher's file has its own name in the folder
+
+
+def _find_file(
+    shown: Choice, upstream: Upstream, page: Page, folder: str, label: str | None, plain: str
+) -> _Resolved:
+    if folder == HERE:
         offer = next((item for item in shown.offers if item.filename == plain), None)
         if offer is None:
             raise NoSuchFile(f"no file is selected for {plain}")
         release = next((d.release for d in shown.decisions if plain in d.offers), None)
         return offer.file, offer.context, release or release_with(offer.file, page)
-    label = None if choice == PLAIN else choice
     file = _file_with(upstream, page, plain, label)
     for decision in shown.decisions:
         if file in decision.release.wheels:
@@ -297,7 +271,7 @@ def _file_with(upstream: Upstream, page: Page, plain: str, label: str | None) ->
 
 
 def _labelled(
-    upstream: Upstream, page: Page, plain: str, label: str | None
+    upstream: Upstream, page: Page, plain: str, label: str
 ) -> tuple[PageFile, Release | None]:
     file = _file_with(upstream, page, plain, label)
-    return file, release_with(file, page) if label is not None else None
+    return file, release_with(file, page)

@@ -19,7 +19,7 @@ from ..choice.in_place_names import REFUSED, folder_path, here_place, variant_pl
 from ..choice.offers import Choice, Offer
 from ..choice.views import Client, ProjectView
 from ..errors import UpstreamError
-from ..headers import SHORTEST_SECONDS, Document, PageFormat
+from ..headers import Document, PageFormat
 from ..projects.observations import NotedProjects
 from ..projects.served_metadata import ServedMetadata
 from ..settings import Settings, Upstream
@@ -29,7 +29,6 @@ from ..upstream.releases import wheel_version
 from ..upstream.single_flight import gather_limited
 from ..upstream.upstream_pages import UpstreamPages
 from ..upstream.upstreams import Upstreams
-from ..urls import PLAIN, file_path
 from ..wheels.transfers import WheelDigest
 from ..wheels.wheel_preparation import WheelPreparation, is_cheap
 
@@ -101,26 +100,24 @@ class ProjectPages:
             names = sorted({name for listed in found for name in listed})
             return json_projects(names) if forms[0] == "json" else html_projects(names)
 
-        private = any(map(self._upstreams.is_private, asked))
         return Document(
             await self._upstreams.compute(write),
             _KINDS[forms[0]],
-            _cache_control(private=private, seconds=int(self._settings.fresh_seconds)),
-            vary="Accept",
+            _cache_control(private=any(map(self._upstreams.is_private, asked))),
+            "Accept",
         )
 
     async def page(
-        self, client: Client, shown: Sequence[ProjectView], prefix: str, forms: Sequence[PageFormat]
+        self, client: Client, shown: Sequence[ProjectView], forms: Sequence[PageFormat]
     ) -> Document:
         """Return the page with the files of *shown*.
 
         Args:
             client: of the request.
             shown: one project, or all of a find-links page.
-            prefix: relative URL from the page to ``/p/<key>/``.
             forms: accepted formats, the preferred one first.
         """
-        written = [await self._entries(client, item, prefix) for item in shown]
+        written = [await self._entries(client, item) for item in shown]
 
         def write() -> bytes:
             page = replace(
@@ -129,27 +126,17 @@ class ProjectPages:
             )
             return json_page(page) if forms[0] == "json" else html_page(page)
 
-        sure = all(item.sure for item in shown) and not client.floating
-        fresh = int(self._settings.fresh_seconds)
-        # As long as the upstreams allow their own clients.
-        lasts = min((item.found.max_age for item in shown), default=0) if sure else 0
-        private = any(item.found.private for item in shown)
         has_variants = any(item.choice and item.choice.decisions for item in shown)
-        is_for_all = not (client.is_at_index or client.floating or private)
-        return Document(
-            await self._upstreams.compute(write),
-            _KINDS[forms[0]],
-            "no-cache" if client.in_place else _cache_control(private=private, seconds=lasts),
-            vary="Accept, User-Agent" if has_variants and not client.is_at_index else "Accept",
-            kept=max(SHORTEST_SECONDS, min(lasts, fresh)) if is_for_all else 0,
-        )
+        vary = "Accept, User-Agent" if has_variants and not client.at_index else "Accept"
+        cache = _cache_control(private=any(item.found.private for item in shown))
+        return Document(await self._upstreams.compute(write), _KINDS[forms[0]], cache, vary)
 
-    async def _entries(self, client: Client, shown: ProjectView, prefix: str) -> Sequence[PageFile]:
+    async def _entries(self, client: Client, shown: ProjectView) -> Sequence[PageFile]:
         """Return the entries of one project, in the order of its page."""
         choice = shown.choice
         if choice is None:
             return shown.found.page.files
-        if client.shared and not client.merges:
+        if not client.merges:
             choice = _with_plain(choice, client.machine.preferences.forced.get(shown.project))
         compute = self._upstreams.budget(shown.upstream).compute
         offers = await compute(lambda: _newest_first(choice))
@@ -167,12 +154,10 @@ class ProjectPages:
             upstream = origin(shown.upstream, file)
             key = upstream.name, file.url[: file.url.find("/", 8)]
             if key not in hosts:
-                hosts[key] = self._upstreams.is_direct(
-                    upstream, file.url, in_place=client.is_at_index
-                )
+                hosts[key] = self._upstreams.is_direct(upstream, file.url, at_index=client.at_index)
             return hosts[key]
 
-        entries = _Entries(client, shown, prefix, is_direct, markers, announced, merged)
+        entries = _Entries(client, is_direct, markers, announced, merged)
 
         def write() -> list[PageFile]:
             with paused(len(choice.offers) > _MANY):
@@ -300,8 +285,6 @@ class _Entries:
 
     Attributes:
         client: of the request.
-        shown: the project.
-        prefix: relative URL from the page to ``/p/<key>/``.
         is_direct: whether clients can fetch a file from the upstream themselves.
         markers: of the wheels.
         announced: hash and size of rewritten wheels.
@@ -309,8 +292,6 @@ class _Entries:
     """
 
     client: Client
-    shown: ProjectView
-    prefix: str
     is_direct: Callable[[PageFile], bool]
     markers: _Markers
     announced: Mapping[str, WheelDigest | None]
@@ -337,9 +318,7 @@ class _Entries:
         name, url = self._place(offer, floating=floating)
         hashes, size, core_metadata = file.hashes, file.size, file.core_metadata
         if unknown:
-            hashes, size = {}, None
-            known = client.in_place or core_metadata is not None or reduced is not None
-            core_metadata = {} if known else None
+            hashes, size, core_metadata = {}, None, {}
         elif reduced is not None:
             digest = self.announced.get(file.filename)
             hashes = {"sha256": digest.sha256} if digest else {}
@@ -365,17 +344,13 @@ class _Entries:
 
     def _place(self, offer: Offer, *, floating: bool = False) -> tuple[str, str]:
         """Return filename and relative URL of a file that is not the upstream's."""
-        in_place, name, label = self.client.in_place, offer.filename, offer.label
-        own = None if offer.refused else published(offer.file)
-        choice = REFUSED if offer.refused else PLAIN if label is None else label
+        name, label = offer.filename, offer.label
+        if offer.refused:
+            return name, folder_path(REFUSED, name)
+        own = published(offer.file)
         if own is not None and label is not None:
-            name = own.original.filename
-        if in_place and (offer.refused or (own is not None and label is not None)):
-            return name, folder_path(choice, name)
-        if in_place:
-            return here_place(name) if floating else variant_place(label, name)
-        path = file_path(self.shown.upstream.name, self.shown.project, choice, name)
-        return name, self.prefix + path
+            return own.original.filename, folder_path(label, own.original.filename)
+        return here_place(name) if floating else variant_place(label, name)
 
 
 def _everywhere(choice: Choice, entries: Sequence[PageFile], page: Page) -> list[PageFile]:
@@ -394,6 +369,5 @@ def _everywhere(choice: Choice, entries: Sequence[PageFile], page: Page) -> list
     ]
 
 
-def _cache_control(*, private: bool, seconds: int) -> str:
-    scope = "private" if private else "public"
-    return f"{scope}, max-age={seconds}, stale-if-error=86400"
+def _cache_control(*, private: bool) -> str:
+    return "private, no-cache" if private else "no-cache"

@@ -119,7 +119,7 @@ class ProjectViews:
             or upstream.kind != "simple"
             or is_local(upstream.url)
             or forced != NON_VARIANT_LABEL
-            or (found.private and not client.is_at_index)
+            or (found.private and not client.at_index)
             or await self._other_sources(upstream, project)
         ):
             return False
@@ -142,7 +142,7 @@ class ProjectViews:
         """
         forced = client.machine.preferences.forced.get(project, NON_VARIANT_LABEL)
         if (
-            not client.is_at_index
+            not client.at_index
             or upstream.kind != "simple"
             or is_local(upstream.url)
             or forced != NON_VARIANT_LABEL
@@ -254,7 +254,7 @@ class ProjectViews:
                 failures=self._settings.failures,
                 others=[other for other, _ in others_found],
                 is_last=upstream.kind != "find-links",
-                portable=client.is_portable,
+                portable=client.hashes,
                 locked={v: LockedVersion(items) for v, items in locked.items()},
                 agreed=agreed,
                 unhashed=unhashed,

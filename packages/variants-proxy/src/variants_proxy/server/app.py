@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -20,16 +20,14 @@ from pep_variants.internal import PluginFailed
 
 from ..choice.choice import normalized
 from ..choice.clients import merges_versions
-from ..choice.in_place_names import UNLABELLED
 from ..choice.views import Client, ProjectView
-from ..errors import ANSWERED, NoSuchFile, UnknownClient, UnusableFile, UpstreamError
+from ..errors import ANSWERED, NoKey, NoSuchFile, UnusableFile, UpstreamError
 from ..files.deliveries import Delivery
 from ..files.file_responses import transfer_response
-from ..headers import MISSING, Document, accepted_formats, format_of
+from ..headers import Document, accepted_formats, format_of
 from ..service import Service
 from ..settings import Settings, Upstream
-from ..urls import PLAIN
-from .authentication import KeyedIndex
+from .authentication import key_of_user, unauthorized
 from .middleware import RequestMiddleware
 
 if TYPE_CHECKING:
@@ -54,29 +52,22 @@ def create_app(settings: Settings) -> Starlette:
         finally:
             service.upstreams.close()
 
-    def of_every_index(path: str, handler: Callable[[Request], Awaitable[Response]]) -> list[Route]:
-        return [Route(f"/p/{{key}}{each}{path}", handler) for each in ("", "/i/{index}")]
-
     file = ".variant/{folder}/{filename}"
-    routes = [
-        Route("/", pages.landing),
-        Route("/health", pages.health),
-        *of_every_index("/simple/", pages.projects),
-        *of_every_index("/simple/{project}/", pages.project),
-        *of_every_index("/variants/{project}/", pages.variants),
-        Route("/p/{key}/i/{index}/links/", pages.links),
-        Route("/p/{key}/i/{index}/in-place/", pages.in_place),
-        Route(f"/p/{{key}}/i/{{index}}/in-place/{file}", pages.in_place_file),
-        *of_every_index("/in-place/{project}/", pages.in_place),
-        *of_every_index(f"/in-place/{{project}}/{file}", pages.in_place_file),
-        Route("/p/{key}/files/{index}/{project}/{choice}/{filename}", pages.file),
-    ]
+    of_all_or_one = {
+        "/simple/": pages.projects,
+        "/simple/{project}/": pages.project,
+        f"/simple/{{project}}/{file}": pages.file,
+        "/variants/{project}/": pages.variants,
+    }
+    of_one = {"/links/": pages.links, f"/links/{file}": pages.file}
+    routes = [Route("/", pages.landing), Route("/health", pages.health)]
+    for root in ("", "/p/{key}"):
+        one = f"{root}/i/{{index}}"
+        routes += [Route(root + path, handler) for path, handler in of_all_or_one.items()]
+        routes += [Route(one + path, handler) for path, handler in (of_all_or_one | of_one).items()]
     application = Starlette(
         routes=routes,
-        middleware=[
-            Middleware(RequestMiddleware, settings=settings),
-            Middleware(KeyedIndex, service=service, anonymous=settings.anonymous),
-        ],
+        middleware=[Middleware(RequestMiddleware, settings=settings)],
         exception_handlers=dict.fromkeys(ANSWERED, _failed),
         lifespan=lifespan,
     )
@@ -86,21 +77,20 @@ def create_app(settings: Settings) -> Starlette:
 
 async def _failed(_: Request, error: Exception) -> Response:
     """Return the response for an error; installers show its text in their output or log."""
+    if isinstance(error, NoKey):
+        return unauthorized(f"{error}\n")
     status = _status(error)
     if isinstance(error, PluginFailed):
         logger.warning("%s", error)
     if status >= 500 or status == 409:
         logger.warning("file not served: %s", error)
-    control = MISSING if isinstance(error, NoSuchFile) else "no-store"
-    return PlainTextResponse(f"{error}\n", status, headers={"Cache-Control": control})
+    return PlainTextResponse(f"{error}\n", status, headers={"Cache-Control": "no-store"})
 
 
 def _status(error: Exception) -> int:
     """Return the HTTP status of the response for *error*."""
     if isinstance(error, UpstreamError):
         return error.status
-    if isinstance(error, UnknownClient):
-        return 410
     if isinstance(error, PluginFailed):
         return 424  # not 5xx, which clients retry in vain
     if isinstance(error, (UnusableFile, VariantError)):
@@ -146,9 +136,14 @@ class Handlers:
         project = _normalized(asked)
         if project != asked:
             return RedirectResponse(f"../{project}/", 301)
-        view = await self._view(client, upstream, project)
-        prefix = "../../../../" if upstream is not None else "../../"
-        return await self._page(request, client, [view], prefix)
+        if upstream is not None:
+            self._service.upstream_pages.expire(upstream, project)
+            sent = await self._service.views.unchanged(client, upstream, project)
+            forms = accepted_formats(request.headers.get("accept", ""))
+            if sent is not None and format_of(sent.answer.content_type) in forms:
+                return await self._sent(request, sent.document)
+        view = await self._view(client, upstream, project, expire=upstream is None)
+        return await self._page(request, client, [view])
 
     async def links(self, request: Request) -> Response:
         """Return the page of all files of a find-links upstream."""
@@ -157,24 +152,7 @@ class Handlers:
             name = request.path_params["index"]
             raise NoSuchFile(f"{name} is an index, not a find-links page: its root is ../simple/")
         self._service.upstream_pages.expire(upstream, "")
-        shown = await self._service.views.links(client, upstream)
-        return await self._page(request, client, shown, "../../../")
-
-    async def in_place(self, request: Request) -> Response:
-        """Return a page that stands in for the upstream's own."""
-        client, upstream, project = self._asked_in_place(request)
-        if upstream is None or project:
-            if upstream is not None:
-                self._service.upstream_pages.expire(upstream, project)
-                sent = await self._service.views.unchanged(client, upstream, project)
-                forms = accepted_formats(request.headers.get("accept", ""))
-                if sent is not None and format_of(sent.answer.content_type) in forms:
-                    return await self._sent(request, sent.document)
-            shown = [await self._view(client, upstream, project, expire=upstream is None)]
-        else:
-            self._service.upstream_pages.expire(upstream, "")
-            shown = await self._service.views.links(client, upstream)
-        return await self._page(request, client, shown, "")
+        return await self._page(request, client, await self._service.views.links(client, upstream))
 
     async def variants(self, request: Request) -> Response:
         """Return the decisions on a project; ``?markers`` adds requirements of variant markers.
@@ -198,45 +176,22 @@ class Handlers:
         """Return a redirect to a file, or the file."""
         client, upstream = self._asked(request)
         parameters = request.path_params
-        project = _normalized(parameters["project"])
-        if upstream is None or project != parameters["project"]:
-            raise NoSuchFile(f"{parameters['project'][:80]!r} is not a normalized project name")
-        delivery = await self._service.deliveries.file(
-            client, upstream, project, parameters["choice"], parameters["filename"]
-        )
-        return await self._delivered(request, delivery)
-
-    async def in_place_file(self, request: Request) -> Response:
-        """Return a file of an in-place page, or a redirect to it."""
-        client, upstream, project = self._asked_in_place(request)
-        folder, filename = request.path_params["folder"], request.path_params["filename"]
+        project = _normalized(parameters["project"]) if "project" in parameters else ""
         if upstream is None:
             upstream = (await self._view(client, None, project, expire=False)).upstream
-        deliveries = self._service.deliveries
-        if folder == UNLABELLED and not filename.removesuffix(".metadata").endswith(".whl"):
-            delivery = await deliveries.file(client, upstream, project, PLAIN, filename)
-        else:
-            delivery = await deliveries.in_place(client, upstream, project, folder, filename)
+        delivery = await self._service.deliveries.file(
+            client, upstream, project, parameters["folder"], parameters["filename"]
+        )
         return await self._delivered(request, delivery)
 
     def _asked(self, request: Request) -> tuple[Client, Upstream | None]:
         """Return the client, and the upstream that the path names."""
-        client = self._service.clients.client(request.path_params["key"])
+        key, clients = request.path_params.get("key"), self._service.clients
+        client = clients.of_user(key_of_user(request.scope)) if key is None else clients.client(key)
         if merges_versions(request.headers.get("user-agent", "")):
             client = replace(client, merges=True)
         index = request.path_params.get("index")
         return client, None if index is None else self._service.upstream(index)
-
-    def _asked_in_place(self, request: Request) -> tuple[Client, Upstream | None, str]:
-        client = self._service.clients.in_place(request.path_params["key"])
-        if not client.is_at_index:
-            merges = merges_versions(request.headers.get("user-agent", ""))
-            client = replace(client, merges=merges)
-        _, upstream = self._asked(request)
-        asked = request.path_params.get("project", "")
-        if not asked and upstream is not None and upstream.kind == "find-links":
-            return client, upstream, ""
-        return client, upstream, _normalized(asked)
 
     async def _view(
         self, client: Client, upstream: Upstream | None, project: str, *, expire: bool = True
@@ -260,11 +215,10 @@ class Handlers:
         return found
 
     async def _page(
-        self, request: Request, client: Client, shown: Sequence[ProjectView], prefix: str
+        self, request: Request, client: Client, shown: Sequence[ProjectView]
     ) -> Response:
         forms = accepted_formats(request.headers.get("accept", ""))
-        page = await self._service.pages.page(client, shown, prefix, forms)
-        return await self._sent(request, page)
+        return await self._sent(request, await self._service.pages.page(client, shown, forms))
 
     async def _sent(self, request: Request, document: Document) -> Response:
         answer = partial(
@@ -282,19 +236,12 @@ class Handlers:
     async def _delivered(self, request: Request, delivery: Delivery) -> Response:
         if delivery.transfer is not None:
             return await transfer_response(request, delivery, delivery.transfer, self._upstreams)
-        is_shared = delivery.client.in_place and not (delivery.floating or delivery.private)
-        kept = int(self._service.settings.fresh_seconds) if is_shared else 0
-        document = Document(
-            delivery.data or b"",
-            "application/octet-stream",
-            delivery.cache_control,
-            vary=delivery.vary,
-            kept=kept,
-        )
-        if not delivery.redirect:
-            return await self._sent(request, document)
-        # 307: the target may change, the requested URL stays valid.
-        return RedirectResponse(delivery.redirect, 307, document.headers)
+        if delivery.redirect:
+            # 307: the target may change, the requested URL stays valid.
+            headers = {"cache-control": "no-cache", "vary": delivery.vary}
+            return RedirectResponse(delivery.redirect, 307, headers)
+        kind = "application/octet-stream"
+        return await self._sent(request, Document(delivery.data or b"", kind, vary=delivery.vary))
 
 
 def _normalized(name: str) -> str:

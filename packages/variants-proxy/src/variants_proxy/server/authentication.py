@@ -3,14 +3,6 @@
 Both are in ``Authorization``: a token as the password of HTTP Basic (RFC 7617) or as a bearer token
 (RFC 6750), a platform key as the user name. Responses depend on it, see `for_one_client`.
 
-=====================================  ===========================================================
-``/simple/``, ``/simple/<project>/``   the merged index
-``/i/<index>/simple/…``                one upstream
-``/i/<index>/links/``                  a find-links page
-``/variants/<project>/``               decisions and their reasons, as JSON
-``…/.variant/<label>/<name>``          a file, relative to its page; see `in_place_names`
-=====================================  ===========================================================
-
 uv removes user name and password from what it writes into a lock, so a lock that one machine makes
 is the same on all others, and each gets its own variants when it asks for pages again. The files of
 a lock are served for every key: they are what the lock says.
@@ -21,38 +13,18 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
-from starlette.responses import PlainTextResponse, RedirectResponse
+from starlette.responses import PlainTextResponse
 
-from pep_variants import Preferences, VariantError
-
-from ..choice.clients import ClientSettings
-from ..client.key import Machine, encode
-from ..errors import InvalidKey
 from ..headers import SECURITY_HEADERS, for_one_client
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from ..service import Service
-
-HOW = (
-    "the user name for this index is the platform key of your machine: use the URL that "
-    "'variants-proxy url --keyed' prints on it"
-)
-
 _AUTHORIZATION = b"authorization"
 Headers = Iterable[tuple[bytes, bytes]]
-
-_PATH = re.compile(
-    r"(?P<index>/i/[^/]+)?/(?P<kind>simple|links|variants)"
-    r"(?:(?P<root>/?)|/(?P<project>[^/.][^/]*)(?P<slash>/?)"
-    r"|(?:/(?P<owner>[^/.][^/]*))?/(?P<file>\.variant/[^/]+/[^/]+))"
-)
 
 
 class TokenMiddleware:
@@ -72,69 +44,18 @@ class TokenMiddleware:
             return
         user, secret = _credentials(scope["headers"])
         if not _is_token(secret, self._token):
-            refused = _unauthorized("401: missing or wrong proxy token\n")
+            refused = unauthorized("401: missing or wrong proxy token\n")
             await refused(scope, receive, send)
             return
-        await self._app(_inner_scope(scope, user=user), receive, _varying(send))
+        kept = [item for item in scope["headers"] if item[0] != _AUTHORIZATION]
+        state = {**scope.get("state", {}), "user": user}
+        await self._app({**scope, "headers": kept, "state": state}, receive, varying(send))
 
 
-class KeyedIndex:
-    """ASGI middleware that finds the client in the user name.
-
-    A request is passed on under a path with the name of a registered client, see `clients`. No page
-    has such a path in it.
-    """
-
-    def __init__(self, app: ASGIApp, service: Service, *, anonymous: bool) -> None:
-        """Set up.
-
-        Args:
-            app: the application of the proxy.
-            service: of the proxy.
-            anonymous: clients without a key get non-variant wheels; otherwise 401.
-        """
-        self._app = app
-        self._clients = service.clients
-        plain = Machine(preferences=Preferences(use_variants=False))
-        self._default = encode(plain) if anonymous else ""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or pass it on."""
-        match = _PATH.fullmatch(scope["path"]) if scope["type"] == "http" else None
-        if match is None:
-            await self._app(scope, receive, send)
-            return
-        if match["root"] == "" or match["slash"] == "":
-            last = scope["path"].rpartition("/")[2]
-            redirect = RedirectResponse(f"{quote(last)}/", 301, {"Cache-Control": "no-store"})
-            await redirect(scope, receive, send)
-            return
-        user = scope.get("state", {}).get("user")
-        key = (_credentials(scope["headers"])[0] if user is None else user) or self._default
-        try:
-            if not key:
-                raise InvalidKey("there is none")
-            client = self._clients.register(ClientSettings(key, shared=True))
-        except (InvalidKey, VariantError) as error:
-            refused = _unauthorized(f"{HOW} ({error})\n")
-            await refused(scope, receive, send)
-            return
-        path = f"/p/{client}{_inner(match)}"
-        inner = {**_inner_scope(scope), "path": path, "raw_path": quote(path).encode()}
-        await self._app(inner, receive, _varying(send))
-
-
-def _inner(match: re.Match[str]) -> str:
-    """Return the path of the same page or file below ``/p/<client>``."""
-    index = match["index"] or ""
-    if match["file"]:
-        owner = f"{match['owner']}/" if match["owner"] else ""
-        return f"{index}/in-place/{owner}{match['file']}"
-    if match["kind"] == "variants":
-        return f"{index}/variants/{match['project'] or '-'}/"
-    if match["project"]:
-        return f"{index}/in-place/{match['project']}/"
-    return f"{index}/in-place/" if match["kind"] == "links" else f"{index}/simple/"
+def key_of_user(scope: Scope) -> str:
+    """Return the platform key that is the user name, empty without one."""
+    user: str | None = scope.get("state", {}).get("user")
+    return _credentials(scope["headers"])[0] if user is None else user
 
 
 def _is_token(secret: bytes, token: str) -> bool:
@@ -158,13 +79,9 @@ def _credentials(headers: Headers) -> tuple[str, bytes]:
     return "", b""
 
 
-def _inner_scope(scope: Scope, **state: str) -> Scope:
-    """Return *scope* without ``Authorization``."""
-    kept = [item for item in scope["headers"] if item[0] != b"authorization"]
-    return {**scope, "headers": kept, "state": {**scope.get("state", {}), **state}}
+def varying(send: Send) -> Send:
+    """Return *send* for responses that depend on ``Authorization``."""
 
-
-def _varying(send: Send) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             message = {**message, "headers": for_one_client(message["headers"])}
@@ -173,7 +90,8 @@ def _varying(send: Send) -> Send:
     return sending
 
 
-def _unauthorized(text: str) -> PlainTextResponse:
+def unauthorized(text: str) -> PlainTextResponse:
+    """Return the response to a request without the right credentials."""
     response = PlainTextResponse(text, 401, {"Cache-Control": "no-store"})
     response.raw_headers += [
         *SECURITY_HEADERS,

@@ -13,6 +13,7 @@ from starlette.responses import PlainTextResponse
 
 from ..headers import SECURITY_HEADERS
 from ..settings import Settings
+from .authentication import varying
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -52,8 +53,10 @@ class RequestMiddleware:
                 size += len(message.get("body", b""))
             await send(message)
 
+        is_keyed = scope["path"].startswith(("/simple/", "/i/", "/variants/"))
+        answer = varying(sending) if is_keyed else sending
         try:
-            await (self._refused(scope) or self._app)(scope, receive, sending)
+            await (self._refused(scope) or self._app)(scope, receive, answer)
         except ConnectionAbortedError:
             # The response must not end regularly; the server closes the connection.
             status = 599

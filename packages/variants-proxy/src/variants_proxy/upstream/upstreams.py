@@ -254,14 +254,14 @@ class Upstreams:
             self._privates[upstream.name] = private
         return self._privates[upstream.name]
 
-    def is_direct(self, upstream: Upstream, url: str, *, in_place: bool = False) -> bool:
+    def is_direct(self, upstream: Upstream, url: str, *, at_index: bool = False) -> bool:
         """Return whether clients can fetch *url* themselves, without credentials of the proxy.
 
-        Clients of in-place pages have credentials of their own.
+        Clients at the index's own URLs have credentials of their own.
         """
         if is_local(url):
             return False
-        if in_place:
+        if at_index:
             return True
         return not (self.is_private(upstream) and _origin(url) == _origin(upstream.url))
 

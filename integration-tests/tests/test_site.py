@@ -198,5 +198,5 @@ def test_search_finds_words_of_pages_and_of_the_reference(site):
         return found
 
     assert "docs/how-to/proxy-operating" in documents("nginx")
-    assert "docs/reference/commands/variants" in documents("gitlab")
+    assert "docs/reference/commands/variants" in documents("cibuildwheel")
     assert "docs/reference/api" in documents("platform")

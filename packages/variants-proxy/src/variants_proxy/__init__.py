@@ -35,21 +35,21 @@ __all__ = [
     "variants_url",
 ]
 
-_MODULES = {
-    "server.app": ("create_app",),
-    "client.key": ("Machine", "decode", "encode", "host_target"),
-    "settings": ("Limits", "Settings", "Upstream"),
-    "simple_repository": ("VariantSelected",),
-    "urls": ("index_url", "links_url", "variants_url"),
+_NAMES = {
+    "server.app": "create_app",
+    "client.key": "Machine decode encode host_target",
+    "settings": "Limits Settings Upstream",
+    "simple_repository": "VariantSelected",
+    "urls": "index_url links_url variants_url",
 }
-_PLACES = {name: module for module, names in _MODULES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
     """Import *name* on first use."""
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_PLACES[name]}", __name__), name)
+    for module, names in _NAMES.items():
+        if name in names.split():
+            return getattr(import_module(f".{module}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -179,57 +179,22 @@ def stream_all(
         PackageIndexError: it cannot be fetched, is truncated, or differs from the promised file.
     """
     file = transfer.file
-    original = _Original(file.hashes)
-    result = None
-    if store is not None and _is_changed(transfer) and not read_digest(store, transfer.name):
-        result = _Result(transfer, original)
-    waiting = b""
+    original = Digests(file.hashes)
+    is_new = store is not None and _is_changed(transfer) and not read_digest(store, transfer.name)
+    digest, size, waiting = hashlib.sha256(), 0, b""
     for chunk in _assembled(session, transfer, original):
         if waiting:
             yield waiting
         waiting = chunk
-        if result is not None:
-            result.update(chunk)
+        if is_new:
+            digest.update(chunk)
+            size += len(chunk)
     check_digests(original, file.url)
-    if result is not None and store is not None:
-        store.put("proxy-rewritten", transfer.name, result.record())
+    if is_new and store is not None:
+        record = {"sha256": digest.hexdigest(), "size": size}
+        store.put("proxy-rewritten", transfer.name, json.dumps(record).encode())
     if waiting:
         yield waiting
-
-
-class _Original(Digests):
-    """Hashes of the upstream's file."""
-
-    def sha256(self) -> hashlib._Hash:
-        """Return the SHA-256 of the bytes so far, to go on with; the index gives one."""
-        return self._hashes["sha256"].copy()
-
-
-class _Result:
-    """Hash and size of what is sent, for pages.
-
-    It begins as the original does, most wheels up to the METADATA at their end: hashing that part
-    twice took a third of the time of a transfer.
-    """
-
-    def __init__(self, transfer: Transfer, original: _Original) -> None:
-        first = transfer.rewrite.pieces[0] if transfer.rewrite is not None else Piece()
-        self._shared = first.end if first.data is None and first.start == 0 else 0
-        self._original = original
-        self._digest = hashlib.sha256()
-        self._size = 0
-
-    def update(self, chunk: bytes) -> None:
-        """Add the next bytes, which the original was updated with if they are of its beginning."""
-        self._size += len(chunk)
-        if self._size > self._shared:
-            self._digest.update(chunk)
-        elif self._size == self._shared:
-            self._digest = self._original.sha256()
-
-    def record(self) -> bytes:
-        """Return them for the store."""
-        return json.dumps({"sha256": self._digest.hexdigest(), "size": self._size}).encode()
 
 
 def _is_changed(transfer: Transfer) -> bool:

@@ -327,6 +327,8 @@ class _Entries:
         elif not core_metadata and file.filename in self.markers.digests:
             # Known here: clients need not read it from the wheel.
             core_metadata = {"sha256": self.markers.digests[file.filename]}
+        elif core_metadata is None and not is_direct and name.endswith(".whl"):
+            core_metadata = {}  # the proxy reads it from the wheel, which it sends whole only
         if file.filename in self.merged:
             core_metadata = {}  # known when it is requested
         is_unchanged = is_direct and reduced is None and not unknown

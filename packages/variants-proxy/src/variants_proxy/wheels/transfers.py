@@ -27,12 +27,11 @@ from pep_variants.internal import (
     with_metadata,
 )
 from variants_index import PageFile, Session, Store
-from variants_index.internal import CHUNK, BadResponse, check_digests, opened
+from variants_index.internal import BadResponse, check_digests, opened
 
 from ..errors import UnusableFile
 from ..upstream.catalog_files import CatalogFile, added, installed
 
-_PART = 2**20
 _FORMAT = "4"
 """Increased when rewriting gives other bytes for the same wheel and metadata."""
 
@@ -238,7 +237,7 @@ class _SinglePass:
 
     def copy_to(self, end: int) -> Iterator[bytes]:
         """Yield the bytes up to *end*, fewer if the file ends."""
-        while self.position < end and self._more():
+        while self.position < end and self.has_more():
             part = self._chunk[: end - self.position]  # the chunk itself if all of it is wanted
             self._chunk = self._chunk[len(part) :]
             self.position += len(part)
@@ -252,55 +251,12 @@ class _SinglePass:
 
     def has_more(self) -> bool:
         """Return whether there are more bytes."""
-        return self._more()
-
-    def _more(self) -> bool:
         while not self._chunk:
             chunk = next(self._chunks, None)
             if chunk is None:
                 return False
             self._chunk = chunk
         return True
-
-
-def stream_range(
-    session: Session, transfer: Transfer, start: int, end: int
-) -> Generator[bytes, None, None]:
-    """Yield the bytes of a transfer from *start* to *end*, which cannot be verified.
-
-    Raises:
-        PackageIndexError: they cannot be fetched.
-    """
-    assert transfer.rewrite is not None
-    for piece in transfer.rewrite.between(start, end):
-        if piece.data is not None:
-            yield piece.data
-        elif is_local(transfer.file.url):
-            with local_path(transfer.file.url).open("rb") as stream:
-                stream.seek(piece.start)
-                left = len(piece)
-                while left and (chunk := stream.read(min(CHUNK, left))):
-                    left -= len(chunk)
-                    yield chunk
-        else:
-            yield from _remote(session, transfer, piece)
-
-
-def _remote(session: Session, transfer: Transfer, piece: Piece) -> Iterator[bytes]:
-    url = transfer.file.url
-    for start in range(piece.start, piece.end, _PART):
-        length = min(_PART, piece.end - start)
-        found = session.fetch_range(url, start, length)
-        if found is not None:
-            if found.start != start or len(found.data) != length:
-                raise BadResponse(f"{redacted(url)}: the server sends another range than requested")
-            yield found.data
-            continue
-        with session.stream(url) as chunks:  # no range requests: skip what comes before
-            original = _SinglePass(chunks, Digests({}))
-            original.skip_to(start)
-            yield from original.copy_to(piece.end)
-        return
 
 
 PROBLEMS = (VariantError, UnusableFile)

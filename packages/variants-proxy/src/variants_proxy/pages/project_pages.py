@@ -242,7 +242,12 @@ def _with_plain(choice: Choice, forced: str | None) -> Choice:
     pip takes a variant, for its build tag, unless hashes are required that only the non-variant
     wheel has. Other installers lock all files that a page lists.
     """
-    taken = {offer.filename for offer in choice.offers if offer.label is not None}
+    # A publisher's file has no build tag: pip could take the non-variant wheel in its place.
+    taken = {
+        offer.filename
+        for offer in choice.offers
+        if offer.label is not None and published(offer.file) is None
+    }
     plain = [
         Offer(file, file.filename, None, NON_VARIANT)
         for decision in choice.decisions

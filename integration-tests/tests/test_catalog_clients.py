@@ -261,7 +261,7 @@ def _served(place: Place) -> dict[str, str]:
         url = f"{place.proxy}/p/{place.platform}/simple/{name}/"
         page = httpx.get(url, headers={"Accept": "application/vnd.pypi.simple.v1+json"}).json()
         for file in page["files"]:
-            if LINUX in file["filename"] and "/files/" in file["url"]:
+            if LINUX in file["filename"] and file["url"].startswith(".variant/"):
                 found |= dict.fromkeys(file["hashes"].values(), file["url"])
     return found
 

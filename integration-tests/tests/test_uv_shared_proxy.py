@@ -203,14 +203,6 @@ def test_without_a_key(team: Team, serve: Serve, share: Callable[..., str], key:
     assert "401" in done.err
 
 
-def test_anonymous(team: Team, serve: Serve, share: Callable[..., str]) -> None:
-    index = Index()
-    index.add_wheel(Wheel("plain", "1.0"))
-    team.base = share(serve(index), token="", anonymous=True)
-    project(team.folder / "work", ["plain"])
-    succeeds(team.machine("none", ""), "sync")
-
-
 @pytest.mark.parametrize(
     ("status", "said"), [(503, "503"), (429, "429"), (403, "403"), (500, "500")]
 )

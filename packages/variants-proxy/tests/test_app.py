@@ -454,30 +454,17 @@ class TestMarkers:
         (file,) = start(upstream).page()["files"]
         assert file["url"] == f"{upstream.url}/files/app/{APP}"
 
-    def test_parts(self, marked, start):
+    def test_a_wheel_is_sent_whole(self, marked, start):
         proxy = start(marked)
         url = proxy.files()[APP]["url"]
         whole = proxy.get(url)
         data = whole.content
-        for asked, expected in (
-            ("0-9", data[:10]), ("100-", data[100:]), ("-50", data[-50:]), ("5-99999", data[5:]),
-        ):  # fmt: skip
-            answer = proxy.get(url, headers={"Range": f"bytes={asked}"})
-            assert (answer.status_code, answer.content) == (206, expected)
-        assert proxy.get(url, headers={"Range": "bytes=99999-"}).status_code == 416
-        assert proxy.get(url, headers={"Range": "bytes=0-1,3-4"}).content == data
-        old = {"Range": "bytes=0-9", "If-Range": '"another"'}
-        assert proxy.get(url, headers=old).content == data
+        # Parts cannot be verified.
+        answer = proxy.get(url, headers={"Range": "bytes=0-9"})
+        assert (answer.status_code, answer.content) == (200, data)
         assert proxy.get(url, headers={"If-None-Match": whole.headers["ETag"]}).status_code == 304
         head = proxy.client.head(url)
         assert (head.headers["Content-Length"], head.content) == (str(len(data)), b"")
-
-    def test_parts_from_an_upstream_that_gives_none(self, marked, start):
-        marked.ranges = False
-        proxy = start(marked)
-        url = proxy.files()[APP]["url"]
-        data = proxy.get(url).content
-        assert proxy.get(url, headers={"Range": "bytes=10-1000"}).content == data[10:1001]
 
     def test_a_large_wheel_has_its_hash_when_it_has_passed(self, marked, start):
         proxy = start(marked, limits=Limits(hashed_bytes=10), fresh_seconds=0.0)

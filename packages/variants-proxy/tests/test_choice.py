@@ -21,11 +21,12 @@ from pep_variants.model.label import split_label
 from pep_variants.model.platform import Platform, Support
 from variants_index.pages import Page, PageFile
 from variants_index.target import covers
-from variants_proxy.choice.choice import choose, normalized
+from variants_proxy.choice.choice import choose
 from variants_proxy.choice.offers import version_in
 from variants_proxy.choice.remarks import is_notable, older_builds, refusal, remarks
 from variants_proxy.client.key import Machine
 from variants_proxy.upstream.releases import Listing, releases
+from variants_proxy.upstream.upstream_pages import normalized
 
 MACHINE = Machine(
     Platform({"nvidia": Support({"cuda_version_lower_bound": ("12.8", "12.7", "12.6")})}),

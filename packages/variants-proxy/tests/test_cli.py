@@ -146,7 +146,7 @@ def test_deployments_use_files_that_exist():
     names = re.findall(r"- \./(\S+?):", (DEPLOY / "compose.yaml").read_text())
     resources = (DEPLOY / "kustomization.yaml").read_text()
     names += re.findall(r"- ((?:kubernetes|nginx)/\S+)", resources)
-    assert len(names) >= 10
+    assert len(names) >= 9
     assert [name for name in names if name != "tls" and not (DEPLOY / name).is_file()] == []
 
 

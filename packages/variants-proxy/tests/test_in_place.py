@@ -81,6 +81,23 @@ class TestPages:
         assert CU128_HERE in answer.text
         assert answer.headers["ETag"] != tag
 
+    def test_a_project_is_plain_while_each_of_its_pages_was(self, upstream, start):
+        upstream.add("app", "app-0.9-py3-none-any.whl", wheel("app-0.9-py3-none-any.whl"))
+        upstream.add("other", "other-0.9-py3-none-any.whl", wheel("other-0.9-py3-none-any.whl"))
+        proxy = start(upstream)
+        asked = Asked(proxy)
+        service, client = proxy.service, proxy.service.clients.client(asked.key)
+        assert service.plain.is_plain(client, "app") is None
+        assert len(asked.files()) == len(asked.files("other")) == 1
+        assert service.plain.is_plain(client, "app") is True
+        before = dict(upstream.files["app"])
+        upstream.add_release()
+        assert len(asked.files()) == 2
+        upstream.files["app"] = before
+        assert len(asked.files()) == 1
+        assert service.plain.is_plain(client, "app") is False
+        assert service.plain.is_plain(client, "other") is True
+
     def test_a_forced_label_counts_on_a_known_page(self, upstream, start):
         upstream.add("app", "app-0.9-py3-none-any.whl", wheel("app-0.9-py3-none-any.whl"))
         proxy = start(upstream)

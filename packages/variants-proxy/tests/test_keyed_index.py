@@ -125,14 +125,6 @@ class TestKeys:
         assert "variants-proxy url --keyed" in answer.text
         assert "content-security-policy" in answer.headers
 
-    def test_anonymous(self, upstream, start):
-        upstream.add_release(labels=("cu128",), plain=True)
-        proxy = start(upstream, anonymous=True)
-        assert set(names(proxy.get("/simple/app/", headers={"Accept": JSON}))) == {
-            "app-1.0-py3-none-any.whl"
-        }
-        assert asked(proxy, "2~nonsense").status_code == 401
-
     def test_a_named_platform(self, upstream, start, tmp_path):
         upstream.add_release("1.0")
         path = tmp_path / "h100.toml"

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from .checks import admitted_choices
-from .named_projects import admits, requirement_texts
-from .project_names import name_of, normalized
+from .named_projects import admits, name_of, normalized, requirement_texts
 from .site_packages import installed_versions
 
 if TYPE_CHECKING:

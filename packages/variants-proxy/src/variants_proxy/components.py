@@ -2,14 +2,16 @@
 
 ::
 
-    ProjectPages              pages for installers
-      ProjectViews            the files that fit a client's machine
-        CatalogPages          existing builds, as files of variants
-          UpstreamPages       pages of an index, find-links page or directory; fetched and cached
-            Upstreams         sessions, limits of concurrent work, the cache on disk
+    PlainPages                  pages without variants, passed on as the index sent them
+    │   ProjectPages            pages for installers
+    │     ProjectViews          the files that fit a client's machine
+    └───────CatalogPages        existing builds, as files of variants
+              UpstreamPages     pages of an index, find-links page or directory; fetched and cached
+                Upstreams       sessions, limits of concurrent work, the cache on disk
 
-`CatalogPages` and `UpstreamPages` are a `PageSource`: the former asks the latter, and hands on its
-pages or others.
+A request for a page asks `PlainPages` first; what has to do with variants is written by
+`ProjectPages`. `CatalogPages` and `UpstreamPages` are a `PageSource`: the former asks the latter,
+and hands on its pages or others.
 """
 
 from __future__ import annotations

@@ -139,8 +139,6 @@ class Settings:
         failures: of plugins that the user allowed, by `provider_id`: pages of projects that need
             one of them are errors.
         access_log: write one line of JSON for each request to the logger ``variants_proxy.access``.
-        anonymous: clients without platform key get non-variant wheels from the index for all
-            machines (see `keyed_index`), in place of 401.
         requested: normalized names of projects that clients request from indexes, too. Their files
             in find-links places are evaluated together with those of the index.
         catalog: catalogue of existing builds: `DEFAULT_CATALOG`, a path or a URL; None for none.
@@ -167,7 +165,6 @@ class Settings:
     access_log: bool = False
     failures: Mapping[str, PluginFailed] = field(default_factory=dict)
     requested: frozenset[str] = frozenset()
-    anonymous: bool = False
     catalog: str | None = None
     catalog_mirrors: Mapping[str, str] = field(default_factory=dict)
     pinned: frozenset[str] = frozenset()

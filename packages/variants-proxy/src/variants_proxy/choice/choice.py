@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from packaging.specifiers import SpecifierSet
-from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import Version
 
 from pep_variants import (
@@ -467,13 +466,3 @@ def _best(selection: Selection[PageFile], wheels: _ByLabel, *, portable: bool) -
             )
         }
     return {plain: offer for plain, (_, offer) in shown.items()}
-
-
-def normalized(project: str) -> str | None:
-    """Return the normalized name of *project*, None if it is not a valid name (PEP 508)."""
-    if len(project) > 200:
-        return None
-    try:
-        return canonicalize_name(project, validate=True)
-    except InvalidName:
-        return None

@@ -17,10 +17,10 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pep_variants import Platform, Preferences, VariantError, load_machine, load_platform
+from pep_variants import Platform, VariantError, load_machine, load_platform
 from pep_variants.internal import BY_NAME, PlatformFileError, names_file, read_version
 
-from ..client.key import Machine, decode
+from ..client.key import decode
 from ..errors import InvalidKey, NoKey
 from ..settings import Settings
 from .views import Client
@@ -31,7 +31,6 @@ HOW = (
 )
 
 _REGISTERED = "c~"
-_WITHOUT_VARIANTS = Client(Machine(preferences=Preferences(use_variants=False)), "")
 _MERGING = ("uv/", "poetry/", "pdm/")
 _SHOWN = 5
 
@@ -120,15 +119,15 @@ class Clients:
         return Client(replace(machine, platform=platform), f"{key}@{version}")
 
     def of_user(self, key: str) -> Client:
-        """Return the client whose platform key is a user name, empty for none.
+        """Return the client whose platform key is a user name.
 
         Raises:
             NoKey: it is not valid.
         """
         try:
-            if not key and not self._settings.anonymous:
+            if not key:
                 raise InvalidKey("there is none")
-            return self.client(key) if key else _WITHOUT_VARIANTS
+            return self.client(key)
         except (InvalidKey, VariantError) as error:
             raise NoKey(f"{HOW} ({error})") from None
 

@@ -83,13 +83,8 @@ def folder_path(label: str, name: str) -> str:
     return f"{FOLDER}/{label_folder(label)}/{_quoted(name)}"
 
 
-def here_path(plain: str) -> str:
-    """Return the URL, relative to the page, of the file that is selected for *plain* on request."""
-    return here_place(plain)[1]
-
-
 def here_place(plain: str) -> tuple[str, str]:
-    """Return name and URL (see `here_path`) of the file that is selected on request."""
+    """Return name and URL, relative to the page, of the file that is selected on request."""
     name = encoded_name(plain, HERE)
     return name, f"{FOLDER}/{HERE}/{_quoted(name)}"
 
@@ -98,7 +93,7 @@ def wheel_at(url: str) -> tuple[str | None, str] | None:
     """Return label and plain filename of the wheel at *url*, absolute or relative to its page.
 
     The label is None for wheels without label, and `HERE` in the folder of that name. None for
-    every URL that is not one of `variant_path` or `here_path`.
+    every URL that is not one of `variant_path` or `here_place`.
     """
     folder, _, rest = urlsplit(url).path.rpartition("/")
     above, _, folder = folder.rpartition("/")

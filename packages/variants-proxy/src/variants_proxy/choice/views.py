@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
 from ..client.key import Machine
-from ..settings import Upstream
-from ..upstream.upstream_pages import FetchedPage
-from .offers import Choice
+
+if TYPE_CHECKING:
+    from ..settings import Upstream
+    from ..upstream.upstream_pages import FetchedPage
+    from .offers import Choice
 
 
 @dataclass(frozen=True)

@@ -78,11 +78,6 @@ def cli() -> None:
     envvar="VARIANTS_PROXY_OPEN",  # not IS_OPEN
     help="Answer all clients, without a token.",
 )
-@click.option(
-    "--anonymous",
-    is_flag=True,
-    help="At /simple/, serve clients without platform key non-variant wheels, in place of 401.",
-)
 @catalog_options
 @click.option("--access-log", is_flag=True, help="Write one line of JSON per request to stderr.")
 @click.option("--cache", type=click.Path(path_type=Path, file_okay=False), help="Cache directory.")
@@ -95,7 +90,6 @@ def serve(
     name: tuple[str, ...],
     token_file: Path | None,
     is_open: bool,
-    anonymous: bool,
     catalog: str | None,
     catalog_mirror: tuple[str, ...],
     access_log: bool,
@@ -114,7 +108,6 @@ def serve(
         hosts=(*name, *([] if is_wildcard(host) else [host])),
         compress=is_open or not host.startswith("127."),
         access_log=access_log,
-        anonymous=anonymous,
     )
     try:
         listening = listen(host, port)

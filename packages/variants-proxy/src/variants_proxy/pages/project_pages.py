@@ -24,13 +24,13 @@ from ..projects.observations import NotedProjects
 from ..projects.served_metadata import ServedMetadata
 from ..settings import Settings, Upstream
 from ..upstream.catalog_files import is_rewritten, origin, published
-from ..upstream.core_metadata import CoreMetadata, metadata_key
+from ..upstream.core_metadata import CoreMetadata, is_cheap, metadata_key
 from ..upstream.releases import wheel_version
 from ..upstream.single_flight import gather_limited
 from ..upstream.upstream_pages import UpstreamPages
 from ..upstream.upstreams import Upstreams
 from ..wheels.transfers import WheelDigest
-from ..wheels.wheel_preparation import WheelPreparation, is_cheap
+from ..wheels.wheel_preparation import WheelPreparation
 
 logger = logging.getLogger(__name__)
 
@@ -242,7 +242,12 @@ def _with_plain(choice: Choice, forced: str | None) -> Choice:
     pip takes a variant, for its build tag, unless hashes are required that only the non-variant
     wheel has. Other installers lock all files that a page lists.
     """
-    taken = {offer.filename for offer in choice.offers if offer.label is not None}
+    # A publisher's file has no build tag: pip could take the non-variant wheel in its place.
+    taken = {
+        offer.filename
+        for offer in choice.offers
+        if offer.label is not None and published(offer.file) is None
+    }
     plain = [
         Offer(file, file.filename, None, NON_VARIANT)
         for decision in choice.decisions
@@ -327,6 +332,8 @@ class _Entries:
         elif not core_metadata and file.filename in self.markers.digests:
             # Known here: clients need not read it from the wheel.
             core_metadata = {"sha256": self.markers.digests[file.filename]}
+        elif core_metadata is None and not is_direct and name.endswith(".whl"):
+            core_metadata = {}  # the proxy reads it from the wheel, which it sends whole only
         if file.filename in self.merged:
             core_metadata = {}  # known when it is requested
         is_unchanged = is_direct and reduced is None and not unknown

@@ -22,13 +22,13 @@ from pep_variants.internal import KNOWN_MACHINES
 from variants_catalog.internal import Unavailable
 from variants_index.internal import is_for_platform
 
-from ..choice.choice import normalized
 from ..choice.offers import version_in
 from ..choice.views import Client, ProjectView
 from ..client.key import Machine, encode
 from ..errors import ANSWERED, InvalidKey, NoSuchFile
 from ..service import Service
 from ..upstream.upstream_options import bare_url
+from ..upstream.upstream_pages import normalized
 from .installer_lines import INSTALLERS, Address
 
 if TYPE_CHECKING:

@@ -1,10 +1,9 @@
-"""Reports for clients: files that were not delivered, and projects with notices or a choice.
+"""Reports for clients: files that were not delivered, and projects with notices.
 
 A server around the application names who asks in the scope of a request, as
 ``scope["state"]["observer"]``. It sees a response that is an error itself; of a transfer that
 breaks off it cannot see why, so that goes to the observer and to the log. Notices belong to a
-choice, which many requests share: `NotedProjects` has them, by client. `PlainProjects` has those
-that nothing was chosen for.
+choice, which many requests share: `NotedProjects` has them, by client.
 """
 
 from __future__ import annotations
@@ -57,19 +56,3 @@ class NotedProjects:
     def has(self, client: Client, project: str) -> bool:
         """Return whether there are notices about *project*."""
         return self._projects.get((client.key, project)) is not None
-
-
-class PlainProjects:
-    """The projects whose pages a client got unchanged, each time: they had nothing to choose."""
-
-    def __init__(self) -> None:
-        self._projects: LRUCache[tuple[str, str], bool] = LRUCache(MOST_NOTED)
-
-    def note(self, client: Client, project: str, *, plain: bool) -> None:
-        """Note a page of *project*, a normalized name; one that is not plain counts for good."""
-        key = (client.key, project)
-        self._projects.put(key, plain and self._projects.get(key) is not False)
-
-    def is_plain(self, client: Client, project: str) -> bool | None:
-        """Return whether all pages of *project* were plain, None if there were none."""
-        return self._projects.get((client.key, project))

@@ -15,7 +15,6 @@ from packaging.utils import canonicalize_name
 from pep_variants.internal import (
     NON_VARIANT_LABEL,
     PluginFailed,
-    is_local,
     iter_fields,
 )
 from variants_index import Page, PageFile
@@ -27,7 +26,7 @@ from ..choice.offers import NO_AGREEMENT, Agreed, Choice
 from ..choice.remarks import is_notable
 from ..choice.views import Client, ProjectView
 from ..components import PageSource
-from ..errors import NoSuchFile, UpstreamError
+from ..errors import UpstreamError
 from ..settings import Settings, Upstream
 from ..upstream.catalog_files import CatalogPage, known_variants, published
 from ..upstream.core_metadata import CoreMetadata
@@ -35,10 +34,11 @@ from ..upstream.lru import LRUCache
 from ..upstream.release_metadata import ReleaseMetadata, known_metadata
 from ..upstream.releases import Listing, Release, releases, wheel_version
 from ..upstream.single_flight import SingleFlight, gather_limited
-from ..upstream.upstream_pages import FetchedPage, SentPage, UpstreamPages
+from ..upstream.upstream_pages import FetchedPage, UpstreamPages
 from ..upstream.upstreams import Upstreams
-from ..wheels.wheel_preparation import WheelPreparation, is_cheap
-from .observations import NotedProjects, PlainProjects
+from ..wheels.wheel_preparation import WheelPreparation
+from .observations import NotedProjects
+from .plain_pages import PlainPages
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class ProjectViews:
         core_metadata: CoreMetadata,
         preparation: WheelPreparation,
         noted: NotedProjects,
-        plain: PlainProjects,
+        plain: PlainPages,
     ) -> None:
         self._settings = settings
         self._upstreams = upstreams
@@ -101,71 +101,11 @@ class ProjectViews:
                     raise
                 continue  # as installers do; one index alone says it itself
             if found is not None:
-                plain = await self._passes(client, item, project, found)
-                self._plain.note(client, project, plain=plain)
-                if plain:
+                if await self._plain.passes(client, item, project, found):
                     return ProjectView(item, project, found, None, not found.stale)
                 choice, sure = await self.chosen(client, item, project, found)
                 return ProjectView(item, project, found, choice, sure and not found.stale)
         return None
-
-    async def _passes(
-        self, client: Client, upstream: Upstream, project: str, found: FetchedPage
-    ) -> bool:
-        """Return whether there is nothing to select from on a page."""
-        forced = client.machine.preferences.forced.get(project, NON_VARIANT_LABEL)
-        if (
-            isinstance(found, CatalogPage)
-            or upstream.kind != "simple"
-            or is_local(upstream.url)
-            or forced != NON_VARIANT_LABEL
-            or (found.private and not client.at_index)
-            or await self._other_sources(upstream, project)
-        ):
-            return False
-        return found.newest is not None and not await self._is_marked(upstream, found.newest)
-
-    async def _is_marked(self, upstream: Upstream, release: Release) -> bool | None:
-        """Return whether a release has variant markers, None if they cannot be read."""
-        if not release.wheels:
-            return False
-        return await self._preparation.is_marked(upstream, release.wheels[0], thorough=False)
-
-    async def unchanged(self, client: Client, upstream: Upstream, project: str) -> SentPage | None:
-        """Return the page of an index that *client* gets as the index sent it, None for another.
-
-        That is one at the index's own URL which has nothing to do with variants.
-
-        Raises:
-            NoSuchFile: the index does not have the project.
-            UpstreamError: the index fails.
-        """
-        forced = client.machine.preferences.forced.get(project, NON_VARIANT_LABEL)
-        if (
-            not client.at_index
-            or upstream.kind != "simple"
-            or is_local(upstream.url)
-            or forced != NON_VARIANT_LABEL
-            or await self._other_sources(upstream, project)
-            or await self.source.adds(upstream, project, client)
-        ):
-            return None
-        sent = await self._pages.sent(upstream, project)
-        if sent is None:
-            raise NoSuchFile(f"index {upstream.name} has no project {project}")
-        if sent.answer.url != f"{upstream.url}{project}/":
-            return None  # relative links are relative to another page
-        if not sent.is_plain:
-            if sent.newest is None or (marked := await self._is_marked(upstream, sent.newest)):
-                return None
-            wheels = sent.newest.wheels[:1]
-            # METADATA of wheels without a hash may change.
-            if marked is not None and all(each.hashes or not is_cheap(each) for each in wheels):
-                sent = await self._upstreams.budget(upstream).compute(
-                    partial(self._pages.note_plain, upstream, project, sent)
-                )
-        self._plain.note(client, project, plain=True)
-        return sent
 
     async def chosen(
         self,
@@ -186,7 +126,7 @@ class ProjectViews:
             alone: do not look at what is chosen for other projects.
         """
         agreed = NO_AGREEMENT if alone else await self._agreed(client, upstream, project, found)
-        others = await self._other_sources(upstream, project)
+        others = await self._pages.other_sources(upstream, project)
         digests = "-".join((found.digest, *(other.digest for _, other in others), *agreed.labels))
         key = (upstream.name, project, digests, client.key)
         known = self._choices.get(key)
@@ -351,7 +291,7 @@ class ProjectViews:
             is_given = file.hashes["sha256"] in given
             if not (is_given or rewritten):
                 return False
-            is_marked = await self._preparation.is_marked(upstream, file, thorough=True)
+            is_marked = await self._core_metadata.is_marked(upstream, file, thorough=True)
             return bool(rewritten) if is_marked else is_given
 
         files = [
@@ -366,35 +306,6 @@ class ProjectViews:
         )
         pairs = zip(files, usable, strict=True)
         return frozenset(file.filename for file, is_usable in pairs if not is_usable)
-
-    async def _other_sources(
-        self, upstream: Upstream, project: str
-    ) -> list[tuple[Upstream, FetchedPage]]:
-        """Return the upstreams whose files of *project* uv merges with *upstream*'s.
-
-        Those are the find-links places, for every index that is not explicit; and for a find-links
-        place the first index that has the project. Indexes get requests for `Settings.requested`
-        projects only, which uv requests as well: they must not see other names of a find-links
-        place.
-        """
-        links = [item for item in self._settings.upstreams if item.kind == "find-links"]
-        if not links or upstream.explicit:
-            return []
-        asked = [item for item in links if item is not upstream]
-        if upstream.kind == "find-links" and project in self._settings.requested:
-            asked += [item for item in self._settings.upstreams if item.kind != "find-links"]
-        found = []
-        for item in asked:
-            try:
-                page = None if item.explicit else await self._pages.get_project_page(item, project)
-            except UpstreamError as error:
-                logger.warning("%s: evaluated without index %s: %s", project, item.name, error)
-                continue
-            if page is not None:
-                found.append((item, page))
-                if item.kind != "find-links":
-                    break
-        return found
 
     async def _other_source(
         self, upstream: Upstream, found: FetchedPage, wanted: Sequence[Release]

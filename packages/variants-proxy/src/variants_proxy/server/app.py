@@ -18,20 +18,21 @@ from starlette.routing import Route
 from pep_variants import VariantError
 from pep_variants.internal import PluginFailed
 
-from ..choice.choice import normalized
 from ..choice.clients import merges_versions
-from ..choice.views import Client, ProjectView
+from ..choice.views import Client
 from ..errors import ANSWERED, NoKey, NoSuchFile, UnusableFile, UpstreamError
-from ..files.deliveries import Delivery
-from ..files.file_responses import transfer_response
 from ..headers import Document, accepted_formats, format_of
 from ..service import Service
 from ..settings import Settings, Upstream
+from ..upstream.upstream_pages import normalized
 from .authentication import key_of_user, unauthorized
 from .middleware import RequestMiddleware
 
 if TYPE_CHECKING:
     from starlette.requests import Request
+
+    from ..choice.views import ProjectView
+    from ..files.deliveries import Delivery
 
 logger = logging.getLogger(__name__)
 
@@ -138,7 +139,7 @@ class Handlers:
             return RedirectResponse(f"../{project}/", 301)
         if upstream is not None:
             self._service.upstream_pages.expire(upstream, project)
-            sent = await self._service.views.unchanged(client, upstream, project)
+            sent = await self._service.plain.unchanged(client, upstream, project)
             forms = accepted_formats(request.headers.get("accept", ""))
             if sent is not None and format_of(sent.answer.content_type) in forms:
                 return await self._sent(request, sent.document)
@@ -235,6 +236,8 @@ class Handlers:
 
     async def _delivered(self, request: Request, delivery: Delivery) -> Response:
         if delivery.transfer is not None:
+            from ..files.file_responses import transfer_response
+
             return await transfer_response(request, delivery, delivery.transfer, self._upstreams)
         if delivery.redirect:
             # 307: the target may change, the requested URL stays valid.

@@ -34,16 +34,7 @@ LAST: Final = 1.9
 class LimitedServer(Server):
     """A server that shuts down within two seconds, whatever its requests wait for."""
 
-    def __init__(self, config: Config, ended: Callable[[], None] | None = None) -> None:
-        """Set up.
-
-        Args:
-            config: see `limited_config`.
-            ended: called before the process exits, if requests do not finish in time.
-        """
-        super().__init__(config)
-        self._ended = ended
-        self._bounded = False
+    _bounded = False
 
     def run_until_signal(self, listening: socket.socket) -> None:
         """Serve at *listening* until SIGTERM or SIGINT."""
@@ -62,15 +53,12 @@ class LimitedServer(Server):
         self.should_exit = True
         if not self._bounded:
             self._bounded = True
-            threading.Thread(target=self._end_process, daemon=True).start()
+            threading.Thread(target=_end_process, daemon=True).start()
 
-    def _end_process(self) -> None:
-        time.sleep(LAST)
-        try:
-            if self._ended is not None:
-                self._ended()
-        finally:
-            os._exit(0)
+
+def _end_process() -> None:
+    time.sleep(LAST)
+    os._exit(0)
 
 
 def limited_config(application: Callable[..., object]) -> Config:
@@ -95,14 +83,12 @@ def make_server(
     settings: Settings,
     *,
     middleware: Callable[[ASGIApp], ASGIApp] | None = None,
-    ended: Callable[[], None] | None = None,
 ) -> LimitedServer:
     """Return the server of the proxy for *settings*; its ``run(sockets=[…])`` serves.
 
     Args:
         settings: of the proxy.
         middleware: wraps the ASGI application.
-        ended: see `LimitedServer`.
     """
     from .app import create_app  # what uses `limited_config` may have no application yet
 
@@ -122,4 +108,4 @@ def make_server(
     application: ASGIApp = create_app(settings)
     if middleware is not None:
         application = middleware(application)
-    return LimitedServer(limited_config(application), ended)
+    return LimitedServer(limited_config(application))

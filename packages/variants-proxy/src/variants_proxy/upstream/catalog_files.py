@@ -12,7 +12,7 @@ chooses among them as well. There are three kinds of them:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Final
 
 from variants_index import PageFile
@@ -76,21 +76,10 @@ def listed_as(
     metadata: Metadata | None = None,
 ) -> CatalogFile:
     """Return *file* of *upstream* under the name *name*; see `CatalogFile` for the others."""
+    listed = {item.name: getattr(file, item.name) for item in fields(PageFile)}
+    listed |= {"filename": name, "gpg_sig": None}
     return CatalogFile(
-        name,
-        file.url,
-        file.hashes,
-        file.requires_python,
-        file.yanked,
-        file.size,
-        file.upload_time,
-        file.core_metadata,
-        file.provenance,
-        upstream=upstream,
-        original=file,
-        entry=entry,
-        known=known,
-        metadata=metadata,
+        **listed, upstream=upstream, original=file, entry=entry, known=known, metadata=metadata
     )
 
 

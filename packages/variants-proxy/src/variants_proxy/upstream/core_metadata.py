@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 
+from pep_variants.internal import is_local, may_have_terms, metadata_terms
 from variants_index import PageFile
 from variants_index.internal import fetch_metadata_file
 
+from ..errors import UpstreamError
 from ..settings import Limits, Upstream
 from .catalog_files import CatalogFile, installed
 from .lru import LRUCache
 from .single_flight import SingleFlight
 from .upstreams import Upstreams, identity
+
+logger = logging.getLogger(__name__)
 
 
 class CoreMetadata:
@@ -47,6 +52,26 @@ class CoreMetadata:
 
         return await self._inspections.join(key, work)
 
+    async def is_marked(
+        self, upstream: Upstream, wheel: PageFile, *, thorough: bool
+    ) -> bool | None:
+        """Return whether *wheel* has variant markers, None if its metadata cannot be read.
+
+        An installer will report what is wrong with it.
+        """
+        if not (thorough or is_cheap(wheel)):
+            return False
+        try:
+            metadata = await self.read(upstream, wheel)
+            if not may_have_terms(metadata):
+                return False
+            return await self._upstreams.budget(upstream).compute(
+                lambda: bool(metadata_terms(metadata))
+            )
+        except UpstreamError as error:
+            logger.info("%s: its metadata cannot be inspected: %s", wheel.filename, error)
+            return None
+
     def _fetch(self, upstream: Upstream, file: PageFile) -> bytes:
         self._upstreams.allow_links(upstream, file.url)
         return fetch_metadata_file(
@@ -66,3 +91,8 @@ def metadata_key(file: PageFile) -> str:
         return f"{added} {metadata_key(file.original)}"
     digest = (file.core_metadata or {}).get("sha256")
     return f"sha256 {digest}" if digest else identity(file)
+
+
+def is_cheap(wheel: PageFile) -> bool:
+    """Return whether METADATA of *wheel* can be read without reading from a remote wheel."""
+    return wheel.core_metadata is not None or is_local(wheel.url)

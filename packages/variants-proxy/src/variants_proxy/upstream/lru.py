@@ -46,10 +46,3 @@ class LRUCache(Generic[K, V]):
         found = self._items.pop(key, None)
         if found is not None:
             self.weight -= found[1]
-
-    def values(self) -> list[V]:
-        """Return all values."""
-        return [value for value, _ in self._items.values()]
-
-    def __len__(self) -> int:
-        return len(self._items)

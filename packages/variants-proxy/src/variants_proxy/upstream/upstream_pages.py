@@ -20,7 +20,7 @@ from hashlib import sha256
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from packaging.utils import canonicalize_name, parse_sdist_filename
+from packaging.utils import InvalidName, canonicalize_name, parse_sdist_filename
 from packaging.version import Version
 
 from pep_variants.internal import (
@@ -167,6 +167,35 @@ class UpstreamPages:
             expired = time.monotonic() - self._settings.fresh_seconds
             known = replace(known, checked=min(known.checked, expired))
             self._pages.put(key, known, known.weight)
+
+    async def other_sources(
+        self, upstream: Upstream, project: str
+    ) -> list[tuple[Upstream, FetchedPage]]:
+        """Return the upstreams whose files of *project* uv merges with *upstream*'s.
+
+        Those are the find-links places, for every index that is not explicit; and for a find-links
+        place the first index that has the project. Indexes get requests for `Settings.requested`
+        projects only, which uv requests as well: they must not see other names of a find-links
+        place.
+        """
+        links = [item for item in self._settings.upstreams if item.kind == "find-links"]
+        if not links or upstream.explicit:
+            return []
+        asked = [item for item in links if item is not upstream]
+        if upstream.kind == "find-links" and project in self._settings.requested:
+            asked += [item for item in self._settings.upstreams if item.kind != "find-links"]
+        found = []
+        for item in asked:
+            try:
+                page = None if item.explicit else await self.get_project_page(item, project)
+            except UpstreamError as error:
+                logger.warning("%s: evaluated without index %s: %s", project, item.name, error)
+                continue
+            if page is not None:
+                found.append((item, page))
+                if item.kind != "find-links":
+                    break
+        return found
 
     async def projects(self, upstream: Upstream) -> tuple[str, ...]:
         """Return the normalized names of all projects of *upstream*, ascending.
@@ -479,4 +508,14 @@ def project_of(filename: str) -> str | None:
     try:
         return parse_sdist_filename(filename)[0]
     except ValueError:  # InvalidSdistFilename; `int` of thousands of digits
+        return None
+
+
+def normalized(project: str) -> str | None:
+    """Return the normalized name of *project*, None if it is not a valid name (PEP 508)."""
+    if len(project) > 200:
+        return None
+    try:
+        return canonicalize_name(project, validate=True)
+    except InvalidName:
         return None

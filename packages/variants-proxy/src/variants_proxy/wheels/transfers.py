@@ -27,12 +27,11 @@ from pep_variants.internal import (
     with_metadata,
 )
 from variants_index import PageFile, Session, Store
-from variants_index.internal import CHUNK, BadResponse, check_digests, opened
+from variants_index.internal import BadResponse, check_digests, opened
 
 from ..errors import UnusableFile
 from ..upstream.catalog_files import CatalogFile, added, installed
 
-_PART = 2**20
 _FORMAT = "4"
 """Increased when rewriting gives other bytes for the same wheel and metadata."""
 
@@ -179,57 +178,22 @@ def stream_all(
         PackageIndexError: it cannot be fetched, is truncated, or differs from the promised file.
     """
     file = transfer.file
-    original = _Original(file.hashes)
-    result = None
-    if store is not None and _is_changed(transfer) and not read_digest(store, transfer.name):
-        result = _Result(transfer, original)
-    waiting = b""
+    original = Digests(file.hashes)
+    is_new = store is not None and _is_changed(transfer) and not read_digest(store, transfer.name)
+    digest, size, waiting = hashlib.sha256(), 0, b""
     for chunk in _assembled(session, transfer, original):
         if waiting:
             yield waiting
         waiting = chunk
-        if result is not None:
-            result.update(chunk)
+        if is_new:
+            digest.update(chunk)
+            size += len(chunk)
     check_digests(original, file.url)
-    if result is not None and store is not None:
-        store.put("proxy-rewritten", transfer.name, result.record())
+    if is_new and store is not None:
+        record = {"sha256": digest.hexdigest(), "size": size}
+        store.put("proxy-rewritten", transfer.name, json.dumps(record).encode())
     if waiting:
         yield waiting
-
-
-class _Original(Digests):
-    """Hashes of the upstream's file."""
-
-    def sha256(self) -> hashlib._Hash:
-        """Return the SHA-256 of the bytes so far, to go on with; the index gives one."""
-        return self._hashes["sha256"].copy()
-
-
-class _Result:
-    """Hash and size of what is sent, for pages.
-
-    It begins as the original does, most wheels up to the METADATA at their end: hashing that part
-    twice took a third of the time of a transfer.
-    """
-
-    def __init__(self, transfer: Transfer, original: _Original) -> None:
-        first = transfer.rewrite.pieces[0] if transfer.rewrite is not None else Piece()
-        self._shared = first.end if first.data is None and first.start == 0 else 0
-        self._original = original
-        self._digest = hashlib.sha256()
-        self._size = 0
-
-    def update(self, chunk: bytes) -> None:
-        """Add the next bytes, which the original was updated with if they are of its beginning."""
-        self._size += len(chunk)
-        if self._size > self._shared:
-            self._digest.update(chunk)
-        elif self._size == self._shared:
-            self._digest = self._original.sha256()
-
-    def record(self) -> bytes:
-        """Return them for the store."""
-        return json.dumps({"sha256": self._digest.hexdigest(), "size": self._size}).encode()
 
 
 def _is_changed(transfer: Transfer) -> bool:
@@ -273,7 +237,7 @@ class _SinglePass:
 
     def copy_to(self, end: int) -> Iterator[bytes]:
         """Yield the bytes up to *end*, fewer if the file ends."""
-        while self.position < end and self._more():
+        while self.position < end and self.has_more():
             part = self._chunk[: end - self.position]  # the chunk itself if all of it is wanted
             self._chunk = self._chunk[len(part) :]
             self.position += len(part)
@@ -287,55 +251,12 @@ class _SinglePass:
 
     def has_more(self) -> bool:
         """Return whether there are more bytes."""
-        return self._more()
-
-    def _more(self) -> bool:
         while not self._chunk:
             chunk = next(self._chunks, None)
             if chunk is None:
                 return False
             self._chunk = chunk
         return True
-
-
-def stream_range(
-    session: Session, transfer: Transfer, start: int, end: int
-) -> Generator[bytes, None, None]:
-    """Yield the bytes of a transfer from *start* to *end*, which cannot be verified.
-
-    Raises:
-        PackageIndexError: they cannot be fetched.
-    """
-    assert transfer.rewrite is not None
-    for piece in transfer.rewrite.between(start, end):
-        if piece.data is not None:
-            yield piece.data
-        elif is_local(transfer.file.url):
-            with local_path(transfer.file.url).open("rb") as stream:
-                stream.seek(piece.start)
-                left = len(piece)
-                while left and (chunk := stream.read(min(CHUNK, left))):
-                    left -= len(chunk)
-                    yield chunk
-        else:
-            yield from _remote(session, transfer, piece)
-
-
-def _remote(session: Session, transfer: Transfer, piece: Piece) -> Iterator[bytes]:
-    url = transfer.file.url
-    for start in range(piece.start, piece.end, _PART):
-        length = min(_PART, piece.end - start)
-        found = session.fetch_range(url, start, length)
-        if found is not None:
-            if found.start != start or len(found.data) != length:
-                raise BadResponse(f"{redacted(url)}: the server sends another range than requested")
-            yield found.data
-            continue
-        with session.stream(url) as chunks:  # no range requests: skip what comes before
-            original = _SinglePass(chunks, Digests({}))
-            original.skip_to(start)
-            yield from original.copy_to(piece.end)
-        return
 
 
 PROBLEMS = (VariantError, UnusableFile)

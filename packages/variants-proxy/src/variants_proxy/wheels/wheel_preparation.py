@@ -11,7 +11,7 @@ from operator import itemgetter
 from packaging.version import Version
 
 from pep_variants import VariantContext
-from pep_variants.internal import is_local, may_have_terms, metadata_terms, reduce_metadata
+from pep_variants.internal import metadata_terms, reduce_metadata
 from variants_index import PageFile
 
 from ..choice.metadata_check import MetadataCheck
@@ -67,7 +67,9 @@ class WheelPreparation:
         while len(found) < min(len(plain), self._limits.inspected):
             some = plain[len(found) : len(found) + width]
             looks = [
-                partial(self.is_marked, upstream, release.wheels[0], thorough=thorough)
+                partial(
+                    self._core_metadata.is_marked, upstream, release.wheels[0], thorough=thorough
+                )
                 for release in some
             ]
             are_marked = await gather_limited(looks, self._limits.parallel)
@@ -79,26 +81,6 @@ class WheelPreparation:
                 break
             width = min(2 * width, self._limits.parallel)
         return frozenset(found)
-
-    async def is_marked(
-        self, upstream: Upstream, wheel: PageFile, *, thorough: bool
-    ) -> bool | None:
-        """Return whether *wheel* has variant markers, None if its metadata cannot be read.
-
-        An installer will report what is wrong with it.
-        """
-        if not (thorough or is_cheap(wheel)):
-            return False
-        try:
-            metadata = await self._core_metadata.read(upstream, wheel)
-            if not may_have_terms(metadata):
-                return False
-            return await self._upstreams.budget(upstream).compute(
-                lambda: bool(metadata_terms(metadata))
-            )
-        except UpstreamError as error:
-            logger.info("%s: its metadata cannot be inspected: %s", wheel.filename, error)
-            return None
 
     async def reduced(
         self, upstream: Upstream, file: PageFile, context: VariantContext | None
@@ -210,8 +192,3 @@ class WheelPreparation:
         except (UpstreamError, *PROBLEMS) as error:
             logger.warning("%s: cannot be rewritten: %s", offer.file.filename, error)
             return None
-
-
-def is_cheap(wheel: PageFile) -> bool:
-    """Return whether METADATA of *wheel* can be read without reading from a remote wheel."""
-    return wheel.core_metadata is not None or is_local(wheel.url)

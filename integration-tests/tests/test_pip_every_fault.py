@@ -46,7 +46,7 @@ RESOLVING = {
     "patches/lock.py", "patches/names.py", "patches/prepare.py", "patches/resolution.py",
 }  # fmt: skip
 """What commands that only look at the environment do not use."""
-READING = {"hook.py", "patches/metadata.py"}
+READING = {"distributions.py", "hook.py", "markers.py", "patches/metadata.py"}
 SHOWING = {"patches/check.py", "patches/shown.py"}
 OURS = ("pep-variants-shim: ", "ERROR: Internal error in pep-variants-shim: ")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pep_variants.internal import VARIANT_FILE
 
 from ..distributions import read_file
-from ..errors import VariantsOff, logger
+from ..errors import logger
 from ..guard import Original, guarded, is_ours, replace, switch
 from ..same_files import with_replaced
 from ..session import current_session
@@ -37,7 +37,7 @@ def patch_check(module: ModuleType) -> None:
         try:
             return original(to_install)
         except Exception as error:
-            if not (isinstance(error, VariantsOff) or is_ours(error)):
+            if not (switch.failed or is_ours(error)):
                 raise
             switch.off_for_fault(error)  # everything is installed by now
             switch.tell()

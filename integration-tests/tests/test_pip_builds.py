@@ -56,6 +56,7 @@ def test_options_reach_builds(patched, serve, tmp_path):
             assert done.code == 0, (way, options, done)
             wheels = {name for name in index.fetched if name.startswith("gpu-") and "whl" in name}
             assert wheels == {filename}, (way, options)
+            assert "this command has no project" not in done.err
 
 
 @pytest.mark.everywhere

@@ -69,7 +69,7 @@ def test_kill_switch_is_cheap_and_counts_always(patched, serve):
         "import sys, pip._internal.cli.main\n"
         "print(*sorted(m for m in sys.modules if m.startswith('pep_variants_shim')))"
     )
-    assert patched.run("-c", code, env=OFF).out == "pep_variants_shim\n"
+    assert patched.run("-c", code, env=OFF).out == "pep_variants_shim pep_variants_shim_start\n"
     assert "pep_variants_shim.hook" in patched.run("-c", code).out
     for value in ("", "1", "yes"):
         done = patched.run("-c", code, env={"PEP_VARIANTS_SHIM": value})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.index import index_of
-from support.projects import CUDA_12_8, app, cuda
+from support.projects import CUDA_12_8, app, cuda, gpu_index
 from support.wheels import NVIDIA, Release, Wheel, metadata
 
 BLAS = {
@@ -366,3 +366,13 @@ def test_names_that_match_nothing(patched, serve):
     quiet = dry_run(patched, index, (), {"PIP_VARIANT_EXCLUDE": "nvidai", "PIP_VARIANT": "appp=x"})
     assert "matches no variant" not in quiet.err
     assert "nothing to do with" not in quiet.err
+
+
+@pytest.mark.everywhere
+def test_versions_without_variants(patched, serve):
+    index = gpu_index()
+    index.add_wheel(Wheel("gpu", "1.0"))
+    serve(index)
+    for options, versions in (((), "2.0, 1.0"), (("--no-variants",), "1.0")):
+        done = patched.pip("index", "versions", *options, "-i", index.url, "gpu", env=CUDA_12_8)
+        assert f"Available versions: {versions}\n" in done.out, done

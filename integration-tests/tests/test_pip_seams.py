@@ -28,14 +28,14 @@ read_text reason req Requirement requirements reset resolve self session set sou
 status_code supported tell text timeout url values verify version Wheel
 cmd comments direct_url requirement
 platforms run target_python update
-content_type downloaded extras format_control hash information local new
+add_options content_type downloaded extras format_control hash information local new
 raise_for_status requires_python
 search_scope total
 """.split()
 """Names that pip shares with libraries: renamed where the shim reads them, not in pip."""
 
 PRIVATE = """
-create_command
+cmd_opts create_command
 _build_package_finder _candidate _dist _dist_to_dict _factory _fetch_metadata_only _files _finder
 _hashes _install_req_to_dict _installed_dists _iter_found_candidates _link_collector
 _make_candidate_from_link _metadata_impl _prepare_linked_requirement _result _upgrade_strategy

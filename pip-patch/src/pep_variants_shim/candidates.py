@@ -115,9 +115,9 @@ class CandidateOrdering:
         """Have the resolver extension extend pip's *provider*."""
         extend(provider, self.variants, self._files)
 
-    def ordered(self, project: str, infos: Iterator[Info]) -> Iterator[Info]:
+    def ordered(self, project: str, infos: list[Info]) -> Iterator[Info]:
         """Yield *infos* in order of preference, variants with a `VariantVersion`."""
-        given = catalog_first(list(infos))
+        given = catalog_first(infos)
         if given and all(link_of(info).filename in self._locked for info in given):
             yield from given  # selected from the lock file already
             return

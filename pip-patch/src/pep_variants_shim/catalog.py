@@ -20,7 +20,7 @@ from pep_variants.internal import METADATA_SUFFIX
 from .distributions import label_of
 from .errors import logger
 from .guard import switch
-from .links import CatalogLink, rewritten_link
+from .links import CatalogLink, index_position, rewritten_link
 
 if TYPE_CHECKING:
     from pep_variants import Metadata
@@ -86,10 +86,7 @@ class SessionCatalog:
         The page is empty for files of ``--find-links``, which are the user's own before any index.
         """
         if self.wanted:
-            places = enumerate(self._finder.index_urls, 1)
-            position = next(
-                (number for number, url in places if page.startswith(f"{url.rstrip('/')}/")), 0
-            )
+            position = index_position(page, self._finder.index_urls)
             found = self._listing.setdefault(canonicalize_name(project), [])
             found += ((link, position) for link in links)
 

@@ -45,6 +45,7 @@ class Switch:
         used: pip has accepted the name of a variant wheel. From then on variants cannot be
             switched off without looking at what pip has collected already.
         failed: a fault has switched the patches off. Installed variants are still understood.
+        again: pip resolves again, without the variant wheels that it has collected.
         explicit: the user asked for a specific variant or described the machine, and must not get
             something else silently.
     """
@@ -55,6 +56,7 @@ class Switch:
         self.used = False
         self.failed = False
         self.explicit = False
+        self.again = False
         self._said = False
 
     def off(self, reason: str, remedy: str, *, installing: bool) -> None:
@@ -231,7 +233,7 @@ def fault(error: Exception, *, goes_on: bool = False, shows: bool = False) -> No
     switch.off_for_fault(error)
     if switch.explicit and not shows:
         raise _errors().Fault(error) from error
-    if switch.used and not goes_on:
+    if switch.used and not (goes_on or switch.again):
         raise _errors().VariantsOff(switch.reason) from error
     switch.tell()
 

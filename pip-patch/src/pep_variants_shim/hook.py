@@ -203,7 +203,11 @@ def _off(reason: str, remedy: str) -> None:
 
 def _python() -> str:
     """Return how a user starts this interpreter: by its name where that finds it."""
-    from pip._internal.utils.entrypoints import get_best_invocation_for_this_python
+    import shutil
+    from pathlib import Path
 
-    path: str = get_best_invocation_for_this_python()
+    found = shutil.which("python")
+    path = sys.executable
+    if not path or (found and Path(found).parent == Path(path).parent):
+        return "python"
     return f'"{path}"' if " " in path else path

@@ -8,7 +8,7 @@ labelled name and the public version.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -16,6 +16,7 @@ from pip._internal.models.link import Link
 from pip._vendor.packaging.version import Version
 
 from pep_variants import split_label
+from pep_variants.internal import NULL_LABEL
 
 if TYPE_CHECKING:
     from variants_catalog.internal import CatalogProject, PublishedFile
@@ -122,6 +123,35 @@ def catalog_first(infos: list[Any]) -> list[Any]:
         return infos
     groups = itertools.groupby(infos, key=lambda info: str(info[0].public))
     return [info for _, group in groups for info in sorted(group, key=place)]
+
+
+def null_last(infos: list[Any], urls: Sequence[str]) -> list[Any]:
+    """Return pip's *infos* with null variants behind plain files of earlier indexes.
+
+    Where all else is equal pip takes the file of the last index, and no earlier index may be
+    replaced by adding ``-null`` to a filename.
+
+    Args:
+        infos: of one project, those of one version together.
+        urls: of pip's indexes, in their order.
+    """
+
+    def position(info: Any) -> int:
+        return index_position(source_of(link_of(info)), urls)
+
+    found: list[Any] = []
+    for _, items in itertools.groupby(infos, key=lambda info: str(info[0])):
+        group = list(items)
+        plain = min((position(info) for info in group if label_in(info) is None), default=len(urls))
+        late = [info for info in group if label_in(info) == NULL_LABEL and position(info) > plain]
+        found += [info for info in group if info not in late] + late
+    return found
+
+
+def index_position(page: str, urls: Sequence[str]) -> int:
+    """Return the number of the index that has *page*, from 1; 0 for files of ``--find-links``."""
+    places = enumerate(urls, 1)
+    return next((number for number, url in places if page.startswith(f"{url.rstrip('/')}/")), 0)
 
 
 def _is_of_catalog(info: Any) -> bool:

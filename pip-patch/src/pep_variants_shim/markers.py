@@ -70,7 +70,7 @@ def reduce_contents(contents: bytes, variant_json: bytes | None) -> bytes:
 def reduce_message(message: email.message.Message, read_text: Callable[[str], str | None]) -> None:
     """Reduce the variant markers of parsed core metadata, in place.
 
-    For installed distributions. Never fails: they have to be listed whatever is wrong with them.
+    For installed distributions, which have to be listed whatever is wrong with them.
 
     Args:
         message: the metadata.
@@ -80,14 +80,18 @@ def reduce_message(message: email.message.Message, read_text: Callable[[str], st
     if not any(_HINT in requirement for requirement in requirements):
         return
     try:
+        from pep_variants import VariantError
         from pep_variants.internal import reduce_requirements
-
+    except (
+        ImportError
+    ):  # pip 26 refuses imports while it installs; dependencies are not needed then
+        return
+    try:
         values = any(_VALUES in requirement for requirement in requirements)
         text = read_text(VARIANT_FILE)
         context = _context(None if text is None else text.encode(), values=values)
         reduced = reduce_requirements(requirements, context)
-    except Exception:
-        # pip 26 refuses imports while it installs. Dependencies are not needed then.
+    except (ImportError, VariantError):
         logger.debug("variant markers cannot be reduced", exc_info=True)
         return
     del message["Requires-Dist"]

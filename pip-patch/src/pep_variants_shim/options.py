@@ -16,13 +16,28 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from pep_variants.internal import OPTIONS
+from pep_variants.internal import OPTIONS, Option
 
 from .errors import logger
 from .guard import switch
 
 if TYPE_CHECKING:
     from pep_variants import Metadata, Preferences
+
+
+def dest(option: Option) -> str:
+    """Return the attribute of *option* among the values of pip's parser."""
+    return "pep_variants_" + option.name.replace("-", "_")
+
+
+def add_option(group: Any, option: Option) -> None:
+    """Add *option* to a *group* of pip's parser."""
+    kind: dict[str, Any] = {"action": "store_true"}
+    if option.repeatable:
+        kind = {"action": "append", "metavar": option.metavar, "default": []}
+    elif option.metavar:
+        kind = {"metavar": option.metavar}
+    group.add_option(f"--{option.name}", dest=dest(option), help=option.help, **kind)
 
 
 def is_explicit(values: Mapping[str, Any]) -> bool:
@@ -40,6 +55,7 @@ class VariantOptions:
     Attributes:
         values: of the command's options, by their long names without dashes.
         preferences: the settings; None until `read_settings`.
+        builds: build requirements were installed with them.
     """
 
     def __init__(
@@ -56,6 +72,7 @@ class VariantOptions:
         """
         self.values = values
         self.preferences: Preferences | None = None
+        self.builds = False
         self._isolated = isolated
         self._warnings: list[str] = []
 
@@ -124,7 +141,11 @@ class VariantOptions:
             seen: metadata of all versions that were considered.
         """
         # An environment for a build inherits the options of the command that it is for.
-        if VARIABLE in os.environ or not any(text.startswith("--variant") for text in sys.argv):
+        if (
+            self.builds
+            or VARIABLE in os.environ
+            or not any(text.startswith("--variant") for text in sys.argv)
+        ):
             return
         from pep_variants.internal import unmatched
 

@@ -19,7 +19,7 @@ from pep_variants.internal import parse_metadata_filename
 
 from .catalog import SessionCatalog
 from .guard import switch
-from .links import Info, MetadataLinks, catalog_link, label_of_link, source_of
+from .links import Info, MetadataLinks, catalog_link, label_of_link, null_last, source_of
 from .options import Labels, VariantOptions, inherited_labels
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class Session:
         ordering = self.get_ordering()
         if project in self._build_labels and not forced:
             infos = iter(ordering.only_label(project, [*infos], *self._build_labels[project]))
-        return ordering.ordered(project, infos)
+        return ordering.ordered(project, null_last([*infos], self.finder.index_urls))
 
     @contextmanager
     def holding(self, versions: Mapping[str, Any]) -> Iterator[None]:
@@ -215,8 +215,9 @@ class Session:
         label = self._chosen[name]
         return [item for item in candidates if label_of_link(item.link) == label]
 
-    def installed_labels(self) -> Labels:
-        """Return the variants that are installed where the command installs."""
+    def labels_for_build(self) -> Labels:
+        """Return the variants that are installed where the command installs, for a build."""
+        self.options.builds = True
         dists = self.installed.items()
         found = {name: (str(dist.version), self.label_of(dist)) for name, dist in dists}
         return {name: item for name, item in found.items() if item[1]}
@@ -268,7 +269,7 @@ def nested_session() -> Iterator[None]:
     inner = copy.copy(session)
     inner.labels, inner.origins, inner._chosen = {}, {}, {}
     inner.version_notes = {}
-    inner._build_labels = session.installed_labels()
+    inner._build_labels = session.labels_for_build()
     inner.ordering = inner._provider = None
     setattr(session.finder, _ATTRIBUTE, inner)
     current = _current.set(inner)

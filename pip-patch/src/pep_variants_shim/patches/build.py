@@ -32,7 +32,7 @@ def patch_build(module: ModuleType) -> None:
         @replace(module, "call_subprocess")
         def call_subprocess(original: Original, cmd: list[str], *args: Any, **kwargs: Any) -> Any:
             session = last_session()
-            labels = {} if session is None else session.installed_labels()
+            labels = {} if session is None else session.labels_for_build()
             cmd, variables = build_command(cmd, labels)
             kwargs["extra_environ"] = {**(kwargs.get("extra_environ") or {}), **variables}
             return original(cmd, *args, **kwargs)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pep_variants.internal import VARIANT_FILE
 
 from ..distributions import read_file
-from ..errors import VariantsOff, logger
-from ..guard import Original, guarded, replace, switch
+from ..errors import logger
+from ..guard import Original, guarded, is_ours, replace, switch
 from ..same_files import with_replaced
 from ..session import current_session
 
@@ -36,7 +36,10 @@ def patch_check(module: ModuleType) -> None:
     def check_install_conflicts(original: Original, to_install: Any) -> Any:
         try:
             return original(to_install)
-        except VariantsOff:  # everything is installed by now
+        except Exception as error:
+            if not (switch.failed or is_ours(error)):
+                raise
+            switch.off_for_fault(error)  # everything is installed by now
             switch.tell()
             return {}, ({}, {})
 

@@ -14,7 +14,7 @@ from pep_variants.internal import OPTIONS, Option
 
 from ..guard import Original, replace, switch
 from ..hook import complete
-from ..options import VariantOptions, is_explicit, note_options
+from ..options import VariantOptions, add_option, dest, is_explicit, note_options
 from ..session import Session, last_session
 
 
@@ -27,14 +27,8 @@ def patch_commands(module: ModuleType) -> None:
         # Registered like pip's own, they can be set in pip.conf and by PIP_… variables.
         group = optparse.OptionGroup(self.parser, "Variant Options")
         for option in OPTIONS:
-            if option.installs and self.name != "install":
-                continue
-            kind: dict[str, Any] = {"action": "store_true"}
-            if option.repeatable:
-                kind = {"action": "append", "metavar": option.metavar, "default": []}
-            elif option.metavar:
-                kind = {"metavar": option.metavar}
-            group.add_option(f"--{option.name}", dest=_dest(option.name), help=option.help, **kind)
+            if not option.installs or self.name == "install":
+                add_option(group, option)
         self.parser.insert_option_group(1, group)
 
     # Also after variants were switched off: options must not be ignored silently.
@@ -67,13 +61,9 @@ def patch_commands(module: ModuleType) -> None:
         return finder
 
 
-def _dest(name: str) -> str:
-    return "pep_variants_" + name.replace("-", "_")
-
-
 def _value(options: optparse.Values, option: Option) -> Any:
     """Return the value of *option*; pip has flags of its configuration as 0 and 1."""
-    value = getattr(options, _dest(option.name), None)
+    value = getattr(options, dest(option), None)
     return value if option.metavar or value is None else bool(value)
 
 

@@ -9,11 +9,11 @@ from types import ModuleType
 from typing import Any
 
 from pep_variants import split_label
-from pep_variants.internal import METADATA_SUFFIX
+from pep_variants.internal import METADATA_SUFFIX, OPTIONS
 
 from ..catalog import with_hashes
 from ..guard import Original, replace
-from ..options import VariantOptions
+from ..options import VariantOptions, add_option, dest
 from ..session import Session, session_of
 
 _page: ContextVar[str] = ContextVar("page", default="")
@@ -96,5 +96,11 @@ def patch_listing(module: ModuleType) -> None:
     ) -> Any:
         finder = original(self, options, *args, **kwargs)
         isolated = bool(getattr(options, "isolated_mode", False))
-        Session(VariantOptions({}, isolated=isolated), finder, lists=True)
+        values = {"no-variants": bool(getattr(options, dest(OPTIONS[0]), False))}
+        Session(VariantOptions(values, isolated=isolated), finder, lists=True)
         return finder
+
+    @replace(command, "add_options")
+    def add_options(original: Original, self: Any) -> None:
+        original(self)
+        add_option(self.cmd_opts, OPTIONS[0])

@@ -120,8 +120,11 @@ def patch_resolver(module: ModuleType) -> None:
         if session is not None:
             session.note_provider(self)
 
-    @replace(module.Resolver, "resolve")
+    # Also after a fault: what was asked for must not be ignored silently.
+    @replace(module.Resolver, "resolve", always=True)
     def resolve(original: Original, self: Any, root_reqs: Any, *args: Any, **kwargs: Any) -> Any:
+        if switch.failed and switch.explicit:
+            raise VariantsOff(switch.reason)
         session = session_of(self.factory._finder)
         if session is None:
             return original(self, root_reqs, *args, **kwargs)
@@ -131,6 +134,8 @@ def patch_resolver(module: ModuleType) -> None:
                     requirements = resolved(
                         session, self, lambda: original(self, root_reqs, *args, **kwargs)
                     )
+                if switch.failed:
+                    raise VariantsOff(switch.reason)
             finally:
                 session.catalog.report_unavailable()
             named = [req for req in root_reqs if req.name and req.user_supplied]
@@ -138,9 +143,12 @@ def patch_resolver(module: ModuleType) -> None:
             note_result(session, self._result.mapping, requirements.requirements, wanted)
             return requirements
         except VariantsOff:  # nothing is installed yet
+            if switch.explicit:
+                raise
             switch.tell()
         except Exception as error:
             if not is_ours(error):
                 raise
             fault(error, goes_on=True)
+        switch.again = True
         return original(self, root_reqs, *args, **kwargs)

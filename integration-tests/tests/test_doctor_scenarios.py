@@ -356,6 +356,20 @@ def test_torch_from_pypi(shell: Shell, drive: Drive) -> None:
     assert shell.doctor("--variant-catalog=default")["well"]
 
 
+def test_a_release_without_a_build_for_the_driver(shell: Shell, drive: Drive) -> None:
+    drive("12.4")
+    with standing_in(published(torch=("2.14.0", "2.15.0"))) as field:
+        shell.environ |= {
+            "PIP_INDEX_URL": field.index.url,
+            "VARIANTS_CATALOG_MIRROR": " ".join(field.mirrors),
+            "VARIANTS_CATALOG": "default",
+        }
+        shell.type("pip install torch==2.15.0")
+        problems = shell.doctor()["problems"]
+    (text,) = (each["text"] for each in problems if each["code"] == "choice")
+    assert text.startswith("torch 2.14.0 (cuda12.6) rather than 2.15.0: ")
+
+
 def test_pip_without_the_shim(shell: Shell, drive: Drive, serve: Serve) -> None:
     drive("12.8")
     index = gpu_index()

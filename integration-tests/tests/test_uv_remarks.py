@@ -141,6 +141,16 @@ def test_no_older_release_where_it_is_no_help(
     assert "to take it" not in done.err
 
 
+def test_no_older_release_that_another_project_excludes(machine: Machine, serve: Serve) -> None:
+    """K4."""
+    index = newer_without_a_build()
+    index.add_wheel(Wheel("user", "1.0", requires=("app>=2.0", "app>=3; extra == 'x'")))
+    done = install(on(machine, serve(index)), "pip install", "user")
+    assert done.code == 0, done
+    assert "app 2.0" in done.err
+    assert "to take it" not in done.err
+
+
 def test_variants_that_are_built_against_others(machine: Machine, serve: Serve) -> None:
     index = Index()
     tree = metadata(

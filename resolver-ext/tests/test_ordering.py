@@ -11,7 +11,7 @@ from pep_variants.choose.preferences import Preferences
 from pep_variants.errors import MetadataError, NoSuchVariant, VariantError
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.platform import Platform, Support
-from resolvelib_variants import VariantOrdering
+from resolvelib_variants import VariantOrdering, VersionOrder
 
 A = "https://a.example/simple/foo/"
 B = "https://b.example/simple/foo/"
@@ -636,3 +636,74 @@ def test_any_input(groups, found_a, found_b, supported, data):
 
 def label_of(item):
     return tuple(item.filename.removesuffix(".whl").split("-")[5:])
+
+
+GPU = Metadata(
+    namespaces=("nvidia",),
+    variants={"new": {"nvidia": {"sm": ("9",)}}, "old": {"nvidia": {"sm": ("7",)}}, "null": {}},
+    source="foo-variants.json",
+)
+THREE_BUILDS = [
+    *(wheel("4", "new"), wheel("4", "null"), wheel("3", "new"), wheel("3")),
+    *(wheel("2", "old"), wheel("2", "null"), wheel("1", "old")),
+]
+
+
+class TestBuildFirst:
+    """Versions of a project of which only older ones have a build for the GPU."""
+
+    def make(self, *, floor=None, by_default=False, names=("foo",), sm=("7",)):
+        supported = Platform({"nvidia": Support({"sm": sm})} if sm else {})
+        return VariantOrdering(
+            Files(GPU),
+            platform=lambda _: supported,
+            preferences=Preferences(before_version=frozenset(names)),
+            version_order=VersionOrder(lambda _: by_default, lambda _: floor),
+        )
+
+    def versions(self, ordering, items=THREE_BUILDS, **options):
+        found = ordering.arrange("foo", items, **options)
+        return "".join(dict.fromkeys(item.version for item in found))
+
+    @pytest.mark.parametrize(
+        ("given", "expected"),
+        [
+            ({}, "2431"),
+            ({"names": ()}, "4321"),
+            ({"names": (), "by_default": True}, "2431"),
+            ({"names": (":none:",), "by_default": True}, "4321"),
+            ({"names": (":all:",)}, "2431"),
+            ({"sm": ("9",)}, "432"),
+            ({"sm": ()}, "432"),
+            ({"floor": "2"}, "2431"),
+            ({"floor": "3"}, "4321"),  # never below what is installed
+        ],
+    )
+    def test_first(self, given, expected):
+        ordering = self.make(**given)
+        assert self.versions(ordering) == expected
+        assert bool(ordering.displaced) == expected.startswith("2")
+
+    def test_nothing_else_is_put_first_after_a_conflict(self):
+        """What is left keeps its order, whether the resolver goes on or asks again."""
+        ordering = self.make()
+        assert self.versions(ordering) == "2431"
+        left = [item for item in THREE_BUILDS if item.version != "2"]
+        refused = [item for item in THREE_BUILDS if item.version == "2"]
+        assert self.versions(ordering, left, refused=refused) == "431"
+        assert not ordering.displaced
+
+    def test_another_range_has_its_own_first(self):
+        ordering = self.make()
+        assert self.versions(ordering) == "2431"
+        assert self.versions(ordering, [each for each in THREE_BUILDS if each.version != "2"]) == (
+            "143"
+        )
+
+    def test_it_is_said_once_what_goes_first(self):
+        heard = []
+        ordering = self.make()
+        ordering.displacing = lambda: heard.append(1)
+        for _ in range(3):
+            self.versions(ordering)
+        assert heard == [1]

@@ -11,6 +11,7 @@ from .dry_run import Planned, would_take
 from .installed_state import versions_by_project
 from .locked_variants import Lock
 from .report import report_variants, warn, why_missing
+from .site_packages import installed_requirements
 from .version_bounds import puts_first
 
 if TYPE_CHECKING:
@@ -152,6 +153,8 @@ def _asks_for(context: Context, name: str, version: str) -> bool:
     from .named_projects import admits, requirement_texts
 
     invocation = context.invocation
+    if not admits(installed_requirements(context.environments, name), name, version):
+        return False
     if invocation.command == ("add",):  # uv has written the version that it took to the project
         return admits(invocation.operands, name, version)
     return admits(requirement_texts(invocation, context.place), name, version)

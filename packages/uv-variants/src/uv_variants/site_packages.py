@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .named_projects import normalized
+from .named_projects import name_of, normalized
 
 _MAX_BYTES = 1 << 20
 
@@ -59,6 +60,24 @@ def installed_names(environments: Iterable[Path]) -> set[str]:
 def installed_versions(environments: Iterable[Path]) -> set[tuple[str, str]]:
     """Return normalized name and version of all distributions in *environments*."""
     return {(name, version) for name, version, _ in _distributions(environments, "*")}
+
+
+def installed_requirements(environments: Iterable[Path], name: str) -> Iterator[str]:
+    """Yield what distributions in *environments* require of the project *name* (normalized).
+
+    What they require for their extras is left out.
+    """
+    for _, _, path in _distributions(environments, "*"):
+        try:
+            headers = (path / "METADATA").read_text("utf-8", "replace").partition("\n\n")[0]
+        except OSError:
+            continue
+        for line in headers.splitlines():
+            header, _, text = line.partition(": ")
+            if header == "Requires-Dist" and not re.search(r";.*\bextra\b", text):
+                named = name_of(text)
+                if named is not None and normalized(named) == name:
+                    yield text
 
 
 def installed_without_variant(environments: Iterable[Path], name: str) -> Installed | None:

@@ -180,6 +180,12 @@ def compare(
         except NoSolution as error:  # from elsewhere, or of one's own
             yield Compared(item, None, problem=str(error))
             continue
+        if entry is not None and explanation.chosen is not None:
+            older = parse_requirement(f"{item.project}<={version}")
+            note = explain(resolver, older, target, progress=progress).version_note
+            if note is not None:
+                warnings = (*explanation.warnings, note.text)
+                explanation = replace(explanation, warnings=warnings, version_note=note)
         advice = None
         if explanation.selection is not None:
             installed = item.label or explanation.label_of(item.version)

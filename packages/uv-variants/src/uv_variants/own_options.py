@@ -9,6 +9,7 @@ from pep_variants.internal import OPTIONS, PreferenceError
 
 OWN_COMMANDS = {
     "doctor": "say whether what is installed and locked fits this machine",
+    "config": "print the index URL of a proxy, or write a uv.toml with it, for plain uv",
 }
 """Commands that uv does not have, and their help."""
 

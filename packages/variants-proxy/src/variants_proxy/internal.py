@@ -40,6 +40,7 @@ _NAMES = {
     "client.host_machine": "described_machine",
     "client.key": "PYTHON TARGET",
     "commands.catalog_remarks": "excluded failures two_names",
+    "commands.cli": "cli",
     "commands.source_options": "checked_catalog local_catalog",
     "errors": "ANSWERED InvalidKey ProxyError",
     "headers": "page_digest tag_of_unchanged",

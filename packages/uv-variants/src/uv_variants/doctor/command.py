@@ -1,4 +1,4 @@
-"""The command ``uv-variants doctor``."""
+"""Commands that uv does not have: ``doctor``, and ``config``, which is ``variants-proxy url``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from variants_proxy.internal import cli as proxy_commands
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +26,9 @@ def run_own_command(options: Options, environ: Mapping[str, str]) -> int:
         text = f"{error.format_message()} (see uv-variants {arguments[0]} --help)"
         print(f"uv-variants: {text}", file=sys.stderr)
         return 2
+    except click.ClickException as error:
+        print(f"uv-variants: {error.format_message()}", file=sys.stderr)
+        return 1
     except click.Abort:
         return 130
     return code if isinstance(code, int) else 0
@@ -63,7 +68,7 @@ def doctor(context: click.Context, *, as_json: bool, offline: bool, directory: P
 
 cli = click.Group(
     "uv-variants",
-    {"doctor": doctor},
+    {"doctor": doctor, "config": proxy_commands.commands["url"]},
     context_settings={"max_content_width": 100},
     help="Commands that uv does not have.",
 )

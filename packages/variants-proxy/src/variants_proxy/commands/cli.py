@@ -260,22 +260,41 @@ def _settings(
     is_flag=True,
     help="The URL that is the same for all machines, with the key as user name: for uv's locks.",
 )
-def url(proxy: str, index: str, platform: str, keyed: bool) -> None:
+@click.option(
+    "-o",
+    "--uv-toml",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="New file for uv --config-file, with that URL as the default index.",
+)
+def url(proxy: str, index: str, platform: str, keyed: bool, uv_toml: Path | None) -> None:
     """Print the index URL of a proxy for this machine, for the option --index-url of installers.
 
-    Settings count as in every client: VARIANTS_… variables and variants.toml. With --keyed the
-    token of VARIANTS_PROXY_TOKEN is in the URL.
+    Settings count as in every client: VARIANTS_… variables and variants.toml. With --keyed or
+    --uv-toml the token of VARIANTS_PROXY_TOKEN is in the URL.
     """
     from ..upstream.upstream_options import proxy_base
     from ..urls import index_url, keyed_url
 
     base = proxy_base(proxy)
     key = _key(platform)
-    if keyed:
-        token = os.environ.get(TOKEN_VARIABLE, "").strip()
-        click.echo(keyed_url(base, key, token, index or None))
+    if not keyed and uv_toml is None:
+        click.echo(base + index_url(key, index or None))
         return
-    click.echo(base + index_url(key, index or None))
+    text = keyed_url(base, key, os.environ.get(TOKEN_VARIABLE, "").strip(), index or None)
+    if uv_toml is None:
+        click.echo(text)
+    else:
+        _write_private(uv_toml, f'[[index]]\nurl = "{text}"\ndefault = true\n')
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Write a file that is not there yet and that other users cannot read: it may have a token."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise click.ClickException(f"{path}: {error.strerror}") from None
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def _key(platform: str) -> str:

@@ -84,7 +84,7 @@ _JSON_PAGE = """\
  "files": [{"filename": "name-1.0-py3-none-any.whl", "url": "name-1.0-py3-none-any.whl",
   "hashes": {"sha256": "%s"}, "requires-python": ">=3.10", "size": 10, "yanked": "why",
   "upload-time": "2026-01-01T00:00:00Z", "core-metadata": {"sha256": "%s"},
-  "provenance": "https://index.example/p", "gpg-sig": true}]}
+  "provenance": "https://index.example/p"}]}
 """ % ("0" * 64, "1" * 64)
 _PLATFORM = """\
 [metadata]

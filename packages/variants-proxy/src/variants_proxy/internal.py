@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .client.host_machine import *
     from .client.key import *
     from .commands.catalog_remarks import *
+    from .commands.cli import cli as cli
     from .commands.source_options import *
     from .errors import *
     from .headers import *

@@ -31,17 +31,23 @@ HOW = (
 )
 
 _REGISTERED = "c~"
-_MERGING = ("uv/", "poetry/", "pdm/")
+_UV = "uv/"
+_OTHERS = ("poetry/", "pdm/")
 _SHOWN = 5
 
 
-def merges_versions(user_agent: str) -> bool:
-    """Return whether a client takes the METADATA of one wheel for all wheels of a version.
+def merging(client: Client, user_agent: str) -> Client:
+    """Return *client* with what its ``User-Agent`` says of it.
 
-    Those that lock for several platforms do. Only uv asks for pages in place of an index's own
-    (`Client.at_index`). See `served_metadata`.
+    Those that lock for several platforms take the METADATA of one wheel for all wheels of a
+    version: uv that of the wheel with the highest build tag, others that of any. Only uv asks for
+    pages in place of an index's own (`Client.at_index`). See `served_metadata`.
     """
-    return user_agent.startswith(_MERGING)
+    if user_agent.startswith(_UV):
+        return replace(client, merges=True)
+    if user_agent.startswith(_OTHERS):
+        return replace(client, merges=True, reads_any=True)
+    return client
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ class Client:
             machine, and wheels with variant markers are read to know their hash.
         merges: whether it takes the METADATA of one wheel for all wheels of a version, see
             `served_metadata`.
+        reads_any: whether that may be any of these wheels, not the one with the highest build tag.
     """
 
     machine: Machine
@@ -41,6 +42,7 @@ class Client:
     locked: Mapping[str, Mapping[Version, tuple[str, ...]]] = field(default_factory=dict)
     hashes: bool = True
     merges: bool = False
+    reads_any: bool = False
 
 
 @dataclass(frozen=True)

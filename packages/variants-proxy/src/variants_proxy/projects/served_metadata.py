@@ -68,7 +68,7 @@ class ServedMetadata:
             names = [offer.file.filename for offer in same]
             # Most versions have one METADATA.
             if len({own.get(name) for name in names}) > 1:
-                plain = _plain_is_read(same)
+                plain = client.reads_any or _plain_is_read(same)
                 found.update({name: plain for name in names if own.get(name) is not None})
         return found
 

@@ -6,7 +6,6 @@ import json
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ from starlette.routing import Route
 from pep_variants import VariantError
 from pep_variants.internal import PluginFailed
 
-from ..choice.clients import merges_versions
+from ..choice.clients import merging
 from ..choice.views import Client
 from ..errors import ANSWERED, NoKey, NoSuchFile, UnusableFile, UpstreamError
 from ..headers import Document, accepted_formats, format_of
@@ -189,8 +188,7 @@ class Handlers:
         """Return the client, and the upstream that the path names."""
         key, clients = request.path_params.get("key"), self._service.clients
         client = clients.of_user(key_of_user(request.scope)) if key is None else clients.client(key)
-        if merges_versions(request.headers.get("user-agent", "")):
-            client = replace(client, merges=True)
+        client = merging(client, request.headers.get("user-agent", ""))
         index = request.path_params.get("index")
         return client, None if index is None else self._service.upstream(index)
 

@@ -77,7 +77,7 @@ def listed_as(
 ) -> CatalogFile:
     """Return *file* of *upstream* under the name *name*; see `CatalogFile` for the others."""
     listed = {item.name: getattr(file, item.name) for item in fields(PageFile)}
-    listed |= {"filename": name, "gpg_sig": None}
+    listed["filename"] = name
     return CatalogFile(
         **listed, upstream=upstream, original=file, entry=entry, known=known, metadata=metadata
     )

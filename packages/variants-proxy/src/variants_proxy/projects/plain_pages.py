@@ -81,7 +81,7 @@ class PlainPages:
             wheels = sent.newest.wheels[:1]
             # METADATA of wheels without a hash may change.
             if marked is not None and all(each.hashes or not is_cheap(each) for each in wheels):
-                await self._upstreams.budget(upstream).compute(
+                sent = await self._upstreams.budget(upstream).compute(
                     partial(self._pages.note_plain, upstream, project, sent)
                 )
         self._note(client, project, plain=True)

@@ -11,7 +11,7 @@ import pytest
 
 from support.environments import clean_environ
 from support.index import index_of
-from support.projects import CUDA_12_8, DRIVER, app_index, cuda
+from support.projects import CUDA_12_8, DRIVER, GPU, app_index, cuda
 from support.wheels import Release, Wheel
 
 BETTER = (
@@ -68,7 +68,7 @@ def test_better_one(fresh, serve):
     for options in ([], ["-U"], ["--upgrade-strategy", "eager", "-U"]):
         done = environment.pip("install", "-i", index.url, *options, "app", env=CUDA_12_8)
         assert (done.code, done.err) == (0, ""), done
-        assert f"{BETTER} {index.url} app\n" in done.out
+        assert f"{BETTER}\n" in done.out
         assert "Successfully" not in done.out
     # Nobody asks about a dependency, on a machine like that, or where there is no index.
     index.add_wheel(Wheel("other", "1.0", requires=("app",)))
@@ -172,6 +172,40 @@ def test_without_the_shim_and_without_markers(fresh, serve):
         assert (done.code, done.err) == (0, ""), done
     done = environment.pip("install", "-i", index.url, "app")
     assert "Requirement already satisfied: dep" in done.out, done
+
+
+SEVERAL = {
+    **cuda(),
+    "variants": {
+        "null": {},
+        "many": {"nvidia": {"sm_arch": ["80_real", "90_real", "100_real"]}},
+    },
+}
+BY_VALUE = tuple(
+    f"for-{arch}; 'nvidia :: sm_arch :: {arch}0_real' in variant_properties" for arch in (8, 9, 10)
+)
+
+
+def test_what_was_decided_stays(fresh, serve):
+    """Also which values a machine supported when a wheel was installed."""
+    index = index_of([Release("app", "1.0", SEVERAL, BY_VALUE)])
+    for name in ("for-8", "for-9", "for-10"):
+        index.add_wheel(Wheel(name, "1.0"))
+    index.add_wheel(Wheel("other", "1.0", requires=("app",)))
+    url = ("-i", serve(index).url)
+    done = fresh.pip("install", *url, "app", env=CUDA_12_8)
+    assert "app-1.0-many" in done.out, done
+    (info,) = fresh.site_packages.glob("app-1.0.dist-info")
+    dependencies = fresh.pip("show", "app", env=CUDA_12_8).out
+    assert "Requires: for-9\n" in dependencies, dependencies
+    # The GPU is another one, or there is none any more.
+    for machine in ({GPU: "10.0"}, {}):
+        assert fresh.pip("show", "app", env=machine).out == dependencies
+        assert fresh.pip("check", env=machine).code == 0
+        done = fresh.pip("install", "--dry-run", *url, "other", env=machine)
+        assert "Would install other-1.0\n" in done.out, done
+    assert fresh.pip("uninstall", "-y", "app").code == 0
+    assert not info.exists()
 
 
 @pytest.mark.one

@@ -35,7 +35,7 @@ search_scope total
 """Names that pip shares with libraries: renamed where the shim reads them, not in pip."""
 
 PRIVATE = """
-cmd_opts create_command
+cmd_opts create_command install_wheel platlib purelib scheme wheel_path
 _build_package_finder _candidate _dist _dist_to_dict _factory _fetch_metadata_only _files _finder
 _hashes _install_req_to_dict _installed_dists _iter_found_candidates _link_collector
 _make_candidate_from_link _metadata_impl _prepare_linked_requirement _result _upgrade_strategy

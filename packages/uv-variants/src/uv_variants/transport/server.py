@@ -16,13 +16,13 @@ from urllib.parse import unquote
 
 from uvicorn.server import ServerState
 
-from variants_index.internal import PORTS, InvalidProxy
+from variants_index.internal import InvalidProxy
 from variants_proxy.internal import LimitedProtocol, connection_limit, has_token, limited_config
 
 from .authority import Authority
 from .forwarding import BadRequest, Forwarder, refuse
 from .request_head import ConnectRequest, first_bytes, read_authority, read_connect
-from .route import Application, Origin, Receive, Route, Scope, Send, address
+from .route import PORTS, Application, Origin, Receive, Route, Scope, Send, address
 from .tunnel import Unreachable, dial, join
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from variants_index.internal import UserProxy, proxy_for
+from variants_index.internal import PORTS, UserProxy, proxy_for
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -20,8 +20,6 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 Origin = tuple[str, str, int]
 """Scheme, host (lower case, no brackets) and port."""
-
-PORTS = {"http": 80, "https": 443}
 
 
 def origin(url: str) -> Origin | None:

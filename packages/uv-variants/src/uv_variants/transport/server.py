@@ -23,7 +23,7 @@ from variants_proxy.internal import LimitedProtocol, connection_limit, limited_c
 
 from .forwarding import BadRequest, Forwarder, Headers, refuse
 from .request_head import ConnectRequest, first_bytes, read_authority, read_connect
-from .route import PORTS, Application, Origin, Receive, Route, Scope, Send, address
+from .route import Application, Origin, Receive, Route, Scope, Send, address
 from .tunnel import Unreachable, dial, join
 
 if TYPE_CHECKING:

@@ -87,7 +87,20 @@ def uv(
     return {item["name"]: item["version"] for item in packages if "wheels" in item}, done.err
 
 
-@pytest.mark.parametrize("client", [resolve, pip, uv])
+def uv_compile(
+    field: Field, options: list[str], _: Environments, machine: Machine
+) -> tuple[dict[str, str], str]:
+    """Return versions and output of ``uv-variants pip compile`` with a requirements file."""
+    (machine.work / "all.in").write_text("-r torch.in\ntorchvision  # beside it\n")
+    (machine.work / "torch.in").write_text("torch; python_version >= '3'\n")
+    asked = ["pip", "compile", "all.in", "--no-annotate", "--no-header", "--python", sys.executable]
+    done = machine.run(*options, *asked, "--index-url", field.index.url)
+    assert done.code == 0, done
+    pins = (line.split(" ")[0].split("==") for line in done.out.splitlines() if "==" in line)
+    return {name: version for name, version in pins if name in RELEASES}, done.err
+
+
+@pytest.mark.parametrize("client", [resolve, pip, uv, uv_compile])
 @pytest.mark.parametrize("platform", TABLE)
 def test_the_newest_release_that_uses_the_accelerator(
     client: Client, platform: str, field: Field, environments: Environments, machine: Machine

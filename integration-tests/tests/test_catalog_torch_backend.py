@@ -51,9 +51,9 @@ CASES = {
     "V100, driver 580": (
         "v100-broadwell+h100-sapphirerapids", DRIVER_580, "2.13.0+cu126", "2.13.0+cu132",
     ),
-    # No build of 2.13 for CUDA 12 has code for this GPU. uv takes the newest release that its index
-    # has, which uses the GPU; here a version comes before its variants (PEP 825).
-    "B200, driver 570": ("b200-sapphirerapids", DRIVER_570, "2.13.0+cpu", "2.8.0+cu129"),
+    # No build of 2.13 for CUDA 12 has code for this GPU. Both take the newest release that uses the
+    # GPU; uv looks at the one index of its backend.
+    "B200, driver 570": ("b200-sapphirerapids", DRIVER_570, "2.11.0+cu128", "2.8.0+cu129"),
     "MI300X": ("mi300x-rocm7.0", amd("gfx942"), "2.13.0+rocm7.2", "2.13.0+rocm7.2"),
     "RX 7900": ("rx-7900-rocm6.4", amd("gfx1100"), "2.13.0+rocm7.2", "2.13.0+rocm7.2"),
     "MI100 and MI210": ("mi100-mi210-rocm7.0", amd("gfx908"), "2.13.0+rocm7.2", "2.13.0+rocm7.2"),

@@ -41,6 +41,7 @@ KEYS = {
     "plugin-variable": ("['SECRET']", False),
     "plugin-sandbox": ("'off'", False),
     "coherent": ("['a']", True),
+    "before-version": ("['a']", True),
     "switch": ("true", False),
     "namespace_priorities": ("['a']", True),
     "feature_priorities": ("{a = ['b']}", True),

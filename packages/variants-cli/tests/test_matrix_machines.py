@@ -129,10 +129,10 @@ class TestMarkdown:
 class TestMachines:
     def test_by_name_pattern_and_file(self, tmp_path, run):
         own = tmp_path / "own.toml"
-        own.write_text("# Our build server.\n[metadata]\nversion = '0.1'\n")
+        own.write_text("[metadata]\nversion = '0.1'\n")
         text = run(TORCH, "--format", "markdown", "--platform", "h100-*", "--platform", own).out
         assert "| `h100-zen4` |" in text
-        assert "| `own` | Our build server |" in text
+        assert "| `own` |  | no variant |" in text
         assert "`dgx-spark`" not in text
 
     def test_enabled_namespace_that_does_not_exist(self, run):

@@ -16,6 +16,7 @@ from pep_variants.internal import REQUIREMENTS_BYTES, read_text
 from variants_index.internal import (
     UvTable,
     project_settings,
+    project_table,
     read_toml,
     script_tree,
     settings_tables,
@@ -36,6 +37,8 @@ _REQUIREMENTS_OPTION = re.compile(
     r"^\s*(-i|--index-url|--extra-index-url|-f|--find-links|-r|--requirement|-c|--constraint)"
     r"[\s=]+(\S+)"
 )
+_AFTER = re.compile(r"\s(?:#|--)")
+"""Begins what may follow a requirement on its line: a comment, or options."""
 _HASH = re.compile(r"\s--hash[=\s]sha256:([0-9a-f]{64})")
 _MAX_FILES = 200
 
@@ -58,12 +61,14 @@ class Configuration:
         pinned: projects with a source that names an index, by the index's name.
         scalars: other settings that are needed here, by key.
         hashes: SHA-256 that requirement files give, by normalized name of the project.
+        requirements: lines of requirement and constraint files, without options and comments.
     """
 
     indexes: tuple[UserIndex, ...] = ()
     pinned: Mapping[str, frozenset[str]] = field(default_factory=dict)
     scalars: Mapping[str, Any] = field(default_factory=dict)
     hashes: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    requirements: tuple[str, ...] = ()
 
 
 def read_configuration(invocation: Invocation, scope: Scope, place: Place) -> Configuration:
@@ -102,7 +107,7 @@ def read_configuration(invocation: Invocation, scope: Scope, place: Place) -> Co
             if index.name and index.name not in names:
                 names.add(index.name)
                 found.append(replace(index, default=False, explicit=True))
-    indexes, hashes = _requirements(invocation, place)
+    indexes, hashes, requirements = _requirements(invocation, place)
     found += indexes
     # All `index` entries of all files go before `extra-index-url`, and that before `index-url`.
     found.sort(key=lambda index: (index.links, index.legacy, index.legacy and index.default))
@@ -111,6 +116,7 @@ def read_configuration(invocation: Invocation, scope: Scope, place: Place) -> Co
         {name: frozenset(items) for name, items in pinned.items()},
         scalars,
         {name: frozenset(items) for name, items in hashes.items()},
+        tuple(requirements),
     )
 
 
@@ -203,8 +209,8 @@ def _sources(settings: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, An
 
 def _requirements(
     invocation: Invocation, place: Place
-) -> tuple[list[UserIndex], dict[str, set[str]]]:
-    """Return the indexes that requirement files name, and the hashes that they give by project."""
+) -> tuple[list[UserIndex], dict[str, set[str]], list[str]]:
+    """Return the indexes and hashes (by project) that requirement files give, and their lines."""
     texts = invocation.values("requirements", "constraints", "overrides", "with-requirements")
     texts += invocation.values("build-constraints")
     if invocation.command in (("pip", "compile"), ("pip", "sync")):
@@ -213,11 +219,16 @@ def _requirements(
     seen: set[Path] = set()
     found: list[UserIndex] = []
     hashes: dict[str, set[str]] = {}
+    lines: list[str] = []
     while waiting and len(seen) < _MAX_FILES:
         path = waiting.pop(0)
         if path in seen:
             continue
         seen.add(path)
+        if path.name == "pyproject.toml":
+            listed = project_table(path.parent).get("dependencies")
+            lines += _texts(listed) if isinstance(listed, list) else []
+            continue
         try:
             text = read_text(path, REQUIREMENTS_BYTES, errors="replace")
         except (OSError, ValueError):
@@ -226,6 +237,8 @@ def _requirements(
             match = _REQUIREMENTS_OPTION.match(line)
             if match is None:
                 name = name_of(line)
+                if name is not None:
+                    lines.append(_AFTER.split(line, maxsplit=1)[0])
                 if name is not None and (given := _HASH.findall(line)):
                     hashes.setdefault(normalized(name), set()).update(given)
                 continue
@@ -243,7 +256,7 @@ def _requirements(
                         links=option in ("-f", "--find-links"),
                     )
                 )
-    return found, hashes
+    return found, hashes, lines
 
 
 def _texts(value: object) -> list[str]:

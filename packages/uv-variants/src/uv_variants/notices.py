@@ -124,6 +124,9 @@ def _version_notices(
         admitted = admitted_choices(context, choices, name)
         present = versions.get(name)
         relevant = admitted if present is None else choices.of(name)
+        if present is None and name in builds:  # what uv printed has the build
+            lines[builds[name].preferred] = None
+            continue
         for version, choice in relevant.items():
             if present is None or _is_among(version, choice, present):
                 lines.update(dict.fromkeys(_notices_of(context, name, version, choice)))
@@ -157,7 +160,8 @@ def _asks_for(context: Context, name: str, version: str) -> bool:
         return False
     if invocation.command == ("add",):  # uv has written the version that it took to the project
         return admits(invocation.operands, name, version)
-    return admits(requirement_texts(invocation, context.place), name, version)
+    texts = requirement_texts(invocation, context.place)
+    return admits([*texts, *context.indexes.configuration.requirements], name, version)
 
 
 def _is_among(version: str, choice: VersionChoice, present: Collection[Version]) -> bool:

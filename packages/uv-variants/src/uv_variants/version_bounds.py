@@ -5,8 +5,8 @@ a bound such as ``torch<=2.14.0`` for the command alone, which nothing writes do
 gets it as a constraint, other commands as ``--upgrade-package``, which does not upgrade what was
 not there. Where uv finds no solution with it, uv runs again without.
 
-Bounds are for projects that the command names, or on which its project depends. Of others it is
-not known before uv runs that they are needed.
+Bounds are for projects that the command or its requirement files name, or on which its project
+depends. Of others it is not known before uv runs that they are needed.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ def wanted_builds(plan: SessionPlan, choices: Choices) -> dict[str, OlderBuild]:
         return {}
     choices.ask(names)
     texts = requirement_texts(context.invocation, context.place)
+    texts += context.indexes.configuration.requirements
     found = {}
     for name in names:
         admitted = admitted_choices(context, choices, name)
@@ -96,7 +97,9 @@ def _names(plan: SessionPlan) -> list[str]:
     context = plan.context
     if not context.preferences.before_version and plan.catalog is None:
         return []
-    names = [*filter(puts_first(context), context.requested)]
+    listed = context.indexes.configuration.requirements
+    named = {normalized(name) for text in listed if (name := name_of(text)) is not None}
+    names = [*filter(puts_first(context), dict.fromkeys((*context.requested, *sorted(named))))]
     present = {*_kept(context)} if names else ()
     return [name for name in names if name not in present]
 

@@ -1,6 +1,7 @@
 """Files of a project that are not what they seem: uv says itself what it thinks of them."""
 
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -44,7 +45,9 @@ def read(command, folder):
 def test_files_of_a_project(name, put, tmp_path):
     path = put(tmp_path / name)
     command = {"script.py": f"sync --script {path}", "requirements.txt": f"pip sync {path}"}
-    assert read(command.get(name, "sync"), tmp_path) == Configuration()
+    # Text that is no requirement may be on a line of requirements.
+    found = replace(read(command.get(name, "sync"), tmp_path), requirements=())
+    assert found == Configuration()
     assert project_table(tmp_path) == {}
 
 
@@ -56,6 +59,16 @@ def test_the_machine_of_a_lock(put, tmp_path):
     put(tmp_path / "uv.variants.toml")
     with pytest.raises(PlatformFileError, match="mend it, or lock with --variant-platform"):
         LockMachine.read(tmp_path / "uv.lock")
+
+
+def test_lines_of_requirement_files(tmp_path):
+    (tmp_path / "a.in").write_text("-r b.in\n-c c.txt\ntorch>=2; python_version > '3'  # why\n")
+    (tmp_path / "b.in").write_text(f"numpy==2.0 --hash=sha256:{'0' * 64}\n# jax\n")
+    (tmp_path / "c.txt").write_text("torch<2.15\n")
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'x'\ndependencies = ['cupy']\n")
+    expected = ("torch>=2; python_version > '3' ", "numpy==2.0", "torch<2.15")
+    assert read("pip install -r a.in", tmp_path).requirements == expected
+    assert read("pip compile pyproject.toml", tmp_path).requirements == ("cupy",)
 
 
 def test_hashes_of_requirement_files(tmp_path):

@@ -103,13 +103,6 @@ def test_redirected_to_another_host(server, check):
         assert check(cuda(server))[1] == []
 
 
-def test_without_hashes(server, check):
-    put(server, "cu128", "torch-2.9.0+cu128-cp312-cp312-win_amd64.whl", hashes=False)
-    result, found = check(cuda(server))
-    assert found == [("warning", "hash-missing", "variant 1")]
-    assert "no hash for 1 of 1 wheels" in result.json["findings"][0]["message"]
-
-
 @pytest.mark.parametrize(
     ("answer", "code"),
     [

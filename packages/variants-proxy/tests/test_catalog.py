@@ -213,10 +213,6 @@ class TestPublishersFiles:
         files = registered(proxy, locked=plain).files("torch")
         assert f"torch-2.9.0-cp312-cp312-{LINUX}.whl" in files
 
-    def test_floating_locks_have_none(self, own, publisher, catalog, start):
-        proxy = start(own, catalog=catalog(publisher.entry()))
-        assert HERE not in registered(proxy, floating=True).files("torch")
-
     def test_reasons(self, own, publisher, catalog, start):
         proxy = start(own, catalog=catalog(publisher.entry()))
         key = encode(Machine(NVIDIA, target="linux-x86_64"))

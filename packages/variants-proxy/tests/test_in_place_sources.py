@@ -4,7 +4,7 @@ import json
 
 import httpx
 import pytest
-from in_place_client import CU128, CU128_HERE, KEY, Asked, key, listed, registered
+from in_place_client import CU128, CU128_HERE, Asked, key, listed, registered
 from machines import NVIDIA
 from test_metadata_check import LIES
 from upstream_server import wheel
@@ -147,42 +147,3 @@ class TestNotices:
         upstream.add_release()
         asked = registered(start(upstream), key(variant=["app=cu999"]))
         assert asked.files() == {}
-
-
-class TestFloating:
-    HERE = "app-1.0-0_here-py3-none-any.whl"
-
-    @pytest.mark.parametrize("requires", [(), ("a; 'nvidia' in variant_namespaces",)])
-    def test_what_fits_when_it_is_requested(self, upstream, start, requires):
-        upstream.add_release("1.0", *requires)
-        for day, name in enumerate(upstream.files["app"], 1):
-            upstream.attributes[name] = {"upload-time": f"2026-01-0{day}T00:00:00Z"}
-        proxy = start(upstream)
-        pages = set()
-        for given, label in ((KEY, "cu128"), (encode(Machine(target="linux-x86_64")), "null")):
-            asked = registered(proxy, given, floating=True)
-            file = asked.files()[self.HERE]
-            pages.add(json.dumps(file, sort_keys=True))
-            assert file["hashes"] == {}
-            assert "size" not in file
-            answer = asked.get(file["url"])
-            assert _unpacked(answer.content, "app.py") == f"LABEL = {label!r}\n".encode()
-            assert answer.headers["Cache-Control"] == "no-cache"
-            metadata = asked.get(f"{file['url']}.metadata", follow_redirects=True)
-            assert metadata.content == _unpacked(answer.content, "app-1.0.dist-info/METADATA")
-            assert metadata.headers["Cache-Control"] == "no-cache"
-        assert len(pages) == 1  # so a lock file is the same everywhere
-
-    def test_other_files_keep_their_hash(self, upstream, start):
-        upstream.add_release()
-        upstream.add("plain", "plain-1.0-py3-none-any.whl", wheel("plain-1.0-py3-none-any.whl"))
-        upstream.base = upstream.url
-        asked = registered(start(upstream), floating=True)
-        assert asked.files("plain")["plain-1.0-py3-none-any.whl"]["hashes"]
-
-
-def _unpacked(data, name):
-    import io
-    import zipfile
-
-    return zipfile.ZipFile(io.BytesIO(data)).read(name)

@@ -5,7 +5,6 @@ import json
 
 import httpx
 import pytest
-from in_place_client import registered
 from machines import NVIDIA
 from upstream_server import document, wheel
 
@@ -159,19 +158,6 @@ def status_of(proxy, url):
 
 class TestHashesThatPagesDoNotSay:
     """Where a page has no hash, the proxy verifies the hash of the index."""
-
-    @pytest.mark.parametrize("ranges", [True, False], ids=["parts", "whole"])
-    def test_floating(self, upstream, start, ranges):
-        upstream.add_release()
-        upstream.ranges = ranges
-        asked = registered(start(upstream), floating=True)
-        path = asked.files()[APP_HERE]["url"]
-        assert asked.get(path, follow_redirects=True).status_code == 200
-        upstream.lies.add(CU128)
-        asked = registered(start(upstream, fresh_seconds=0), floating=True)
-        file = asked.files()[APP_HERE]
-        assert file["hashes"] == {}
-        assert status_of(asked.proxy, asked.url() + file["url"]) in (502, 599)
 
     def test_a_wheel_that_is_not_looked_into(self, upstream, start):
         upstream.add_release()

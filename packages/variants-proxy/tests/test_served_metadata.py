@@ -129,12 +129,6 @@ class TestInPlace:
         asked = in_place(start(upstream))
         assert asked.requires(f"app-1.0-0_cu128-{LINUX}.whl") == ("a",)
 
-    def test_floating(self, index, start):
-        asked = in_place(start(index), floating=True)
-        name = f"app-1.0-0_here-{LINUX}.whl"
-        assert asked.files[name]["core-metadata"] is True
-        assert asked.requires(name) == MERGED
-
     def test_every_page_is_the_same(self, index, start):
         add(index, f"app-1.0-{LINUX}-null.whl", "a", "cpu")
         proxy = start(index)

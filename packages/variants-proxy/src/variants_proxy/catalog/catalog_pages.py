@@ -145,7 +145,7 @@ class CatalogPages:
         settings, preferences = self._settings, client.machine.preferences
         if settings.catalog is None or not project or project in settings.pinned:
             return False
-        if upstream not in self._order or client.floating:
+        if upstream not in self._order:
             return False
         return preferences.use_variants and preferences.forced.get(project) != NON_VARIANT_LABEL
 

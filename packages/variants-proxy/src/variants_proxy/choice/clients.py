@@ -61,15 +61,12 @@ class ClientSettings:
             and without a label), which stand for their tags alone: so a lock file with one label
             for Linux and another for Windows stays as it is. A version with none of them is one
             that is to be chosen from, however many newer ones there are.
-        floating: files with variants are selected when they are requested; pages have no hashes
-            of them.
         hashes: for a lock file: pages have hashes of wheels with variant markers, which may take
             downloading them.
     """
 
     key: str
     locked: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
-    floating: bool = False
     hashes: bool = True
 
 
@@ -100,7 +97,6 @@ class Clients:
         self._registered[name] = Client(
             known.machine,
             name,
-            settings.floating,
             at_index=True,
             locked=_locked(settings.locked),
             hashes=settings.hashes,

@@ -19,7 +19,7 @@ FOLDER = ".variant"
 """Folder of a project page with the files that are not the upstream's."""
 
 HERE = "here"
-"""Label in names, and the folder, of files that are selected at the time of the request."""
+"""Label in names, and the folder, of files in floating locks of earlier releases."""
 
 UNLABELLED = "-"
 """Folder of wheels without label whose variant markers are evaluated."""
@@ -83,17 +83,11 @@ def folder_path(label: str, name: str) -> str:
     return f"{FOLDER}/{label_folder(label)}/{_quoted(name)}"
 
 
-def here_place(plain: str) -> tuple[str, str]:
-    """Return name and URL, relative to the page, of the file that is selected on request."""
-    name = encoded_name(plain, HERE)
-    return name, f"{FOLDER}/{HERE}/{_quoted(name)}"
-
-
 def wheel_at(url: str) -> tuple[str | None, str] | None:
     """Return label and plain filename of the wheel at *url*, absolute or relative to its page.
 
     The label is None for wheels without label, and `HERE` in the folder of that name. None for
-    every URL that is not one of `variant_path` or `here_place`.
+    every other URL than those of `variant_path`.
     """
     folder, _, rest = urlsplit(url).path.rpartition("/")
     above, _, folder = folder.rpartition("/")

@@ -23,7 +23,6 @@ class Client:
     Attributes:
         machine: described by the platform key of the URL.
         key: the platform key.
-        floating: whether files with variants are selected at the time of the request.
         at_index: whether pages stand in for the index's own: the client asks for them at its URLs,
             and has its own credentials.
         locked: what a lock file has of a project's versions, by project and version: labels, or
@@ -37,7 +36,6 @@ class Client:
 
     machine: Machine
     key: str
-    floating: bool = False
     at_index: bool = False
     locked: Mapping[str, Mapping[Version, tuple[str, ...]]] = field(default_factory=dict)
     hashes: bool = True

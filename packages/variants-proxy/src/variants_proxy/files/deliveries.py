@@ -51,7 +51,6 @@ class Delivery:
         client: of the request.
         upstream: of the file.
         private: whether shared caches must not store it.
-        floating: whether the URL may stand for another file later.
         vary: request headers that the response depends on.
         redirect: URL of the file, empty if it passes through the proxy.
         transfer: through the proxy.
@@ -61,7 +60,6 @@ class Delivery:
     client: Client
     upstream: Upstream
     private: bool
-    floating: bool
     vary: str = ""
     redirect: str = ""
     transfer: Transfer | None = None
@@ -70,7 +68,7 @@ class Delivery:
     @property
     def cache_control(self) -> str:
         """Value of ``Cache-Control``: a URL of a transfer with a name always means its bytes."""
-        if self.floating or self.transfer is None or not self.transfer.name:
+        if self.transfer is None or not self.transfer.name:
             return "no-cache"
         return f"{'private' if self.private else 'public'}, max-age=31536000, immutable"
 
@@ -120,7 +118,7 @@ class Deliveries:
         if found is None:
             raise NoSuchFile(f"index {upstream.name} has no project {project}")
         compute = self._upstreams.budget(upstream).compute
-        if client.hashes and label is not None and folder != HERE:
+        if client.hashes and label is not None:
             file, release = await compute(lambda: _labelled(upstream, found.page, plain, label))
             context = await self._own_context(upstream, file, label, release)
             resolved: _Resolved = file, context, release
@@ -128,12 +126,8 @@ class Deliveries:
             shown, _ = await self._views.chosen(client, upstream, project, found)
             if folder == REFUSED and (reason := refusal(shown, project, plain)):
                 raise UnusableFile(reason)
-            resolved = await compute(
-                lambda: _find_file(shown, upstream, found.page, folder, label, plain)
-            )
-        return await self._delivered(
-            client, upstream, project, found, resolved, filename, floating=folder == HERE
-        )
+            resolved = await compute(lambda: _find_file(shown, upstream, found.page, label, plain))
+        return await self._delivered(client, upstream, project, found, resolved, filename)
 
     async def _own_context(
         self, upstream: Upstream, file: PageFile, label: str, release: Release | None
@@ -156,8 +150,6 @@ class Deliveries:
         found: FetchedPage,
         resolved: _Resolved,
         filename: str,
-        *,
-        floating: bool,
     ) -> Delivery:
         file, context, release = resolved
         page_upstream, upstream = upstream, origin(upstream, file)
@@ -165,7 +157,7 @@ class Deliveries:
         plain, label = split_label(file.filename)
         is_direct = self._upstreams.is_direct(upstream, file.url, at_index=client.at_index)
         # Pages may have no hashes of these: the proxy compares them with the upstream's.
-        unhashed = floating or not (client.hashes or is_cheap(file))
+        unhashed = not (client.hashes or is_cheap(file))
         # What was read to look for markers is at hand: no client has to ask twice for it.
         is_known = context is not None and bool(file.hashes or file.core_metadata)
         try:
@@ -178,7 +170,7 @@ class Deliveries:
             unhashed = True
             is_known = False
         redirects = is_direct and not (unhashed and file.hashes)
-        delivery = Delivery(client, upstream, found.private, floating)
+        delivery = Delivery(client, upstream, found.private)
         if is_metadata:
             if context is not None and not client.at_index:
                 delivery = replace(delivery, vary="User-Agent")
@@ -226,6 +218,8 @@ def _named(folder: str, name: str) -> tuple[str | None, str]:
         NoSuchFile: no page has such a URL.
     """
     wheel = wheel_at(f"{FOLDER}/{quote(folder)}/{quote(name)}")
+    if folder == HERE:
+        raise NoSuchFile(f"{name}: is of a floating lock of an earlier release: lock it anew")
     if wheel is not None:
         return wheel
     label = label_in_folder(folder)
@@ -235,14 +229,8 @@ def _named(folder: str, name: str) -> tuple[str | None, str]:
 
 
 def _find_file(
-    shown: Choice, upstream: Upstream, page: Page, folder: str, label: str | None, plain: str
+    shown: Choice, upstream: Upstream, page: Page, label: str | None, plain: str
 ) -> _Resolved:
-    if folder == HERE:
-        offer = next((item for item in shown.offers if item.filename == plain), None)
-        if offer is None:
-            raise NoSuchFile(f"no file is selected for {plain}")
-        release = next((d.release for d in shown.decisions if plain in d.offers), None)
-        return offer.file, offer.context, release or release_with(offer.file, page)
     file = _file_with(upstream, page, plain, label)
     for decision in shown.decisions:
         if file in decision.release.wheels:

@@ -10,12 +10,11 @@ from hashlib import sha256
 
 from packaging.version import Version
 
-from pep_variants import split_label
 from pep_variants.internal import NON_VARIANT, metadata_terms, paused, reduce_metadata
 from variants_index import Page, PageFile, html_page, json_page
 from variants_index.internal import JSON, html_projects, json_projects
 
-from ..choice.in_place_names import REFUSED, folder_path, here_place, variant_place
+from ..choice.in_place_names import REFUSED, folder_path, variant_place
 from ..choice.offers import Choice, Offer
 from ..choice.views import Client, ProjectView
 from ..errors import UpstreamError
@@ -145,7 +144,7 @@ class ProjectPages:
         if markers.reduced:
             # If uv finds no solution, the command reports dependencies that markers add.
             self._noted.add(client, shown.project)
-        if markers.reduced and not client.floating:
+        if markers.reduced:
             announced = await self._announced(client, shown, offers, markers)
         merged = await compute(lambda: self._served.of_page(client, offers, markers.own))
         hosts: dict[tuple[str, str], bool] = {}
@@ -157,12 +156,11 @@ class ProjectPages:
                 hosts[key] = self._upstreams.is_direct(upstream, file.url, at_index=client.at_index)
             return hosts[key]
 
-        entries = _Entries(client, is_direct, markers, announced, merged)
+        entries = _Entries(is_direct, markers, announced, merged)
 
         def write() -> list[PageFile]:
             with paused(len(choice.offers) > _MANY):
-                written = [entries.entry(offer) for offer in choice.offers]
-            return _everywhere(choice, written, shown.found.page) if client.floating else written
+                return [entries.entry(offer) for offer in choice.offers]
 
         return await compute(write)
 
@@ -289,14 +287,12 @@ class _Entries:
     """The entries of one project for one client.
 
     Attributes:
-        client: of the request.
         is_direct: whether clients can fetch a file from the upstream themselves.
         markers: of the wheels.
         announced: hash and size of rewritten wheels.
         merged: see `ServedMetadata.of_page`.
     """
 
-    client: Client
     is_direct: Callable[[PageFile], bool]
     markers: _Markers
     announced: Mapping[str, WheelDigest | None]
@@ -304,7 +300,7 @@ class _Entries:
 
     def entry(self, offer: Offer) -> PageFile:
         """Return the entry of *offer*: the upstream's own, or one with a URL of the proxy."""
-        file, client = offer.file, self.client
+        file = offer.file
         if offer.refused:
             return PageFile(*self._place(offer), {}, file.requires_python)
         is_direct = self.is_direct(file)
@@ -314,13 +310,12 @@ class _Entries:
             name, url = self._place(offer)
             return replace(own.original, filename=name, url=url, provenance=None)
         reduced = self.markers.reduced.get(file.filename)
-        floating = client.floating and offer.context is not None
         # The contents are not known in advance.
-        unknown = floating or file.filename in self.markers.unknown
+        unknown = file.filename in self.markers.unknown
         is_ours = offer.label is not None or self.merged.get(file.filename, False)
         if is_direct and reduced is None and not (is_ours or unknown):
             return file
-        name, url = self._place(offer, floating=floating)
+        name, url = self._place(offer)
         hashes, size, core_metadata = file.hashes, file.size, file.core_metadata
         if unknown:
             hashes, size, core_metadata = {}, None, {}
@@ -349,7 +344,7 @@ class _Entries:
             file.provenance if is_unchanged else None,
         )
 
-    def _place(self, offer: Offer, *, floating: bool = False) -> tuple[str, str]:
+    def _place(self, offer: Offer) -> tuple[str, str]:
         """Return filename and relative URL of a file that is not the upstream's."""
         name, label = offer.filename, offer.label
         if offer.refused:
@@ -357,23 +352,7 @@ class _Entries:
         own = published(offer.file)
         if own is not None and label is not None:
             return own.original.filename, folder_path(label, own.original.filename)
-        return here_place(name) if floating else variant_place(label, name)
-
-
-def _everywhere(choice: Choice, entries: Sequence[PageFile], page: Page) -> list[PageFile]:
-    """Return *entries* of a floating page as they are on every machine.
-
-    The time is that of the last upload of all the wheels that one stands for.
-    """
-    times: dict[str, str] = {}
-    for file in page.files:
-        if file.upload_time is not None:
-            plain, _ = split_label(file.filename)
-            times[plain] = max(times.get(plain, ""), file.upload_time)
-    return [
-        entry if entry is offer.file else replace(entry, upload_time=times.get(offer.filename))
-        for offer, entry in zip(choice.offers, entries, strict=True)
-    ]
+        return variant_place(label, name)
 
 
 def _cache_control(*, private: bool) -> str:

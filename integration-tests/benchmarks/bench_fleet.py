@@ -19,7 +19,7 @@ from support.projects import app_index
 from support.proxy_fleet import install, installing, replicas
 from support.servers import has_nginx, nginx_before
 from variants_proxy import Machine, encode
-from variants_proxy.urls import keyed_url
+from variants_proxy.index_urls import keyed_url
 
 from .report import Row
 

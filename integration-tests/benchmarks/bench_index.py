@@ -123,7 +123,7 @@ def measured(url: str, kind: str) -> dict[str, float]:
         RequirementSet,
         parse_requirement,
     )
-    from resolvelib_variants.resolution.provider import IndexProvider
+    from resolvelib_variants.resolution.index_provider import IndexProvider
     from resolvelib_variants.resolution.resolver import MAX_ROUNDS
     from variants_index.evaluator import CandidateEvaluator
     from variants_index.target import host_target

@@ -35,7 +35,7 @@ from pep_variants.formats.merging import merge
 from pep_variants.formats.platform_file import read_platform, write_platform
 from pep_variants.formats.reader import read_metadata, read_pyproject
 from pep_variants.formats.writer import write_metadata
-from pep_variants.lock.selection import Machine, select_packages
+from pep_variants.lock.lock_selection import Machine, select_packages
 from pep_variants.model.filename import parse_filename, parse_metadata_filename
 from pep_variants.model.label import split_label
 from pep_variants.model.metadata import Metadata

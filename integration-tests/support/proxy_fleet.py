@@ -16,7 +16,7 @@ from pathlib import Path
 
 import httpx
 
-from variants_proxy.urls import keyed_url
+from variants_proxy.index_urls import keyed_url
 
 from .environments import clean_environ, uv_command
 from .servers import free_port

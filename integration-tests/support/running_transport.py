@@ -15,8 +15,8 @@ from pathlib import Path
 from uv_variants.transport.authority import Authority
 from uv_variants.transport.forwarding import Forwarder, send_text
 from uv_variants.transport.index_application import AnsweredIndex, IndexApplication
+from uv_variants.transport.proxy_server import Transport
 from uv_variants.transport.route import Application, Origin, Outbound, Receive, Route, Scope, Send
-from uv_variants.transport.server import Transport
 from uv_variants.transport.trust_bundle import trusted_roots
 from uv_variants.transport.upstream_credentials import with_authorization
 from variants_proxy import Settings, create_app

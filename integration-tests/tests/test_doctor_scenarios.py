@@ -37,7 +37,7 @@ Serve = Callable[[Index], Index]
 ROOTED = """
 import json, os, sys
 from pathlib import Path
-from variants_cli.doctor import examine, find_environment
+from variants_cli.checkup import examine, find_environment
 found = examine(find_environment(None), os.environ, root=Path(sys.argv[1]))
 print(json.dumps(found.as_tree()))
 """

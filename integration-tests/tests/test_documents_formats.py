@@ -19,7 +19,7 @@ from pep_variants.formats import toml
 from pep_variants.formats.platform_file import read_platform, write_platform
 from pep_variants.formats.reader import read_pyproject
 from pep_variants.formats.writer import WRITABLE
-from pep_variants.lock.selection import read_table
+from pep_variants.lock.lock_selection import read_table
 from pep_variants.model.generation import GENERATIONS, V0_1_1, generation_of
 from pep_variants.model.label import NULL_LABEL
 from support.environments import ROOT

@@ -11,7 +11,7 @@ import pytest
 
 from support.environments import ROOT, clean_environ
 from support.isolation import isolated, network, outside, registries
-from variants_plugins.environment import RECORD, write_record
+from variants_plugins.plugin_environment import RECORD, write_record
 
 PROXY = "http://proxy.invalid:9"
 USER = {

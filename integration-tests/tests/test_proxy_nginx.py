@@ -21,7 +21,7 @@ from support.proxy_fleet import install, installing, replicas
 from support.servers import has_nginx, nginx_before
 from support.waiting import wait_until
 from variants_proxy import Machine, encode
-from variants_proxy.urls import keyed_url
+from variants_proxy.index_urls import keyed_url
 
 pytestmark = [
     pytest.mark.skipif(not has_nginx(), reason="there is no nginx"),

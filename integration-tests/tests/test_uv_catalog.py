@@ -25,8 +25,8 @@ from support.wheels import Wheel
 from uv_variants.site_packages import installed_versions
 from variants_proxy import Machine as Described
 from variants_proxy import Settings, Upstream, create_app, encode
+from variants_proxy.index_urls import keyed_url
 from variants_proxy.server.listening import listen
-from variants_proxy.urls import keyed_url
 
 PYTHON = sys.executable
 Serve = Callable[[Index], Index]

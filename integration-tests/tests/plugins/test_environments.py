@@ -24,7 +24,7 @@ from pep_variants.model.metadata import ProviderInfo
 from pep_variants.sources import BEST_MATCH
 from support.waiting import wait_until
 from variants_plugins import PluginRunner, Sources
-from variants_plugins.environment import RECORD
+from variants_plugins.plugin_environment import RECORD
 
 HERE = Path(__file__).parent
 UV = shutil.which("uv", path=sysconfig.get_path("scripts")) or shutil.which("uv")

@@ -12,7 +12,7 @@ from uv_variants.exports.documents import (
     with_hashes,
     with_real_files,
 )
-from uv_variants.exports.files import IndexRelease, IndexWheel
+from uv_variants.exports.exported_files import IndexRelease, IndexWheel
 
 INDEX = "https://example.test/simple"
 SCHEMA = "https://variants-schema.wheelnext.dev/v0.2.0.json"

@@ -5,7 +5,7 @@ from packaging.markers import Marker
 
 from pep_variants.formats import toml
 from uv_variants.exports.documents import with_hashes, with_real_files
-from uv_variants.exports.files import IndexRelease, IndexWheel, parts_of
+from uv_variants.exports.exported_files import IndexRelease, IndexWheel, parts_of
 
 INDEX = "https://example.test/simple"
 HERE = "platform_machine == 'x86_64' and sys_platform == 'linux'"

@@ -12,8 +12,8 @@ from urllib.parse import unquote
 from pep_variants.formats.reader import read_metadata
 from pep_variants.model.label import split_label
 from variants_cli.indexing.wheelhouse import read_distribution
-from variants_cli.publishing.release import Release, ReleaseFile, entry_of
-from variants_cli.publishing.storage import BASE, StoredIndex
+from variants_cli.publishing.release_contents import Release, ReleaseFile, entry_of
+from variants_cli.publishing.stored_index import BASE, StoredIndex
 from variants_cli.publishing.stores import open_store
 from variants_index.pages import HTML, JSON, read_page, read_projects
 

@@ -17,7 +17,7 @@ from support.index import Index, served
 from support.plugins import PLUGIN, acme_index
 from support.projects import CUDA_12_8, DRIVER, cuda, gpu_index
 from support.wheels import Release, Wheel
-from variants_cli.doctor import Environment, examine
+from variants_cli.checkup import Environment, examine
 from variants_index.doctor.findings import lines
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc, /sys and /dev are Linux's")

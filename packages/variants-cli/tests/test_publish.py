@@ -10,7 +10,7 @@ from rich.filesize import decimal as in_bytes
 
 from support.upload_server import RECEIVED, RECEIVING, STORED, Fault, upload_index
 from variants_cli.publishing import transaction, upload_api
-from variants_cli.publishing.release import Kind, kind_of
+from variants_cli.publishing.release_contents import Kind, kind_of
 
 V3 = {"x86_64": {"level": ["v3"]}}
 V4 = {"x86_64": {"level": ["v4"]}}

@@ -13,7 +13,7 @@ from pep_variants.detect.machines import load_machine
 from pep_variants.formats.reader import read_metadata
 from variants_cli.indexing.wheelhouse import read_distribution
 from variants_cli.publishing.errors import PublishError
-from variants_cli.publishing.release import (
+from variants_cli.publishing.release_contents import (
     ReleaseFile,
     best_first,
     read_releases,

@@ -8,7 +8,7 @@ from storage_publishers import Reader
 from wheel_files import make_variant_json
 
 from support.loopback import served_folder
-from variants_cli.publishing.storage import StoredIndex
+from variants_cli.publishing.stored_index import StoredIndex
 from variants_cli.publishing.stores import open_store
 
 DOCUMENT = "demo-1.0-variants.json"

@@ -17,7 +17,7 @@ from storage_publishers import Reader, publish, releases_in
 from wheel_files import make_variant_json
 
 from variants_cli.publishing.errors import Conflict, PublishError
-from variants_cli.publishing.storage import StoredIndex
+from variants_cli.publishing.stored_index import StoredIndex
 from variants_cli.publishing.stores import open_store
 
 DOCUMENT = "demo-1.0-variants.json"

@@ -7,7 +7,7 @@ from pep_variants.choose.preferences import preferences_from_options
 from variants_proxy import Machine, encode
 from variants_proxy.choice.clients import ClientSettings
 from variants_proxy.choice.in_place_names import wheel_at
-from variants_proxy.urls import index_url, links_url
+from variants_proxy.index_urls import index_url, links_url
 
 KEY = encode(Machine(NVIDIA, target="linux-x86_64"))
 CU128 = "app-1.0-py3-none-any-cu128.whl"

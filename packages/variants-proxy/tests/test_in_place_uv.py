@@ -13,7 +13,7 @@ from upstream_server import document, json, wheel
 from support.uvs import UVS, downloaded_uv
 from variants_proxy import Machine, encode, host_target
 from variants_proxy.choice.clients import ClientSettings
-from variants_proxy.urls import index_url
+from variants_proxy.index_urls import index_url
 
 HERE = encode(Machine(NVIDIA, target=host_target()))
 LABELS = ("null", "cu12.8", "x86_64_v3", "..", ".", "here", "_x", "a.b_c.", "0", "128")

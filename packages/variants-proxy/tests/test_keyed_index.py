@@ -15,9 +15,9 @@ from pep_variants.choose.preferences import Preferences
 from pep_variants.model.platform import Platform, Support
 from variants_proxy import Machine, Upstream, encode
 from variants_proxy.client.key import MAX_KEY, decode
+from variants_proxy.index_urls import keyed_url
 from variants_proxy.server.authentication import TokenMiddleware
 from variants_proxy.upstream.upstream_options import proxy_base
-from variants_proxy.urls import keyed_url
 
 GPU = encode(Machine(NVIDIA, target="linux-x86_64"))
 CPU = encode(Machine(Platform({}), target="linux-x86_64"))

@@ -13,9 +13,9 @@ from upstream_server import wheel
 
 from pep_variants.formats.platform_file import write_platform
 from variants_proxy import Machine, Upstream, encode
+from variants_proxy.index_urls import keyed_url
 from variants_proxy.people.installer_lines import INSTALLERS, Address
 from variants_proxy.people.landing import POLICY
-from variants_proxy.urls import keyed_url
 
 GPU = encode(Machine(NVIDIA, target="linux-x86_64"))
 

@@ -10,7 +10,7 @@ module and name is internal and may change in any release. They are imported on 
 TYPE_CHECKING = False  # for type checkers; `typing` would take time at every start
 
 if TYPE_CHECKING:
-    from .abi import AbiRequirement, AbiRequirements
+    from .abi_requirements import AbiRequirement, AbiRequirements
     from .interfaces import (
         CandidateFiles,
         Chosen,
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 _NAMES = {
-    "abi": "AbiRequirement AbiRequirements",
+    "abi_requirements": "AbiRequirement AbiRequirements",
     "interfaces": (
         "CandidateFiles Chosen CoherenceListener Installed Listener MetadataHashes ProviderFiles "
         "VersionOrder"

@@ -25,7 +25,7 @@ from pep_variants import (
 )
 from pep_variants.internal import table_lines, uses_variant_terms
 
-from .abi import AbiConditions, AbiRequirement, AbiRequirements, ResolutionState
+from .abi_requirements import AbiConditions, AbiRequirement, AbiRequirements, ResolutionState
 from .interfaces import Installed, Listener, ProviderFiles, Together, VersionOrder
 from .ordering import VariantOrdering
 

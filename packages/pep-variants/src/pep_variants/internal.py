@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .formats.tree import *
     from .gc_pause import *
     from .limits import *
-    from .lock.selection import *
+    from .lock.lock_selection import *
     from .lock.wheels import *
     from .model.environment import *
     from .model.filename import *
@@ -121,7 +121,7 @@ _NAMES = {
         "PYPROJECT_BYTES RECORD_BYTES REQUIREMENTS_BYTES REQUIREMENT_LENGTH REQUIREMENT_LINES "
         "SETTINGS_BYTES URL_CHARACTERS VALUES json_values"
     ),
-    "lock.selection": (
+    "lock.lock_selection": (
         "LockChoice Machine REQUIREMENTS REQUIRES_DIST TOOL select_packages write_table"
     ),
     "lock.wheels": "KEY filename_of labels_of lists_variants without_labels",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .index_services import IndexServices, SessionSettings
     from .transport.authority import Authority
     from .transport.index_application import IndexApplication
-    from .transport.server import Transport
+    from .transport.proxy_server import Transport
 
 ANSWER_SECONDS = 120.0
 """Seconds that a decision may take: the page has to be fetched first."""
@@ -261,8 +261,8 @@ class Session:
         from .index_services import IndexServices
         from .transport.forwarding import Forwarder
         from .transport.index_application import AnsweredIndex, IndexApplication
+        from .transport.proxy_server import Transport
         from .transport.route import Outbound, Route
-        from .transport.server import Transport
 
         settings, forwarder = self._settings, Forwarder()
         services = IndexServices(settings, self._roots, self)

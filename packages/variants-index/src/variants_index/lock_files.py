@@ -1,8 +1,8 @@
 """Lock files (PEP 751): written from resolutions, and the files that a target installs from one.
 
-`packaging.pylock` has the format and selects everything but variant wheels;
-`pep_variants.lock.selection` has the table of variant metadata, and chooses among variant wheels.
-Equal resolutions give equal bytes. Nothing is fetched.
+`packaging.pylock` has the format and selects everything but variant wheels; the engine's
+`lock_selection` has the table of variant metadata, and chooses among variant wheels. Equal
+resolutions give equal bytes. Nothing is fetched.
 
 Builds of the catalogue are listed as published, for other installers to read: under the name of
 their publisher, with its version, URL and hashes, and without variant metadata, which no installer

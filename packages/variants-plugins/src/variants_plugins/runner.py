@@ -40,8 +40,8 @@ from pep_variants.internal import (
 )
 
 from .answer import one_line, read_answer
-from .environment import Environment, Environments
 from .installer import remove_tree
+from .plugin_environment import Environment, Environments
 from .variables import plugin_variables
 
 logger = logging.getLogger(__name__)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .client.key import Machine, decode, encode, host_target
+    from .index_urls import index_url, links_url, variants_url
     from .server.app import create_app
     from .settings import Limits, Settings, Upstream
     from .simple_repository import VariantSelected
-    from .urls import index_url, links_url, variants_url
 
 __all__ = [
     "Limits",
@@ -39,7 +39,7 @@ _NAMES = {
     "server.app": "create_app",
     "settings": "Limits Settings Upstream",
     "simple_repository": "VariantSelected",
-    "urls": "index_url links_url variants_url",
+    "index_urls": "index_url links_url variants_url",
 }
 """The names of each module, imported on first access."""
 

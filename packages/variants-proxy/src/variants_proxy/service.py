@@ -14,9 +14,9 @@ from .errors import NoSuchFile
 from .projects.observations import NotedProjects
 from .projects.plain_pages import PlainPages
 from .settings import Settings, Upstream
-from .upstream.core_metadata import CoreMetadata
 from .upstream.upstream_pages import UpstreamPages
 from .upstream.upstreams import Upstreams
+from .upstream.wheel_metadata import CoreMetadata
 
 if TYPE_CHECKING:
     from .files.deliveries import Deliveries

@@ -6,10 +6,10 @@ variants of one version. The names of ``__all__`` are all that others use.
 """
 
 from .errors import NoSolution, RequirementError, ResolverError, SameFiles
-from .explanation import Explanation, explain
 from .requirements import RequirementSet, Wanted, parse_requirement, read_file
 from .resolver import IndexResolver, Notes
 from .result import Package, Resolution
+from .version_report import Explanation, explain
 
 __all__ = [
     "Explanation",

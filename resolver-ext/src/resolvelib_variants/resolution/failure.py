@@ -20,7 +20,7 @@ from variants_index.internal import is_pinned
 
 from ..provider import MAX_VERSIONS, VariantProvider, variants_of_version
 from .errors import NoSolution
-from .provider import (
+from .index_provider import (
     IndexProvider,
     SpecifierRequirement,
     UnsatisfiableRequirement,

@@ -39,7 +39,7 @@ from ..interfaces import Chosen, VersionOrder, problems_of
 from ..ordering import VariantOrdering
 from .errors import NoSolution
 from .failure import explain_failure
-from .provider import IndexProvider, SpecifierRequirement, split_identifier
+from .index_provider import IndexProvider, SpecifierRequirement, split_identifier
 from .requirements import RequirementSet
 from .result import Package, Resolution, packages_of
 from .same_files import same_files, with_same_files

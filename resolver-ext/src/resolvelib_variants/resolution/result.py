@@ -16,7 +16,7 @@ from pep_variants.internal import Properties, VersionNote, properties_tree, why_
 from variants_index import Candidate, PageFile, Target
 
 from ..provider import VariantProvider
-from .provider import IndexProvider, SpecifierRequirement, split_identifier
+from .index_provider import IndexProvider, SpecifierRequirement, split_identifier
 from .variant_providers import AllVariantsProvider
 
 if TYPE_CHECKING:

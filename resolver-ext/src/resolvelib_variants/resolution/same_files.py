@@ -13,7 +13,7 @@ from variants_catalog.internal import same_files as catalog_builds
 from variants_index import PackageFinder
 
 from .errors import NoSolution, SameFiles
-from .provider import SpecifierRequirement
+from .index_provider import SpecifierRequirement
 from .result import Package
 
 

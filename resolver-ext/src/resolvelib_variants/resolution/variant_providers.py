@@ -13,7 +13,7 @@ from pep_variants.internal import NON_VARIANT
 from variants_index import Candidate
 
 from ..provider import VariantProvider
-from .provider import ExplicitRequirement, IndexProvider, SpecifierRequirement
+from .index_provider import ExplicitRequirement, IndexProvider, SpecifierRequirement
 
 
 class PrefetchingProvider(VariantProvider[Any, Candidate, str]):

@@ -6,6 +6,6 @@ right for, with their hashes. All else stays as uv wrote it, byte for byte.
 """
 
 from .command import ExportCommand
-from .files import ExportedFiles
+from .exported_files import ExportedFiles
 
 __all__ = ["ExportCommand", "ExportedFiles"]

@@ -32,7 +32,7 @@ from ..uv_process import run_uv
 if TYPE_CHECKING:
     from ..invocation import Invocation
     from ..place import Place
-    from .files import ExportedFiles, Part
+    from .exported_files import ExportedFiles, Part
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 from pep_variants.internal import KEY, LockError, filename_of, toml, write_table
 from variants_proxy.internal import FOLDER, wheel_at
 
-from .files import IndexRelease, IndexWheel, Part, Shown
+from .exported_files import IndexRelease, IndexWheel, Part, Shown
 
 _PINNED = re.compile(
     r"(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?P<extras>\[[^\]]*\]|)"

@@ -19,12 +19,12 @@ from ..console import tracked
 from ..indexing.wheelhouse import CORE_METADATA_SUFFIX, digest_of
 from .document import check_index_metadata
 from .finding import Report
-from .release import ReleaseFiles, check_releases, check_wheel
+from .release_checks import ReleaseFiles, check_releases, check_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from .release import Release
+    from .release_checks import Release
 
 PAGES = {"index.html": HTML, "index.v1_json": JSON}
 """Names of project pages, and how they are read."""

@@ -18,7 +18,7 @@ from variants_index.internal import BadResponse, InvalidPage, opened
 from ..indexing.update import release_of
 from .document import check_document, check_name
 from .finding import Report
-from .release import CheckedWheel, ReleaseFiles, check_releases, check_wheel
+from .release_checks import CheckedWheel, ReleaseFiles, check_releases, check_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pep_variants import Metadata
     from variants_index import PageFile, Session
 
-    from .release import Release
+    from .release_checks import Release
 
 
 def check_live(

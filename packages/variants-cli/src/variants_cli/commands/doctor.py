@@ -19,7 +19,7 @@ from .index_options import index_options, places, progress, repeated_options, re
 if TYPE_CHECKING:
     from pep_variants.internal import Installed
 
-    from ..doctor import Compared, Environment
+    from ..checkup import Compared, Environment
 
 python_option = click.option(
     "--python", "python", metavar="PATH", type=click.Path(exists=True, path_type=Path),
@@ -49,7 +49,7 @@ def doctor(
     """
     from variants_index.internal import lines
 
-    from ..doctor import compare, examine
+    from ..checkup import compare, examine
 
     environment = _environment(python, options)
     machine = next(iter(options["targets"]), None)
@@ -91,7 +91,7 @@ def check(python: Path | None, every: bool, as_json: bool, **options: Any) -> No
     """
     from variants_index.internal import environment_problems
 
-    from ..doctor import compare
+    from ..checkup import compare
 
     environment = _environment(python, options)
     found = list(find_installed(environment.paths))
@@ -138,7 +138,7 @@ def _environment(python: Path | None, options: dict[str, Any]) -> Environment:
     Raises:
         UsageError: *options* name several machines, and an environment is on one.
     """
-    from ..doctor import find_environment
+    from ..checkup import find_environment
 
     if len(options["targets"]) > 1:
         raise click.UsageError("--platform can be given once: an environment is on one machine")

@@ -46,7 +46,7 @@ def index(
     Example: variants index dist && python -m http.server --directory dist
     """
     from ..indexing.static_index import DirectoryProblems, write_index
-    from ..publishing.storage import is_published
+    from ..publishing.stored_index import is_published
 
     if is_published(directory):
         raise click.ClickException(

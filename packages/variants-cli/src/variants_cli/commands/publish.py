@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from variants_catalog.internal import Finding
 
-    from ..publishing.release import Release
+    from ..publishing.release_contents import Release
     from ..publishing.transaction import Published, Target
 
 
@@ -98,7 +98,7 @@ def publish(
     Example: variants publish dist --to s3://wheels.example.org/nightly
     """
     from ..publishing import transaction
-    from ..publishing.release import read_releases
+    from ..publishing.release_contents import read_releases
 
     _refuse_faults(directory)
     releases = read_releases(directory, metadata=not without_metadata, attestations=attestations)
@@ -166,7 +166,7 @@ def _target(
 
 
 def _storage(directory: Path, to: str) -> Target:
-    from ..publishing.storage import StoredIndex
+    from ..publishing.stored_index import StoredIndex
     from ..publishing.stores import open_store
 
     top, folder = directory.resolve(), Path(to).resolve()

@@ -10,7 +10,7 @@ from ..console import counted, print_json, print_table
 from .arguments import json_option
 
 if TYPE_CHECKING:
-    from ..publishing.storage import StoredIndex
+    from ..publishing.stored_index import StoredIndex
 
 
 def _reasons(
@@ -47,7 +47,7 @@ def storage(
     """
     from packaging.utils import canonicalize_name
 
-    from ..publishing.storage import StoredIndex
+    from ..publishing.stored_index import StoredIndex
     from ..publishing.stores import open_store
 
     index = StoredIndex(open_store(place))

@@ -67,7 +67,7 @@ def _check(path: Path) -> tuple[int, list[Finding]]:
     # Each kind of file needs what the others do not.
     if path.is_dir():
         from ..checks.directory import check_directory
-        from ..publishing.storage import is_published
+        from ..publishing.stored_index import is_published
 
         if is_published(path):
             raise click.ClickException(
@@ -76,7 +76,7 @@ def _check(path: Path) -> tuple[int, list[Finding]]:
             )
         return check_directory(path)
     if path.suffix == ".whl":
-        from ..checks.release import check_wheel
+        from ..checks.release_checks import check_wheel
 
         return 1, check_wheel(path).findings
     from ..checks.document import check_index_metadata, check_pyproject

@@ -32,7 +32,7 @@ from ..console import counted, note, some
 from ..indexing.update import same_meaning
 from ..indexing.wheelhouse import VariantFile
 from .errors import Conflict, PublishError
-from .release import Kind, by_project, conflict, entry_of, parts_of, same_contents
+from .release_contents import Kind, by_project, conflict, entry_of, parts_of, same_contents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from variants_catalog.internal import Finding
     from variants_index import Page, PageFile
 
-    from .release import Release, ReleaseFile
-    from .storage import StoredIndex
+    from .release_contents import Release, ReleaseFile
+    from .stored_index import StoredIndex
     from .upload_api import UploadApi
 
     Target: TypeAlias = UploadApi | StoredIndex

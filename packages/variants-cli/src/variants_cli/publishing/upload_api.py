@@ -59,7 +59,7 @@ from ..console import note
 from ..indexing.update import same_meaning, write_merged
 from ..indexing.wheelhouse import VariantFile, read_core_metadata, read_variant_file
 from .errors import Conflict, PublishError
-from .release import conflict, entry_of, same_contents
+from .release_contents import conflict, entry_of, same_contents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from variants_index import Page
     from variants_index import PageFile as Listed
 
-    from .release import Release, ReleaseFile
+    from .release_contents import Release, ReleaseFile
 
 ROUNDS = 8
 """How often metadata is merged again because another publisher replaced it meanwhile."""

@@ -39,8 +39,8 @@ from pep_variants.internal import (
 from ..cache import Store
 from ..errors import BadResponse, NotFound, Unreachable, UntrustedServer
 from ..pages import ACCEPT, Page, read_page
-from .authentication import OWN_CREDENTIALS, AuthTransport
 from .credentials import split_credentials
+from .logins import OWN_CREDENTIALS, AuthTransport
 from .responses import (
     BUSY,
     CHUNK,

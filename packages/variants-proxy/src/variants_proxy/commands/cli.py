@@ -272,8 +272,8 @@ def url(proxy: str, index: str, platform: str, keyed: bool, uv_toml: Path | None
     Settings count as in every client: VARIANTS_… variables and variants.toml. With --keyed or
     --uv-toml the token of VARIANTS_PROXY_TOKEN is in the URL.
     """
+    from ..index_urls import index_url, keyed_url
     from ..upstream.upstream_options import proxy_base
-    from ..urls import index_url, keyed_url
 
     base = proxy_base(proxy)
     key = _key(platform)

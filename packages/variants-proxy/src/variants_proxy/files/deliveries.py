@@ -29,11 +29,11 @@ from ..projects.project_views import ProjectViews
 from ..projects.served_metadata import ServedMetadata
 from ..settings import Upstream
 from ..upstream.catalog_files import known_variants, origin, published
-from ..upstream.core_metadata import CoreMetadata, is_cheap
 from ..upstream.release_metadata import ReleaseMetadata
 from ..upstream.releases import Release, release_with
 from ..upstream.upstream_pages import FetchedPage, project_of
 from ..upstream.upstreams import Upstreams
+from ..upstream.wheel_metadata import CoreMetadata, is_cheap
 from ..wheels.transfers import Transfer, unchanged_transfer
 from ..wheels.wheel_preparation import WheelPreparation
 

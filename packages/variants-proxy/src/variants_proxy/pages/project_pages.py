@@ -23,11 +23,11 @@ from ..projects.observations import NotedProjects
 from ..projects.served_metadata import ServedMetadata
 from ..settings import Settings, Upstream
 from ..upstream.catalog_files import is_rewritten, origin, published
-from ..upstream.core_metadata import CoreMetadata, is_cheap, metadata_key
 from ..upstream.releases import wheel_version
 from ..upstream.single_flight import gather_limited
 from ..upstream.upstream_pages import UpstreamPages
 from ..upstream.upstreams import Upstreams
+from ..upstream.wheel_metadata import CoreMetadata, is_cheap, metadata_key
 from ..wheels.transfers import WheelDigest
 from ..wheels.wheel_preparation import WheelPreparation
 

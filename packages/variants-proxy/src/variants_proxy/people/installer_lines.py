@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..urls import index_url, keyed_url
+from ..index_urls import index_url, keyed_url
 
 TOKEN = "TOKEN"  # noqa: S105 - a placeholder
 """Stands for the token of a proxy, which no page shows."""

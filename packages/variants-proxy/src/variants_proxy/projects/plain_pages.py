@@ -11,11 +11,11 @@ from ..components import PageSource
 from ..errors import NoSuchFile
 from ..settings import Upstream
 from ..upstream.catalog_files import CatalogPage
-from ..upstream.core_metadata import CoreMetadata, is_cheap
 from ..upstream.lru import LRUCache
 from ..upstream.releases import Release
 from ..upstream.upstream_pages import FetchedPage, SentPage, UpstreamPages
 from ..upstream.upstreams import Upstreams
+from ..upstream.wheel_metadata import CoreMetadata, is_cheap
 
 _MOST = 20_000
 """Projects that are remembered, of all clients together."""

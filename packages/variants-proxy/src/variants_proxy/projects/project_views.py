@@ -29,13 +29,13 @@ from ..components import PageSource
 from ..errors import UpstreamError
 from ..settings import Settings, Upstream
 from ..upstream.catalog_files import CatalogPage, known_variants, published
-from ..upstream.core_metadata import CoreMetadata
 from ..upstream.lru import LRUCache
 from ..upstream.release_metadata import ReleaseMetadata, known_metadata
 from ..upstream.releases import Listing, Release, releases, wheel_version
 from ..upstream.single_flight import SingleFlight, gather_limited
 from ..upstream.upstream_pages import FetchedPage, UpstreamPages
 from ..upstream.upstreams import Upstreams
+from ..upstream.wheel_metadata import CoreMetadata
 from ..wheels.wheel_preparation import WheelPreparation
 from .observations import NotedProjects
 from .plain_pages import PlainPages

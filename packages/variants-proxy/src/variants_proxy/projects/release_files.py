@@ -20,11 +20,11 @@ from ..choice.views import ProjectView
 from ..errors import UpstreamError
 from ..settings import Limits
 from ..upstream.catalog_files import CatalogFile, is_rewritten, published
-from ..upstream.core_metadata import CoreMetadata
 from ..upstream.release_metadata import ReleaseMetadata
 from ..upstream.releases import Release, wheel_version
 from ..upstream.single_flight import gather_limited
 from ..upstream.upstreams import Upstreams
+from ..upstream.wheel_metadata import CoreMetadata
 from ..wheels.wheel_preparation import WheelPreparation
 
 

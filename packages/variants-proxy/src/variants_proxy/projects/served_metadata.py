@@ -24,9 +24,9 @@ from ..choice.views import Client
 from ..choice.wheel_environments import build_tag
 from ..errors import UpstreamError
 from ..settings import Limits, Upstream
-from ..upstream.core_metadata import CoreMetadata
 from ..upstream.releases import wheel_version
 from ..upstream.upstreams import Upstreams
+from ..upstream.wheel_metadata import CoreMetadata
 from ..wheels.wheel_preparation import WheelPreparation
 from .merged_metadata import WheelMetadata, merge_metadata
 

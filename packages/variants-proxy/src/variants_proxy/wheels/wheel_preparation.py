@@ -19,11 +19,11 @@ from ..choice.offers import Offer
 from ..errors import UpstreamError
 from ..settings import Limits, Upstream
 from ..upstream.catalog_files import is_rewritten, origin
-from ..upstream.core_metadata import CoreMetadata
 from ..upstream.lru import LRUCache
 from ..upstream.releases import Release
 from ..upstream.single_flight import SingleFlight, gather_limited
 from ..upstream.upstreams import Upstreams
+from ..upstream.wheel_metadata import CoreMetadata
 from .transfers import (
     PROBLEMS,
     Transfer,

@@ -43,7 +43,7 @@ from ..indexing.static_index import HTML_PAGE, JSON_PAGE
 from ..indexing.update import UpdateError, release_of, updated
 from ..indexing.wheelhouse import CORE_METADATA_SUFFIX, read_core_metadata
 from .errors import Conflict, PublishError
-from .release import by_project, same_contents
+from .release_contents import by_project, same_contents
 from .stores import CHUNK, PreconditionFailed, file_chunks
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from variants_index import Page, PageFile
 
     from ..indexing.update import Update
-    from .release import Release, ReleaseFile
+    from .release_contents import Release, ReleaseFile
     from .stores import Content, Store
 
     Change = Callable[[Page | None, Mapping[str, bytes]], Update]

@@ -16,7 +16,7 @@ from ..interfaces import VersionOrder
 from ..ordering import VariantOrdering
 from .errors import NoSolution
 from .failure import none_wanted
-from .provider import IndexProvider, SpecifierRequirement
+from .index_provider import IndexProvider, SpecifierRequirement
 from .requirements import Wanted
 from .resolver import IndexResolver, Notes
 

@@ -90,7 +90,7 @@ class IndexRelease(NamedTuple):
     """The wheels of one version.
 
     Attributes:
-        documents: variant metadata, see `pep_variants.lock.selection.write_table`.
+        documents: variant metadata, see `pep_variants.lock.lock_selection.write_table`.
         wheels: in the order of the index.
     """
 

@@ -20,7 +20,8 @@ COMMANDS = """
 variants matrix torch-2.8.0-cuda12.8.toml
 variants matrix torch-2.9.1-cuda12.9.toml
 variants matrix torch-2.10.0-cuda13.0.toml
-variants matrix torch-2.8.0-cuda12.8.toml torch-2.9.1-cuda12.9.toml torch-2.10.0-cuda13.0.toml --format markdown
+variants matrix torch-2.8.0-cuda12.8.toml --format markdown
+variants matrix torch-2.9.1-cuda12.9.toml --format markdown
 variants matrix torch-2.10.0-cuda13.0.toml --format markdown
 variants detect
 variants matrix torch-2.10.0-cuda13.0.toml --format markdown --platform 'h100-*'
@@ -32,7 +33,7 @@ variants matrix torch-2.10.0-cuda13.0.toml --only gpu=sm90
 variants matrix torch-2.10.0-cuda13.0.toml --format github
 variants matrix torch-2.10.0-cuda13.0.toml --only cuda13_0_sm90_avx512 --format cibuildwheel
 variants matrix torch-2.9.1-cuda12.9.toml --only gpu=sm89
-variants matrix torchvision-0.23.0-cuda12.8.toml torchvision-0.24.0-cuda12.9.toml --format markdown
+variants matrix torchvision-0.23.0-cuda12.8.toml --format markdown
 variants matrix torchvision-0.24.0-cuda12.9.toml --format markdown
 variants matrix torchvision-0.24.0-cuda12.9.toml --only cuda12_9_sm90_avx512 --format shell
 variants matrix torchvision-0.23.0-cuda12.8.toml --only gpu=sm120

@@ -23,8 +23,8 @@ getLogger hashes
 has_metadata headers identifier index info install InvalidWheelFilename is_file items
 label link links locked log mapping marker message metadata missing name options package_set
 packages
-parent parser partition path project project_name proxies Pylock query raw read
-read_text reason req Requirement requirements reset resolve self session set source specifier
+parent parser partition path platlib project project_name proxies purelib Pylock query raw read
+read_text reason req Requirement requirements reset resolve scheme self session set source specifier
 status_code supported tell text timeout url values verify version Wheel
 cmd comments direct_url requirement
 platforms run target_python update
@@ -35,7 +35,7 @@ search_scope total
 """Names that pip shares with libraries: renamed where the shim reads them, not in pip."""
 
 PRIVATE = """
-cmd_opts create_command install_wheel platlib purelib scheme wheel_path
+cmd_opts create_command install_wheel wheel_path
 _build_package_finder _candidate _dist _dist_to_dict _factory _fetch_metadata_only _files _finder
 _hashes _install_req_to_dict _installed_dists _iter_found_candidates _link_collector
 _make_candidate_from_link _metadata_impl _prepare_linked_requirement _result _upgrade_strategy

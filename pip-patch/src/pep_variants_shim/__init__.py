@@ -32,11 +32,13 @@ _OFF = ("0", "false", "f", "no", "n", "off")  # as pip reads its own variables
 class PipWatch:
     """Meta path finder that finds nothing; `PatchFinder` replaces it when pip is imported."""
 
+    _failed = False
+
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:  # noqa: ARG002
         """Find nothing."""
         # "pip._internal" too: pip's runner for subprocesses has a finder for "pip" before this one.
         # Two comparisons are the fastest test; every import of every program makes them.
-        if name == "pip" or name == "pip._internal":
+        if (name == "pip" or name == "pip._internal") and not self._failed:
             try:
                 import os
 
@@ -46,6 +48,7 @@ class PipWatch:
 
                 sys.meta_path[sys.meta_path.index(self)] = PatchFinder()
             except Exception as error:  # a fault of the shim must not break pip
+                self._failed = True  # said once
                 if sys.stderr is not None:
                     kind = type(error).__name__
                     print(f"pep-variants-shim: {kind}: {error}: {ADVICE}", file=sys.stderr)

@@ -18,7 +18,7 @@ from .arguments import TARGET_VARIABLES, uv_target, variant_options
 
 _MODULES = (
     *("uv_variants.run", "uv_variants.report", "uv_variants.session"),
-    *("uv_variants.index_services", "uv_variants.transport.interception"),
+    *("uv_variants.index_services", "uv_variants.transport.proxy_server"),
 )
 
 

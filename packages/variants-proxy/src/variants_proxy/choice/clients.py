@@ -100,6 +100,7 @@ class Clients:
             at_index=True,
             locked=_locked(settings.locked),
             hashes=settings.hashes,
+            portable=settings.hashes,
             merges=True,
         )
         return name
@@ -129,9 +130,10 @@ class Clients:
         try:
             if not key:
                 raise InvalidKey("there is none")
-            return self.client(key)
+            client = self.client(key)
         except (InvalidKey, VariantError) as error:
             raise NoKey(f"{HOW} ({error})") from None
+        return replace(client, key=f"{client.key}#", portable=True)
 
     def _named(self, name: str) -> tuple[Platform, str]:
         """Return the platform called *name*, and the version of its file.

@@ -27,8 +27,10 @@ class Client:
             and has its own credentials.
         locked: what a lock file has of a project's versions, by project and version: labels, or
             URLs of wheels, which stand for their tags only.
-        hashes: whether files may go into a lock file. Then what a URL has is the same for every
-            machine, and wheels with variant markers are read to know their hash.
+        hashes: whether wheels with variant markers are read to know their hash: only lock files
+            need it.
+        portable: whether what a URL has must be the same for every machine: it may go into a lock
+            file without the machine's key.
         merges: whether it takes the METADATA of one wheel for all wheels of a version, see
             `served_metadata`.
         reads_any: whether that may be any of these wheels, not the one with the highest build tag.
@@ -39,6 +41,7 @@ class Client:
     at_index: bool = False
     locked: Mapping[str, Mapping[Version, tuple[str, ...]]] = field(default_factory=dict)
     hashes: bool = True
+    portable: bool = False
     merges: bool = False
     reads_any: bool = False
 

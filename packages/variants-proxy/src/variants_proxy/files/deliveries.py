@@ -67,8 +67,12 @@ class Delivery:
 
     @property
     def cache_control(self) -> str:
-        """Value of ``Cache-Control``: a URL of a transfer with a name always means its bytes."""
-        if self.transfer is None or not self.transfer.name:
+        """Value of ``Cache-Control``: a URL of a transfer with a name always means its bytes.
+
+        Unless the platform file may change that the URL names.
+        """
+        may_change = bool(self.client.machine.name) and not self.client.portable
+        if self.transfer is None or not self.transfer.name or may_change:
             return "no-cache"
         return f"{'private' if self.private else 'public'}, max-age=31536000, immutable"
 
@@ -118,7 +122,7 @@ class Deliveries:
         if found is None:
             raise NoSuchFile(f"index {upstream.name} has no project {project}")
         compute = self._upstreams.budget(upstream).compute
-        if client.hashes and label is not None:
+        if client.portable and label is not None:
             file, release = await compute(lambda: _labelled(upstream, found.page, plain, label))
             context = await self._own_context(upstream, file, label, release)
             resolved: _Resolved = file, context, release

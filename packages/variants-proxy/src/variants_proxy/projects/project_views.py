@@ -194,7 +194,7 @@ class ProjectViews:
                 failures=self._settings.failures,
                 others=[other for other, _ in others_found],
                 is_last=upstream.kind != "find-links",
-                portable=client.hashes,
+                portable=client.portable,
                 locked={v: LockedVersion(items) for v, items in locked.items()},
                 agreed=agreed,
                 unhashed=unhashed,

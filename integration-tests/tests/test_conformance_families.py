@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from conformance import FOLDER, reference
@@ -29,10 +27,9 @@ def test_stored_families_are_what_the_generator_writes():
     assert outdated() == []
 
 
-def test_readme_lists_the_families():
+def test_readme_has_the_number_of_cases():
     readme = (FOLDER / "README.md").read_text("utf-8")
-    rows = re.findall(r"^\| `([a-z/-]+)` \| ([0-9]+) \|", readme, re.MULTILINE)
-    assert {path: int(size) for path, size in rows} == {item.path: item.size for item in FAMILIES}
+    assert f" {sum(item.size for item in FAMILIES)} random cases" in readme
 
 
 @pytest.mark.parametrize(

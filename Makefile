@@ -20,7 +20,7 @@ DISTRIBUTIONS = packages/pep-variants packages/variants-plugins packages/variant
 # PYTHONPATH and the like are meant for other programs of the user.
 unexport $(filter PYTHON%,$(.VARIABLES)) UV_PROJECT_ENVIRONMENT VIRTUAL_ENV
 
-.PHONY: help demo docs recording test test-matrix conformance lint format fuzz bench bench-compare bench-page wheels release patched-pip clean
+.PHONY: help demo docs recording test test-package test-matrix conformance lint format fuzz bench bench-compare bench-page wheels release patched-pip clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -38,6 +38,10 @@ recording: $(VENV)/.done wheels ## the picture of the first page, from the READM
 
 test: $(VENV)/.done ## run all tests
 	$(RUN)/pytest -n auto --dist worksteal $(ARGS)
+
+test-package: $(VENV)/.done ## the tests of one distribution, P=pep-variants
+	$(if $(wildcard packages/$(P)/tests $(P)/tests),,$(error give the folder of a distribution: make test-package P=pep-variants))
+	$(RUN)/pytest -n auto --dist worksteal $(wildcard packages/$(P)/tests $(P)/tests) $(ARGS)
 
 test-matrix: $(VENV)/.done ## tests marked matrix, everywhere or load, on every pip and Python; takes long
 	$(RUN)/pytest -n auto --full-matrix integration-tests/tests $(ARGS)

@@ -169,7 +169,8 @@ def test_key_in_place(key, role, state, files, load, approve, monkeypatch):
 def test_the_rest_of_an_unapproved_file_counts_and_one_line_says_what_does_not(files, load):
     expected = everything_of(Role.PROJECT, files)
     found, warnings = load()
-    allowed = {"use_variants", "forced", "prefer", "exclude", "coherent", *PRIORITIES}
+    allowed = {"use_variants", "forced", "prefer", "exclude", "before_version", "coherent"}
+    allowed |= {*PRIORITIES}
     assert found == Preferences(**{name: getattr(expected, name) for name in allowed})
     keys = "platform, enable, allow-provider, on-plugin-error, plugin-variable, plugin-sandbox"
     keys += ", catalog, catalog-mirror, switch"

@@ -15,7 +15,7 @@ import pytest
 
 from pep_variants.errors import PluginFailed, ProviderError
 from support.waiting import wait_until
-from variants_plugins import environment, runner, sandbox
+from variants_plugins import plugin_environment, runner, sandbox
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="limits and sandbox of Linux")
 
@@ -608,7 +608,7 @@ def test_metadata_cannot_have_any_number_of_environments_made(make_runner, monke
     """Each other set of requirements is another environment, of hundreds of files."""
     from pep_variants.model.metadata import ProviderInfo
 
-    monkeypatch.setattr(environment, "PLUGIN_ENVIRONMENTS", 2)
+    monkeypatch.setattr(plugin_environment, "PLUGIN_ENVIRONMENTS", 2)
     asked = make_runner()
     for number in range(2):
         asked.ask("acme", ProviderInfo((f"acme-variant-provider>=0.{number}",)), {})

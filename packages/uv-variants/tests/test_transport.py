@@ -15,7 +15,7 @@ import pytest
 
 from support.proxied_network import Reply, http_proxy, origin, socks_proxy
 from support.running_transport import HOSTS, TOKEN, everything, head_of, running, trusting
-from uv_variants.transport import server
+from uv_variants.transport import proxy_server
 from uv_variants.transport.authority import Authority
 from uv_variants.transport.route import Outbound
 
@@ -433,14 +433,14 @@ def test_a_client_that_is_gone_ends_the_tunnel(transport, tcp):
 
 
 def test_a_slow_head_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr(server, "HEAD_SECONDS", 0.3)
+    monkeypatch.setattr(proxy_server, "HEAD_SECONDS", 0.3)
     with running(tmp_path) as found, found.raw() as connection:
         connection.sendall(b"CONNECT index.exa")
         assert everything(connection) == b""
 
 
 def test_a_slow_greeting_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr(server, "HEAD_SECONDS", 0.3)
+    monkeypatch.setattr(proxy_server, "HEAD_SECONDS", 0.3)
     with running(tmp_path) as found:
         found.begin([INDEX])
         connection, status = found.connect("index.example:443")
@@ -450,7 +450,7 @@ def test_a_slow_greeting_ends(tmp_path, monkeypatch):
 
 
 def test_many_unknown_clients_do_not_stop_known_ones(transport):
-    silent = [transport.raw() for _ in range(server.PENDING + 40)]
+    silent = [transport.raw() for _ in range(proxy_server.PENDING + 40)]
     try:
         assert transport.https("index.example", 443, "GET", "/")[0] == 200
         wait_for(lambda: any(is_closed(each) for each in silent))

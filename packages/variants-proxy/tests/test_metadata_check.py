@@ -159,8 +159,10 @@ def status_of(proxy, url):
 class TestHashesThatPagesDoNotSay:
     """Where a page has no hash, the proxy verifies the hash of the index."""
 
-    def test_a_wheel_that_is_not_looked_into(self, upstream, start):
+    @pytest.mark.parametrize("ranges", [True, False], ids=["parts", "whole"])
+    def test_a_wheel_that_is_not_looked_into(self, upstream, start, ranges):
         upstream.add_release()
+        upstream.ranges = ranges
         upstream.core_metadata = True
         upstream.faults[f"/files/app/{CU128}.metadata"] = (200, {}, b"another")
         upstream.lies.add(CU128)

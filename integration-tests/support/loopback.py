@@ -16,6 +16,8 @@ from typing import Any
 class _Server(http.server.ThreadingHTTPServer):
     """One that says nothing of clients that go away or refuse its certificate."""
 
+    request_queue_size = 128  # of http.server 5: more connections at once wait for a second
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)

@@ -30,6 +30,21 @@ TIMEOUT = 300
 NOT_MUTATED = ("__init__.py", "__main__.py", "guard.py", "hook.py", "bootstrap.py")
 """Files of the shim that survive faults of the others; they touch nothing of pip but modules."""
 
+ENTRY = """
+catalog-version = "1"
+[project]
+name = "plain"
+documentation = "https://example.org"
+default-priorities.namespace = ["nvidia"]
+[[variant]]
+label = "cuda12"
+requires = ["always=={{version}}"]
+properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]
+[[variant]]
+label = "null"
+index = "{place}"
+"""
+"""Entry of a catalogue whose null variant is at the place ``{place}``."""
 
 _OWN = (
     "_entries _installed _open candidates entry file header installed origin page requires result "

@@ -15,7 +15,7 @@ import pytest
 
 from support.environments import PIPS, Result, clean_environ, find_python
 from support.index import served
-from support.pip_seams import SHIM
+from support.pip_seams import ENTRY, SHIM
 from support.projects import CUDA_12_8, app_index
 from support.wheels import Wheel
 
@@ -25,20 +25,6 @@ LEFT_OUT = {
     "bootstrap.py",  # runs in another interpreter
     "guard.py",  # what survives the faults of all others
 }
-CATALOG = """
-catalog-version = "1"
-[project]
-name = "plain"
-documentation = "https://example.org"
-default-priorities.namespace = ["nvidia"]
-[[variant]]
-label = "cuda12"
-requires = ["always=={{version}}"]
-properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]
-[[variant]]
-label = "null"
-index = "{place}"
-"""
 RESOLVING = {
     "candidates.py", "catalog.py", "fetching.py", "options.py", "outcome.py", "pip_provider.py",
     "release_metadata.py", "reporter.py", "same_files.py", "session.py", "switching.py",
@@ -88,7 +74,7 @@ def environment(environments, index, tmp_path_factory):
 
 def test_fault(environment, index, tmp_path, fault):
     file, line, _name = fault
-    (tmp_path / "plain.toml").write_text(CATALOG.format(place=index.url.rstrip("/")))
+    (tmp_path / "plain.toml").write_text(ENTRY.format(place=index.url.rstrip("/")))
     other = index.url.replace("127.0.0.1", "localhost")
     install = ("install", "--ignore-installed", "-i")
     commands = {

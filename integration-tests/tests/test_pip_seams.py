@@ -221,25 +221,9 @@ def test_name_that_is_gone(changed, index, name):
     assert_works(changed(pip_seams.rename_in_pip, name), index, name)
 
 
-ENTRY = """
-catalog-version = "1"
-[project]
-name = "plain"
-documentation = "https://example.org"
-default-priorities.namespace = ["nvidia"]
-[[variant]]
-label = "cuda12"
-requires = ["always=={{version}}"]
-properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]
-[[variant]]
-label = "null"
-index = "{place}"
-"""
-
-
 def test_name_that_is_gone_with_a_catalogue(changed, index, catalog_name, tmp_path):
     """The catalogue is ignored, or what it says is installed."""
-    (tmp_path / "plain.toml").write_text(ENTRY.format(place=index.url.rstrip("/")))
+    (tmp_path / "plain.toml").write_text(pip_seams.ENTRY.format(place=index.url.rstrip("/")))
     shared = catalog_name in SHARED
     rename = pip_seams.rename_in_shim if shared else pip_seams.rename_in_pip
     environment = changed(rename, catalog_name)

@@ -114,7 +114,7 @@ class NewestBuild:
 
 
 class VersionNote(NamedTuple):
-    """What a person is told about the order of versions; `_asdict` is JSON data.
+    """Message about the order of versions; `_asdict` returns it as JSON data.
 
     Attributes:
         text: one line.

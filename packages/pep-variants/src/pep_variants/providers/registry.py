@@ -182,7 +182,7 @@ def ask_known(known: KnownProvider, implementation: Provider | None = None) -> S
         return Support(features, resolved, plugin_api, facts=implementation.facts())
     except ProviderError as error:
         return Support({}, resolved, plugin_api, str(error))
-    except Exception as error:  # a fault of ours must cost variants, never the install
+    except Exception as error:  # a bug here disables variants, and must not fail the install
         _logger.debug("provider of %s failed", known.namespace, exc_info=True)
         notice = f"detection failed: {shortened(str(error))}"
         return Support({}, resolved, plugin_api, notice)

@@ -142,15 +142,6 @@ def test_a_lock(every_machine: Machine, proxy: str, who: str) -> None:
 
 
 @pytest.mark.everywhere
-def test_a_lock_through_a_shared_proxy(every_machine: Machine, proxy: str) -> None:
-    machine = locking(every_machine, proxy, "Windows GPU")
-    done = machine.plain("lock")
-    assert done.code == 0, done
-    cells = expected(locked_labels(machine))
-    assert wrong_cells("shared", lock_cells(machine), cells) == []
-
-
-@pytest.mark.everywhere
 def test_a_lock_of_the_command(every_machine: Machine, serve: Serve) -> None:
     """The same without a proxy of the test: `uv-variants lock` on this machine."""
     write_project(every_machine)

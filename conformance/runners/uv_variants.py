@@ -17,8 +17,8 @@ from . import not_for_installers
 from .arguments import TARGET_VARIABLES, uv_target, variant_options
 
 _MODULES = (
-    *("uv_variants.run", "uv_variants.report", "uv_variants.session"),
-    *("uv_variants.index_services", "uv_variants.transport.proxy_server"),
+    *("uv_variants.run", "uv_variants.choices", "uv_variants.session"),
+    "uv_variants.transport.proxy_server",
 )
 
 

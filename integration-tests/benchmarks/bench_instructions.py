@@ -129,7 +129,7 @@ def _uv(found: Counter, folder: Path) -> Iterator[Row]:
     base = counted("pass")
     for what, code, *args in (
         ("uv-variants pip list", _UV, "pip", "list"),
-        ("uv-variants lock, its imports", "import uv_variants.invocation, uv_variants.run"),
+        ("uv-variants lock, its imports", "import uv_variants.command_line, uv_variants.run"),
     ):
         yield Row(f"{what}, more than", counted(code, *args) - base, base, UNIT, "python -c pass")
 

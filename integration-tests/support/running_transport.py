@@ -14,8 +14,16 @@ from pathlib import Path
 
 from uv_variants.transport.authority import Authority
 from uv_variants.transport.forwarding import Forwarder, send_text
+from uv_variants.transport.outbound import (
+    Application,
+    Origin,
+    Outbound,
+    Receive,
+    Route,
+    Scope,
+    Send,
+)
 from uv_variants.transport.proxy_server import Transport
-from uv_variants.transport.route import Application, Origin, Outbound, Receive, Route, Scope, Send
 from uv_variants.transport.trust_bundle import trusted_roots
 
 TOKEN = "secret-token"

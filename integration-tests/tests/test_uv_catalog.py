@@ -19,7 +19,7 @@ from support.index import Index
 from support.projects import DRIVER
 from support.uvs import Machine, installed_labels, project
 from support.wheels import Wheel
-from uv_variants.site_packages import installed_versions
+from uv_variants.environments import installed_versions
 
 PYTHON = sys.executable
 Serve = Callable[[Index], Index]

@@ -16,7 +16,7 @@ from pep_variants.formats import toml
 from support.environments import PIPS, Environments
 from support.published_builds import Field, field_of, standing_in
 from support.uvs import Machine, project
-from uv_variants.site_packages import installed_versions
+from uv_variants.environments import installed_versions
 from variants_catalog.catalogs import DirectoryCatalog
 
 pytestmark = pytest.mark.skipif(

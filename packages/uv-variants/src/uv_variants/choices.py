@@ -97,11 +97,10 @@ class VersionChoice(NamedTuple):
 
     def label_for(self, tags: frozenset[str]) -> str | None:
         """Return the label that is shown to installers of wheels with one of *tags*."""
-        from packaging.tags import parse_tag
+        from .named_projects import are_tags_of
 
         for name, label in self.labels.items():
-            text = "-".join(name.removesuffix(".whl").split("-")[-3:])
-            if any(str(tag) in tags for tag in parse_tag(text)):
+            if are_tags_of(name, tags):
                 return label
         return self.chosen.label if self.chosen is not None else None
 

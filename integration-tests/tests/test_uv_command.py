@@ -89,21 +89,6 @@ def test_what_needs_no_index_is_uvs_own(machine: Machine) -> None:
         assert (ours.code, ours.out, ours.err) == (plain.code, plain.out, plain.err), arguments
 
 
-def test_help_names_our_options_before_uvs(machine: Machine) -> None:
-    done = machine.run("--help")
-    assert done.code == 0
-    assert "--variant-platform MACHINE" in done.out
-    assert done.out.index("--variant-prefer") < done.out.index("Usage: uv")
-
-
-def test_there_is_no_uv(machine: Machine) -> None:
-    done = machine.with_environ({"VARIANTS_UV": "/no/such/uv"}).run("--version")
-    assert done.code == 2
-    assert done.err == (
-        "uv-variants: VARIANTS_UV=/no/such/uv: no such program; set it to the path of uv\n"
-    )
-
-
 @posix
 def test_what_has_no_effect_is_told(machine: Machine, index: Index) -> None:
     machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url})

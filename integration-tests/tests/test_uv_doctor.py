@@ -181,23 +181,6 @@ def test_an_index_that_is_not_there(machine: Machine, index: Index) -> None:
     assert tree["configuration"]["indexes"] == ["http://127.0.0.1:9/simple"]
 
 
-def test_files_that_are_broken_are_named(machine: Machine, tmp_path: Path) -> None:
-    files = {
-        machine.work / "pyproject.toml": "[project\n",
-        machine.home / ".config" / "uv" / "uv.toml": "x = = 1\n",
-        machine.home / ".config" / "variants" / "variants.toml": "prefer = 3 4\n",
-    }
-    for path, text in files.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    absent = str(tmp_path / "absent.pem")
-    code, tree = found(machine.with_environ({"SSL_CERT_FILE": absent}), "--offline")
-    assert code == 1
-    texts = [problem["text"] for problem in tree["problems"]]
-    for path in (*files, absent):
-        assert any(str(path) in text for text in texts), (path, texts)
-
-
 @pytest.mark.skipif(os.name == "nt", reason="a shell script is no program there")
 @pytest.mark.parametrize("version", ["0.4.30", "99.0.0", None])
 def test_uvs_that_are_not_tested(machine: Machine, tmp_path: Path, version: str | None) -> None:

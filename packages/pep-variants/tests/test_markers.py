@@ -14,7 +14,6 @@ from packaging.requirements import Requirement
 from pep_variants.choose.markers import (
     NON_VARIANT,
     VariantContext,
-    reduce_marker,
     reduce_requirement,
     uses_variant_terms,
     variant_terms,
@@ -30,6 +29,12 @@ CUDA = VariantContext(
     {"nvidia": {"cuda_version_lower_bound": ("12.8",), "sm_arch": ("90_real", "120_real")}},
 )
 XPU = VariantContext("xpu", {"intel": {"device_ip": ("20.1.0", "20.2.0")}})
+
+
+def reduce_marker(marker, context):
+    """Return the marker that is left of *marker* in a requirement, or its truth."""
+    reduced = reduce_requirement(f"a;{marker}", context)
+    return False if reduced is None else reduced[2:] or True
 
 
 def complaint(reduce, text):
@@ -287,13 +292,12 @@ def test_what_publishers_should_not_write(marker, truth, problem):
     ],
 )
 def test_invalid(marker, problem):
-    for text, reduce in ((marker, reduce_marker), (f"dep>=1; {marker}", reduce_requirement)):
-        with pytest.raises(InvalidMarker) as caught:
-            reduce(text, CUDA)
-        message = str(caught.value)
-        assert message.startswith(f"{text!r}: ")
-        assert problem in message
-        assert "\n" not in message
+    with pytest.raises(InvalidMarker) as caught:
+        reduce_requirement(f"dep>=1; {marker}", CUDA)
+    message = str(caught.value)
+    assert message.startswith(f"{f'dep>=1; {marker}'!r}: ")
+    assert problem in message
+    assert "\n" not in message
 
 
 @pytest.mark.parametrize(
@@ -518,7 +522,7 @@ def has_double_parentheses(marker):
     return any(closed.get(end - 1) == start + 1 for end, start in closed.items())
 
 
-@settings(max_examples=400, deadline=None)
+@settings(deadline=None)
 @given(trees(), contexts, contexts, environments)
 def test_reduced_means_the_same(tree, context, other, environment):
     reduced = reduce_marker(tree.text(), context)
@@ -528,7 +532,7 @@ def test_reduced_means_the_same(tree, context, other, environment):
         return
     assert Marker(reduced).evaluate(environment) is expected
     assert not uses_variant_terms(reduced)
-    assert reduce_marker(reduced, other) is reduced
+    assert reduce_marker(reduced, other) == reduced
     assert not has_double_parentheses(reduced)
 
 
@@ -552,7 +556,7 @@ def test_requirement_follows_its_marker(tree, context):
 @given(trees(variant=False), contexts)
 def test_plain_stays_as_written(tree, context):
     marker = tree.text()
-    assert reduce_marker(marker, context) is marker
+    assert reduce_marker(marker, context) == marker
     requirement = f"variant_label;  {marker} "
     assert reduce_requirement(requirement, context) is requirement
 
@@ -589,7 +593,7 @@ def nearly_markers(draw):
     return " ".join(tokens)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(deadline=None)
 @given(nearly_markers())
 def test_grammar_is_that_of_packaging(text):
     """What is a marker for `packaging` is one here, and nothing else is."""

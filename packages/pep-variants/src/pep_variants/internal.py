@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from .model.metadata import *
     from .model.platform import *
     from .model.property import *
-    from .model.variant_indexes import *
     from .ownership import *
     from .providers.base import *
     from .providers.process import *
@@ -137,7 +136,6 @@ _NAMES = {
         "ABI_DEPENDENCY Features NAME Properties VALUE group_properties iter_properties "
         "properties_tree"
     ),
-    "model.variant_indexes": "indexes_with",
     "ownership": "NotPrivate check_private make_private",
     "providers.base": "Vendor",
     "providers.process": "NOISE_BYTES run",

@@ -213,6 +213,9 @@ class _Reader:
             if type(properties) is not dict:
                 raise self._tree.expected("an object", properties, f"variants.{label}")
             for namespace, features in properties.items():
+                if features == {}:  # no property, so that no priority is needed either
+                    self._tree.name(namespace, f"variants.{label}", NAME, "namespace")
+                    continue
                 key = namespace, _text(features)
                 if key not in shared or not key[1]:
                     values = _in_lists(features) if generation.texts else features

@@ -53,6 +53,7 @@ def operator(reader: Reader) -> Iterator[Reader]:
             os.kill(int(running.read_text()), signal.SIGTERM)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["docs/how-to/proxy.md", "docs/how-to/proxy-operating.md"])
 def test_commands(operator: Reader, name: str) -> None:
     port = operator.environ["VARIANTS_PROXY_PORT"]

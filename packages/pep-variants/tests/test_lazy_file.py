@@ -110,10 +110,6 @@ def test_whence():
         assert file.read() == DATA[-5:]
         with pytest.raises(ValueError, match="negative position -1"):
             file.seek(-1)
-        target = bytearray(10)
-        file.seek(100)
-        assert file.readinto(target) == 10
-        assert target == DATA[100:110]
 
 
 def test_an_archive_takes_few_parts():

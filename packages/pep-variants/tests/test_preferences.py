@@ -240,36 +240,18 @@ def test_configuration():
             "prefers = []",
             "prefers: unknown key; the keys are allow-provider, before-version, catalog, ",
         ),
-        ("[variant-prefer]", "variant-prefer: unknown key"),
         (
             "before-version = 'gpu=1'",
             "before-version: 'gpu=1' is not the name of a project, ':all:'",
         ),
         ("no-variants = 1", "no-variants: expected true or false, found 1"),
-        ("no-variants = 'true'", "no-variants: expected true or false, found 'true'"),
         ("platform = ''", "platform: expected a platform file or a machine, found ''"),
-        ("platform = ['x']", "platform: expected a platform file or a machine, found ['x']"),
-        ("prefer = 5", "prefer: expected a list of strings, found 5"),
         ("prefer = [5]", "prefer: expected a list of strings, found [5]"),
         ("variant = {torch = 'x'}", "variant: expected a list of strings, found {'torch': 'x'}"),
-        (
-            "namespace_priorities = 'a'",
-            "namespace_priorities: expected a list of strings, found 'a'",
-        ),
         ("namespace_priorities = ['a', 'a']", "namespace_priorities: 'a' is listed twice"),
-        (
-            "namespace_priorities = ['A']",
-            "namespace_priorities: 'A' is not a valid entry: it must match",
-        ),
         ("feature_priorities = []", "feature_priorities: expected a table, found []"),
-        ("feature_priorities.a = 'b'", "feature_priorities.a: expected a list of strings"),
-        ("feature_priorities.A = []", "feature_priorities: 'A' is not a valid name: it must match"),
         ("property_priorities.a = []", "property_priorities.a: expected a table, found []"),
         ("property_priorities.a.b = ['C']", "property_priorities.a.b: 'C' is not a valid entry"),
-        (
-            "property_priorities.a.B = []",
-            "property_priorities.a: 'B' is not a valid name: it must match",
-        ),
         ("x = ", "not valid TOML: "),
     ],
 )
@@ -373,14 +355,6 @@ def test_selectors_survive_every_way_of_giving_them(wanted):
             wanted
         )
     assert from_environment({"VARIANTS_PREFER": "  ".join(texts)}).prefer == tuple(wanted)
-
-
-def test_every_option_is_documented():
-    assert len({option.name for option in OPTIONS}) == len({o.key for o in OPTIONS}) == 15
-    for option in OPTIONS:
-        assert option.help.endswith(".")
-        assert option.name.startswith(("no-variants", "variant"))
-        assert bool(option.metavar) is (option.name not in ("no-variants", "variant-switch"))
 
 
 @pytest.mark.parametrize(

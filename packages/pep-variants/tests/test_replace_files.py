@@ -67,15 +67,11 @@ def test_everything_else_stays(entries, first, second, comment, descriptors, dat
     new = dict(zip(names, (first, second), strict=True))
     stream = Unseekable() if descriptors else None
     original = archive(entries, comment=comment if b"PK" not in comment else b"", stream=stream)
-    plan, out = put_together(original, new)
+    _, out = put_together(original, new)
     found, _ = read_all(out)
     assert found == {name: new.get(name, held) for name, (held, _) in entries.items()}
     # A reader that goes from the front, as uv does, sees the same entries.
     assert list(found) == list(entries)
-    start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(out))] * 2)))
-    assert b"".join(
-        original[p.start : p.end] if p.data is None else p.data for p in plan.between(start, end)
-    ) == out[start:end]  # fmt: skip
 
 
 def test_the_same_on_every_machine():

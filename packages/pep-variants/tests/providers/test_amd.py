@@ -161,16 +161,6 @@ def test_several_gpus_are_ordered_as_text_whatever_the_kernel_says(machine):
     assert machine.gfx(HIP_VISIBLE_DEVICES="4") == ("gfx1036",)
 
 
-def test_a_build_for_one_of_several_gpus_is_taken(machine):
-    machine.cpu()
-    machine.gpu(100306)  # in the processor: there are no builds for it
-    machine.gpu(110000)
-    machine.rocm()
-    assert chosen(machine.provider()) == "rocm6.4"
-    assert chosen(machine.provider(HIP_VISIBLE_DEVICES="1")) == "rocm6.4"
-    assert chosen(machine.provider(HIP_VISIBLE_DEVICES="0")) == "null"
-
-
 def test_processors_without_a_gpu(machine):
     machine.cpu()
     machine.cpu()
@@ -386,13 +376,6 @@ def test_a_rocminfo_that_fails_tells_of_no_gpu(machine, rocminfo):
     assert machine.provider().facts() == ()
 
 
-def test_a_rocminfo_without_gpus_is_believed(machine):
-    machine.device("dev/kfd")
-    machine.environ["PATH"] += ":/bin"
-    machine.command("usr/bin/rocminfo", printing(ROCMINFO.partition("Agent 2")[0]))
-    assert machine.gfx() == ()
-
-
 def test_a_command_that_hangs_is_killed_with_what_it_started(machine, caplog):
     machine.device("dev/kfd")
     machine.environ["PATH"] += ":/bin:/usr/bin"
@@ -586,17 +569,6 @@ def test_a_forced_version_replaces_the_installed_one(machine, text, version):
     assert summary(provider) == f"AMD GPU gfx1100, ROCm {text.strip()} (forced)"
 
 
-def test_the_overrides_of_the_document_on_a_machine_with_nothing(machine):
-    machine.command("usr/bin/rocminfo", "exit 1")
-    forced = {ARCHITECTURE: "gfx1100", VERSION: "6.4.1"}
-    assert chosen(machine.provider(**forced)) == "rocm6.4"
-    assert chosen(machine.provider(**{**forced, VERSION: "7.0.0"})) == "null"
-    assert chosen(machine.provider(**{VERSION: "6.4.1"})) == "null"
-    assert chosen(machine.provider(**{ARCHITECTURE: "gfx1100"})) == "null"
-    empty = machine.provider(**{ARCHITECTURE: "", VERSION: " "})
-    assert empty.supported() == {}
-
-
 @pytest.mark.parametrize(
     ("variable", "text", "way_out"),
     [
@@ -629,13 +601,3 @@ def test_known_values():
     assert {(6, 3), (6, 4), (7, 0), (7, 1), (7, 14)} <= set(versions)
     assert all(NAME.fullmatch(feature) for feature in known)
     assert all(VALUE.fullmatch(value) for values in known.values() for value in values)
-
-
-def test_the_machine_is_looked_at_once(machine):
-    machine.gpu(110000)
-    provider = machine.provider()
-    assert provider.facts()
-    machine.gpu(90402)
-    machine.rocm()
-    assert provider.supported() == {"gfx_arch": ("gfx1100",)}
-    assert summary(provider) == "AMD GPU gfx1100"

@@ -48,7 +48,6 @@ def package(namespace, *requires, plugin_api=None, environment=LINUX, **rest) ->
     [
         # As the metadata of torch 2.8 and 2.10, and of the CPU providers' own documentation.
         ("nvidia", f"{NVIDIA}>=0.0.1,<1.0.0", NVIDIA_API, "0.0.2", NvidiaProvider),
-        ("nvidia", f"{NVIDIA}>=0.0.2,<1.0.0", NVIDIA_API, "0.0.2", NvidiaProvider),
         (
             "x86_64",
             "provider-variant-x86-64 >=0.0.1,<1",
@@ -91,14 +90,7 @@ def package(namespace, *requires, plugin_api=None, environment=LINUX, **rest) ->
             "0.0.2",
             AscendProvider,
         ),
-        # The endpoint may be left out, or be the package's module.
-        ("nvidia", NVIDIA, None, "0.0.2", NvidiaProvider),
         ("nvidia", NVIDIA, "nvidia_variant_provider", "0.0.2", NvidiaProvider),
-        ("amd", "amd-variant-provider", None, "0.0.2", AmdProvider),
-        ("intel", "intel-variant-provider", "intel_variant_provider", "0.0.3", IntelProvider),
-        ("ascend", "ascend-variant-provider", None, "0.0.2", AscendProvider),
-        ("x86_64", "provider-variant-x86-64", None, "0.0.3", X8664Provider),
-        ("aarch64", "provider-variant-aarch64", None, "0.0.3", AArch64Provider),
         ("x86_64", "x86-64-variant-provider", None, "0.2.1", X8664Provider),
         (
             "x86_64",
@@ -127,17 +119,11 @@ def test_packages_we_stand_in_for(namespace, requirement, plugin_api, stands_for
     [
         ("", True),
         ("==0.0.2", True),
-        ("===0.0.2", True),
         ("~=0.0.1", True),
         ("==0.0.*", True),
-        (">=0.0.2", True),
         (">0.0.2a1", True),
-        (">=0.0.1,!=0.0.3", True),
         ("!=0.0.2", False),
-        ("==0.0.1", False),
         ("<0.0.2", False),
-        (">0.0.2", False),
-        (">=0.0.3", False),
         (">=1", False),
         (">=0.0.1,<0.0.2", False),
         ("==0.0.2.post1", False),
@@ -219,20 +205,12 @@ def test_urls_and_extras_mean_something_else(requirement):
 @pytest.mark.parametrize(
     "requirement",
     [
-        "",
-        "==0.0.2",
         f"{NVIDIA} 0.0.2",
-        f"{NVIDIA}>=not.a.version",
         f"{NVIDIA}; nonsense == 'x'",
-        f"{NVIDIA}; sys_platform",
-        f"{NVIDIA}; sys_platform ~= 'linux'",
         f"--index-url https://example.org {NVIDIA}",
-        f"-r {NVIDIA}",
         f"{NVIDIA}\n--pre",
-        f"./{NVIDIA}",
         f"https://example.org/{NVIDIA}.whl",
         f"{NVIDIA}; {'(' * 100_000}",
-        "x" * 100_000 + "!",
     ],
 )
 def test_what_cannot_be_read_is_not_known(requirement):
@@ -273,24 +251,6 @@ def test_builtin_namespaces():
         "x86_64": ("x86_64", "provider-variant-x86-64", X8664Provider),
         "aarch64": ("aarch64", "provider-variant-aarch64", AArch64Provider),
     }
-
-
-def test_known_providers_can_be_keys():
-    first = find_known("nvidia", ProviderInfo(requires=(NVIDIA,)), dict)
-    second = find_known("nvidia", ProviderInfo(requires=(f"{NVIDIA}>=0",)), dict)
-    assert first == second
-    assert len({first, second}) == 1
-
-
-def test_importing_the_table_is_cheap():
-    code = (
-        "import sys, pep_variants.providers.registry\n"
-        "print([name for name in"
-        " ('archspec', 'pynvml', 'packaging', 'ctypes', 'subprocess', 'shutil') "
-        "if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
 
 
 # What all providers have in common.

@@ -10,7 +10,6 @@ import hashlib
 import json
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,10 @@ from uvicorn.server import ServerState
 from pep_variants.model.platform import Platform, Support
 from support.index import JSON
 from support.wheels import X86_64, Release, metadata
+from variants_index.http.responses import Response
 from variants_index.pages import Page, PageFile, json_page, read_page
 from variants_proxy import Machine, Settings, Upstream, create_app, encode, index_url
-from variants_proxy.choice.clients import ClientSettings
+from variants_proxy.clients import ClientSettings
 from variants_proxy.server.server import limited_config
 
 VARIANTS = metadata(
@@ -50,7 +50,6 @@ class LargePage:
     """
 
     def __init__(self, folder: Path, *, in_place: bool = False, tags: int = len(_TAGS)) -> None:
-
         from variants_proxy.service import Service
 
         entries: list[dict[str, Any]] = []
@@ -70,7 +69,10 @@ class LargePage:
         self._client = clients.client(name)
         store = self._service.upstreams.store
         document = json.dumps(VARIANTS).encode()
-        store.put("proxy-document", hashlib.sha256(document).hexdigest(), document)
+        for entry in entries:
+            if entry["filename"].endswith(".json"):
+                record = Response(entry["url"], JSON, document).record()
+                store.put("http", f"*/* {entry['url']}", record)
         core = b"Metadata-Version: 2.1\nName: large\nVersion: 1.0\n"
         store.put("proxy-metadata", hashlib.sha256(b"metadata").hexdigest(), core)
         self._loop = asyncio.new_event_loop()
@@ -86,11 +88,11 @@ class LargePage:
         self._loop.run_until_complete(self._answer(f"{self._turn}"))
 
     async def _answer(self, digest: str) -> None:
-        from variants_proxy.choice.views import ProjectView
-        from variants_proxy.upstream.upstream_pages import FetchedPage
+        from variants_proxy.choice.offers import ProjectView
+        from variants_proxy.upstream.releases import FetchedPage
 
         page = read_page(self._body, JSON, _URL, "large")
-        found = FetchedPage(page, digest, False, time.monotonic())
+        found = FetchedPage(page, digest, False)
         client = self._client
         choice, sure = await self._service.views.chosen(client, self._upstream, "large", found)
         shown = ProjectView(self._upstream, "large", found, choice, sure)

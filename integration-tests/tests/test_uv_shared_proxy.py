@@ -23,8 +23,8 @@ from support.wheels import Wheel
 from variants_proxy import Machine as Described
 from variants_proxy import Settings, Upstream, create_app, encode
 from variants_proxy.index_urls import keyed_url
-from variants_proxy.server.authentication import TokenMiddleware
 from variants_proxy.server.listening import listen
+from variants_proxy.server.middleware import TokenMiddleware
 
 GPU = encode(
     Described(Platform({"nvidia": Support({"cuda_version_lower_bound": ("12.8", "12.7")})}))

@@ -31,7 +31,7 @@ class LockMachine:
     Attributes:
         path: of the file.
         platform: supported properties.
-        target: operating system and processor, see `variants_proxy.client.key.Machine`.
+        target: operating system and processor, see `variants_proxy.key.Machine`.
         name: as it was given, a known name or facts; empty if it was detected or is a file.
         is_detected: the built-in providers found it: it counts where they would be asked.
     """

@@ -26,7 +26,7 @@ _PACKAGE = re.compile(r'(?m)^\[\[package\]\]\nname = "([^"]+)"\nversion = "([^"]
 
 Names = Mapping[str, Mapping[str, tuple[str, ...]]]
 """Wheels of a lock by project (normalized name) and version: the last part of the URL, of wheels
-that the proxy serves from `FOLDER` on. `variants_proxy.choice.clients.ClientSettings.locked`."""
+that the proxy serves from `FOLDER` on. `variants_proxy.clients.ClientSettings.locked`."""
 
 
 @dataclass(frozen=True)

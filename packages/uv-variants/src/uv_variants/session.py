@@ -154,7 +154,7 @@ class Session:
         return sorted(self._application.asked) if self._application is not None else []
 
     def reports(self, projects: Iterable[str]) -> dict[str, Mapping[str, Any]]:
-        """Return the reports of `variants_proxy.projects.decision_report` by project.
+        """Return the reports of `variants_proxy.choice.reports` by project.
 
         A project (normalized name) that no index has is missing.
         """
@@ -168,7 +168,7 @@ class Session:
     def release_files(
         self, project: str, version: str, *, index: str, tags: Iterable[str], served: bool
     ) -> Mapping[str, Any] | None:
-        """Return the files of a version, see `variants_proxy.projects.release_files`.
+        """Return the files of a version, see `variants_proxy.pages.deliveries`.
 
         Args:
             project: normalized name.

@@ -25,7 +25,6 @@ from support.index import Index, served
 from support.people import Person, programs_of, seeds
 from support.projects import app_index
 from support.waiting import wait_until
-from support.wheels import Wheel
 from variants_proxy import Machine, Settings, Upstream, create_app, encode
 from variants_proxy.server.landing import Address
 from variants_proxy.server.listening import listen
@@ -183,14 +182,3 @@ def test_uv(proxy, tmp_path):
     text = (mine.folder / "uv.lock").read_text()
     assert hashlib.sha256(served_wheel(proxy)).hexdigest() in text
     assert GPU not in text
-
-
-def test_wheels_without_variants_are_untouched(proxy, tmp_path):
-    """Their hash is the index's own."""
-    data = Wheel("untouched", "1.0").build()
-    proxy.index.add("untouched", "untouched-1.0-py3-none-any.whl", data)
-    mine = Mine(tmp_path / "mine", Path(uv_command()[0]).parent)
-    (mine.folder / "requirements.in").write_text("untouched\n")
-    url = Address(proxy.url, GPU, "untouched").url
-    lock = mine.type(f"uv pip compile --generate-hashes --default-index {url} requirements.in")
-    assert f"--hash=sha256:{hashlib.sha256(data).hexdigest()}" in lock

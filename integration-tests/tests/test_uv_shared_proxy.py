@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -193,39 +193,22 @@ def test_several_indexes(team: Team, serve: Serve, share: Callable[..., str]) ->
     succeeds(machine, "sync", "--locked")
 
 
-@pytest.mark.parametrize("key", ["", "unknown-name"])
-def test_without_a_key(team: Team, serve: Serve, share: Callable[..., str], key: str) -> None:
+def test_without_a_key(team: Team, serve: Serve, share: Callable[..., str]) -> None:
     team.token = ""
     team.base = share(serve(app_index()), token="")
     project(team.folder / "work", ["app"])
-    done = team.machine("none", key).plain("lock")
+    done = team.machine("none", "").plain("lock")
     assert done.code != 0
     assert "401" in done.err
 
 
-@pytest.mark.parametrize(
-    ("status", "said"), [(503, "503"), (429, "429"), (403, "403"), (500, "500")]
-)
 def test_what_an_upstream_says_is_not_hidden(
-    team: Team, serve: Serve, share: Callable[..., str], status: int, said: str
+    team: Team, serve: Serve, share: Callable[..., str]
 ) -> None:
     index = app_index()
-    index.page_faults["app"] = lambda: Answer(status, b"no")
+    index.page_faults["app"] = lambda: Answer(503, b"no")
     team.base = share(serve(index))
     project(team.folder / "work", ["app"])
     done = team.machine("gpu", GPU).plain("lock")
     assert done.code != 0
-    assert said in done.err, done
-
-
-def test_a_long_key(team: Team, serve: Serve, share: Callable[..., str]) -> None:
-    values: Mapping[str, tuple[str, ...]] = {
-        "cuda_version_lower_bound": ("12.8",),
-        "sm_arch": tuple(f"{(n * 2654435761) % 2**32:08x}" for n in range(330)),
-    }
-    key = encode(Described(Platform({"nvidia": Support(values)})))
-    assert len(key) > 2500
-    team.base = share(serve(app_index(metadata_file=True)))
-    project(team.folder / "work", ["app"])
-    succeeds(team.machine("gpu", key), "sync")
-    assert label(team) == ["cu128"]
+    assert "503" in done.err, done

@@ -128,25 +128,6 @@ class TestPages:
         digest = hashlib.sha256(upstream.files["app"][CU128]).hexdigest()
         assert f'href=".variant/cu128/{HERE}#sha256={digest}"' in answer.text
 
-    def test_every_platform_is_kept(self, upstream, start):
-        tags = ["cp312-cp312-manylinux_2_28_x86_64", "cp312-cp312-manylinux_2_28_aarch64",
-                "cp312-cp312-win_amd64", "cp313-cp313-manylinux_2_28_x86_64"]  # fmt: skip
-        upstream.add_release(tags=tags, plain=True)
-        chosen = {
-            name.removeprefix("app-1.0-")[:-4]: file["url"].split("/")[-2]
-            for name, file in start(upstream).files().items()
-        }
-        assert chosen == dict(zip(tags, ["cu128", "null", "null", "cu128"], strict=True))
-
-    def test_the_order_of_variants_outranks_the_order_of_tags(self, upstream, start):
-        upstream.add_release(tags=["cp312-cp312-manylinux_2_17_x86_64"], labels=["cu128"])
-        upstream.add_release(tags=["cp312-cp312-manylinux_2_28_x86_64"], labels=["null"])
-        assert set(start(upstream).files()) == {"app-1.0-cp312-cp312-manylinux_2_17_x86_64.whl"}
-
-    def test_a_variant_only_for_others(self, upstream, start):
-        upstream.add_release(labels=["cu130"])
-        assert start(upstream).files() == {}
-
     @pytest.mark.parametrize(
         ("options", "label"),
         [
@@ -166,12 +147,6 @@ class TestPages:
         upstream.add_release(plain=True)
         upstream.add("app", "app-2.0.tar.gz", b"source")
         assert start(upstream).files(key=key(variant=["app=cu999"])) == {}
-
-    def test_what_is_beyond_the_limit_has_no_variants(self, upstream, start):
-        for version in ("1.0", "2.0", "3.0"):
-            upstream.add_release(version)
-        files = start(upstream, limits=Limits(versions=1)).files()
-        assert [file["url"].split("/")[-2] for file in files.values()] == ["null", "null", "cu128"]
 
     def test_variants_without_a_metadata_file_are_looked_into(self, upstream, start):
         upstream.add_release()
@@ -211,12 +186,6 @@ class TestPages:
         answer = proxy.get(index_url(KEY), headers={"Accept": JSON})
         assert len(answer.json()["projects"]) == 5_000
         assert list(proxy.files("b")) == ["b-1.0-py3-none-any.whl"]
-
-    @pytest.mark.parametrize(("yanked", "label"), [([], "cu128"), ([CU128], "cu126")])
-    def test_yanked_wheels_come_last(self, upstream, start, yanked, label):
-        upstream.add_release(labels=["cu126", "cu128"])
-        upstream.attributes = {name: {"yanked": "broken"} for name in yanked}
-        assert start(upstream).files()[APP]["url"].split("/")[-2] == label
 
     def test_what_the_upstream_says_of_the_project(self, upstream, start):
         """A page of version 1.0 stays one."""

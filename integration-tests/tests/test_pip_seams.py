@@ -57,6 +57,7 @@ WheelDistribution write_output
 py_version_info
 call_subprocess editable get_dist_to_uninstall
 FrozenRequirement from_dist
+_get_cache_dir _get_candidates _lib_dirs build_env get_environment iter_all_distributions lib_dirs
 _check_download_dir _dev_pkgs _fetch_metadata_using_lazy_wheel _get_prepared_distribution
 find_best_candidate process_project_url project_url save_linked_requirement
 """.split()

@@ -30,11 +30,12 @@ cmd comments direct_url requirement
 platforms run target_python update
 add_options content_type downloaded extras format_control hash information local new
 raise_for_status requires_python
-search_scope total
+search_scope total iterdir
 """.split()
 """Names that pip shares with libraries: renamed where the shim reads them, not in pip."""
 
 PRIVATE = """
+Cache
 cmd_opts create_command install_wheel wheel_path
 _build_package_finder _candidate _dist _dist_to_dict _factory _fetch_metadata_only _files _finder
 _hashes _install_req_to_dict _installed_dists _iter_found_candidates _link_collector

@@ -163,6 +163,7 @@ def test_pip_tools(environments, fresh, index, tmp_path):
 
 
 @pytest.mark.one
+@pytest.mark.nightly
 def test_pipx(environments, wheelhouse, index, tmp_path):
     """The pip that all its environments share is the patched one, if it finds one.
 
@@ -210,6 +211,7 @@ def test_build(fresh, serve, tmp_path):
 
 
 @pytest.mark.one
+@pytest.mark.nightly
 def test_virtualenv(environments, fresh, index, tmp_path):
     """What it makes from an environment with the shim has a pip of its own, without the shim."""
     add(fresh, TOOLS["virtualenv"])
@@ -225,6 +227,7 @@ def test_virtualenv(environments, fresh, index, tmp_path):
 
 
 @pytest.mark.one
+@pytest.mark.nightly
 def test_tox(environments, wheelhouse, index, tmp_path):
     """Environments that get their pip from a folder of wheels get the patched one."""
     tox = tool(environments, "tox")

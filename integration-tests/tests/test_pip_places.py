@@ -181,8 +181,8 @@ runpy.run_module("pip", {}, "__main__")
 @pytest.mark.one
 @pytest.mark.parametrize(
     ("before", "moment"),
-    [(False, 4), (False, 40), (True, 2), (True, 40)],
-    ids=["install-at-once", "install-later", "upgrade-at-once", "upgrade-later"],
+    [(False, 4), (True, 40)],
+    ids=["install-at-once", "upgrade-later"],
 )
 def test_killed_while_it_is_installed(
     environments, plain, patched, index, tmp_path, before, moment

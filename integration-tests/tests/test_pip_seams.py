@@ -83,7 +83,7 @@ PLAIN = {"always", "app"}
 
 
 def pytest_generate_tests(metafunc):
-    """Try everything on every pip with ``--full-matrix``, else on one of `TAIL`, by turns."""
+    """Try everything on every pip with ``--full-matrix``, else a sample on `TAIL`, by turns."""
     if "seam_pips" not in metafunc.fixturenames:
         return
     known = {
@@ -100,7 +100,7 @@ def pytest_generate_tests(metafunc):
     elif argument is None:
         cases = [(None, [pip]) for pip in TAIL]
     else:
-        step = 8 if argument == "shared_name" else 1
+        step = 4 if argument == "module" else 8
         cases = [
             (value, TAIL[:: 1 if number % 2 else -1]) for number, value in enumerate(values[::step])
         ]

@@ -11,18 +11,16 @@ import re
 import shutil
 import subprocess
 import sys
-import zipapp
 import zipfile
 from email.parser import BytesParser
 from pathlib import Path
 
 import pytest
 
-from support.environments import PIPS, ROOT, Environment, clean_environ
+from support.environments import PIPS, ROOT, clean_environ
 from support.index import index_of
 from support.patched_pip import build, local_version, patched_pip, with_patched_pip
 from support.projects import CUDA_12_8, ON_GPU, app_index
-from support.tools import tool
 from support.wheels import X86_64, Release, Wheel, metadata
 
 UPSTREAM = ROOT / "pip-patch" / "patched" / "upstream.py"
@@ -215,18 +213,6 @@ def test_for_another_environment(baked, wheel, empty, index):
 
 
 @pytest.mark.one
-def test_as_one_file(wheel, empty, index, tmp_path):
-    """As ``pip.pyz`` is made; and what the engine reads from files is there."""
-    folder = tmp_path / "folder"
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder)
-    main = "import runpy\nrunpy.run_module('pip', run_name='__main__', alter_sys=True)\n"
-    (folder / "__main__.py").write_text(main)
-    zipapp.create_archive(folder, tmp_path / "pip.pyz", compressed=True)
-    assert asks(empty, index, str(tmp_path / "pip.pyz")) == f"Would install {ON_GPU}"
-
-
-@pytest.mark.one
 def test_data_in_a_zip_file(wheel, empty, baked, serve):
     """The CPU is recognized with tables that are in the wheel."""
     levels = {f"v{n}": {"x86_64": {"level": [f"v{n}"]}} for n in (1, 2, 3, 4)}
@@ -284,26 +270,6 @@ def test_with_ensurepip(wheel, empty, index, available, tmp_path):
     assert done.code == 0, done
     assert done.out.endswith(f"{local_version(available.pip)}\n")
     assert asks(empty, index) == f"Would install {ON_GPU}"
-
-
-@pytest.mark.one
-@pytest.mark.nightly
-@pytest.mark.parametrize("seeder", ["app-data", "pip"])
-def test_with_virtualenv(environments, wheel, index, available, tmp_path, seeder):
-    folder = tmp_path / "wheels"
-    folder.mkdir()
-    shutil.copy(wheel, folder)
-    path = tmp_path / "made"
-    version = local_version(available.pip)
-    done = tool(environments, "virtualenv").run(
-        "-m", "virtualenv", str(path), "--no-download", "--seeder", seeder, "--pip", version,
-        "--extra-search-dir", str(folder),
-        env={"VIRTUALENV_OVERRIDE_APP_DATA": str(tmp_path / "data")},
-    )  # fmt: skip
-    assert done.code == 0, done
-    made = Environment(path)
-    assert made.pip("--version").out.startswith(f"pip {version} from {path}")
-    assert asks(made, index) == f"Would install {ON_GPU}"
 
 
 @pytest.mark.everywhere

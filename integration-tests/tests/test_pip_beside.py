@@ -42,19 +42,14 @@ def wheelhouse(environments):
 
 CHOSEN = "Would install app-1.0-cu128"
 
-LIBRARIES = {
-    "old": ("packaging==20.9", "filelock==3.0.12", "archspec==0.1.4", "platformdirs==2.0.0",
-            "resolvelib==0.5.4", "tomli==1.0.0"),
-    "new": ("packaging", "filelock", "archspec", "platformdirs", "resolvelib", "tomli",
-            "nvidia-ml-py"),
-}  # fmt: skip
+LIBRARIES = ("packaging==20.9", "filelock==3.0.12", "archspec==0.1.4", "platformdirs==2.0.0",
+             "resolvelib==0.5.4", "tomli==1.0.0")  # fmt: skip
 
 
 @pytest.mark.one
-@pytest.mark.parametrize("age", LIBRARIES)
-def test_libraries(fresh, index, age):
+def test_libraries(fresh, index):
     """The shim has its own."""
-    add(fresh, *LIBRARIES[age])
+    add(fresh, *LIBRARIES)
     assert asks(fresh, index) == CHOSEN
 
 

@@ -56,25 +56,6 @@ def test_install_and_uninstall(environments, available, plain, serve, tmp_path):
     assert "pep-variants" not in copy.pip("--version").out
 
 
-def test_replaces_itself_and_pip(environments, available, fresh, serve):
-    """While pip installs, the files that it runs from are not there for a moment."""
-    done = fresh.pip("install", "--no-index", "--force-reinstall", str(environments.shim_wheel))
-    assert (done.code, done.err) == (0, ""), done
-    other = environments.pip_wheel("25.3")
-    done = fresh.pip("install", "--no-index", str(other))
-    assert done.code == 0, done
-    assert "Traceback" not in done.text
-    assert f"Would install {ON_GPU}\n" in dry_run(fresh, serve(app_index())).out
-
-
-def renamed_version(environment, version):
-    """Let pip think that it is another release."""
-    module = environment.site_packages / "pip" / "__init__.py"
-    text, count = re.subn(r'__version__ = ".*"', f'__version__ = "{version}"', module.read_text())
-    assert count == 1
-    module.write_text(text)
-
-
 IGNORED = "wheel variants are ignored"
 UNSUPPORTED = (
     f"pep-variants-shim: pip 23.3.2 is too old (24.0 or newer is needed): {IGNORED}; "
@@ -117,16 +98,6 @@ def test_older_pip(environments, available, serve, tmp_path):
     assert done.err.startswith(UNSUPPORTED.format("python")), done
     completion = {"COMP_WORDS": "pip install --no-dep", "COMP_CWORD": "2", "PIP_AUTO_COMPLETE": "1"}
     assert shim.pip(env=completion).err == ""
-
-
-@pytest.mark.one
-@pytest.mark.parametrize("version", ["99.1", "26.4.dev0"])
-def test_other_pip(fresh, serve, version):
-    """What counts is what a pip has, not what it is called."""
-    renamed_version(fresh, version)
-    done = dry_run(fresh, serve(app_index()))
-    assert f"Would install {ON_GPU}\n" in done.out, done
-    assert done.err == ""
 
 
 SEAMS = {
@@ -253,20 +224,6 @@ def test_isolated_interpreters_have_variants(patched, serve):
     )
     done = patched.run("-S", "-c", code, str(patched.site_packages), "--version")
     assert "pep-variants" not in done.out, done
-
-
-@pytest.mark.one
-def test_environment_without_pip(environments, available, tmp_path):
-    environment = environments.plain(available.python, None).copied(tmp_path / "environment")
-    outside = environments.plain(available.python, available.pip)
-    done = outside.run(
-        "-m", "pip", "--python", environment.python, "install", "--no-index",
-        str(environments.shim_wheel),
-    )  # fmt: skip
-    assert done.code == 0, done
-    done = environment.run("-c", "print('fine')")
-    assert (done.code, done.out, done.err) == (0, "fine\n", "")
-    assert "No module named pip" in environment.run("-m", "pip", "list").err
 
 
 def test_starts_both_ways(patched):

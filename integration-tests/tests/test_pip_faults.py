@@ -75,10 +75,6 @@ def ended(process, timeout=240):
     return Result(process.returncode, out, err)
 
 
-def files_below(folder):
-    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-
-
 # Load.
 
 
@@ -145,74 +141,6 @@ def test_slow_for_every_version(patched, serve):
     assert len([name for name in index.fetched if name.endswith("-variants.json")]) == 2
 
 
-WHEEL_ANSWERS = {
-    "cut off": Answer.cut_off(b"PK\x03\x04" * 100),
-    "a server error": Answer(500, b"oh"),
-}
-
-
-@pytest.mark.one
-@pytest.mark.parametrize("answer", WHEEL_ANSWERS.values(), ids=WHEEL_ANSWERS)
-def test_wheel_that_is_not_served(plain, patched, serve, tmp_path, answer):
-    """As with any wheel: the same words, and nothing is installed. Later it can be."""
-    results = []
-    for environment, label, name in ((plain, None, "plain"), (patched, "cu128", "patched")):
-        copy = environment.copied(tmp_path / name)
-        index = Index()
-        if label is None:
-            index.add_wheel(Wheel("app", "1.0"))
-        else:
-            index.add_release(Release("app", "1.0", cuda("12.8")))
-        filename = Wheel("app", "1.0", label).filename
-        index.faults[filename] = lambda: answer
-        serve(index)
-        cache = {"PIP_NO_CACHE_DIR": "", "PIP_CACHE_DIR": str(tmp_path / f"cache-{name}")}
-        options = ("install", "--retries", "0", "-i", index.url, "app")
-        before = files_below(copy.site_packages)
-        done = copy.pip(*options, env={**CUDA_12_8, **cache})
-        assert done.code == 1, done
-        added = files_below(copy.site_packages) - before
-        assert not [path for path in added if not path.endswith(".pyc")]
-        text = done.text.replace(index.url[:-8], "URL").replace(filename, "WHEEL")
-        results.append([
-            line for line in text.splitlines()
-            if line.strip() and "for app 1.0" not in line and "Cache entry" not in line
-        ])  # fmt: skip
-        index.faults.clear()
-        done = copy.pip(*options, env={**CUDA_12_8, **cache})
-        assert done.code == 0, done
-        assert "Successfully installed app-1.0" in done.out
-    assert words(results[0]) == words(results[1])
-
-
-def words(lines):
-    """Leave out numbers: of bytes, of objects, of seconds, hashes."""
-    return [[word for word in line.split() if word.isalpha()] for line in lines]
-
-
-@pytest.mark.one
-def test_server_that_dies(patched, serve, tmp_path):
-    """In the middle of the download of what was chosen; then it is back."""
-    index = app_index()
-    serve(index)
-    cache = {**CUDA_12_8, "PIP_NO_CACHE_DIR": "", "PIP_CACHE_DIR": str(tmp_path / "cache")}
-    target = tmp_path / "target"
-    options = ("install", "--retries", "0", "-t", str(target), *CACHED, "-i", index.url, "app")
-    index.faults[CU128] = lambda: Answer.cut_off(index.files["app"][CU128][:50])
-    done = patched.pip(*options, env=cache)
-    assert done.code == 1, done
-    assert not target.exists()
-    index.faults[CU128] = lambda: Answer(body=index.files["app"][CU128], headers=KEPT)
-    done = patched.pip(*options, env=cache)
-    assert f"Successfully installed {ON_GPU}\n" in done.out, done
-    # And again, from the cache: the file is not fetched any more.
-    index.requests.clear()
-    shutil.rmtree(target)
-    done = patched.pip(*options, env=cache)
-    assert f"Successfully installed {ON_GPU}\n" in done.out, done
-    assert CU128 not in index.fetched
-
-
 # Full disks.
 
 
@@ -261,20 +189,6 @@ def test_caches_on_a_full_disk(patched, serve, tmp_path):
     done = on_full_disk(patched, full, "install", "--dry-run", *skip, *options, env=env)
     assert "Would install app-1.0-null\n" in done.out, done
     assert "No space left on device" in done.out
-
-
-@pytest.mark.one
-def test_installing_to_a_full_disk(patched, serve, tmp_path):
-    """pip says what it says of any wheel, and takes back what it began."""
-    index = serve(app_index())
-    full = tmp_path / "full"
-    done = on_full_disk(
-        patched, full, "install", "--no-cache-dir", "--prefix", str(full / "prefix"),
-        "-i", index.url, "app", env=CUDA_12_8,
-    )  # fmt: skip
-    assert done.code == 1, done
-    assert "No space left on device" in done.err
-    assert "Successfully" not in done.out
 
 
 # Ctrl-C.

@@ -96,27 +96,6 @@ def test_plugin_that_fails(serve, install, plugin, problem):
 
 
 @pytest.mark.one
-def test_plugin_that_cannot_be_installed(serve, install):
-    index = index_with(PLUGIN)
-    index.add_wheel(Wheel("acme-provider", "1.6", requires=("not-there",)))
-    done = install(serve(index), "--variant-allow-provider", "acme-provider>=1.6")
-    assert done.code == 1, done
-    assert "ERROR: the provider plugin acme-provider<2,>=1,>=1.6 cannot be used: " in done.err
-    assert "not-there" in done.err
-    assert "Traceback" not in done.err
-
-
-@pytest.mark.one
-def test_cache_that_cannot_be_used(serve, install, tmp_path):
-    """No plugin can be installed then: an error, not the null variant without a word."""
-    (tmp_path / "cache").write_text("")
-    done = install(serve(index_with(PLUGIN)), "--variant-allow-provider", "acme-provider")
-    assert done.code == 1, done
-    assert "cannot be used: " in done.err
-    assert "VARIANTS_CACHE_DIR" in done.err
-
-
-@pytest.mark.one
 @pytest.mark.parametrize("with_uv", [True, False])
 def test_options_that_the_plugins_installer_gets(serve, install, with_uv, tmp_path):
     """pip's timeout is a float, uv wants a whole number of seconds."""

@@ -83,8 +83,8 @@ _NAMES = {
         "SANDBOX_OFF configuration_tree given_settings is_catalog_path read_configuration unmatched"
     ),
     "choose.rejections": (
-        "Advice advise choice_line is_unfit joined_labels missed_clause nearest_labels "
-        "nothing_fits order_if_supported passed_over required_by_marker unsupported_namespaces "
+        "Advice advise choice_line is_unfit "
+        "nothing_fits order_if_supported passed_over required_by_marker "
         "why_not_better why_this"
     ),
     "choose.selection": "missing_variant",

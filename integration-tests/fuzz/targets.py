@@ -47,7 +47,7 @@ from pep_variants.wheelfile.rewriting import with_metadata
 from pep_variants.wheelfile.wheel import open_wheel
 from pep_variants.wheelfile.zip_rewriting import read_directory, with_local_headers
 from resolvelib_variants.resolution import ResolverError, read_file
-from uv_variants.locked_variants import Lock
+from uv_variants.uv_lock import Lock
 from variants_index.distribution_metadata import read_source_tree
 from variants_index.errors import PackageIndexError
 from variants_index.lock_files import read_lock

@@ -8,23 +8,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .command_scope import Scope
-from .environments import Search
-from .local_links import shown_directories
-from .locked_variants import Lock, Names, kept_names
-from .named_projects import requested
-from .place import Place
-from .report import warn
-from .used_indexes import UsedIndexes, used_indexes
-from .uv_directories import SHARED, cache_directory, variants_caches
+from .choices import warn
+from .command_line import Scope
+from .environments import SHARED, Search, cache_directory, variants_caches
+from .indexes import UsedIndexes, shown_directories, used_indexes
+from .named_projects import Place, requested
+from .uv_lock import Lock, Names, kept_names
 from .uv_process import Check
 
 if TYPE_CHECKING:
     from pep_variants import Preferences
 
+    from .command_line import Invocation
     from .indexes import UserIndex
-    from .invocation import Invocation
     from .own_options import Options
+
 
 _RENEW_ALL = (
     "no-variants",

@@ -15,21 +15,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
-from .locked_variants import Lock
-from .named_projects import are_tags_of
-from .site_packages import (
+from .environments import (
     Installed,
     installed_names,
     installed_variants,
     installed_versions,
     installed_without_variant,
 )
+from .named_projects import are_tags_of
+from .uv_lock import Lock
 
 if TYPE_CHECKING:
     from packaging.version import Version
 
+    from .choices import Choices
     from .context import Context
-    from .proxy_client import Choices
 
 
 MAX_AGE = 86400.0

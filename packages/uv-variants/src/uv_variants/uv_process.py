@@ -11,11 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import IO, TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .invocation import Invocation
-    from .own_options import Options
+from typing import IO
 
 
 def run_uv(
@@ -67,24 +63,12 @@ class Check:
         self._process = process
 
     @classmethod
-    def start(
-        cls, uv: str, invocation: Invocation, options: Options, environ: Mapping[str, str]
-    ) -> Check:
-        """Start it if the command may be ``sync --frozen`` without options of ours.
-
-        Args:
-            uv: path of uv.
-            invocation: uv's command line.
-            options: our own options.
-            environ: environment variables of the user.
-        """
-        is_frozen = invocation.has("frozen") or environ.get("UV_FROZEN")
-        if invocation.command != ("sync",) or not is_frozen or options.variants:
-            return cls()
+    def start(cls, command: Sequence[str], environ: Mapping[str, str]) -> Check:
+        """Start *command*, uv's command line with ``--check``."""
         with contextlib.suppress(OSError):
             return cls(
                 subprocess.Popen(
-                    [uv, *invocation.rewritten({}, ("--check", "--offline"))],
+                    list(command),
                     env={**environ, "UV_OFFLINE": "1"},
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,

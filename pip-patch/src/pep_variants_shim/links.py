@@ -165,11 +165,18 @@ class VariantVersion(Version):  # type: ignore[misc] # pip's packaging is not th
     of one version are different candidates, so that the next is tried where one conflicts. None
     of them is offered beside an installed distribution of that version. So it equals plain
     versions, but not the same version with another label.
+
+    With ``--upgrade`` pip offers what is installed before every version that is ``<=`` it. Nothing
+    goes before a version with *goes_first*.
     """
 
-    def __init__(self, version: Any, label: str | None) -> None:
+    def __init__(self, version: Any, label: str | None, *, goes_first: bool = False) -> None:
         super().__init__(str(version))
         self._label = label
+        self._goes_first = goes_first
+
+    def __le__(self, other: Version) -> bool:
+        return not self._goes_first and bool(super().__le__(other))
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, VariantVersion) and other._label != self._label:

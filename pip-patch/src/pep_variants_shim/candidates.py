@@ -307,18 +307,14 @@ class CandidateOrdering:
         goes first, a newer version that is installed does not go before it.
         """
         label, version = label_in(info), self._files.version(info)
-        known, provider = catalog_link(link_of(info)), self._provider()
-        if provider is not None:
-            dist = provider._factory._installed_dists.get(project)
-            installed = None if dist is None else dist.version
-            if known is not None and installed is not None:
-                if installed.public == str(known.version):
-                    return VariantVersion(installed, label)
-            if installed is not None and installed != version:
-                first = self.variants.displaced.get(project)
-                if first is not None and first.version == version:
-                    return VariantVersion(info[0], label, goes_first=True)
-        return VariantVersion(info[0], label)
+        provider, first = self._provider(), self.variants.displaced.get(project)
+        dist = provider and provider._factory._installed_dists.get(project)
+        if not dist:
+            return VariantVersion(info[0], label)
+        if catalog_link(link_of(info)) is not None and dist.version.public == str(version):
+            return VariantVersion(dist.version, label)
+        goes_first = first is not None and first.version == version != dist.version
+        return VariantVersion(info[0], label, goes_first=goes_first)
 
     def _confirmed(self, project: str, candidate: Any) -> None:
         """Report the choice of a provisional candidate, an info or a candidate made of one."""

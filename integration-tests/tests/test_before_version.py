@@ -120,6 +120,22 @@ def test_the_newest_release_all_the_same(
     assert "to take it, require torch==2.14.0" in output
 
 
+@pytest.mark.parametrize("client", [resolve, pip, uv])
+def test_a_release_that_is_yanked(
+    client: Client, environments: Environments, machine: Machine
+) -> None:
+    """What PyPI says of a release is true of its builds on other indexes, too."""
+    with standing_in(published(**RELEASES)) as found:
+        for name, files in found.index.files.items():
+            for filename in files:
+                if filename.split("-")[1] == RELEASES[name][1]:
+                    found.index.attributes[filename] = {"yanked": "unsafe"}
+        options = ["--variant-catalog=default", *found.options]
+        options += ["--variant-platform=cuda=12.8,sm=9.0,cpu=zen4"]
+        versions, _ = client(found, options, environments, machine)
+    assert versions == {"torch": "2.13.0+cu126", "torchvision": "0.28.0+cu126"}
+
+
 def test_an_upgrade_of_what_is_named(field: Field, fresh: Environment) -> None:
     """A newer build for CPUs is installed; what is not named stays, and what goes with that."""
     gpu = "--variant-platform=cuda=12.8,sm=9.0,cpu=zen4"

@@ -42,7 +42,12 @@ class CatalogLink(Link):  # type: ignore[misc] # pip is not there for mypy
     """
 
     def __init__(
-        self, published: Any, entry: CatalogProject, file: PublishedFile, place: str = ""
+        self,
+        published: Any,
+        entry: CatalogProject,
+        file: PublishedFile,
+        place: str = "",
+        yanked: str | None = None,
     ) -> None:
         """Make the link; *place* is empty for a file of the user's own indexes."""
         start, _, fragment = published.url.partition("#")
@@ -52,7 +57,7 @@ class CatalogLink(Link):  # type: ignore[misc] # pip is not there for mypy
             f"{start}#{fragment}" if fragment else start,
             comes_from=published.comes_from,
             requires_python=published.requires_python,
-            yanked_reason=published.yanked_reason,
+            yanked_reason=yanked,
             metadata_file_data=published.metadata_file_data,
             cache_link_parsing=published.cache_link_parsing,
             hashes=published._hashes,

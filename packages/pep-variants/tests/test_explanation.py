@@ -169,15 +169,3 @@ def test_verdicts(chosen):
         ("cu13", "rejected", CU13),
         ("fast", "rejected", f"{ACME}; {CU13}"),
     )
-
-
-def test_verdict_on_an_excluded_variant():
-    ranking = rank(METADATA, PLATFORM, Preferences(exclude=(Selector("nvidia"),)))
-    assert {row.label: row.why for row in verdicts(ranking, "null")}["cu12"] == (
-        "excluded by your preference 'nvidia'"
-    )
-
-
-def test_verdict_on_null_in_zeros():
-    metadata = Metadata(("a",), {"null": {}}, schema="https://variants-schema.wheelnext.dev/")
-    assert verdicts(rank(metadata, Platform()), "00000000") == (("null", "chosen", "always fits"),)

@@ -251,18 +251,6 @@ def test_a_file_without_suffix_in_the_working_directory(tmp_path, monkeypatch):
     assert load_machine("h100-zen4") == load_machine(BY_NAME["h100-zen4"].facts)
 
 
-def test_text_says_where_it_is_from():
-    text = machine_text("h100-zen4", "pep-variants 1")
-    first, second, third, *_ = text.splitlines()
-    assert first == "# NVIDIA H100 (Hopper) with an AMD EPYC Genoa CPU: AVX-512 BF16 and VNNI."
-    assert second == "# What the built-in providers answer for cuda=12.8,sm=9.0,cpu=zen4."
-    assert third == ""
-    assert 'created-by = "pep-variants 1"' in text
-    assert machine_text("h100-zen4,cuda=13.0", "x").startswith(
-        "# What the built-in providers answer for cuda=13.0,sm=9.0,cpu=zen4.\n"
-    )
-
-
 def test_detector():
     platform = load_machine("h100-zen4")
     metadata = read_metadata(

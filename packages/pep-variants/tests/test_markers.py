@@ -21,7 +21,6 @@ from pep_variants.limits import MARKER_NESTING
 from support.waiting import processor_limit
 
 FOOBAR = VariantContext("foobar", {"foo": {"bar": ("baz",)}})
-NULL = VariantContext("null", {})
 CUDA = VariantContext(
     "cuda12.8",
     {"nvidia": {"cuda_version_lower_bound": ("12.8",), "sm_arch": ("90_real", "120_real")}},
@@ -53,12 +52,6 @@ def test_context_sets():
         "nvidia :: sm_arch :: 120_real",
     }
     assert NON_VARIANT.namespaces == NON_VARIANT.features == NON_VARIANT.triples == frozenset()
-
-
-def test_context_counts_no_feature_whose_values_are_all_filtered_away():
-    context = VariantContext("x", {"a": {"b": ()}, "c": {"d": (), "e": ("1",)}})
-    assert context.namespaces == {"c"}
-    assert context.features == {"c :: e"}
 
 
 @pytest.mark.parametrize(

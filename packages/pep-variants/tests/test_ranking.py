@@ -3,7 +3,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from worlds import (
     FEATURES,
@@ -175,18 +175,6 @@ def test_wishes_reorder_or_narrow(found, platform, preferences, exclude):
         if not any(selector.matches(found.variants[label]) for selector in exclude)
     ]
     assert narrowed.labels == tuple(left)
-
-
-@given(anything, platforms(), selectors())
-@example(
-    Metadata(("alpha",), {"a": {"alpha": {"one": ("1",)}}}),
-    Platform({"alpha": Support({"one": ("2", "1")})}),
-    Selector("alpha", "one", "2"),
-)
-def test_what_is_preferred_comes_first(found, platform, selector):
-    result = rank(found, platform, Preferences(prefer=(selector,)))
-    has = [selector.matches(result.supported(label)) for label in result.labels]
-    assert has == sorted(has, reverse=True)
 
 
 @given(anything, platforms())

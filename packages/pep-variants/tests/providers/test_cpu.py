@@ -17,10 +17,9 @@ import pytest
 from cpu_machines import TARGETS, replace_file, write_tool
 
 from pep_variants.model.platform import Fact
-from pep_variants.model.property import NAME, VALUE
 from pep_variants.providers.aarch64 import AArch64Provider
 from pep_variants.providers.base import recorded
-from pep_variants.providers.cpu import Cpu, detected_cpu
+from pep_variants.providers.cpu import Cpu
 from pep_variants.providers.x86_64 import X8664Provider
 
 V1, V2, V3, V4 = "v1", "v2 v1", "v3 v2 v1", "v4 v3 v2 v1"
@@ -269,45 +268,6 @@ def test_other_families_are_told_without_archspec(factory, architecture):
     assert done.stdout == "{} () False\n"
 
 
-@pytest.mark.parametrize("factory", [X8664Provider, AArch64Provider])
-def test_known_values_are_those_of_all_microarchitectures(factory):
-    known = factory().known()
-    targets = [
-        target
-        for target in archspec.cpu.TARGETS.values()
-        if target.family.name == factory.namespace
-    ]
-    assert len(targets) > 20
-    assert set(known) == {factory.grade}.union(*(target.features for target in targets))
-    for target in targets:
-        supported = factory(lambda _, cpu=Cpu.of(target): cpu).supported()
-        assert list(supported) == [feature for feature in known if feature in supported]
-        grades = supported[factory.grade]
-        assert list(grades) == [grade for grade in known[factory.grade] if grade in grades]
-    assert all(NAME.fullmatch(feature) for feature in known)
-    assert all(VALUE.fullmatch(value) for values in known.values() for value in values)
-
-
-def test_known_grades():
-    assert X8664Provider().known()["level"] == ("v4", "v3", "v2", "v1")
-    versions = AArch64Provider().known()["version"]
-    expected = ("9.0a", "8.6a", "8.5a", "8.4a", "8.3a", "8.2a", "8.1a", "8a")
-    assert versions[-len(expected) :] == expected
-
-
-@pytest.mark.parametrize(
-    ("factory", "order"),
-    [
-        (X8664Provider, "amx_tile avx_vnni avx512_bf16 avx512_vnni avx512f avx2 avx sse4_2 sse2"),
-        (AArch64Provider, "sme2 sme sve2 bti bf16 i8mm asimddp sve atomics asimd fp"),
-    ],
-)
-def test_more_advanced_extensions_come_first(factory, order):
-    names = order.split()
-    assert [feature for feature in factory().known() if feature in names] == names
-    assert len(set(factory.extensions)) == len(factory.extensions)
-
-
 def test_extensions_that_the_table_lacks_come_first_by_name():
     cpu = Cpu(
         "new",
@@ -322,25 +282,3 @@ def test_extensions_that_the_table_lacks_come_first_by_name():
         ("avx2", ("on",)),
         ("sse2", ("on",)),
     ]
-
-
-def test_the_cpu_is_looked_for_once_and_late():
-    asked = []
-
-    def detect(family: str) -> None:
-        asked.append(family)
-
-    provider = X8664Provider(detect)
-    assert not asked
-    provider.supported()
-    provider.facts()
-    assert asked == ["x86_64"]
-    code = (
-        "import sys, pep_variants.providers.x86_64, pep_variants.providers.aarch64\n"
-        "print('archspec' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
-    host = Cpu.of(archspec.cpu.host())
-    assert detected_cpu(host.family) == host
-    assert detected_cpu("vax") is None

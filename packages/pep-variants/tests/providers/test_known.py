@@ -8,14 +8,12 @@ from pathlib import Path
 import pytest
 
 from pep_variants.model.metadata import ProviderInfo
-from pep_variants.model.platform import Fact
 from pep_variants.providers.aarch64 import AArch64Provider
 from pep_variants.providers.amd import AmdProvider
 from pep_variants.providers.ascend import AscendProvider
 from pep_variants.providers.intel import IntelProvider
 from pep_variants.providers.nvidia import NvidiaProvider
 from pep_variants.providers.registry import BUILTIN_NAMESPACES, find_known
-from pep_variants.providers.tpu import TpuProvider
 from pep_variants.providers.x86_64 import X8664Provider
 
 LINUX = {
@@ -178,14 +176,6 @@ def test_one_package_of_ours_and_its_endpoint():
     )
 
 
-@pytest.mark.parametrize("namespace", ["gpu", "x86_64", "amd"])
-def test_a_package_is_known_in_any_namespace(namespace):
-    # Providers draft: own implementations are matched by requires and plugin-api.
-    assert package(namespace, NVIDIA) == "nvidia-variant-provider"
-    assert package(namespace, NVIDIA, plugin_api=NVIDIA_API) == "nvidia-variant-provider"
-    assert package(namespace, NVIDIA, plugin_api="gpu.plugin:Plugin") is None
-
-
 @pytest.mark.parametrize(
     "requirement",
     [
@@ -238,32 +228,7 @@ def test_builtin_providers_are_known_by_their_namespace(namespace):
     assert package("other", builtin="other") is None
 
 
-def test_builtin_namespaces():
-    assert {
-        namespace: (known.namespace, known.package, known.factory)
-        for namespace, known in BUILTIN_NAMESPACES.items()
-    } == {
-        "nvidia": ("nvidia", "nvidia-variant-provider", NvidiaProvider),
-        "amd": ("amd", "amd-variant-provider", AmdProvider),
-        "intel": ("intel", "intel-variant-provider", IntelProvider),
-        "ascend": ("ascend", "ascend-variant-provider", AscendProvider),
-        "tpu": ("tpu", "tpu-variant-provider", TpuProvider),
-        "x86_64": ("x86_64", "provider-variant-x86-64", X8664Provider),
-        "aarch64": ("aarch64", "provider-variant-aarch64", AArch64Provider),
-    }
-
-
 # What all providers have in common.
-
-
-@pytest.mark.parametrize("namespace", NAMESPACES)
-def test_providers_tell_where_they_know_it_from(namespace):
-    provider = BUILTIN_NAMESPACES[namespace].factory()
-    facts = provider.facts()
-    assert isinstance(facts, tuple)
-    assert all(isinstance(fact, Fact) and all(fact[:3]) and not fact.forced for fact in facts)
-    if not facts:
-        assert provider.supported() == {}
 
 
 @pytest.mark.parametrize("namespace", NAMESPACES)

@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from pep_variants.model.metadata import ProviderInfo
-from pep_variants.providers.aarch64 import AArch64Provider
 from pep_variants.providers.amd import AmdProvider
 from pep_variants.providers.ascend import AscendProvider
-from pep_variants.providers.intel import IntelProvider
 from pep_variants.providers.nvidia import NvidiaProvider
 from pep_variants.providers.registry import BUILTIN_NAMESPACES, find_known
 from pep_variants.providers.x86_64 import X8664Provider
@@ -54,25 +52,11 @@ def package(namespace, *requires, plugin_api=None, environment=LINUX, **rest) ->
             X8664Provider,
         ),
         (
-            "aarch64",
-            "provider-variant-aarch64 >=0.0.1,<1",
-            "provider_variant_aarch64.plugin:AArch64Plugin",
-            "0.0.3",
-            AArch64Provider,
-        ),
-        (
             "amd",
             "amd-variant-provider>=0.0.2,<1.0.0",
             "amd_variant_provider.plugin:AMDVariantPlugin",
             "0.0.2",
             AmdProvider,
-        ),
-        (
-            "intel",
-            "intel-variant-provider>=0.0.3,<1.0.0",
-            "intel_variant_provider.plugin:IntelVariantPlugin",
-            "0.0.3",
-            IntelProvider,
         ),
         (
             "ascend",
@@ -89,7 +73,6 @@ def package(namespace, *requires, plugin_api=None, environment=LINUX, **rest) ->
             AscendProvider,
         ),
         ("nvidia", NVIDIA, "nvidia_variant_provider", "0.0.2", NvidiaProvider),
-        ("x86_64", "x86-64-variant-provider", None, "0.2.1", X8664Provider),
         (
             "x86_64",
             "x86-64-variant-provider>=0.0.1,<1",
@@ -97,7 +80,6 @@ def package(namespace, *requires, plugin_api=None, environment=LINUX, **rest) ->
             "0.2.1",
             X8664Provider,
         ),
-        ("aarch64", "aarch64-variant-provider", None, "0.2.0", AArch64Provider),
     ],
 )
 def test_packages_we_stand_in_for(namespace, requirement, plugin_api, stands_for, factory):

@@ -13,6 +13,7 @@ from pep_variants.choose.markers import (
     NON_VARIANT,
     VariantContext,
     reduce_requirement,
+    split_requirement,
     uses_variant_terms,
     variant_terms,
 )
@@ -178,6 +179,19 @@ def test_without_variant_terms_nothing_changes(text):
 def test_variant_terms(text, terms):
     assert variant_terms(text) == terms
     assert uses_variant_terms(text)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "parts"),
+    [
+        (" a[b] >=1 ; os_name == ';' ", ("a[b] >=1", "os_name == ';'")),
+        ("a @ https://h/x;y ; variant_label == 'x'", ("a @ https://h/x;y", "variant_label == 'x'")),
+        ("a", ("a", "")),
+        (" a b c", ("a b c", "")),
+    ],
+)
+def test_split_requirement(requirement, parts):
+    assert split_requirement(requirement) == parts
 
 
 # Dependency specifiers, "Marker comparison operations": what a publisher should not write, and what

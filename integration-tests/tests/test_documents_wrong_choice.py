@@ -26,6 +26,7 @@ def field() -> Iterator[Field]:
         yield field
 
 
+@pytest.mark.nightly
 @LINUX
 def test_wrong_choice(reader: Reader, field: Field) -> None:
     reader.use_python()

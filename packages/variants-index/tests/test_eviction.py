@@ -12,8 +12,7 @@ from filelock import FileLock, Timeout
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pep_variants.errors import PreferenceError
-from variants_index.cache import LEDGER, LOCK, UNFINISHED, Bounds, Store, occupied
+from variants_index.cache import LEDGER, LOCK, UNFINISHED, Store, occupied
 
 DAY = 86_400
 RECORD = 4000
@@ -22,8 +21,8 @@ RECORD = 4000
 WRITERS = """
 import os, sys
 from pathlib import Path
-from variants_index.cache import Bounds, Store
-store = Store(Path(sys.argv[1]), Bounds(200 * 4096))
+from variants_index.cache import Store
+store = Store(Path(sys.argv[1]), 200 * 4096)
 print("ready", flush=True)
 number = 0
 while True:
@@ -43,7 +42,7 @@ def total(root):
 def trim(store, size):
     """Trim the directory of *store* until *size* bytes are left; return how many were removed."""
     before = total(store.root)
-    Store(store.root.parent, Bounds(2 * size)).trim(size)
+    Store(store.root.parent, 2 * size).trim(size)
     return before - total(store.root)
 
 
@@ -58,7 +57,7 @@ def stored(store, names):
 
 
 def test_the_bound_holds_after_every_record(tmp_path):
-    store = Store(tmp_path, Bounds(50 * 4096))
+    store = Store(tmp_path, 50 * 4096)
     for number in range(200):
         store.put("kind", str(number), b"x" * RECORD)
         assert total(store.root) <= 50 * 4096
@@ -69,7 +68,7 @@ def test_the_bound_holds_after_every_record(tmp_path):
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(0, 60_000), max_size=60), st.integers(0, 40))
 def test_the_bound_holds_for_records_of_any_size(tmp_path_factory, sizes, blocks):
-    store = Store(tmp_path_factory.mktemp("cache"), Bounds(blocks * 4096))
+    store = Store(tmp_path_factory.mktemp("cache"), blocks * 4096)
     for number, size in enumerate(sizes):
         store.put("kind", str(number), bytes(size))
         assert total(store.root) <= blocks * 4096
@@ -77,7 +76,7 @@ def test_the_bound_holds_for_records_of_any_size(tmp_path_factory, sizes, blocks
 
 
 def test_what_was_used_longest_ago_goes_first(tmp_path):
-    store = Store(tmp_path, Bounds(100 * 4096))
+    store = Store(tmp_path, 100 * 4096)
     names = list(map(str, range(20)))
     for name in names:
         store.put("kind", name, b"x" * RECORD)
@@ -102,7 +101,7 @@ def test_the_directory_is_not_walked_for_every_record(tmp_path, monkeypatch):
     real = Store._records
     monkeypatch.setattr(Store, "_records", lambda store: walks.append(store) or real(store))
     for number in range(300):  # a process each
-        Store(tmp_path, Bounds(200 * 4096)).put("kind", str(number), b"x" * RECORD)
+        Store(tmp_path, 200 * 4096).put("kind", str(number), b"x" * RECORD)
     # One per twenty records.
     assert 10 <= len(walks) <= 15
 
@@ -111,7 +110,7 @@ def test_one_does_it(tmp_path):
     store = Store(tmp_path)
     for number in range(20):
         store.put("kind", str(number), b"x")
-    full = Store(tmp_path, Bounds(10 * 4096))
+    full = Store(tmp_path, 10 * 4096)
     with FileLock(store.root / LOCK):
         with pytest.raises(Timeout):
             trim(store, 0)
@@ -123,7 +122,7 @@ def test_one_does_it(tmp_path):
 
 
 def test_what_alone_is_larger_than_all_may_be_is_not_kept(tmp_path):
-    store = Store(tmp_path, Bounds(10 * 4096))
+    store = Store(tmp_path, 10 * 4096)
     store.put("kind", "small", b"x")
     store.put("kind", "large", b"x" * 11 * 4096)
     assert (store.get("kind", "small"), store.get("kind", "large")) == (b"x", None)
@@ -146,7 +145,7 @@ def test_cleared_or_deleted_while_it_is_used(tmp_path):
 
 
 def test_damaged_records_and_strange_files_are_in_nobodys_way(tmp_path):
-    store = Store(tmp_path, Bounds(20 * 4096))
+    store = Store(tmp_path, 20 * 4096)
     for name in ("a", "b"):
         store.put("kind", name, b"x")
         age(store, name, 3600 * 3)
@@ -196,7 +195,7 @@ def test_processes_that_write_read_and_are_killed_share_one_bound(tmp_path):
     # Beyond the bound is only what each of them was writing, and what was both seen here and
     # removed meanwhile.
     assert max(seen) <= 1.2 * 200 * 4096
-    store = Store(tmp_path, Bounds(200 * 4096))
+    store = Store(tmp_path, 200 * 4096)
     for number in range(30):
         store.put("kind", f"after {number}", b"x" * RECORD)
     assert total(root) <= 200 * 4096
@@ -233,27 +232,6 @@ def test_a_ledger_that_cannot_grow_keeps_nothing_half(tmp_path):
     assert "File too large" in store.problem
     assert stored(store, ["before", "after"]) == ["before"]
     assert not list((store.root / UNFINISHED).iterdir())
-
-
-@pytest.mark.parametrize(
-    ("size", "bounds"),
-    [
-        ("", Bounds()),
-        ("500MB", Bounds(500_000_000)),
-        (" 2 GiB ", Bounds(2 * 1024**3)),
-        ("1.5k", Bounds(1500)),
-        ("0", Bounds(0)),
-        ("123456 B", Bounds(123_456)),
-    ],
-)
-def test_bounds_are_the_users(size, bounds):
-    assert Bounds.from_environ({"VARIANTS_CACHE_SIZE": size}) == bounds
-
-
-@pytest.mark.parametrize("value", ["much", "-1", "5XB"])
-def test_bounds_that_make_no_sense_are_named(value):
-    with pytest.raises(PreferenceError, match=f"^VARIANTS_CACHE_SIZE: .*'{value}'"):
-        Bounds.from_environ({"VARIANTS_CACHE_SIZE": value})
 
 
 def test_size_on_disk():

@@ -72,10 +72,14 @@ class PipInstalled:
     def version(self, project: str) -> object | None:
         """Return the installed version of a project, None if pip would upgrade it."""
         provider = self._provider()
-        found = self._distributions().get(project)
         strategy = provider._upgrade_strategy
         wanted = strategy == "only-if-needed" and project in provider._user_requested
-        return None if found is None or wanted or strategy == "eager" else found.version
+        return None if wanted or strategy == "eager" else self.present(project)
+
+    def present(self, project: str) -> object | None:
+        """Return the installed version of a project, which stays unless pip comes to it."""
+        found = self._distributions().get(project)
+        return None if found is None else found.version
 
     def variants(self) -> Iterator[tuple[str, Metadata]]:
         """Yield project and metadata of every installed variant.

@@ -107,7 +107,8 @@ class VariantOrdering(Generic[CT]):
             preferences: what the user asked for.
             listener: hears decisions and faults; may be a `CoherenceListener`, too.
             installed: what is installed; of variants that are built against different releases
-                of an installed project, those for that release are preferred.
+                of an installed project, those for that release are preferred, and no other one is
+                taken in their place if the project is not part of the resolution.
             together: which projects should have the same label, see `Together`.
             version_order: which version goes first where the preferences leave it open.
         """
@@ -363,6 +364,30 @@ class VariantOrdering(Generic[CT]):
             return ()
         decision = self._decisions.get((project, self._files.version(candidate)))
         return () if decision is None else decision.built_against(self._file(candidate))
+
+    def breaks_installed(
+        self, project: str, candidate: CT, takes_part: Callable[[str], bool]
+    ) -> bool:
+        """Return whether *candidate* breaks with an installed project, and another file does not.
+
+        Args:
+            project: normalized project name.
+            candidate: a file of a version that was judged.
+            takes_part: whether a project is part of the resolution, which may change its version.
+        """
+        decision = self._decisions.get((project, self._files.version(candidate)))
+        if decision is None or self._installed is None:
+            return False
+        present = self._installed.present
+
+        def breaks(file: File[CT]) -> bool:
+            return any(
+                version is not None and not item.allows(version) and not takes_part(item.project)
+                for item in decision.built_against(file)
+                for version in (present(item.project),)
+            )
+
+        return breaks(self._file(candidate)) and not all(map(breaks, decision.selection.files))
 
     def judged(self, project: str) -> Iterator[tuple[Hashable, Selection[CT]]]:
         """Yield version and decision of every version of *project* that was judged, in order."""

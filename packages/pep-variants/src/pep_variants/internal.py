@@ -156,7 +156,7 @@ _NAMES = {
     "wheelfile.lazy_file": (
         "FIRST_PART Part PartialFile REFUSED Range RangeRefused last_part read_content_range"
     ),
-    "wheelfile.record": "RECORD_FILE SIGNATURE_FILES digest_of read_record record_line",
+    "wheelfile.record": "RECORD_FILE Row SIGNATURE_FILES digest_of read_record record_line",
     "wheelfile.rewriting": "Edits open_source with_metadata",
     "wheelfile.sdist": "read_pkg_info",
     "wheelfile.wheel": "WheelContents open_wheel",

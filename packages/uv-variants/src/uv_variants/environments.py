@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .uv_directories import tool_directory
 
@@ -20,8 +19,7 @@ _PIP = (("pip", "install"), ("pip", "sync"))
 _SECONDS = 30.0
 
 
-@dataclass(frozen=True)
-class Search:
+class Search(NamedTuple):
     """What decides where a command installs.
 
     Attributes:

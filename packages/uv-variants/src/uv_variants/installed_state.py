@@ -11,9 +11,8 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from .locked_variants import Lock
@@ -37,8 +36,7 @@ MAX_AGE = 86400.0
 """Seconds for which an installed variant is not compared with the proxy's choice again."""
 
 
-@dataclass(frozen=True)
-class FittingMarks:
+class FittingMarks(NamedTuple):
     """One empty file for each installed variant that fits one machine and list of indexes.
 
     Attributes:
@@ -73,8 +71,7 @@ class FittingMarks:
         return self.folder / hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-@dataclass(frozen=True)
-class InstalledState:
+class InstalledState(NamedTuple):
     """The environments and the lock file of a command.
 
     Attributes:

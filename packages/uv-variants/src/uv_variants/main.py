@@ -116,6 +116,9 @@ def _run(arguments: Sequence[str], *, is_uvx: bool) -> int:
     import gc
 
     gc.disable()  # nearly all that is made before uv starts lives until the end
+    from .uv_process import Check
+
+    check = Check.start(uv, invocation, options, os.environ)
     from .run import run
 
-    return run(uv, invocation, scope, options, os.environ)
+    return run(uv, invocation, scope, options, os.environ, check)

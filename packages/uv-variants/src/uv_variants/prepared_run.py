@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from .checks import check_before, check_direct_wheels
 from .command_scope import Scope
 from .configuration import PROXIES
 from .errors import VariantMissing
 from .installed_state import FittingMarks, InstalledState
-from .invocation import parse
 from .local_links import link_options, link_variables
 from .proxy_client import Choices, OlderBuild, asked
 from .report import report_platform, warn
@@ -31,8 +29,7 @@ _INSTALLS = (("run",), ("sync",), ("add",), ("remove",), ("tool", "run"))
 _INSTALLS_TOO = (("pip", "install"), ("pip", "sync"), ("tool", "install"), ("tool", "upgrade"))
 
 
-@dataclass(frozen=True)
-class PreparedRun:
+class PreparedRun(NamedTuple):
     """All that is needed to run uv.
 
     Attributes:
@@ -48,11 +45,11 @@ class PreparedRun:
     state: InstalledState
     arguments: list[str]
     environ: dict[str, str]
-    builds: Mapping[str, OlderBuild] = field(default_factory=dict)
+    builds: Mapping[str, OlderBuild] = MappingProxyType({})
 
     def unbound(self) -> PreparedRun:
         """Return the same without `builds`."""
-        return replace(self, arguments=_arguments(self.plan, self.state), builds={})
+        return self._replace(arguments=_arguments(self.plan, self.state), builds={})
 
 
 def prepare(context: Context) -> PreparedRun:
@@ -81,9 +78,11 @@ def prepare(context: Context) -> PreparedRun:
         state = InstalledState.of(context, choices, marks)
         if _may_have_nothing_to_do(plan):
             arguments = _arguments(plan, state)
-            environ = variables_without_session(context, plan.uv_cache)
-            if _has_nothing_to_do(context, arguments, environ):
+            # No reinstallation was added to those that the check has.
+            if len(arguments) == len(context.options.uv_arguments) and context.check.passes():
+                environ = variables_without_session(context, plan.uv_cache)
                 return PreparedRun(session, plan, state, arguments, environ)
+        context.check.close()
         session.open()
         if context.lock.text is None or context.invocation.command not in _MAY_ASK_NOTHING:
             session.start()
@@ -93,6 +92,7 @@ def prepare(context: Context) -> PreparedRun:
         arguments = _arguments(plan, state, bound_options(context, session, builds))
         return PreparedRun(session, plan, state, arguments, environ, builds)
     except BaseException:
+        context.check.close()
         session.close()
         raise
 
@@ -106,29 +106,6 @@ def _may_have_nothing_to_do(plan: SessionPlan) -> bool:
         return False
     is_frozen = context.invocation.has("frozen") or context.place.is_on("UV_FROZEN")
     return context.invocation.command == ("sync",) and is_frozen and context.lock.text is not None
-
-
-def _has_nothing_to_do(
-    context: Context, arguments: Sequence[str], environ: Mapping[str, str]
-) -> bool:
-    """Return whether uv itself says that ``sync --frozen`` with these *arguments* changes nothing.
-
-    uv only compares lock file and environment then, in a few milliseconds. An older uv, which has
-    no ``--check`` for this command, ends with an error, and so does one that needs an index.
-    """
-    checking = parse(arguments).rewritten({}, ("--check", "--offline"))
-    try:
-        done = subprocess.run(
-            [context.uv, *checking],
-            env=dict(environ),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            check=False,
-        )
-    except OSError:
-        return False
-    return done.returncode == 0
 
 
 def learn(plan: SessionPlan, session: Session, projects: Iterable[str]) -> bool:

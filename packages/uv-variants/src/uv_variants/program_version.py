@@ -58,12 +58,12 @@ def release_of(uv: str, environ: Mapping[str, str], folder: Path) -> tuple[int, 
             digest = hashlib.sha256(state.encode("utf-8", "surrogateescape")).hexdigest()
             kept = None if is_script else folder / digest[:32]
         with contextlib.suppress(OSError):
-            text = kept.read_text("ascii") if kept is not None else ""
+            text = kept.read_text("utf-8") if kept is not None else ""
         if not text:
             text = uv_version(uv, environ)
             if kept is not None:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                kept.write_text(text, "ascii")
+                kept.write_text(text, "utf-8")
     found = re.match(r"\d+(?:\.\d+)*", text)
     return tuple(int(part) for part in found[0].split(".")) if found else ()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ class OlderBuild(NamedTuple):
     excluded: str
 
 
-@dataclass(frozen=True)
-class VersionChoice:
+class VersionChoice(NamedTuple):
     """The proxy's choice among the variants of one version.
 
     Attributes:
@@ -76,14 +75,14 @@ class VersionChoice:
     verdicts: tuple[Verdict, ...]
     notices: tuple[str, ...]
     problems: tuple[str, ...]
-    providers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    providers: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
     why: str = ""
     unfit: str = ""
     passed_over: str = ""
     left_out: tuple[str, ...] = ()
     locked: tuple[LockedLabel, ...] = ()
-    published: Mapping[str, str] = field(default_factory=dict)
-    origins: Mapping[str, str] = field(default_factory=dict)
+    published: Mapping[str, str] = MappingProxyType({})
+    origins: Mapping[str, str] = MappingProxyType({})
     is_missed: bool = False
     missing: str = ""
     older_build: OlderBuild | None = None

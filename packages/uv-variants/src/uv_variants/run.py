@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from .prepared_run import PreparedRun, learn_afterwards, prepare
 from .report import warn
 from .site_packages import installed_variants
 from .uv_environment import program_run
-from .uv_process import end_as, run_uv
+from .uv_process import Check, end_as, run_uv
 from .uv_program import become_uv
 from .version_bounds import bounds_of, may_run_again
 
@@ -29,15 +30,31 @@ if TYPE_CHECKING:
 
 
 def run(
-    uv: str, invocation: Invocation, scope: Scope, options: Options, environ: Mapping[str, str]
+    uv: str,
+    invocation: Invocation,
+    scope: Scope,
+    options: Options,
+    environ: Mapping[str, str],
+    check: Check,
 ) -> int:
     """Run uv with wheel variants; return the exit code.
+
+    Args:
+        uv: path of uv.
+        invocation: uv's command line.
+        scope: what it works on.
+        options: our own options.
+        environ: environment variables of the user.
+        check: whether the command changes nothing; ended here.
 
     Raises:
         UvVariantsError, ProxyError, VariantError: see `errors.USER_ERRORS`.
     """
-    with writable_cache(cache_directory(environ, "proxy")) as cache:
-        context = Context.of(uv, invocation, scope, options, environ, cache)
+    with (
+        contextlib.closing(check),
+        writable_cache(cache_directory(environ, "proxy")) as cache,
+    ):
+        context = Context.of(uv, invocation, scope, options, environ, cache, check)
         if context.preferences.coherent:
             warn(
                 "--variant-coherent has no effect with uv, which asks for one project "
@@ -46,6 +63,7 @@ def run(
         if context.lock.problem:
             warn(f"{context.lock.problem}: the variants of the lock are not known")
         if not _has_to_do_with_variants(context):
+            check.close()
             return become_uv([uv, *options.uv_arguments], environ)
         return end_as(_run(context))
 
@@ -164,7 +182,12 @@ def _run_uv(context: Context, prepared: PreparedRun) -> tuple[int, Planned]:
 
         for line in unread_variants(context.invocation, context.place):
             warn(line)
-    return run_uv(command, environ), ()
+    return run_uv(command, environ, meanwhile=_import_reports), ()
+
+
+def _import_reports() -> None:
+    """Import what `_report` needs, while uv runs."""
+    from . import checks, lock_advice, notices  # noqa: F401 - for `_report`
 
 
 def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned) -> None:

@@ -13,7 +13,6 @@ from pep_variants.internal import is_local
 
 from .command_scope import EXPORTING, Scope
 from .environments import python_version
-from .index_services import SessionSettings
 from .indexes import UserIndex
 from .named_projects import pinned_versions, requirement_texts
 from .program_version import release_of
@@ -22,6 +21,7 @@ from .uv_directories import SHARED
 
 if TYPE_CHECKING:
     from .context import Context
+    from .index_services import SessionSettings
     from .lock_machine import LockMachine
     from .platform_key import PlatformKey
     from .provider_plugins import Plugins
@@ -198,6 +198,8 @@ class SessionPlan:
             ProxyError, VariantError: one of them is not valid.
         """
         from variants_proxy import Limits, Settings
+
+        from .index_services import SessionSettings
 
         context = self.context
         indexes = self.indexes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -125,7 +124,10 @@ def _label(path: Path) -> str | None:
     try:
         if path.stat().st_size > _MAX_BYTES:
             return None
-        tree = json.loads(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
+        import json  # few projects have variants
+
+        tree = json.loads(text)
     except (OSError, ValueError, RecursionError):
         return None
     variants = tree.get("variants") if isinstance(tree, dict) else None

@@ -7,8 +7,7 @@ index that is missing here as it is, without variants.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from variants_proxy.internal import PYPI
 
@@ -32,8 +31,7 @@ VARIABLES = {
 _ONE = ("default-index", "index-url")
 
 
-@dataclass(frozen=True)
-class UsedIndexes:
+class UsedIndexes(NamedTuple):
     """The indexes of one command.
 
     Attributes:

@@ -80,7 +80,7 @@ def test_a_fault_of_our_own_is_reported_as_one(tmp_path):
 
 
 def test_an_interrupt_is_one_line(variants, monkeypatch):
-    def interrupted(*_):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("variants_cli.main.cli.main", interrupted)

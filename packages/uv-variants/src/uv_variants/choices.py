@@ -203,7 +203,7 @@ def asked(client: Session, projects: Iterable[str]) -> dict[str, dict[str, Versi
 
 
 def read_choices(tree: Mapping[str, Any]) -> dict[str, VersionChoice]:
-    """Return the choices in a report of `variants_proxy.projects.decision_report`, by version."""
+    """Return the choices in a report of `variants_proxy.choice.reports`, by version."""
     return {
         item["version"]: VersionChoice(
             item["files"],

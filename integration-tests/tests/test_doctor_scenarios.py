@@ -22,8 +22,8 @@ from pep_variants.providers.nvidia import DRIVER_OVERRIDE
 from support.doctor_report import check_report
 from support.documents import Reader
 from support.environments import PIPS, Environment
-from support.gpu_nodes import driver_library, driver_variables
 from support.index import Index
+from support.nvidia_drivers import driver_library, driver_variables
 from support.plugins import PLUGIN, acme_index
 from support.projects import gpu_index
 from support.published_builds import TORCH, published, standing_in

@@ -582,13 +582,14 @@ THREE_BUILDS = [
 class TestBuildFirst:
     """Versions of a project of which only older ones have a build for the GPU."""
 
-    def make(self, *, floor=None, by_default=False, names=("foo",), sm=("7",)):
+    def make(self, *, floor=None, by_default=False, names=("foo",), sm=("7",), **options):
         supported = Platform({"nvidia": Support({"sm": sm})} if sm else {})
         return VariantOrdering(
             Files(GPU),
             platform=lambda _: supported,
             preferences=Preferences(before_version=frozenset(names)),
             version_order=VersionOrder(lambda _: by_default, lambda _: floor),
+            **options,
         )
 
     def versions(self, ordering, items=THREE_BUILDS, **options):
@@ -629,6 +630,18 @@ class TestBuildFirst:
         assert self.versions(ordering, [each for each in THREE_BUILDS if each.version != "2"]) == (
             "143"
         )
+
+    @pytest.mark.parametrize(("label", "expected"), [("null", "4321"), ("old", "2431")])
+    def test_not_where_another_variant_of_it_agrees_with_what_is_installed(self, label, expected):
+        class WithBar:
+            def version(self, project):
+                return None
+
+            def variants(self):
+                yield "bar", Metadata(("nvidia",), {label: {}})
+
+        ordering = self.make(installed=WithBar(), together=lambda *_: True)
+        assert self.versions(ordering) == expected
 
     def test_it_is_said_once_what_goes_first(self):
         heard = []

@@ -34,7 +34,7 @@ def test_help_fits_on_a_screen(variants):
 
 @pytest.mark.parametrize("option", ["--platform", "--variant-platform", "--target"])
 def test_a_machine_is_the_same_option_everywhere(variants, option):
-    for command in ("rank", "explain", "resolve", "check", "doctor", "matrix"):
+    for command in ("rank", "explain", "resolve", "check", "doctor"):
         assert f"{option} MACHINE" in variants(command, "--help").out.replace(",", " MACHINE")
 
 

@@ -46,7 +46,7 @@ test-package: $(VENV)/.done ## the tests of one distribution, P=pep-variants
 test-matrix: $(VENV)/.done ## tests marked matrix, everywhere or load, on every pip and Python; takes long
 	$(RUN)/pytest -n auto --full-matrix integration-tests/tests $(ARGS)
 
-conformance: $(VENV)/.done ## every client on the corpus, and docs/reference/conformance.md; SAMPLE=1 for all generated cases
+conformance: $(VENV)/.done ## the newest clients on the corpus, and docs/reference/conformance.md; SAMPLE=1 for all generated cases, ARGS=--oldest
 	$(RUN)/python -m conformance run --page --sample $(SAMPLE) $(ARGS)
 
 lint: $(VENV)/.done ## ruff, formatting, mypy --strict, imports, declared dependencies

@@ -79,6 +79,15 @@ def test_a_fault_of_our_own_is_reported_as_one(tmp_path):
     assert "interrupted" not in done.stderr
 
 
+def test_an_interrupt_is_one_line(variants, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("variants_cli.main.cli.main", interrupted)
+    result = variants("resolve", "app")
+    assert (result.code, result.out, result.err) == (130, "", "error: interrupted\n")
+
+
 def test_messages_are_printable():
     assert one_line("a\nb\x1b[31m\ud800\t c") == "a b?[31m? c"
 

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from .model.metadata import *
     from .model.platform import *
     from .model.property import *
-    from .model.variant_indexes import *
     from .ownership import *
     from .providers.base import *
     from .providers.process import *
@@ -119,7 +118,7 @@ _NAMES = {
         "PLUGIN_ENVIRONMENTS PLUGIN_FEATURES PLUGIN_FILE_BYTES PLUGIN_MEMORY_BYTES "
         "PLUGIN_PROCESSES PLUGIN_SECONDS PLUGIN_THREADS PLUGIN_VALUES PROJECTS_BYTES "
         "PYPROJECT_BYTES RECORD_BYTES REQUIREMENTS_BYTES REQUIREMENT_LENGTH REQUIREMENT_LINES "
-        "SETTINGS_BYTES URL_CHARACTERS VALUES json_values"
+        "SETTINGS_BYTES URL_CHARACTERS VALUES json_values size_in_words"
     ),
     "lock.lock_selection": (
         "LockChoice Machine REQUIREMENTS REQUIRES_DIST TOOL select_packages write_table"
@@ -137,7 +136,6 @@ _NAMES = {
         "ABI_DEPENDENCY Features NAME Properties VALUE group_properties iter_properties "
         "properties_tree"
     ),
-    "model.variant_indexes": "indexes_with",
     "ownership": "NotPrivate check_private make_private",
     "providers.base": "Vendor",
     "providers.process": "NOISE_BYTES run",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,7 @@ class PreparedRun:
         state: of environment and lock file before uv runs.
         arguments, environ: of uv.
         builds: what shall go before newer versions, by project, see `version_bounds`.
+        refused: projects of which uv found no solution with these.
     """
 
     session: Session
@@ -49,10 +50,12 @@ class PreparedRun:
     arguments: list[str]
     environ: dict[str, str]
     builds: Mapping[str, OlderBuild] = field(default_factory=dict)
+    refused: Collection[str] = ()
 
     def unbound(self) -> PreparedRun:
         """Return the same without `builds`."""
-        return replace(self, arguments=_arguments(self.plan, self.state), builds={})
+        arguments = _arguments(self.plan, self.state)
+        return replace(self, arguments=arguments, builds={}, refused=frozenset(self.builds))
 
 
 def prepare(context: Context) -> PreparedRun:

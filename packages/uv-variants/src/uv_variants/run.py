@@ -189,7 +189,7 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
             state.choices.expect_none(session.plain_projects())
         noted = list(session.noted_projects())
         check_lock(state, noted)
-        after_success(state, noted, planned, prepared.builds)
+        after_success(state, noted, planned, prepared.builds, prepared.refused)
         check_after(state)
         check_installed(state)
         after_lock(prepared.plan, state)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import shutil
+import zipfile
+
 import pytest
 
 from support.projects import CUDA_12_8, DRIVER, gpu_index
 from support.wheels import SourceDistribution, Wheel
 
+CU128 = "nvidia :: cuda_version_lower_bound :: 12.8"
 CU126 = """\
 [metadata]
 version = "0.1"
@@ -42,9 +47,7 @@ def test_options_reach_builds(patched, serve, tmp_path):
         ("--no-variants",): "gpu-2.0-py3-none-any.whl",
         ("--variant", "gpu=cu126"): "gpu-2.0-py3-none-any-cu126.whl",
         ("--variant", "gpu="): "gpu-2.0-py3-none-any.whl",
-        ("--variant-exclude", "nvidia :: cuda_version_lower_bound :: 12.8"): (
-            "gpu-2.0-py3-none-any-cu126.whl"
-        ),
+        ("--variant-exclude", CU128): ("gpu-2.0-py3-none-any-cu126.whl"),
         ("--variant-platform", str(tmp_path / "cu126.toml")): "gpu-2.0-py3-none-any-cu126.whl",
     }
     for way in ways(patched):
@@ -81,3 +84,35 @@ def test_what_is_installed_is_what_is_built_with(fresh, serve):
         # Of another version any variant will do.
         fresh.pip("install", *url, "--variant", "gpu=cu126", "gpu==1.0", env=CUDA_12_8)
         assert built_with(**CUDA_12_8) == "gpu-2.0-py3-none-any-cu128.whl"
+
+
+@pytest.mark.everywhere
+def test_cached_builds(fresh, serve, tmp_path):
+    """pip keeps one wheel of a source; one that was built with a variant is kept for that one."""
+    index = serve(build_index())
+    env = {"PIP_NO_CACHE_DIR": "", "PIP_CACHE_DIR": str(tmp_path / "cache"), **CUDA_12_8}
+    steps = [
+        # What is installed, options, and what it is built with, if it is built.
+        ("cu126", (), "cu126"),
+        ("cu128", (), "cu128"),
+        ("cu126", (), None),
+        ("cu128", ("--variant", "gpu=cu126"), None),
+        ("", (), "cu128"),  # the best one: with another driver it is another one
+        ("", (), None),
+        ("", ("--variant-exclude", CU128), "cu126"),
+        ("cu126", ("--no-variants",), "any"),  # as pip keeps it
+        ("cu126", (), None),
+    ]
+    for installed, options, label in steps:
+        shutil.rmtree(fresh.site_packages / "gpu-2.0.dist-info", ignore_errors=True)
+        if installed:
+            data = index.files["gpu"][f"gpu-2.0-py3-none-any-{installed}.whl"]
+            with zipfile.ZipFile(io.BytesIO(data)) as wheel:
+                wheel.extractall(fresh.site_packages)
+        index.requests.clear()
+        again = ("install", "--force-reinstall", "--no-deps", "-i", index.url, *options, "built")
+        done = fresh.pip(*again, env=env)
+        assert done.code == 0, done
+        wheels = {name for name in index.fetched if name.startswith("gpu-2.0-py3-none-any")}
+        found = {name.removesuffix(".whl").rpartition("-")[2] for name in wheels}
+        assert found == ({label} if label else set()), (installed, options, done)

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from pep_variants.errors import PreferenceError
+from pep_variants.files import read_regular
 from pep_variants.ownership import NotPrivate
 from pep_variants.settings.trust import Approval, Approvals, approval_digest, covered_files
 
@@ -85,6 +86,23 @@ def test_records_that_others_can_write_are_not_believed(approvals, path, changea
     if changeable == "directory":
         with pytest.raises(NotPrivate):
             approvals.add(path, "bb")
+
+
+@posix
+def test_the_record_that_was_read_is_judged(approvals, path, monkeypatch):
+    """Not what is at its path after that: directories above it may be replaced."""
+    approvals.add(path, "aa")
+    (record,) = approvals.root.iterdir()
+    record.chmod(0o666)
+
+    def read_and_replaced(*args):
+        found = read_regular(*args)
+        record.chmod(0o600)
+        return found
+
+    monkeypatch.setattr("pep_variants.settings.trust.read_regular", read_and_replaced)
+    with pytest.raises(NotPrivate):
+        approvals.find(path)
 
 
 @pytest.mark.parametrize(

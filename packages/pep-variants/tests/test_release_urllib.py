@@ -102,25 +102,6 @@ def test_by_ranges(listed):
         assert wheels == ["bytes=-65536", "bytes=0-16383"] * 2
 
 
-def test_by_ranges_where_those_from_the_end_are_refused():
-    with Server(WHEELS, suffixes=False) as server:
-        assert set(server.metadata().variants) == {"a", "b"}
-        assert len(server.asked) == 2 * 4
-
-
-def test_whole_wheels():
-    with Server(WHEELS, ranges=False) as server:
-        assert set(server.metadata().variants) == {"a", "b"}
-        assert len(server.asked) == 2
-
-
-def test_a_broken_file_on_the_index():
-    with Server({**WHEELS, NAME: b"<html>"}) as server:
-        with pytest.raises(MetadataError, match=f"{NAME}: not valid JSON"):
-            server.metadata()
-        assert server.asked == [(NAME, None)]
-
-
 def test_a_server_that_does_not_answer():
     with Server({}) as server:
         file = ReleaseFile(NAME, server.url + NAME)

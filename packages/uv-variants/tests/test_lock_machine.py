@@ -7,7 +7,7 @@ import pytest
 from pep_variants.choose.preferences import Preferences
 from pep_variants.detect.machines import load_machine
 from pep_variants.model.platform import Platform, Support
-from uv_variants.lock_machine import LockMachine, path_beside
+from uv_variants.uv_lock import LockMachine, path_beside
 from variants_proxy.client.key import Machine
 
 GPU = Platform(

@@ -217,7 +217,7 @@ def test_no_pip_that_knows_variants(found, tool):
         ("26.3", {"PEP_VARIANTS_SHIM": "0"}, "PEP_VARIANTS_SHIM=0 switches off",
          "unset PEP_VARIANTS_SHIM"),
         ("23.2.1", {}, "is pip 23.2.1, which pep-variants-shim beside it does not support",
-         "-m pip install --upgrade pip"),
+         "old/pip install --upgrade pip"),
     ],
 )  # fmt: skip
 def test_a_shim_that_does_nothing(found, tool, tmp_path, version, environ, cause, remedy):

@@ -229,7 +229,7 @@ CPU = '[axes.cpu.v3]\nproperties = ["x86_64 :: level :: v3"]\n'
         ("axis = 1\n" + CPU, "variant.axis: unknown key; the keys are $schema, default-priorities"),
         (
             CPU + "[bild]",
-            "bild: unknown key; the keys are extends, project, title, details, label, variant, ",
+            "bild: unknown key; the keys are extends, project, label, variant, ",
         ),
         (CPU + "property = []", "axes.cpu.v3.property: unknown key; the keys are label, title"),
         (

@@ -1,7 +1,9 @@
 """Connections of the server: answers and limits."""
 
+import os
 import re
 import socket
+import stat
 import threading
 import time
 from contextlib import contextmanager
@@ -34,6 +36,17 @@ def running(found):
         found.should_exit = True
         thread.join(10)
         listening.close()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions are access control lists")
+def test_new_directories_are_private_whatever_the_umask(tmp_path):
+    cache = tmp_path / "one" / "cache"
+    before = os.umask(0)
+    try:
+        make_server(Settings((Upstream("main", "https://index.example/simple/"),), cache))
+    finally:
+        os.umask(before)
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (cache, cache.parent)] == [0o700] * 2
 
 
 @pytest.fixture(scope="module")

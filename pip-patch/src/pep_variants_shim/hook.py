@@ -46,6 +46,7 @@ All of them or none: a pip that lacks one of these modules or functions is not p
 EXTRAS = {
     "build_env": "build:patch_build",  # up to 26.2
     "build_env.installer": "build:patch_build",
+    "cache": "build:patch_cache",
     "cli.main_parser": "start:patch_runner",
     "commands": "start:patch_create",
     "commands.freeze": "shown:patch_freeze_command",
@@ -62,6 +63,7 @@ EXTRAS = {
     "operations.install.wheel": "install:patch_install",
     "utils.misc": "start:patch_version",
     "utils.pylock": "lock:patch_pylock",  # since 26.0
+    "wheel_builder": "build:patch_builder",
 }
 """The same for output, and for commands that need no other patch.
 

@@ -180,6 +180,11 @@ def note_options(values: Mapping[str, Any]) -> None:
     _options.set(tuple(words))
 
 
+def noted_options() -> tuple[str, ...]:
+    """Return the variant options of the command as words of a command line."""
+    return _options.get()
+
+
 def build_command(command: Sequence[str], labels: Labels) -> tuple[list[str], dict[str, str]]:
     """Return pip's *command* for build requirements with variant options, and its variables.
 

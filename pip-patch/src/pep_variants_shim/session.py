@@ -218,11 +218,13 @@ class Session:
         return [item for item in candidates if label_of_link(item.link) == label]
 
     def labels_for_build(self) -> Labels:
-        """Return the variants that are installed where the command installs, for a build."""
-        self.options.builds = True
+        """Return the variants that are installed where the command installs, for a build.
+
+        In a build itself, also those where its own command installs.
+        """
         dists = self.installed.items()
         found = {name: (str(dist.version), self.label_of(dist)) for name, dist in dists}
-        return {name: item for name, item in found.items() if item[1]}
+        return {**self._build_labels, **{name: item for name, item in found.items() if item[1]}}
 
     def label_of(self, dist: Any) -> str:
         """Return the label of an installed distribution, empty if it is not a variant."""
@@ -271,6 +273,7 @@ def nested_session() -> Iterator[None]:
     inner = copy.copy(session)
     inner.labels, inner.origins, inner.choice_records, inner._chosen = {}, {}, {}, {}
     inner.version_notes = {}
+    session.options.builds = True
     inner._build_labels = session.labels_for_build()
     inner.ordering = inner._provider = None
     setattr(session.finder, _ATTRIBUTE, inner)

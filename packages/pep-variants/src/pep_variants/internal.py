@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from .model.metadata import *
     from .model.platform import *
     from .model.property import *
-    from .model.variant_indexes import *
     from .ownership import *
     from .providers.base import *
     from .providers.process import *
@@ -84,8 +83,8 @@ _NAMES = {
         "SANDBOX_OFF configuration_tree given_settings is_catalog_path read_configuration unmatched"
     ),
     "choose.rejections": (
-        "Advice advise choice_line is_unfit joined_labels missed_clause nearest_labels "
-        "nothing_fits order_if_supported passed_over required_by_marker unsupported_namespaces "
+        "Advice advise choice_line is_unfit "
+        "nothing_fits order_if_supported passed_over required_by_marker "
         "why_not_better why_this"
     ),
     "choose.selection": "missing_variant",
@@ -119,7 +118,7 @@ _NAMES = {
         "PLUGIN_ENVIRONMENTS PLUGIN_FEATURES PLUGIN_FILE_BYTES PLUGIN_MEMORY_BYTES "
         "PLUGIN_PROCESSES PLUGIN_SECONDS PLUGIN_THREADS PLUGIN_VALUES PROJECTS_BYTES "
         "PYPROJECT_BYTES RECORD_BYTES REQUIREMENTS_BYTES REQUIREMENT_LENGTH REQUIREMENT_LINES "
-        "SETTINGS_BYTES URL_CHARACTERS VALUES json_values"
+        "SETTINGS_BYTES URL_CHARACTERS VALUES json_values size_in_words"
     ),
     "lock.lock_selection": (
         "LockChoice Machine REQUIREMENTS REQUIRES_DIST TOOL select_packages write_table"
@@ -137,7 +136,6 @@ _NAMES = {
         "ABI_DEPENDENCY Features NAME Properties VALUE group_properties iter_properties "
         "properties_tree"
     ),
-    "model.variant_indexes": "indexes_with",
     "ownership": "NotPrivate check_private make_private",
     "providers.base": "Vendor",
     "providers.process": "NOISE_BYTES run",
@@ -158,7 +156,7 @@ _NAMES = {
     "wheelfile.lazy_file": (
         "FIRST_PART Part PartialFile REFUSED Range RangeRefused last_part read_content_range"
     ),
-    "wheelfile.record": "RECORD_FILE SIGNATURE_FILES digest_of read_record record_line",
+    "wheelfile.record": "RECORD_FILE Row SIGNATURE_FILES digest_of read_record record_line",
     "wheelfile.rewriting": "Edits open_source with_metadata",
     "wheelfile.sdist": "read_pkg_info",
     "wheelfile.wheel": "WheelContents open_wheel",

@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from .checks import admitted_choices
+from .environments import installed_versions
 from .named_projects import admits, name_of, normalized, requirement_texts
-from .site_packages import installed_versions
 
 if TYPE_CHECKING:
+    from .choices import Choices, OlderBuild
     from .context import Context
-    from .proxy_client import Choices, OlderBuild
     from .session import Session
     from .session_plan import SessionPlan
 

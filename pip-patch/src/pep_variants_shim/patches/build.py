@@ -10,10 +10,11 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
+from ..build_cache import folder_for, usable
 from ..guard import Original, replace
 from ..markers import preparing
-from ..options import build_command
-from ..session import last_session, nested_session
+from ..options import Labels, build_command
+from ..session import current_session, last_session, nested_session
 from .start import patch_runner
 
 
@@ -32,9 +33,32 @@ def patch_build(module: ModuleType) -> None:
         @replace(module, "call_subprocess")
         def call_subprocess(original: Original, cmd: list[str], *args: Any, **kwargs: Any) -> Any:
             session = last_session()
-            labels = {} if session is None else session.labels_for_build()
+            labels: Labels = {}
+            if session is not None:
+                session.options.builds = True
+                labels = session.labels_for_build()
             cmd, variables = build_command(cmd, labels)
             kwargs["extra_environ"] = {**(kwargs.get("extra_environ") or {}), **variables}
             return original(cmd, *args, **kwargs)
 
     patch_runner(module)
+
+
+def patch_cache(module: ModuleType) -> None:
+    """Find built wheels again where they were built with the variants that a build would get."""
+
+    @replace(module.Cache, "_get_candidates")
+    def get_candidates(original: Original, self: Any, *args: Any, **kwargs: Any) -> list[Any]:
+        found: list[Any] = original(self, *args, **kwargs)
+        session = current_session()
+        return found if session is None else usable(session, found)
+
+
+def patch_builder(module: ModuleType) -> None:
+    """Keep a built wheel with the variants that it was built with."""
+
+    @replace(module, "_get_cache_dir", checks=True)
+    def get_cache_dir(original: Original, req: Any, *args: Any, **kwargs: Any) -> str:
+        place: str = original(req, *args, **kwargs)
+        session = current_session()
+        return place if session is None else folder_for(session, req, place)

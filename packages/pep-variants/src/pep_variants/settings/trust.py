@@ -415,11 +415,12 @@ class Approvals:
         key = _key(path)
         record = self._record(key)
         try:
-            found = _read(record)
+            content = read_regular(record, SETTINGS_BYTES)
+            found = _parsed(content.data)
             if found is None or found.path != key:
                 return None
             check_private(self.root)
-            check_private(record)
+            check_private(record, content.status)  # the path may lead elsewhere by now
         except OSError:
             return None
         return found
@@ -470,8 +471,15 @@ def _key(path: Path) -> str:
 
 def _read(record: Path) -> Approval | None:
     try:
-        tree = json.loads(read_regular(record, SETTINGS_BYTES).data)
-    except (OSError, ValueError, RecursionError):
+        return _parsed(read_regular(record, SETTINGS_BYTES).data)
+    except OSError:
+        return None
+
+
+def _parsed(data: bytes) -> Approval | None:
+    try:
+        tree = json.loads(data)
+    except (ValueError, RecursionError):
         return None
     if not isinstance(tree, dict) or tree.get("format") != _FORMAT:
         return None

@@ -17,8 +17,19 @@ import h11
 
 from variants_index.internal import InvalidProxy, UserProxy
 
-from .route import Outbound, Receive, Scope, Send, address
-from .tunnel import FAILED, Streams, Unreachable, cause, dial, is_asked
+from .outbound import (
+    FAILED,
+    Outbound,
+    Receive,
+    Scope,
+    Send,
+    Streams,
+    Unreachable,
+    address,
+    cause,
+    dial,
+    is_asked,
+)
 
 _SECONDS: Final = 120.0
 """Seconds until an upstream sends, or takes, the next bytes."""

@@ -79,7 +79,13 @@ class _Answer:
         """Return the files."""
         files = () if self.page is None else self.page.page.files
         return [
-            Listed(item.filename, (self.upstream, item), item.hashes.get("sha256"), self.position)
+            Listed(
+                item.filename,
+                (self.upstream, item),
+                item.hashes.get("sha256"),
+                self.position,
+                item.yanked,
+            )
             for item in files
         ]
 
@@ -285,8 +291,10 @@ def _added(entry: CatalogProject, found: Iterable[Found[_File]]) -> list[PageFil
         if item.published is None:
             added.append(listed_as(file, file.filename, upstream, entry))
         else:
+            if item.yanked != file.yanked:
+                file = replace(file, yanked=item.yanked)
             same = described.setdefault(item.published.version, [])
-            same.append((item.published, item.listed.file))
+            same.append((item.published, (upstream, file)))
     equal: list[Metadata] = []
     for same in described.values():
         metadata = entry.metadata(known for known, _ in same)

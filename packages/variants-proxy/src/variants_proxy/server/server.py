@@ -10,10 +10,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 from uvicorn import Config, Server
+
+from pep_variants.internal import NotPrivate, make_private
 
 from ..settings import Settings
 from .connections import HEAD_BYTES, LimitedProtocol
@@ -93,7 +96,9 @@ def make_server(
     from .app import create_app  # what uses `limited_config` may have no application yet
 
     try:
-        settings.cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Where others can write, the cache itself says that it is not used.
+        with suppress(NotPrivate):
+            make_private(settings.cache)
     except OSError as error:
         print(
             f"{settings.cache}: the cache directory cannot be written ({error.strerror}): "

@@ -25,7 +25,7 @@ from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 
 from pep_variants.internal import InvalidWheel, Sources, is_local
-from variants_index import Bounds, PackageIndexError, PageFile, Session, Store
+from variants_index import PackageIndexError, PageFile, Session, Store
 from variants_index.internal import PORTS, AccessDenied, NotFound, Unreachable, UntrustedServer
 
 from ..errors import UpstreamError
@@ -162,7 +162,7 @@ class Upstreams:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._limits = settings.limits
-        self._store = Store(settings.cache, Bounds(settings.limits.cache_bytes))
+        self._store = Store(settings.cache, settings.limits.cache_bytes)
         self._sessions = {item.name: self._begun(item) for item in settings.upstreams}
         self._shared: dict[tuple[str, str | None, int | None], Session] = {}
         self._privates: dict[str, bool] = {}

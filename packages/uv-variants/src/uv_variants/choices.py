@@ -1,14 +1,18 @@
-"""The choices of a session: which variant was chosen for a version, and why."""
+"""The choices of a session: which variant was chosen for a version, why, and the lines about it."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from pep_variants import Platform
+
+    from .environments import Installed
     from .session import Session
-    from .site_packages import Installed
 
 
 class Verdict(NamedTuple):
@@ -51,8 +55,7 @@ class OlderBuild(NamedTuple):
     excluded: str
 
 
-@dataclass(frozen=True)
-class VersionChoice:
+class VersionChoice(NamedTuple):
     """The proxy's choice among the variants of one version.
 
     Attributes:
@@ -76,14 +79,14 @@ class VersionChoice:
     verdicts: tuple[Verdict, ...]
     notices: tuple[str, ...]
     problems: tuple[str, ...]
-    providers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    providers: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
     why: str = ""
     unfit: str = ""
     passed_over: str = ""
     left_out: tuple[str, ...] = ()
     locked: tuple[LockedLabel, ...] = ()
-    published: Mapping[str, str] = field(default_factory=dict)
-    origins: Mapping[str, str] = field(default_factory=dict)
+    published: Mapping[str, str] = MappingProxyType({})
+    origins: Mapping[str, str] = MappingProxyType({})
     is_missed: bool = False
     missing: str = ""
     older_build: OlderBuild | None = None
@@ -94,11 +97,10 @@ class VersionChoice:
 
     def label_for(self, tags: frozenset[str]) -> str | None:
         """Return the label that is shown to installers of wheels with one of *tags*."""
-        from packaging.tags import parse_tag
+        from .named_projects import are_tags_of
 
         for name, label in self.labels.items():
-            text = "-".join(name.removesuffix(".whl").split("-")[-3:])
-            if any(str(tag) in tags for tag in parse_tag(text)):
+            if are_tags_of(name, tags):
                 return label
         return self.chosen.label if self.chosen is not None else None
 
@@ -222,3 +224,90 @@ def read_choices(tree: Mapping[str, Any]) -> dict[str, VersionChoice]:
         )
         for item in tree["versions"]
     }
+
+
+_STYLES = {"chosen": "32", "compatible": "", "rejected": "2"}
+_DIM = "2"
+
+
+def warn(text: str) -> None:
+    """Print *text* as a line of uv-variants."""
+    print(f"uv-variants: {text}", file=sys.stderr)
+
+
+def report_variants(
+    taken: Iterable[Installed],
+    choices: Choices,
+    *,
+    verbose: bool,
+) -> None:
+    """Print which variants were taken, and why; with *verbose* also the other ones.
+
+    Args:
+        taken: what is installed now, or locked.
+        choices: of the proxy.
+        verbose: print the verdicts on all variants of every version.
+    """
+    stream = sys.stderr
+    colored = stream.isatty() and not os.environ.get("NO_COLOR")
+    printed: set[str] = set()
+    hinted = False
+    for each in taken:
+        choice = choices.of_installed(each)
+        if verbose and choice is not None:
+            print(f"Variants of {each.name} {each.version}:", file=stream)
+            from pep_variants.internal import table_lines
+
+            for row, line in zip(choice.verdicts, table_lines(choice.verdicts), strict=True):
+                style = _STYLES.get(row.verdict, "")
+                print(_styled(f"  {line}", style, on=colored), file=stream)
+            for text in choice.notices:
+                if text not in printed:
+                    printed.add(text)
+                    warn(text)
+        elif each.label is not None:
+            why = choice.reason_for(each.label) if choice is not None else ""
+            reason = f": {why}" if why else ""
+            origin = choice.origin_of(each.label) if choice is not None else ""
+            named = f" (published as {origin.partition('==')[0]})" if origin else ""
+            line = f"Variant {each.label} for {each.name} {each.version}{named}{reason}"
+            if choice is not None and choice.is_missed and not hinted:
+                from pep_variants.internal import MORE
+
+                hinted = True
+                line += MORE.format(each.name)
+            print(_styled(line, _DIM, on=colored), file=stream)
+
+
+def report_platform(platform: Platform) -> None:
+    """Print what is known of the machine, and where it is from."""
+    if platform.source:
+        warn(f"the machine is described by {platform.source}")
+        return
+    for namespace, support in platform.namespaces.items():
+        facts = [
+            f"{fact.what} {fact.value} ({fact.source})"
+            for fact in support.facts
+            if support.features or fact.forced
+        ]
+        if facts:
+            warn(f"{namespace}: {', '.join(facts)}")
+
+
+def why_missing(name: str, label: str, versions: dict[str, VersionChoice]) -> str | None:
+    """Return why no version of a project has the variant that was asked for, None if one has.
+
+    Args:
+        name: normalized project name.
+        label: that was forced; empty for the non-variant wheel.
+        versions: choices by version, newest first.
+    """
+    if any(choice.shows(label) for choice in versions.values()):
+        return None
+    for choice in versions.values():
+        return choice.missing or None
+    return f"{name} has no variants, but --variant {name}={label} asks for one" if label else None
+
+
+def _styled(text: str, style: str, *, on: bool) -> str:
+    return f"\x1b[{style}m{text}\x1b[0m" if on and style else text

@@ -156,9 +156,15 @@ class Result:
 
 @dataclass(frozen=True)
 class Environment:
-    """A virtual environment with a pip of its own."""
+    """A virtual environment with a pip of its own.
+
+    Attributes:
+        path: of it.
+        module: that is run as pip.
+    """
 
     path: Path
+    module: str = "pip"
 
     @property
     def python(self) -> str:
@@ -197,7 +203,7 @@ class Environment:
         self, *args: str, env: Mapping[str, str] | None = None, cwd: Path | None = None
     ) -> Result:
         """Run this environment's pip with *args*."""
-        return self.run("-m", "pip", *args, env=env, cwd=cwd)
+        return self.run("-m", self.module, *args, env=env, cwd=cwd)
 
     def install(self, *args: str) -> None:
         """Install with this environment's own pip, from files alone.
@@ -212,7 +218,7 @@ class Environment:
     def copied(self, path: Path) -> Environment:
         """Return a copy at *path*."""
         shutil.copytree(self.path, path, symlinks=True)
-        return Environment(path)
+        return Environment(path, self.module)
 
 
 def downloaded_pip(version: str, wheelhouse: Path) -> Path:
@@ -272,6 +278,20 @@ class Environments:
         (wheel,) = folder.glob("*.whl")
         return wheel
 
+    @property
+    def command_wheel(self) -> Path:
+        """The wheel of pip-variants, made of that of the shim."""
+
+        def build(path: Path) -> None:
+            command = [sys.executable, "-m", "patched.command", "--shim", str(self.shim_wheel)]
+            subprocess.run(
+                [*command, "-o", str(path)],
+                cwd=ROOT / "pip-patch", env=clean_environ(), check=True, capture_output=True,
+            )  # fmt: skip
+
+        (wheel,) = once(self._folder / "command-dist", build).iterdir()
+        return wheel
+
     def pip_wheel(self, version: str) -> Path:
         """Return the wheel of that pip."""
         return downloaded_pip(version, self._wheelhouse)
@@ -292,6 +312,14 @@ class Environments:
         path = self._folder / f"python{python}-pip{pip}-shim"
         wheel = str(self.shim_wheel)
         return Environment(once(path, lambda new: plain.copied(new).install(wheel)))
+
+    def with_command(self, python: str, pip: str) -> Environment:
+        """Return the same with pip-variants: its command is run as pip, and pip is as it was."""
+        plain = self.plain(python, pip)
+        path = self._folder / f"python{python}-pip{pip}-main"
+        wheel = str(self.command_wheel)
+        path = once(path, lambda new: plain.copied(new).install(wheel))
+        return Environment(path, "pep_variants_shim")
 
     def programs(self) -> Environment:
         """Return an environment with all commands, from built wheels; do not change it."""

@@ -29,7 +29,7 @@ class PipCommands:
         self._process: subprocess.Popen[str] | None = None
         if hasattr(os, "fork"):
             self._process = subprocess.Popen(
-                [environment.python, str(_SERVER)],
+                [environment.python, str(_SERVER), environment.module],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

@@ -1,8 +1,9 @@
 """Runs one pip command after the other, each in a process of its own that is forked from here.
 
 Most of the time of a small pip command is spent on importing pip. Here it is imported once, by
-what a first command has imported. Run with the Python of an environment, whose pip it is; jobs come
-and results go as lines of JSON. Uses nothing but the standard library.
+what a first command has imported. Run with the Python of an environment, whose pip it is, and the
+module that is run as pip; jobs come and results go as lines of JSON. Uses nothing but the standard
+library.
 """
 
 import contextlib
@@ -20,11 +21,14 @@ def main() -> None:
     """Do jobs until there are no more."""
     answers = os.fdopen(os.dup(1), "w")
     sys.path.pop(0)  # the folder of this file
-    warm = False
+    module, warm = sys.argv[1], False
+    if module != "pip":
+        importlib.import_module(module).watch()
     for line in sys.stdin:
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             with tempfile.TemporaryFile("w+") as modules:
-                code = forked(json.loads(line), out.fileno(), err.fileno(), modules.fileno())
+                job = {**json.loads(line), "module": module}
+                code = forked(job, out.fileno(), err.fileno(), modules.fileno())
                 if not warm:
                     warm = True
                     modules.seek(0)
@@ -52,7 +56,7 @@ def forked(
         sys.argv = ["pip", *job["args"]]
         before()
         try:
-            runpy.run_module("pip", run_name="__main__", alter_sys=True)
+            runpy.run_module(job.get("module", "pip"), run_name="__main__", alter_sys=True)
             code = 0
         except SystemExit as error:
             code = error.code if isinstance(error.code, int) else int(error.code is not None)

@@ -7,7 +7,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -23,13 +23,19 @@ from support.uvs import UVS, Machine, downloaded_uv, uv_variants
 
 @dataclass(frozen=True)
 class Combination:
-    """A Python and a pip."""
+    """A Python and a pip, patched by the shim's hook or run by the command of pip-variants."""
 
     python: str
     pip: str
+    command: bool = False
 
     def __str__(self) -> str:
-        return f"pip{self.pip}-python{self.python}"
+        return f"pip{self.pip}-python{self.python}{'-command' * self.command}"
+
+    @property
+    def by_command(self) -> Combination:
+        """The same with pip-variants."""
+        return replace(self, command=True)
 
 
 NEWEST = PIPS[-1]
@@ -65,12 +71,14 @@ def _combinations(metafunc: pytest.Metafunc) -> list[Combination]:
     marked = {mark.name for mark in metafunc.definition.iter_markers()}
     if "one" in marked:
         return ONE
+    # What is patched, whichever way.
+    either = "patched" in metafunc.fixturenames and "hook" not in marked
     if marked & {"matrix", "every_pip", "everywhere"} and full:
-        return FULL_MATRIX
+        return FULL_MATRIX + [item.by_command for item in FULL_MATRIX if either]
     if "every_pip" in marked:
         return EVERY_PIP
     if "matrix" in marked:
-        return SAMPLE
+        return [SAMPLE[0], SAMPLE[1].by_command if either else SAMPLE[1], SAMPLE[2]]
     if full:
         return LONG_TAIL
     return [SAMPLE[zlib.crc32(metafunc.definition.name.encode()) % len(SAMPLE)]]
@@ -106,6 +114,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"every_pip: {every}; on every pip by make test")
     config.addinivalue_line("markers", f"matrix: {every}; on a sample by make test")
     config.addinivalue_line("markers", f"everywhere: {every}; on one by make test")
+    config.addinivalue_line("markers", "hook: not with pip-variants, which has no start file")
     config.addinivalue_line("markers", "one: runs on one Python and pip")
     config.addinivalue_line("markers", "nightly: only in make test-matrix")
     config.addinivalue_line("markers", "load: does more of it in make test-matrix")
@@ -135,7 +144,7 @@ def available(combination: Combination) -> Combination:
 class SharedEnvironment(Environment):
     """One that no test changes, whose pip is imported once for all of them."""
 
-    commands: Callable[[Environment], PipCommands]
+    commands: Callable[[Environment], PipCommands] = field(kw_only=True)
 
     def pip(
         self, *args: str, env: Mapping[str, str] | None = None, cwd: Path | None = None
@@ -144,7 +153,7 @@ class SharedEnvironment(Environment):
         own_python = any(name.startswith(("PYTHON", "LD_", "_PIP")) for name in env or ())
         if own_python or cwd is not None:
             return super().pip(*args, env=env, cwd=cwd)
-        return self.commands(Environment(self.path)).pip(*args, env=env)
+        return self.commands(Environment(self.path, self.module)).pip(*args, env=env)
 
 
 @pytest.fixture(scope="session")
@@ -172,9 +181,10 @@ def patched(
     available: Combination,
     commands: Callable[[Environment], PipCommands],
 ) -> Environment:
-    """An environment with the shim, shared by tests: do not change it."""
-    environment = environments.patched(available.python, available.pip)
-    return SharedEnvironment(environment.path, commands)
+    """An environment with the shim, or pip-variants, shared by tests: do not change it."""
+    make = environments.with_command if available.command else environments.patched
+    environment = make(available.python, available.pip)
+    return SharedEnvironment(environment.path, environment.module, commands=commands)
 
 
 @pytest.fixture
@@ -185,7 +195,7 @@ def plain(
 ) -> Environment:
     """The same environment without the shim."""
     environment = environments.plain(available.python, available.pip)
-    return SharedEnvironment(environment.path, commands)
+    return SharedEnvironment(environment.path, commands=commands)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 from collections.abc import Iterator
@@ -125,8 +126,13 @@ NO_VARIABLES = re.compile(
 )
 
 
-def read_names() -> Iterator[tuple[str, Path]]:
-    """Yield what may be the name of a variable in the sources, and the module."""
+@functools.cache
+def read_names() -> frozenset[tuple[str, Path]]:
+    """Return what may be the name of a variable in the sources, and the module."""
+    return frozenset(_read_names())
+
+
+def _read_names() -> Iterator[tuple[str, Path]]:
     folders = [*ROOT.glob("packages/*/src"), ROOT / "resolver-ext/src", ROOT / "pip-patch"]
     for path in (path for folder in folders for path in folder.rglob("*.py")):
         if "tests" in path.parts:

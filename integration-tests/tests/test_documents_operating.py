@@ -17,7 +17,7 @@ import yaml
 
 from support.documents import File, Page, Reader
 from support.environments import PIPS, ROOT
-from support.gpu_nodes import driver_library, driver_variables
+from support.nvidia_drivers import driver_library, driver_variables
 from support.published_builds import TORCH, Field, published, standing_in
 from support.wheels import Wheel
 

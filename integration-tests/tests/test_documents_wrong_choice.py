@@ -12,7 +12,7 @@ import pytest
 from pep_variants.providers.nvidia import DRIVER_OVERRIDE
 from support.documents import Page, Reader
 from support.environments import PIPS, ROOT
-from support.gpu_nodes import driver_library, driver_variables
+from support.nvidia_drivers import driver_library, driver_variables
 from support.published_builds import TORCH, Field, published, standing_in
 from variants_index.doctor.findings import CODES
 

@@ -11,18 +11,16 @@ import re
 import shutil
 import subprocess
 import sys
-import zipapp
 import zipfile
 from email.parser import BytesParser
 from pathlib import Path
 
 import pytest
 
-from support.environments import PIPS, ROOT, Environment, clean_environ
+from support.environments import PIPS, ROOT, clean_environ
 from support.index import index_of
 from support.patched_pip import build, local_version, patched_pip, with_patched_pip
 from support.projects import CUDA_12_8, ON_GPU, app_index
-from support.tools import tool
 from support.wheels import X86_64, Release, Wheel, metadata
 
 UPSTREAM = ROOT / "pip-patch" / "patched" / "upstream.py"
@@ -49,7 +47,14 @@ def test_versions_are_those_of_the_shim():
     assert set(VERSIONS) == set(PIPS)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    "version",
+    [
+        VERSIONS[0],
+        *(pytest.param(version, marks=pytest.mark.nightly) for version in VERSIONS[1:-1]),
+        VERSIONS[-1],
+    ],
+)
 def test_wheel(environments, version):
     """It is the upstream wheel with our code beside pip's, and says so."""
     wheel = patched_pip(environments, version)
@@ -99,8 +104,8 @@ def test_wheel(environments, version):
                 assert imported != b"pep_variants_shim", name
 
 
-@pytest.mark.parametrize("version", [VERSIONS[0], VERSIONS[-1]])
-def test_same_input_gives_same_bytes(environments, tmp_path, version):
+def test_same_input_gives_same_bytes(environments, tmp_path):
+    version = VERSIONS[-1]
     first = patched_pip(environments, version).read_bytes()
     env = {**os.environ, "TZ": "Asia/Kathmandu", "PYTHONHASHSEED": "7"}
     again = build(environments, version, tmp_path / "again", **env)
@@ -208,18 +213,6 @@ def test_for_another_environment(baked, wheel, empty, index):
 
 
 @pytest.mark.one
-def test_as_one_file(wheel, empty, index, tmp_path):
-    """As ``pip.pyz`` is made; and what the engine reads from files is there."""
-    folder = tmp_path / "folder"
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(folder)
-    main = "import runpy\nrunpy.run_module('pip', run_name='__main__', alter_sys=True)\n"
-    (folder / "__main__.py").write_text(main)
-    zipapp.create_archive(folder, tmp_path / "pip.pyz", compressed=True)
-    assert asks(empty, index, str(tmp_path / "pip.pyz")) == f"Would install {ON_GPU}"
-
-
-@pytest.mark.one
 def test_data_in_a_zip_file(wheel, empty, baked, serve):
     """The CPU is recognized with tables that are in the wheel."""
     levels = {f"v{n}": {"x86_64": {"level": [f"v{n}"]}} for n in (1, 2, 3, 4)}
@@ -277,25 +270,6 @@ def test_with_ensurepip(wheel, empty, index, available, tmp_path):
     assert done.code == 0, done
     assert done.out.endswith(f"{local_version(available.pip)}\n")
     assert asks(empty, index) == f"Would install {ON_GPU}"
-
-
-@pytest.mark.one
-@pytest.mark.parametrize("seeder", ["app-data", "pip"])
-def test_with_virtualenv(environments, wheel, index, available, tmp_path, seeder):
-    folder = tmp_path / "wheels"
-    folder.mkdir()
-    shutil.copy(wheel, folder)
-    path = tmp_path / "made"
-    version = local_version(available.pip)
-    done = tool(environments, "virtualenv").run(
-        "-m", "virtualenv", str(path), "--no-download", "--seeder", seeder, "--pip", version,
-        "--extra-search-dir", str(folder),
-        env={"VIRTUALENV_OVERRIDE_APP_DATA": str(tmp_path / "data")},
-    )  # fmt: skip
-    assert done.code == 0, done
-    made = Environment(path)
-    assert made.pip("--version").out.startswith(f"pip {version} from {path}")
-    assert asks(made, index) == f"Would install {ON_GPU}"
 
 
 @pytest.mark.everywhere

@@ -42,19 +42,14 @@ def wheelhouse(environments):
 
 CHOSEN = "Would install app-1.0-cu128"
 
-LIBRARIES = {
-    "old": ("packaging==20.9", "filelock==3.0.12", "archspec==0.1.4", "platformdirs==2.0.0",
-            "resolvelib==0.5.4", "tomli==1.0.0"),
-    "new": ("packaging", "filelock", "archspec", "platformdirs", "resolvelib", "tomli",
-            "nvidia-ml-py"),
-}  # fmt: skip
+LIBRARIES = ("packaging==20.9", "filelock==3.0.12", "archspec==0.1.4", "platformdirs==2.0.0",
+             "resolvelib==0.5.4", "tomli==1.0.0")  # fmt: skip
 
 
 @pytest.mark.one
-@pytest.mark.parametrize("age", LIBRARIES)
-def test_libraries(fresh, index, age):
+def test_libraries(fresh, index):
     """The shim has its own."""
-    add(fresh, *LIBRARIES[age])
+    add(fresh, *LIBRARIES)
     assert asks(fresh, index) == CHOSEN
 
 
@@ -163,6 +158,7 @@ def test_pip_tools(environments, fresh, index, tmp_path):
 
 
 @pytest.mark.one
+@pytest.mark.nightly
 def test_pipx(environments, wheelhouse, index, tmp_path):
     """The pip that all its environments share is the patched one, if it finds one.
 
@@ -210,6 +206,7 @@ def test_build(fresh, serve, tmp_path):
 
 
 @pytest.mark.one
+@pytest.mark.nightly
 def test_virtualenv(environments, fresh, index, tmp_path):
     """What it makes from an environment with the shim has a pip of its own, without the shim."""
     add(fresh, TOOLS["virtualenv"])
@@ -225,6 +222,7 @@ def test_virtualenv(environments, fresh, index, tmp_path):
 
 
 @pytest.mark.one
+@pytest.mark.nightly
 def test_tox(environments, wheelhouse, index, tmp_path):
     """Environments that get their pip from a folder of wheels get the patched one."""
     tox = tool(environments, "tox")

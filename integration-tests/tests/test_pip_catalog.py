@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 
 import pytest
 import tomli
@@ -17,7 +16,6 @@ from support.projects import DRIVER, GPU
 from support.wheels import NVIDIA, Release, Wheel, metadata
 
 CUDA_12_8 = {DRIVER: "12.8"}
-CUDA_12_6 = {DRIVER: "12.6"}
 NO_GPU = {DRIVER: "11.0"}
 
 
@@ -82,12 +80,12 @@ def versions(environment):
     found = {}
     for folder in environment.site_packages.glob("*.dist-info"):
         name, _, version = folder.name.removesuffix(".dist-info").partition("-")
-        if name not in ("pip", "pep_variants_shim"):
+        if name not in ("pip", "pep_variants_shim", "pip_variants"):
             found[name] = version
     return found
 
 
-@pytest.mark.matrix
+@pytest.mark.everywhere
 def test_install(fresh, index, places, catalog):
     """The build for the machine; again there is nothing to do; a better machine is advice."""
     options = ("-i", index.url, "--variant-catalog", str(catalog))
@@ -199,25 +197,7 @@ def test_real_variants_win(patched, index, catalog):
     assert found == ["cudalib-128", "torch-2.8.0+cu128-cuda12.8"]
 
 
-@pytest.mark.one
-def test_an_index_of_variants(patched, index, catalog, serve):
-    """Variant wheels on an index that the entry names."""
-    tree = metadata(
-        {"own": {"nvidia": {"cuda_version_lower_bound": ["12.0"]}}},
-        namespaces=["nvidia"], providers={"nvidia": NVIDIA},
-    )  # fmt: skip
-    variants = serve(Index())
-    variants.add_release(Release("torch", "2.9.0", tree))
-    path = catalog / "torch.toml"
-    path.write_text(
-        path.read_text().replace("coherent", f'variants-index = "{variants.url}"\ncoherent', 1)
-    )
-    options = ("-i", index.url, "--variant-catalog", str(catalog))
-    assert dry_run(patched, *options, "torch", env=CUDA_12_8)[0] == ["torch-2.9.0-own"]
-    assert dry_run(patched, *options, "torch", env=NO_GPU)[0] == ["cudalib-1", "torch-2.9.0"]
-
-
-@pytest.mark.matrix
+@pytest.mark.everywhere
 def test_a_place_fails(patched, index, places, catalog):
     """C7: one line for a host, for all projects; the next best is taken."""
     options = ("-i", index.url, "--variant-catalog", str(catalog), "torch")
@@ -237,7 +217,7 @@ def test_a_place_fails(patched, index, places, catalog):
         assert done.err.count("\n") == 1, done
 
 
-@pytest.mark.matrix
+@pytest.mark.everywhere
 def test_a_host_that_cannot_be_reached(patched, index, places, catalog):
     """C7: one line for all projects, with the cause and what to type."""
     options = ("-i", index.url, "--variant-catalog", str(catalog))
@@ -284,7 +264,7 @@ def test_mirrors_files_and_urls(patched, index, places, catalog, serve, tmp_path
     assert "no.toml" in done.err
 
 
-@pytest.mark.matrix
+@pytest.mark.everywhere
 def test_hashes_reports_downloads_and_locks(patched, index, places, catalog, tmp_path):
     """All name the publisher's file, with its URL and hash."""
     options = ("-i", index.url, "--variant-catalog", str(catalog))
@@ -319,21 +299,7 @@ def test_hashes_reports_downloads_and_locks(patched, index, places, catalog, tmp
     assert "variants" not in packages["torch"]
 
 
-@pytest.mark.one
-def test_a_place_that_is_silent(patched, index, places, catalog):
-    """It does not keep pip from going on."""
-    places.silent.add("/whl/cu128/torch/")
-    begin = time.monotonic()
-    found, done = dry_run(
-        patched, "-i", index.url, "--timeout", "1", "--variant-catalog", str(catalog), "torch",
-        env=CUDA_12_8,
-    )  # fmt: skip
-    assert found == ["cudalib-126", "torch-2.9.0+cu126-cuda12.6"], done
-    assert "torch: variant cuda12.8 from" in done.err
-    assert time.monotonic() - begin < 30
-
-
-@pytest.mark.matrix
+@pytest.mark.everywhere
 def test_a_fault(fresh, index, catalog):
     """An error in the shim costs the variants, with one line; not a forced label silently."""
     (module,) = fresh.site_packages.glob("pep_variants_shim/_vendor/variants_catalog/listings.py")

@@ -64,7 +64,7 @@ def catalog(tmp_path):
 
 def installed(environment):
     done = environment.pip("list", "--format", "json")
-    skipped = ("pip", "pep-variants-shim", "pep_variants_shim")
+    skipped = ("pip", "pep-variants-shim", "pep_variants_shim", "pip-variants", "pip_variants")
     return {
         item["name"]: f"{item['version']}-{item.get('variant_label', '')}".rstrip("-")
         for item in json.loads(done.out)
@@ -72,7 +72,7 @@ def installed(environment):
     }
 
 
-@pytest.mark.matrix
+@pytest.mark.everywhere
 def test_another_name(fresh, index, catalog):
     """The publisher's wheel, under the name of the project."""
     options = ("-i", index.url, "--variant-catalog", str(catalog))
@@ -97,7 +97,7 @@ def test_another_name(fresh, index, catalog):
     assert "Would install" not in done.out, done
 
 
-@pytest.mark.matrix
+@pytest.mark.everywhere
 def test_an_extra(fresh, index, catalog):
     """The project's own wheel, with the dependencies of an extra."""
     options = ("-i", index.url, "--variant-catalog", str(catalog))

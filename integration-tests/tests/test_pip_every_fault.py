@@ -46,7 +46,7 @@ def functions():
 
 
 def pytest_generate_tests(metafunc):
-    step = 1 if metafunc.config.getoption("full_matrix") else 16
+    step = 1 if metafunc.config.getoption("full_matrix") else 24
     chosen = [*functions()][::step]
     metafunc.parametrize("fault", chosen, ids=[f"{file}:{name}" for file, _, name in chosen])
 

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-from support.environments import clean_environ
 from support.index import index_of
 from support.projects import CUDA_12_8, DRIVER, GPU, app_index, cuda
 from support.wheels import Release, Wheel
@@ -53,9 +49,13 @@ def test_life(fresh, serve):
     assert environment.pip("list", "--format", "freeze").out.count("app==1.0\n") == 1
     check = environment.pip("check", env={DRIVER: "12.0"})
     assert (check.code, check.out) == (0, "No broken requirements found.\n")
+    assert environment.pip("uninstall", "-y", "for-gpu").code == 0
+    check = environment.pip("check")
+    assert (check.code, check.err) == (1, "")
+    assert check.out == "app 1.0 requires for-gpu, which is not installed.\n"
     # What is installed is not asked for again, whatever the machine has become.
     later = environment.pip("install", "-i", index.url, "other", env={DRIVER: "12.0"})
-    assert "Successfully installed other-1.0\n" in later.out, later
+    assert "Successfully installed for-gpu-1.0 other-1.0\n" in later.out, later
     done = environment.pip("uninstall", "-y", "app")
     assert "Successfully uninstalled app-1.0\n" in done.out, done
 
@@ -98,35 +98,6 @@ def test_better_than_no_variant(fresh, serve):
     assert "app 1.0 is installed without variant; variant cu128 fits better" in done.out, done
 
 
-@pytest.mark.one
-def test_variants_check(fresh, serve):
-    index = serve(app_index())
-    environment = installed(fresh, index, "12.0")
-
-    def check(*options, **env):
-        command = [str(Path(sys.executable).with_name("variants")), "check", "--no-cache"]
-        command += ["--python", str(environment.path), "-i", index.url, *options]
-        done = subprocess.run(
-            command, capture_output=True, text=True, env=clean_environ(env), check=False
-        )
-        assert done.stderr == ""
-        return done
-
-    done = check(**CUDA_12_8)
-    assert done.returncode == 1
-    row, switch = done.stdout.splitlines()
-    assert row.split() == ["app", "1.0", "null", "cu128", *"CUDA driver 12.8 or newer".split()]
-    assert switch == (
-        f"To switch: pip --python {environment.path} install --variant-switch "
-        f"--index-url {index.url} app"
-    )
-    found = json.loads(check("--json", **CUDA_12_8).stdout)
-    assert found["checked"] == 1
-    assert [(item["installed"], item["better"]) for item in found["better"]] == [("null", "cu128")]
-    done = check("--all", **{DRIVER: "12.0"})
-    assert (done.returncode, done.stdout) == (0, "5 packages checked, none has a better variant\n")
-
-
 # What the README says of plain pip where the metadata of an installed project has variant markers:
 # exit code since pip 24.1, exit code of pip 24.0, and what there is to read since pip 24.1.
 WITHOUT_SHIM = {
@@ -158,20 +129,6 @@ def test_without_the_shim(fresh, available, serve):
         if done.code != (old_code if old else code) or (not old and text not in done.text):
             wrong[command] = str(done)
     assert not wrong, "".join(f"\n=== {name}\n{text}" for name, text in wrong.items())
-
-
-@pytest.mark.one
-def test_without_the_shim_and_without_markers(fresh, serve):
-    """A variant wheel like any other wheel is one."""
-    index = serve(index_of([Release("app", "1.0", cuda("12.8"), ("dep",))]))
-    index.add_wheel(Wheel("dep", "1.0"))
-    environment = installed(fresh, index)
-    assert environment.pip("uninstall", "-y", "pep-variants-shim").code == 0
-    for command in ("list", "freeze", "check", "show app", "inspect", "list --not-required"):
-        done = environment.pip(*command.split())
-        assert (done.code, done.err) == (0, ""), done
-    done = environment.pip("install", "-i", index.url, "app")
-    assert "Requirement already satisfied: dep" in done.out, done
 
 
 SEVERAL = {
@@ -206,16 +163,3 @@ def test_what_was_decided_stays(fresh, serve):
         assert "Would install other-1.0\n" in done.out, done
     assert fresh.pip("uninstall", "-y", "app").code == 0
     assert not info.exists()
-
-
-@pytest.mark.one
-def test_user_site(fresh, serve, tmp_path):
-    """--user, in an environment that sees the user's packages."""
-    index = serve(app_index())
-    config = fresh.path / "pyvenv.cfg"
-    config.write_text(config.read_text().replace("packages = false", "packages = true"))
-    user = {"PYTHONUSERBASE": str(tmp_path / "user")}
-    done = fresh.pip("install", "--user", "-i", index.url, "app", env={**CUDA_12_8, **user})
-    assert "app-1.0-cu128" in done.out, done
-    assert list((tmp_path / "user").glob("lib/*/site-packages/app-1.0.dist-info/variant.json"))
-    assert "Variant: cu128\n" in fresh.pip("show", "app", env=user).out

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import pytest
 
 from support.index import Index
@@ -58,16 +56,6 @@ def test_the_choice_says_what_is_missed_and_how_to_see_more(patched, serve):
     assert the_line(done, "Variant cu126") == "Variant cu126 for gpu 2.0: asked for"
 
 
-def test_no_gpu(patched, serve):
-    index = Index()
-    index.add_release(release("2.0", cuda("12.6", "12.8", "13.0")))
-    done = install(patched, serve(index), "gpu", env={})
-    assert the_line(done, "Variant null") == (
-        "Variant null for gpu 2.0: no other variant fits "
-        f"(no NVIDIA GPU or driver found, which 3 variants need){HINT}"
-    )
-
-
 def test_nothing_fits(patched, serve):
     """The error has every variant with the reason, and what helps."""
     index = Index()
@@ -90,15 +78,6 @@ def test_nothing_fits(patched, serve):
             "gpu==0.9, which has a non-variant file, or describe the machine that counts "
             "with --variant-platform FILE.",
         ]
-
-
-def test_what_pip_says_of_other_failures_is_as_before(patched, serve):
-    index = Index()
-    index.add_release(release("2.0", cuda("12.8")))
-    serve(index)
-    done = install(patched, index, "gpu==3.0")
-    assert done.err.splitlines()[-1] == "ERROR: No matching distribution found for gpu==3.0"
-    assert "variants" not in done.err
 
 
 def test_a_release_that_is_passed_over_is_named(patched, serve):
@@ -167,53 +146,6 @@ def test_an_older_release_that_would_use_the_gpu(patched, serve):
         index.add_release(release(f"3.{number + 1}", cuda("13.0")))
     assert "to take it" not in install(patched, index, "gpu").text
     assert len(documents(index)) == 16
-
-
-def test_a_release_without_variants_after_one_for_the_gpu(patched, serve):
-    index = Index()
-    index.add_wheel(Wheel("gpu", "3.0"))
-    index.add_release(release("2.0", cuda("12.8")))
-    serve(index)
-    done = install(patched, index, "gpu")
-    assert the_line(done, "gpu 3.0") == (
-        "gpu 3.0 has no variant for an accelerator; 2.0 has variant cu128 (CUDA driver 12.8 or "
-        "newer): to take it, require gpu==2.0"
-    )
-    documents(index)
-    assert "to take it" not in install(patched, index, "gpu", env={}).text
-    assert documents(index) == []
-
-
-def test_hashes_that_admit_the_null_variant_alone(patched, serve, tmp_path):
-    index = Index()
-    found = release("1.0", cuda("12.6", "12.8"))
-    index.add_release(found)
-    serve(index)
-    (null,) = (wheel for wheel in found.wheels() if wheel.filename.endswith("-null.whl"))
-    digest = hashlib.sha256(null.build()).hexdigest()
-    (tmp_path / "requirements.txt").write_text(f"gpu==1.0 --hash=sha256:{digest}\n")
-    done = install(patched, index, "-r", str(tmp_path / "requirements.txt"))
-    assert the_line(done, "Variant null") == (
-        "Variant null for gpu 1.0: cu128 and cu126 would fit as well, but no wheel of them is "
-        "for this platform and has an allowed hash"
-    )
-
-
-def test_download_for_another_machine(patched, serve, tmp_path):
-    """Nothing is known of it: that is said by default, with the option that tells."""
-    index = Index()
-    index.add_release(release("1.0", cuda("12.8")))
-    index.add_release(release("2.0", only("12.8")))
-    serve(index)
-    foreign = ("download", "-d", str(tmp_path), "--platform", "any", "--only-binary=:all:")
-    done = install(patched, index, "gpu==1.0", command=foreign)
-    assert the_line(done, "Variant null") == (
-        "Variant null for gpu 1.0: no other variant fits (the target is not this machine, so "
-        "nothing is known of its nvidia, which cu128 needs: describe it with "
-        f"--variant-platform FILE){HINT}"
-    )
-    done = install(patched, index, "gpu==2.0", command=foreign)
-    assert "What helps: describe the target with --variant-platform FILE." in done.err, done
 
 
 @pytest.mark.parametrize("in_process", [False, True])

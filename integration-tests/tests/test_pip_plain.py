@@ -71,7 +71,7 @@ def same(plain, patched, index, *args, out=None, **options):
     return done
 
 
-@pytest.mark.matrix
+@pytest.mark.everywhere
 @pytest.mark.parametrize("wanted", [["root", "pulled==2.0"], ["conflicting"], ["absent"]])
 def test_same_on_every_pip(plain, patched, serve, wanted):
     index = serve(an_index())

@@ -83,7 +83,7 @@ def owned(environment) -> dict[str, str]:
     found = {}
     for info in folder.glob("*.dist-info"):
         name, _, version = info.name.removesuffix(".dist-info").partition("-")
-        if name not in ("pip", "pep_variants_shim"):
+        if name not in ("pip", "pep_variants_shim", "pip_variants"):
             found[name.replace("_", "-")] = version
     return found
 
@@ -124,7 +124,13 @@ def version_of(text: str):
 
 
 @pytest.mark.one
-@pytest.mark.parametrize("project", VERSIONS)
+@pytest.mark.parametrize(
+    "project",
+    [
+        pytest.param(name, marks=() if name in ("cupy", "onnxruntime") else pytest.mark.nightly)
+        for name in VERSIONS
+    ],
+)
 def test_every_project_on_three_machines(fresh, published, project):
     """C1, C2: install, upgrade, switch there and back, a requirement, reinstall, uninstall."""
     item = CATALOG.project(project)
@@ -160,7 +166,8 @@ def test_every_project_on_three_machines(fresh, published, project):
     assert len(set(builds)) > 1
 
 
-@pytest.mark.matrix
+@pytest.mark.everywhere
+@pytest.mark.hook
 def test_freeze_and_plain_pip(fresh, plain, published, tmp_path):
     """C4: the publisher's requirement; plain pip installs the same files."""
     options = (
@@ -227,7 +234,7 @@ def options(tmp_path, index):
     return ("-i", index.url, "--variant-catalog", str(path))
 
 
-@pytest.mark.matrix
+@pytest.mark.everywhere
 def test_the_publishers_name_beside_the_project(fresh, options):
     """C14: what is required under the publisher's name stands for the project."""
     done = fresh.pip("install", *options, "cudf", "app-new", env=CUDA_12)
@@ -289,7 +296,7 @@ def test_the_project_is_installed_before(fresh, options):
     assert sorted(owned(fresh)) == ["cupy-cuda12x"]
 
 
-@pytest.mark.matrix
+@pytest.mark.everywhere
 def test_hashes(fresh, index, options, tmp_path):
     """C16: the given hashes decide; a renamed build has another hash than the project's files."""
     (name,) = (name for name in index.files["cupy"] if "14.2.0" in name)
@@ -314,7 +321,7 @@ def test_hashes(fresh, index, options, tmp_path):
         assert (said in done.out) == (project == "cupy"), done
 
 
-@pytest.mark.matrix
+@pytest.mark.everywhere
 def test_reports_downloads_and_locks(fresh, plain, index, options, tmp_path):
     """All name the publisher's file and its hash; plain pip installs from them."""
     report, lock, folder = tmp_path / "report.json", tmp_path / "pylock.toml", tmp_path / "files"
@@ -388,7 +395,7 @@ def test_no_build_fits(patched, index, options):
     assert "Non-variant file for cupy 14.2.0: no variant fits" in done.out, done
 
 
-@pytest.mark.matrix
+@pytest.mark.everywhere
 def test_a_damaged_build(fresh, index, options):
     """The publisher's hash is checked first; a wheel of another project is refused."""
     name = "cupy_cuda13x-14.2.0-py3-none-any.whl"

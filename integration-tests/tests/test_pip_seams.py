@@ -30,11 +30,12 @@ cmd comments direct_url requirement
 platforms run target_python update
 add_options content_type downloaded extras format_control hash information local new
 raise_for_status requires_python
-search_scope total
+search_scope total iterdir
 """.split()
 """Names that pip shares with libraries: renamed where the shim reads them, not in pip."""
 
 PRIVATE = """
+Cache
 cmd_opts create_command install_wheel wheel_path
 _build_package_finder _candidate _dist _dist_to_dict _factory _fetch_metadata_only _files _finder
 _hashes _install_req_to_dict _installed_dists _iter_found_candidates _link_collector
@@ -57,6 +58,7 @@ WheelDistribution write_output
 py_version_info
 call_subprocess editable get_dist_to_uninstall
 FrozenRequirement from_dist
+_get_cache_dir _get_candidates _lib_dirs build_env get_environment iter_all_distributions lib_dirs
 _check_download_dir _dev_pkgs _fetch_metadata_using_lazy_wheel _get_prepared_distribution
 find_best_candidate process_project_url project_url save_linked_requirement
 """.split()
@@ -81,7 +83,7 @@ PLAIN = {"always", "app"}
 
 
 def pytest_generate_tests(metafunc):
-    """Try everything on every pip with ``--full-matrix``, else on one of `TAIL`, by turns."""
+    """Try everything on every pip with ``--full-matrix``, else a sample on `TAIL`, by turns."""
     if "seam_pips" not in metafunc.fixturenames:
         return
     known = {
@@ -98,7 +100,7 @@ def pytest_generate_tests(metafunc):
     elif argument is None:
         cases = [(None, [pip]) for pip in TAIL]
     else:
-        step = 8 if argument == "shared_name" else 1
+        step = 4 if argument == "module" else 8
         cases = [
             (value, TAIL[:: 1 if number % 2 else -1]) for number, value in enumerate(values[::step])
         ]

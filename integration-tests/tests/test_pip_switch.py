@@ -25,14 +25,14 @@ def installed(environment):
     found, labels = {}, {}
     for folder in environment.site_packages.glob("*.dist-info"):
         name, _, version = folder.name.removesuffix(".dist-info").partition("-")
-        if name not in ("pip", "pep_variants_shim"):
+        if name not in ("pip", "pep_variants_shim", "pip_variants"):
             found[name] = version
         if (folder / "variant.json").exists():
             (labels[name],) = json.loads((folder / "variant.json").read_text())["variants"]
     return found, labels
 
 
-@pytest.mark.matrix
+@pytest.mark.everywhere
 def test_gpu_appears(fresh, serve):
     """The advice names a command, and what that leaves is a working environment."""
     url = serve(gpu_index()).url

@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 import hashlib
 import subprocess
-import sys
 import zipfile
 
 import pytest
 
-from support.environments import ROOT, Environment, Result, clean_environ, once
+from support.environments import ROOT, Environment, Result, clean_environ
 from support.projects import CUDA_12_8, ON_GPU, app_index, gpu_index
 from support.wheels import SourceDistribution, Wheel
 
@@ -20,21 +19,12 @@ pytestmark = pytest.mark.one
 
 @pytest.fixture
 def wheel(environments):
-    """The wheel of pip-variants."""
-
-    def build(folder):
-        command = [sys.executable, "-m", "patched.command", "-o", str(folder)]
-        subprocess.run(
-            [*command, "--shim", str(environments.shim_wheel)],
-            cwd=ROOT / "pip-patch", env=clean_environ(), check=True, capture_output=True,
-        )  # fmt: skip
-
-    (found,) = once(environments.folder / "command-dist", build).iterdir()
-    return found
+    return environments.command_wheel
 
 
 @pytest.fixture
 def environment(environments, available, wheel, tmp_path):
+    # Installed where it stays: the script has the path of its interpreter in it.
     made = environments.plain(available.python, available.pip).copied(tmp_path / "without-hook")
     made.install(str(wheel))
     return made

@@ -69,19 +69,6 @@ def labels(found, installed=None):
     return rank(found, platform).labels
 
 
-@pytest.mark.parametrize("value", ["a", "2.x", "1.2.3.4", "", ".", "2.", "1234567890", "_"])
-def test_what_is_no_release_fits_nothing(value):
-    found = metadata(good={"torch": ("2.9",)}, bad={"torch": (value,)})
-    assert labels(found) == ("good",)
-
-
-def test_without_any_the_platform_is_left_alone():
-    platform = Platform({"cpu": Support({"level": ("v1",)})})
-    found = Metadata(("cpu",), {"v1": {"cpu": {"level": ("v1",)}}})
-    assert supporting(platform, found) is platform
-    assert abi_projects(platform) == frozenset()
-
-
 def test_a_platform_that_knows_is_left_alone():
     platform = Platform({"abi_dependency": Support({"torch": ("2.8",)})})
     assert supporting(platform, metadata(a={"torch": ("2.9",)})) is platform

@@ -155,12 +155,6 @@ def test_known_package_with_another_endpoint():
         assert found.untrusted == "nvidia-variant-provider<1.0.0,>=0.0.1"
 
 
-def test_known_package_in_another_namespace(forced):
-    forced("12.8", "9.0")
-    found = support(read(V0_2_0, "acme", NVIDIA))
-    assert found.features["cuda_version_lower_bound"][0] == "12.8"
-
-
 @pytest.mark.parametrize(
     "requires",
     [
@@ -272,14 +266,6 @@ def test_what_a_platform_file_lists_counts_before_anything_else(schema, raw):
     assert not support(read(schema, "acme", raw), platform=other).features
 
 
-def test_what_the_metadata_lists_needs_no_platform_file():
-    """It is said by the publisher, not found out about a machine."""
-    for raw in ({"static-properties": {"f": ["2"]}},):
-        assert support(read(V0_2_0, "other", raw), platform=MACHINE).features == {"f": ("2",)}
-    quirk = read(V0_0_3, "other", {"install-time": False, "requires": []})
-    assert support(quirk, platform=MACHINE).features == {"f": ("1", "2", "10")}
-
-
 def test_nothing_runs_with_a_platform_file(monkeypatch):
     def fail(*args):
         raise AssertionError("a provider was asked")
@@ -314,11 +300,6 @@ def test_what_was_detected_counts_where_ours_stand_in(raw, is_supported):
         assert bool(found.untrusted) is not is_supported
     stated = Platform({"nvidia": Support({"f": ("10",)})})
     assert support(metadata, detected=detected, platform=stated) == stated.support("nvidia")
-
-
-def test_nothing_is_detected_here_of_what_was_detected_elsewhere(forced):
-    forced("12.8", "9.0")
-    assert not support(read(V0_0_3, "nvidia", NVIDIA), detected=Platform()).features
 
 
 def test_detector_of_preferences(tmp_path):

@@ -123,15 +123,6 @@ def test_an_archive_takes_few_parts():
     assert not server.asked
 
 
-def test_no_byte_twice():
-    server = Server()
-    with server.file() as file:
-        assert file.read() == DATA
-        file.seek(0)
-        assert file.read() == DATA
-    assert server.asked == [(0, len(DATA) - 1000)]
-
-
 @pytest.mark.parametrize(
     ("found", "problem"),
     [

@@ -13,6 +13,7 @@ from pep_variants.choose.markers import (
     NON_VARIANT,
     VariantContext,
     reduce_requirement,
+    split_requirement,
     uses_variant_terms,
     variant_terms,
 )
@@ -21,7 +22,6 @@ from pep_variants.limits import MARKER_NESTING
 from support.waiting import processor_limit
 
 FOOBAR = VariantContext("foobar", {"foo": {"bar": ("baz",)}})
-NULL = VariantContext("null", {})
 CUDA = VariantContext(
     "cuda12.8",
     {"nvidia": {"cuda_version_lower_bound": ("12.8",), "sm_arch": ("90_real", "120_real")}},
@@ -55,22 +55,13 @@ def test_context_sets():
     assert NON_VARIANT.namespaces == NON_VARIANT.features == NON_VARIANT.triples == frozenset()
 
 
-def test_context_counts_no_feature_whose_values_are_all_filtered_away():
-    context = VariantContext("x", {"a": {"b": ()}, "c": {"d": (), "e": ("1",)}})
-    assert context.namespaces == {"c"}
-    assert context.features == {"c :: e"}
-
-
 @pytest.mark.parametrize(
     ("marker", "expected"),
     [
         # Constants fold away.
         ("os_name == 'a' and variant_label == 'xpu'", "os_name == 'a'"),
-        ("os_name == 'a' and variant_label == 'cpu'", False),
         ("os_name == 'a' or variant_label == 'xpu'", True),
         ("variant_label == 'cpu' or os_name == 'a'", "os_name == 'a'"),
-        ("variant_label == 'xpu' and 'intel' in variant_namespaces", True),
-        ("variant_label == 'cpu' or 'amd' in variant_namespaces", False),
         # `and` binds tighter than `or`.
         ("variant_label == 'xpu' or os_name == 'a' and os_name == 'b'", True),
         ("(variant_label == 'xpu' or os_name == 'a') and os_name == 'b'", "os_name == 'b'"),
@@ -78,7 +69,6 @@ def test_context_counts_no_feature_whose_values_are_all_filtered_away():
             "os_name == 'a' or os_name == 'b' and variant_label == 'xpu'",
             "os_name == 'a' or os_name == 'b'",
         ),
-        ("os_name == 'a' or os_name == 'b' and variant_label == 'cpu'", "os_name == 'a'"),
         # Parentheses stay where they are needed, and only there.
         (
             "(os_name == 'a' or os_name == 'b') and (variant_label == 'xpu' and os_name == 'c')",
@@ -92,22 +82,12 @@ def test_context_counts_no_feature_whose_values_are_all_filtered_away():
             "((os_name == 'a' or variant_label == 'cpu')) and (os_name == 'b')",
             "os_name == 'a' and os_name == 'b'",
         ),
-        (
-            "variant_label == 'xpu' and (os_name == 'a' or os_name == 'b')",
-            "os_name == 'a' or os_name == 'b'",
-        ),
-        (
-            "os_name == 'a' or (os_name == 'b' or variant_label == 'cpu') or (os_name == 'c')",
-            "os_name == 'a' or os_name == 'b' or os_name == 'c'",
-        ),
         # What remains is as it was written.
         (
             "platform.machine=='x86_64' and \"it's\"!=os_name and variant_label == 'xpu'",
             "platform.machine=='x86_64' and \"it's\"!=os_name",
         ),
         ("some_new_name\t~= '3' and variant_label == 'xpu'", "some_new_name\t~= '3'"),
-        ("'a' in extras and variant_label == 'xpu'", "'a' in extras"),
-        ("'(' == os_name and variant_label == 'xpu'", "'(' == os_name"),
         ("os_name == 'variant_label' and variant_label == 'xpu'", "os_name == 'variant_label'"),
         # Old releases of `packaging` know `not in` with one blank only.
         ("'a'  not\t in os_name and variant_label == 'xpu'", "'a' not in os_name"),
@@ -120,33 +100,20 @@ def test_simplification(marker, expected):
 @pytest.mark.parametrize(
     ("requirement", "expected"),
     [
-        # Shapes of the field.
-        (
-            "triton==3.6.0; platform_system == 'Linux' and 'nvidia' in variant_namespaces",
-            "triton==3.6.0; platform_system == 'Linux'",
-        ),
         (
             "cudnn==9.10; platform_system == 'Linux' and  "
             "(variant_label == 'cuda12.6' or variant_label == 'cuda12.8')",
             "cudnn==9.10; platform_system == 'Linux'",
         ),
-        ("nvtx==13.0; platform_system == 'Linux' and variant_label == 'cuda13.0'", None),
         ("mkl==2025.3.0; 'intel' in variant_namespaces", None),
-        ("cublas; 'nvidia' in variant_namespaces", "cublas"),
         (
             "triton-xpu; platform_system == 'Linux' and "
             "('nvidia' in variant_namespaces or variant_label == 'xpu')",
             "triton-xpu; platform_system == 'Linux'",
         ),
-        (
-            "oneccl==1; platform_system == 'Linux' and platform_machine == 'x86_64' and "
-            "'nvidia' in variant_namespaces",
-            "oneccl==1; platform_system == 'Linux' and platform_machine == 'x86_64'",
-        ),
         # Forms of the requirement before the marker, kept as written.
         ("a;'nvidia' in variant_namespaces", "a"),
         (" a [x, y] >=1 , <2 ; variant_label != '' ", " a [x, y] >=1 , <2"),
-        ("a (>=1.0); os_name=='b' and variant_label != ''", "a (>=1.0); os_name=='b'"),
         ("a[x](>=1.0)\t;\t os_name=='b' and variant_label != ''", "a[x](>=1.0)\t;\t os_name=='b'"),
         ("a===x@y; variant_label != ''", "a===x@y"),
         (
@@ -154,14 +121,12 @@ def test_simplification(marker, expected):
             "a @ https://h/a;b?c='d' ; os_name == 'b'",
         ),
         ("a@git+https://h/r@tag\t; variant_label != ''", "a@git+https://h/r@tag"),
-        ("a[x] @ https://h/variant_label ; variant_label != ''", "a[x] @ https://h/variant_label"),
         # Semicolons in strings.
         (
             "a; os_name == ';' and ';' != os_name and variant_label != ''",
             "a; os_name == ';' and ';' != os_name",
         ),
         ("a; variant_label == 'x;y'", None),
-        ("a; extra == 'cu' and 'nvidia' in variant_namespaces", "a; extra == 'cu'"),
     ],
 )
 def test_requirements(requirement, expected):
@@ -175,19 +140,15 @@ def test_requirements(requirement, expected):
     "text",
     [
         "numpy>=1.26",
-        "a ; os_name == 'b'  and (extra == 'c')",
         # The words elsewhere than as terms of the marker.
         "variant_label>=1; extra == 'x'",
-        "variant_label",
         "a[variant_label]; extra == 'variant_features'",
         "a; extra == \"'variant_label'\"",
         "a @ https://h/;'x'in(variant_namespaces)",
-        "my_variant_label_tool; extra == 'x'",
         "a; variant_labels == 'x' or my_variant_label == 'x' or variant_label.x == 'y'",
         # Broken, but not by us to judge.
         "a; os_name ==",
         "a; ('variant_label' == os_name",
-        "",
         ";",
         "a b c 'variant_label'",
     ],
@@ -218,6 +179,19 @@ def test_without_variant_terms_nothing_changes(text):
 def test_variant_terms(text, terms):
     assert variant_terms(text) == terms
     assert uses_variant_terms(text)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "parts"),
+    [
+        (" a[b] >=1 ; os_name == ';' ", ("a[b] >=1", "os_name == ';'")),
+        ("a @ https://h/x;y ; variant_label == 'x'", ("a @ https://h/x;y", "variant_label == 'x'")),
+        ("a", ("a", "")),
+        (" a b c", ("a b c", "")),
+    ],
+)
+def test_split_requirement(requirement, parts):
+    assert split_requirement(requirement) == parts
 
 
 # Dependency specifiers, "Marker comparison operations": what a publisher should not write, and what
@@ -257,33 +231,24 @@ def test_what_publishers_should_not_write(marker, truth, problem):
     ("marker", "problem"),
     [
         ("variant_label == os_name", "variant_label can only be compared with a quoted string"),
-        ("extra == variant_label", "variant_label can only be compared with a quoted string"),
         ("variant_label in variant_namespaces", "can only be compared with a quoted string"),
         (
             "os_name in variant_features",
             "variant_features can only be compared with a quoted string",
         ),
-        ("variant_label == 'a\\x62'", "a quoted string must not contain a backslash"),
         # Also where the rest of the marker would make it unimportant.
         ("variant_label == 'x' and variant_label < os_name", repr("variant_label < os_name")),
         # Not a marker at all.
         ("variant_label", "expected a comparison"),
-        ("variant_label ==", "expected a comparison"),
         ("variant_label is 'x'", "expected a comparison"),
         ("not variant_label == 'x'", "expected a comparison"),
-        ("variant_label == 'x' or y'", 'expected a comparison in its marker, found "y\'"'),
         ("variant_label == 'x", "expected a comparison"),
         ("variant_label == 'x\ny'", "expected a comparison"),
-        ("variant_label == 'x'\n", "expected 'and', 'or', ')' or the end"),
         ("variant_label == 'x' and", "expected a comparison in its marker, found the end"),
         ("variant_label == 'x' or or os_name == 'x'", "expected a comparison"),
         ("and variant_label == 'x'", "expected a comparison"),
-        ("variant_label == 'x' os_name == 'x'", "expected 'and', 'or', ')' or the end"),
         ("variant_label == 'x' ; os_name == 'x'", "expected 'and', 'or', ')' or the end"),
-        ("variant_label == 'x' in 'x'", "expected 'and', 'or', ')' or the end"),
-        ("variant_label == in", "expected a comparison"),
         ("()  or variant_label == 'x'", "expected a comparison"),
-        ("(variant_label == 'x'", "'(' without ')'"),
         ("variant_label == 'x')", "')' without '('"),
         ("(os_name == 'a') and variant_label == 'x') or (os_name == 'b'", "')' without '('"),
         ("VARIANT_LABEL == 'x' and variant_label == 'x' and ü == 'x'", "expected a comparison"),

@@ -162,6 +162,11 @@ def test_round_trip(platform, created_by):
         ("[metadata]\nversion = '1.0'", "metadata.version: '1.0' is not supported, only 0.1"),
         ("x = ", "not valid TOML: "),
         ("x = [" + "[" * 100_000, "not valid TOML: "),
+        (
+            "[[provider]]\nnamespace = 'a'\nresolved = 'x'",
+            "provider 1.resolved: expected a list of strings",
+        ),
+        ("metadata = 5", "metadata: expected a table, found 5"),
     ],
 )
 def test_broken(text, said):

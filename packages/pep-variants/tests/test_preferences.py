@@ -2,9 +2,6 @@ import contextlib
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from worlds import selectors
 
 from pep_variants.choose.options import OPTIONS
 from pep_variants.choose.preferences import (
@@ -67,14 +64,6 @@ def test_options(option, value, attribute, expected):
     found = preferences_from_options({option: value})
     assert getattr(found, attribute) == expected
     assert found == Preferences(**{attribute: expected})
-
-
-@pytest.mark.parametrize(("option", "value", "attribute", "expected"), ACCEPTED)
-def test_split_at_every_white_space(option, value, attribute, expected):
-    """So pip splits environment variables and configuration values of repeatable options."""
-    if isinstance(value, list):
-        split = " ".join(value).split()
-        assert getattr(preferences_from_options({option: split}), attribute) == expected
 
 
 @pytest.mark.parametrize("nothing", [None, False, [], ()])
@@ -328,33 +317,6 @@ def test_messages_are_one_short_printable_line(text):
 
 
 # What preferences mean for orders.
-
-
-def test_orders():
-    found = preferences_from_options(
-        {"variant-prefer": ["b :: g", "a", "b :: f :: 2", "b :: f :: 1", "b"]},
-        Preferences(
-            namespace_priorities=("c", "a"),
-            feature_priorities={"b": ("h", "f")},
-            property_priorities={"b": {"f": ("3", "2"), "g": ("9",)}},
-        ),
-    )
-    assert found.namespace_order() == ("b", "a", "c")
-    assert found.feature_order("b") == ("g", "f", "h")
-    assert found.feature_order("a") == ()
-    assert found.value_order("b", "f") == ("2", "1", "3")
-    assert found.value_order("b", "g") == ("9",)
-    assert found.value_order("a", "f") == ()
-
-
-@given(st.lists(selectors()))
-def test_selectors_survive_every_way_of_giving_them(wanted):
-    texts = [str(selector) for selector in wanted]
-    for given_value in (texts, " ".join(texts), " ".join(texts).split(), ",".join(texts)):
-        assert preferences_from_options({"variant-prefer": given_value or None}).prefer == tuple(
-            wanted
-        )
-    assert from_environment({"VARIANTS_PREFER": "  ".join(texts)}).prefer == tuple(wanted)
 
 
 @pytest.mark.parametrize(

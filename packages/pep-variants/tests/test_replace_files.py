@@ -92,14 +92,6 @@ def test_entries_of_the_zip64_kind():
     assert read_all(out)[0] == {"m": b"a longer one", "big": b"payload", "z": b"last"}
 
 
-def test_more_entries_than_fit_into_the_small_end():
-    entries = {f"{number:x}": (b"", 0) for number in range(65540)}
-    _, out = put_together(archive(entries), {"0": b"new"})
-    with zipfile.ZipFile(io.BytesIO(out)) as found:
-        assert len(found.infolist()) == 65540
-        assert found.read("0") == b"new"
-
-
 def broken(change):
     data = bytearray(archive({"a": (b"1", 0), "b": (b"2", 0)}))
     return bytes(change(data) or data)

@@ -75,12 +75,6 @@ def labels(selection):
 # One source, one file of each kind.
 
 
-def test_nothing():
-    found = select([], metadata=never, platform=never, preferences=Preferences(), project="p")
-    assert found.files == ()
-    assert found.chosen is None
-
-
 def test_metadata_is_asked_for_once():
     asked = []
 

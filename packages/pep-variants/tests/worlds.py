@@ -1,4 +1,4 @@
-"""Random metadata, machines and wishes that belong together, and the rules told once more, slowly.
+"""Random metadata, machines and wishes that belong together.
 
 The names come from a small vocabulary, so that variants meet the machine and each other.
 """

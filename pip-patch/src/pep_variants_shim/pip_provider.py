@@ -82,12 +82,13 @@ class PipInstalled:
         return None if found is None else found.version
 
     def variants(self) -> Iterator[tuple[str, Metadata]]:
-        """Yield project and metadata of every installed variant.
+        """Yield project and metadata of every installed variant that pip would not upgrade.
 
         It has a valid ``variant.json``, or the catalogue describes it.
         """
-        yield from self._described(self._distributions())
-        for project, found in self._distributions().items():
+        kept = {name: found for name, found in self._distributions().items() if self.version(name)}
+        yield from self._described(kept)
+        for project, found in kept.items():
             text = read_file(found, VARIANT_FILE)
             try:
                 if text is not None:

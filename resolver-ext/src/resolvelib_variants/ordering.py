@@ -413,7 +413,8 @@ class VariantOrdering(Generic[CT]):
         """Yield *groups*, that of the newest version with a build for the accelerator first.
 
         It stays where it is if that build, or one of a newer version, was refused: a conflict is
-        answered by the order of versions.
+        answered by the order of versions. Likewise if another variant of that version is taken, to
+        agree with what is installed or chosen.
         """
         was_displaced = self.displaced.pop(project, None) is not None
         self._unfound.pop(project, None)
@@ -441,12 +442,24 @@ class VariantOrdering(Generic[CT]):
         floor: Any = self._version_order.floor(project)
         if floor is not None and found.version < floor:
             return rest
+        first = next(item for item in read if item[0] == found.version)
+        if not self._stays_accelerated(project, found, first[1]):
+            return rest
         self.displaced[project] = found
         if not was_displaced:
             self.displacing()
-        first = next(item for item in read if item[0] == found.version)
         read.remove(first)
         return chain([first], rest)
+
+    def _stays_accelerated(self, project: str, found: NewestBuild, group: Sequence[CT]) -> bool:
+        """Return whether the build is taken of its version, after all that it should agree with."""
+        if found.build is None or not self._agreements.concerns(project):
+            return True
+        files = self._files_of(project, found.version, group)
+        decision = Decision({(each.filename, each.source): each for each in files}, found.build)
+        kept = decision.fitting(files)
+        kept = self._agreements.sort(project, found.version, files, kept, decision)
+        return bool(kept) and is_accelerated(found.build, files[kept[0][1]])
 
     def version_note(self, project: str, chosen: CT, offered: Iterable[CT]) -> VersionNote | None:
         """Return what to say of the order of versions; None where nothing else was to be had.

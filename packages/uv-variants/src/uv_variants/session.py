@@ -207,16 +207,16 @@ class IndexServices:
         The index is asked with the credentials that uv sent, if it did.
         """
         service, view = await self._view(index, project)
-        return None if view is None else await service.report.decisions(view)
+        return None if view is None else await service.decisions(view)
 
     async def release_files(
         self, index: str, project: str, version: str, tags: Sequence[str], *, served: bool
     ) -> Any:  # noqa: ANN401
-        """Return the files of a version as a tree, see `ReleaseFiles.of`."""
+        """Return the files of a version as a tree, see `Deliveries.files_of`."""
         service, view = await self._view(index, project)
         if view is None:
             return None
-        return await service.release_files.of(view, version, tags, served=served)
+        return await service.deliveries.files_of(view, version, tags, served=served)
 
     async def _view(self, index: str, project: str) -> tuple[Service, ProjectView | None]:
         _, service, name = self._for(index, self._sent.get(index))
@@ -361,7 +361,7 @@ class Session:
         return sorted(self._application.asked) if self._application is not None else []
 
     def reports(self, projects: Iterable[str]) -> dict[str, Mapping[str, Any]]:
-        """Return the reports of `variants_proxy.projects.decision_report` by project.
+        """Return the reports of `variants_proxy.choice.reports` by project.
 
         A project (normalized name) that no index has is missing.
         """
@@ -375,7 +375,7 @@ class Session:
     def release_files(
         self, project: str, version: str, *, index: str, tags: Iterable[str], served: bool
     ) -> Mapping[str, Any] | None:
-        """Return the files of a version, see `variants_proxy.projects.release_files`.
+        """Return the files of a version, see `variants_proxy.pages.deliveries`.
 
         Args:
             project: normalized name.

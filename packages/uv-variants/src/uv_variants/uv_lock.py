@@ -36,7 +36,7 @@ _PACKAGE = re.compile(r'(?m)^\[\[package\]\]\nname = "([^"]+)"\nversion = "([^"]
 
 Names = Mapping[str, Mapping[str, tuple[str, ...]]]
 """Wheels of a lock by project (normalized name) and version: the last part of the URL, of wheels
-that the proxy serves from `FOLDER` on. `variants_proxy.choice.clients.ClientSettings.locked`."""
+that the proxy serves from `FOLDER` on. `variants_proxy.clients.ClientSettings.locked`."""
 
 
 @dataclass(frozen=True)
@@ -257,7 +257,7 @@ class LockMachine:
     Attributes:
         path: of the file.
         platform: supported properties.
-        target: operating system and processor, see `variants_proxy.client.key.Machine`.
+        target: operating system and processor, see `variants_proxy.key.Machine`.
         name: as it was given, a known name or facts; empty if it was detected or is a file.
         is_detected: the built-in providers found it: it counts where they would be asked.
     """

@@ -1,7 +1,6 @@
 """Connections of the server: answers and limits."""
 
 import os
-import re
 import socket
 import stat
 import threading

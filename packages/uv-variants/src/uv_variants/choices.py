@@ -46,13 +46,11 @@ class OlderBuild(NamedTuple):
         version: that version; None if it was not found among the versions that are read.
         text: the line where the newest version is taken, by the order of versions.
         preferred: where the older version is taken.
-        excluded: where it cannot be, though the user prefers it.
     """
 
     version: str | None
     text: str
     preferred: str
-    excluded: str
 
 
 class VersionChoice(NamedTuple):

@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from .errors import ProxyFailed
@@ -119,16 +119,6 @@ class SessionSettings:
         return is_simple and self.proxy.catalog is None and project not in self.forced
 
 
-class Observer(Protocol):
-    """Who is told of files that were not served."""
-
-    def refused(self, text: str) -> None:
-        """Note that a file was not served, and why."""
-
-    def failed(self, error: Exception) -> None:
-        """Note that nothing can be served."""
-
-
 class _Made(NamedTuple):
     """An application, its service, and the name of the command in its URLs."""
 
@@ -140,17 +130,17 @@ class _Made(NamedTuple):
 class IndexServices:
     """The applications."""
 
-    def __init__(self, settings: SessionSettings, roots: Path, observer: Observer) -> None:
+    def __init__(self, settings: SessionSettings, roots: Path, session: Session) -> None:
         """Set up.
 
         Args:
             settings: of the session.
             roots: file of certificates that upstreams may have.
-            observer: of transfers that break off.
+            session: is told of transfers that break off.
         """
         self._settings = settings
         self._proxy = replace(settings.proxy, ca_bundle=roots)
-        self._observer = observer
+        self._session = session
         self._sent: dict[str, str] = {}
         self._made: dict[tuple[str, str] | None, _Made] = {}
 
@@ -166,7 +156,7 @@ class IndexServices:
         async def application(scope: Scope, receive: Receive, send: Send) -> None:
             made = self._for(index, authorization)
             path = f"/p/{made.client}/i/{index}/{scope['path']}"
-            state = {**scope.get("state", {}), "observer": self._observer}
+            state = {**scope.get("state", {}), "observer": self._session}
             await made.application({**scope, "path": path, "state": state}, receive, send)
 
         return application
@@ -183,7 +173,7 @@ class IndexServices:
             try:
                 self._made[key] = self._new(proxy)
             except Exception as error:
-                self._observer.failed(error)
+                self._session.failed(error)
                 raise
         return self._made[key]
 

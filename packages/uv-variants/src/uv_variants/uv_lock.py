@@ -21,11 +21,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from pep_variants import Platform, Support
 from variants_proxy.internal import FOLDER, HERE, wheel_at
 
 if TYPE_CHECKING:
-    from pep_variants import Preferences
+    from pep_variants import Platform, Preferences
     from variants_proxy import Machine
 
     from .command_line import Invocation
@@ -306,6 +305,8 @@ class LockMachine:
     @classmethod
     def of(cls, lock: Path, machine: Machine, name: str) -> LockMachine:
         """Return *machine* as that of the lock file at *lock*."""
+        from pep_variants import Platform, Support
+
         namespaces = {**machine.detected.namespaces, **machine.platform.namespaces}
         platform = Platform(
             {
@@ -334,6 +335,7 @@ class LockMachine:
 
     def machine(self, preferences: Preferences, target: str | None) -> Machine:
         """Return what the proxy chooses for, with other *preferences*, or for another *target*."""
+        from pep_variants import Platform
         from variants_proxy import Machine
 
         return Machine(

@@ -288,7 +288,7 @@ def _older_tree(found: NewestBuild | None) -> dict[str, str | None] | None:
     """Return the ``version`` with a build for the accelerator, null if too many were read.
 
     And the lines about it: ``text`` for where the order of versions counts, ``preferred`` for where
-    that build is taken, ``excluded`` for where it cannot be.
+    that build is taken.
     """
     if found is None:
         return None
@@ -297,7 +297,6 @@ def _older_tree(found: NewestBuild | None) -> dict[str, str | None] | None:
         "version": str(found.version) if is_found else None,
         "text": found.missed().text if is_found else "",
         "preferred": found.preferred().text,
-        "excluded": found.excluded().text if is_found else "",
     }
 
 

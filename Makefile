@@ -43,10 +43,10 @@ test-package: $(VENV)/.done ## the tests of one distribution, P=pep-variants
 	$(if $(wildcard packages/$(P)/tests $(P)/tests),,$(error give the folder of a distribution: make test-package P=pep-variants))
 	$(RUN)/pytest -n auto --dist worksteal $(wildcard packages/$(P)/tests $(P)/tests) $(ARGS)
 
-test-matrix: $(VENV)/.done ## tests marked matrix, everywhere or load, on every pip and Python; takes long
+test-matrix: $(VENV)/.done ## tests marked matrix, everywhere or load on every pip and Python, and the commands of all documents; takes long
 	$(RUN)/pytest -n auto --full-matrix integration-tests/tests $(ARGS)
 
-conformance: $(VENV)/.done ## every client on the corpus, and docs/reference/conformance.md; SAMPLE=1 for all generated cases
+conformance: $(VENV)/.done ## the newest clients on the corpus, and docs/reference/conformance.md; SAMPLE=1 for all generated cases, ARGS=--oldest
 	$(RUN)/python -m conformance run --page --sample $(SAMPLE) $(ARGS)
 
 lint: $(VENV)/.done ## ruff, formatting, mypy --strict, imports, declared dependencies
@@ -70,17 +70,16 @@ fuzz: $(VENV)/.done ## fuzz every reader of untrusted bytes, SECONDS=60 or INPUT
 	@$(if $(INPUTS),: ,)$(UV) pip install --quiet --only-binary :all: --python $(RUN)/python "atheris>=3,<4" 2>/dev/null || true
 	cd integration-tests && ../$(RUN)/python -m fuzz --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(INPUTS),--inputs $(INPUTS)) $(TARGETS)
 
-bench: $(VENV)/.done wheels ## benchmarks and their record, in build/bench or RECORD=path; one group with BENCH=engine; BASE=checkout in turn
-	$(if $(BASE),$(MAKE) -C "$(BASE)" .venv/.done wheels)
-	cd integration-tests && ../$(RUN)/python -m benchmarks run $(if $(RECORD),--record "$(abspath $(RECORD))") $(if $(BASE),--base "$(abspath $(BASE))") $(BENCH)
+bench: $(VENV)/.done wheels ## benchmarks and their record, in build/bench or RECORD=path; one group with BENCH=engine
+	cd integration-tests && ../$(RUN)/python -m benchmarks run $(if $(RECORD),--record "$(abspath $(RECORD))") $(BENCH)
 
 bench-compare: $(VENV)/.done ## two records, OLD=a.json NEW=b.json: fails where instructions grew by more than 5 %
 	$(if $(and $(OLD),$(NEW)),,$(error give two records: make bench-compare OLD=a.json NEW=b.json))
 	cd integration-tests && ../$(RUN)/python -m benchmarks compare "$(abspath $(OLD))" "$(abspath $(NEW))"
 
-bench-page: $(VENV)/.done ## docs/reference/speed.md and the README's table, from RECORD=path; BEFORE=path beside it
+bench-page: $(VENV)/.done ## docs/reference/speed.md and the README's table, from RECORD=path
 	$(if $(RECORD),,$(error give a record: make bench-page RECORD=a.json))
-	cd integration-tests && ../$(RUN)/python -m benchmarks page "$(abspath $(RECORD))" $(if $(BEFORE),"$(abspath $(BEFORE))")
+	cd integration-tests && ../$(RUN)/python -m benchmarks page "$(abspath $(RECORD))"
 
 wheels: $(VENV)/.done ## build the wheels of all distributions into dist
 	@rm -rf dist

@@ -37,6 +37,7 @@ def main() -> int:
     from .runners import RUNNERS
 
     run.add_argument("-r", "--runner", action="append", choices=list(RUNNERS), dest="runners")
+    run.add_argument("--oldest", action="store_true", help="the oldest pip and uv as well")
     run.add_argument("--command", dest="program", help="a command that plays cases, see README.md")
     run.add_argument("-v", "--verbose", action="store_true", help="show what clients print")
     run.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
@@ -112,7 +113,7 @@ def _run(cases: Sequence[Case], arguments: argparse.Namespace) -> int:
     from support.environments import Environments
     from support.isolation import isolate
 
-    from .runners import RUNNERS, Runner, make
+    from .runners import OLDEST, RUNNERS, Runner, make
     from .runners.command import Command
 
     wheelhouse = arguments.wheelhouse or FOLDER.parent / ".tools" / "wheelhouse"
@@ -124,7 +125,10 @@ def _run(cases: Sequence[Case], arguments: argparse.Namespace) -> int:
         if arguments.program:
             runners = [Command(arguments.program)]
         else:
-            runners = [make(name, environments) for name in arguments.runners or RUNNERS]
+            names = arguments.runners or [
+                name for name in RUNNERS if arguments.oldest or name not in OLDEST
+            ]
+            runners = [make(name, environments) for name in names]
         total = sum(len(sampled(runner, cases, arguments.sample)) for runner in runners)
         progress = _Progress(total, verbose=arguments.verbose)
         verdicts = play_all(runners, cases, progress.tell, arguments.jobs, arguments.sample)

@@ -66,6 +66,11 @@ class Case:
         return str(self.tree.get("project", "gpu"))
 
     @property
+    def is_one_of_many(self) -> bool:
+        """Whether it was generated or recorded, not written by hand."""
+        return bool(self.family) or self.area == "field"
+
+    @property
     def version(self) -> str:
         """Version of a document case."""
         return str(self.tree.get("version", "1.0"))

@@ -4,27 +4,52 @@ It runs in the environment of the program, and imports nothing of the corpus. Ev
 is a JSON object: ``arguments`` (``sys.argv``), ``variables`` (the environment), ``directory``,
 ``output`` (a file for what is printed) and ``seconds``. The answer is a line with the exit code.
 Every run is a process of its own, forked after the imports: none sees what another left behind.
+What a run imports besides is imported before the next one is forked. More functions on the command
+line are called once before all runs, for what they keep in a cache.
 """
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 
 def main() -> None:
     """Answer jobs until stdin is closed."""
-    name, _, function = sys.argv[1].partition(":")
-    entry = getattr(importlib.import_module(name), function)
-    for module in sys.argv[2:]:
-        importlib.import_module(module)
+    entry = _function(sys.argv[1])
+    for name in sys.argv[2:]:
+        with suppress(ImportError, AttributeError):
+            _function(name)()
     for line in sys.stdin.buffer:
-        print(_run(entry, json.loads(line)), flush=True)
+        job = json.loads(line)
+        gc.freeze()
+        print(_run(entry, job), flush=True)
+        _import_as(Path(job["output"] + ".modules"))
+
+
+def _function(name: str) -> Callable[[], Any]:
+    """Return the function ``MODULE:FUNCTION``."""
+    module, _, function = name.partition(":")
+    return getattr(importlib.import_module(module), function)  # type: ignore[no-any-return]
+
+
+def _import_as(path: Path) -> None:
+    """Import the modules that a run lists in the file *path*, if it got so far."""
+    with suppress(FileNotFoundError):
+        names = path.read_text("utf-8").split()
+        path.unlink()
+        for name in names:
+            # What is made while the program runs cannot be imported.
+            with suppress(ImportError):
+                importlib.import_module(name)
 
 
 def _run(entry: Callable[[], Any], job: dict[str, Any]) -> int:
@@ -33,7 +58,10 @@ def _run(entry: Callable[[], Any], job: dict[str, Any]) -> int:
         code = 70
         try:
             os.setpgid(0, 0)
+            known = set(sys.modules)
             code = _child(entry, job)
+            found = [name for name in sys.modules if name not in known]
+            Path(job["output"] + ".modules").write_text("\n".join(found), "utf-8")
         finally:
             os._exit(code)
     signal.signal(signal.SIGALRM, lambda *_: os.killpg(child, signal.SIGKILL))

@@ -7,7 +7,6 @@ import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from threading import Lock
 from typing import NamedTuple
 
 from . import FOLDER
@@ -43,21 +42,24 @@ def execute(
 
 
 class PythonProgram:
-    """A program in Python; forked where the system can, see `prefork`."""
+    """A program in Python; forked where the system can, see `prefork`.
 
-    def __init__(self, python: str, entry: str, *modules: str) -> None:
+    Several threads may run it at the same time.
+    """
+
+    def __init__(self, python: str, entry: str, *remembered: str) -> None:
         """Set up.
 
         Args:
             python: the interpreter.
             entry: ``MODULE:FUNCTION``, called without arguments.
-            modules: what is imported before the fork as well.
+            remembered: functions with a cache, which are called once before all runs, if they
+                exist.
         """
         self._python = python
         self._entry = entry
-        self._modules = modules
-        self._process: subprocess.Popen[bytes] | None = None
-        self._lock = Lock()
+        self._remembered = remembered
+        self._idle: list[subprocess.Popen[bytes]] = []
 
     def run(
         self,
@@ -81,14 +83,16 @@ class PythonProgram:
             "output": str(output),
             "seconds": seconds,
         }
-        with self._lock:
-            if self._process is None:
-                self._process = self._start(variables)
-            assert self._process.stdin is not None
-            assert self._process.stdout is not None
-            self._process.stdin.write(json.dumps(job).encode() + b"\n")
-            self._process.stdin.flush()
-            line = self._process.stdout.readline()
+        try:
+            process = self._idle.pop()
+        except IndexError:
+            process = self._start(variables)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(job).encode() + b"\n")
+        process.stdin.flush()
+        line = process.stdout.readline()
+        self._idle.append(process)
         if not line:
             raise RuntimeError(f"{self._python}: {self._entry} cannot be started")
         text = output.read_text("utf-8", "replace") if output.exists() else ""
@@ -98,7 +102,7 @@ class PythonProgram:
     def _start(self, variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
         # The first run's variables: what is imported reads no others.
         return subprocess.Popen(
-            [self._python, str(FOLDER / "prefork.py"), self._entry, *self._modules],
+            [self._python, str(FOLDER / "prefork.py"), self._entry, *self._remembered],
             env={**variables, "PYTHONPATH": ""},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -106,6 +110,5 @@ class PythonProgram:
 
     def close(self) -> None:
         """End it."""
-        if self._process is not None:
-            self._process.communicate()
-            self._process = None
+        while self._idle:
+            self._idle.pop().communicate()

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from .case import Case
-from .verdict import Verdict
+from .verdict import LIBRARIES, Verdict
 
 _WHO = {"corpus": "the corpus", "client": "the client", "open": "open"}
 
@@ -69,6 +69,8 @@ def page(cases: Mapping[str, Case], titles: Mapping[str, str], verdicts: Sequenc
         "Cases that a client has no interface for, such as lock files or options of this project,",
         "are not run with it.",
         "",
+        *_what_was_run(cases, titles, verdicts),
+        "",
         markdown_table(summary(cases, titles, verdicts)),
         "",
         *(f"- **{name}**: {title}" for name, title in titles.items()),
@@ -97,3 +99,23 @@ def page(cases: Mapping[str, Case], titles: Mapping[str, str], verdicts: Sequenc
     ]
     lines.append(markdown_table(rows) if len(rows) > 1 else "Nowhere.")
     return "\n".join(lines) + "\n"
+
+
+def _what_was_run(
+    cases: Mapping[str, Case], titles: Mapping[str, str], verdicts: Sequence[Verdict]
+) -> list[str]:
+    given = frozenset(item.case for item in verdicts if item.client not in LIBRARIES)
+    written = [case.id for case in cases.values() if not case.is_one_of_many]
+    many = [case.id for case in cases.values() if case.is_one_of_many]
+    lines = [
+        f"The libraries were given all cases; the other clients {_of(given, written)} that were",
+        f"written by hand, and {_of(given, many)} that were generated or recorded.",
+    ]
+    if not any("oldest" in name for name in titles):
+        lines.append("The oldest supported pip and uv are run nightly.")
+    return lines
+
+
+def _of(given: frozenset[str], group: Sequence[str]) -> str:
+    number = len(given.intersection(group))
+    return f"all {number}" if number == len(group) else f"{number} of the {len(group)}"

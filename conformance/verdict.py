@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from . import FOLDER
@@ -107,7 +108,7 @@ def sampled(runner: Runner, cases: Sequence[Case], every: int) -> list[Case]:
     """
     if every == 1 or runner.name in LIBRARIES:
         return list(cases)
-    many = [case for case in cases if case.family or case.area == "field"]
+    many = [case for case in cases if case.is_one_of_many]
     left_out = {case.id for number, case in enumerate(many) if number % every}
     return [case for case in cases if case.id not in left_out]
 
@@ -139,27 +140,25 @@ def play_all(
     jobs: int,
     every: int = 1,
 ) -> list[Verdict]:
-    """Let every runner play every case, *jobs* runners at a time.
+    """Let one runner after the other play every case, *jobs* cases at a time.
 
     Args:
         runners: the clients.
         cases: what they play.
         progress: called with each verdict.
-        jobs: how many runners play at the same time.
+        jobs: how many cases are played at the same time.
         every: see `sampled`.
     """
     known = read_differences()
-
-    def all_of(runner: Runner) -> list[Verdict]:
-        found = []
-        try:
-            for case in sampled(runner, cases, every):
-                verdict = play(runner, case, known)
-                progress(verdict)
-                found.append(verdict)
-        finally:
-            runner.close()
-        return found
-
+    found = []
     with ThreadPoolExecutor(jobs) as pool:
-        return [verdict for found in pool.map(all_of, runners) for verdict in found]
+        for runner in runners:
+            try:
+                for verdict in pool.map(
+                    partial(play, runner, known=known), sampled(runner, cases, every)
+                ):
+                    progress(verdict)
+                    found.append(verdict)
+            finally:
+                runner.close()
+    return found

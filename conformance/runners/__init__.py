@@ -52,6 +52,10 @@ RUNNERS: Mapping[str, str] = {
 """Module and class (or function) by name of the runner, in the order of the table."""
 
 
+OLDEST = frozenset({"pip-oldest", "uv-variants-oldest"})
+"""Runners whose results differ from those of the newest releases in few cases: run nightly."""
+
+
 def make(name: str, environments: Environments) -> Runner:
     """Return the runner of that name, of `RUNNERS`.
 

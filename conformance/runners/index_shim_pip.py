@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import socket
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-import uvicorn
-
 from hostile.clients import found
 from pep_variants.errors import VariantError
 from pep_variants.formats.platform_file import load_platform
 from support.environments import PIPS, Environments
-from variants_proxy import Machine, Settings, Upstream, create_app, encode, index_url, links_url
+from support.proxies import running_proxy
+from variants_proxy import Machine, Settings, Upstream, encode, index_url, links_url
 
 from ..case import Case
 from ..outcome import Outcome
 from ..place import Place
-from ..program import PythonProgram
 from . import not_for_installers
 from .arguments import pip_target
-from .pip import MODULES
+from .pip import pip_program
 
 
 class IndexShimPip:
@@ -35,8 +27,7 @@ class IndexShimPip:
 
     def __init__(self, environments: Environments) -> None:
         """Use the newest pip."""
-        python = environments.plain("3.13", PIPS[-1]).python
-        self._program = PythonProgram(python, "pip._internal.cli.main:main", *MODULES)
+        self._program = pip_program(environments.plain("3.13", PIPS[-1]))
 
     def close(self) -> None:
         """End the program."""
@@ -70,7 +61,7 @@ class IndexShimPip:
         settings = Settings((*simple, *links), place.root / "shim")
         python = case.tree["target"]["python"] if "target" in case.tree else ""
         key = encode(Machine(platform, target=_target(case), python=python))
-        with running(settings) as url:
+        with running_proxy(settings) as url:
             arguments = ["install", "--no-cache-dir", "--no-compile", "--no-input", "--target"]
             arguments += [str(place.target), "--disable-pip-version-check"]
             arguments += ["--index-url", url + index_url(key)]
@@ -100,22 +91,3 @@ def _target(case: Case) -> str:
     target = case.tree["target"]
     system = {"macos": "macosx", "windows": "win"}.get(target["os"], target["os"])
     return f"{system}-{target['arch'].replace('arm64', 'aarch64')}"
-
-
-@contextmanager
-def running(settings: Settings) -> Iterator[str]:
-    """Run an index shim in a thread; the value is its URL."""
-    config = uvicorn.Config(create_app(settings), log_level="critical", access_log=False)
-    server = uvicorn.Server(config)
-    listening = socket.create_server(("127.0.0.1", 0))
-    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-    thread.start()
-    try:
-        while not server.started:
-            time.sleep(0.005)
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join(10)
-        listening.close()

@@ -8,9 +8,8 @@ from support.environments import PIPS, Environments
 from ..case import Case
 from ..outcome import Outcome
 from ..place import Place
-from ..program import PythonProgram
 from .arguments import index_options, resolve_target, variant_options
-from .pip import ALONE, MODULES
+from .pip import ALONE, pip_program
 from .resolve import Resolve
 
 
@@ -55,12 +54,7 @@ class PipLock:
 
     def __init__(self, environments: Environments) -> None:
         """Use the newest pip."""
-        self._program = PythonProgram(
-            environments.patched("3.13", PIPS[-1]).python,
-            "pip._internal.cli.main:main",
-            *MODULES,
-            "pip._internal.commands.lock",
-        )
+        self._program = pip_program(environments.patched("3.13", PIPS[-1]))
 
     def close(self) -> None:
         """End the program."""

@@ -8,6 +8,7 @@ of 0.1 have no providers and order variants by the same rules; others are not gi
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ from ..outcome import Outcome
 from ..place import Place
 from ..program import execute
 from . import not_for_installers, not_for_others
-from .uv_variants import uv_install
+from .uv_variants import new_cache, uv_install
 
 _SCHEMA = "https://variants-schema.wheelnext.dev/peps/850/v0.2.0.json"
 _SPECIAL = (
@@ -48,6 +49,7 @@ class NativeUv:
         self.name = "native-uv"
         self.title = f"uv {UVS[-1]} alone, with its preview feature wheel-variants"
         self._uv = downloaded_uv(UVS[-1], environments.wheelhouse)
+        self._cache = new_cache(self._uv, environments.folder / f"uv-cache-{UVS[-1]}")
 
     def close(self) -> None:
         """Nothing runs."""
@@ -71,6 +73,7 @@ class NativeUv:
             for namespace, support in load_platform(place.platform).namespaces.items()
         }
         tree = {key: _described(key, value, machine) for key, value in case.tree.items()}
+        shutil.copytree(self._cache, place.root / "uv-cache")
         with serving(Case(case.id, tree, case.family)) as served:
             there = Place(place.root, served, None, place.variables)
             preview = ("--preview-features", "wheel-variants")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hostile.clients import found
-from support.environments import PIPS, Environments
+from support.environments import PIPS, Environment, Environments
 
 from ..case import Case
 from ..outcome import Outcome
@@ -12,13 +12,20 @@ from ..program import PythonProgram
 from . import not_for_installers
 from .arguments import index_options, pip_target, variant_options
 
-MODULES = (
-    "pip._internal.commands.install",
-    "pip._internal.resolution.resolvelib.resolver",
-)
-
 ALONE = ("--no-input", "--no-cache-dir", "--disable-pip-version-check")
 """Options that keep pip from all but the indexes that it is given."""
+
+
+_REMEMBERED = (
+    "pip._internal.network.session:user_agent",
+    "pip._internal.cli.index_command:_create_truststore_ssl_context",
+)
+"""Functions of pip that return the same in each run, and start programs or read many files."""
+
+
+def pip_program(environment: Environment) -> PythonProgram:
+    """Return the pip of *environment*."""
+    return PythonProgram(environment.python, "pip._internal.cli.main:main", *_REMEMBERED)
 
 
 class Pip:
@@ -30,9 +37,7 @@ class Pip:
         """Use pip *version* on *python*."""
         self.name = name
         self.title = f"pip {version} with the shim"
-        self._program = PythonProgram(
-            environments.patched(python, version).python, "pip._internal.cli.main:main", *MODULES
-        )
+        self._program = pip_program(environments.patched(python, version))
 
     def close(self) -> None:
         """End the program."""

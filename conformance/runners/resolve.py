@@ -24,9 +24,7 @@ class Resolve:
 
     def __init__(self, environments: Environments) -> None:  # noqa: ARG002
         """Use the command of this environment."""
-        self._program = PythonProgram(
-            sys.executable, "variants_cli.main:main", "variants_cli.commands.resolve"
-        )
+        self._program = PythonProgram(sys.executable, "variants_cli.main:main")
 
     def close(self) -> None:
         """End the program."""

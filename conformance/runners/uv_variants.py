@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from hostile.clients import found
 from support.environments import Environments
+from support.isolation import isolated
 from support.uvs import UVS, downloaded_uv
 
 from ..case import Case
@@ -15,11 +20,6 @@ from ..place import Place
 from ..program import PythonProgram
 from . import not_for_installers
 from .arguments import TARGET_VARIABLES, uv_target, variant_options
-
-_MODULES = (
-    *("uv_variants.run", "uv_variants.report", "uv_variants.session"),
-    *("uv_variants.index_services", "uv_variants.transport.proxy_server"),
-)
 
 
 class UvVariants:
@@ -32,7 +32,8 @@ class UvVariants:
         self.name = name
         self.title = f"uv-variants with uv {version}"
         self._uv = downloaded_uv(version, environments.wheelhouse)
-        self._program = PythonProgram(sys.executable, "uv_variants.main:main", *_MODULES)
+        self._cache = new_cache(self._uv, environments.folder / f"uv-cache-{version}")
+        self._program = PythonProgram(sys.executable, "uv_variants.main:main")
 
     def close(self) -> None:
         """End the program."""
@@ -46,6 +47,7 @@ class UvVariants:
 
     def play(self, case: Case, place: Place) -> Outcome:
         """Install."""
+        shutil.copytree(self._cache, place.root / "uv-cache")
         arguments = [*variant_options(case, place), *uv_install(case, place)]
         variables = {
             **place.variables,
@@ -55,6 +57,15 @@ class UvVariants:
         }
         done = self._program.run("uv-variants", arguments, variables, place.work)
         return Outcome(done.code != 0, installed=found(place.target), output=done.output)
+
+
+def new_cache(uv: Path, folder: Path) -> Path:
+    """Return the cache *folder*, in which *uv* has noted this interpreter, and nothing else."""
+    if not folder.exists():
+        command = [str(uv), "python", "find", "--no-config", "--cache-dir", str(folder)]
+        variables = isolated(os.environ, folder.parent)
+        subprocess.run([*command, sys.executable], env=variables, check=True, capture_output=True)
+    return folder
 
 
 def uv_install(case: Case, place: Place, more: Sequence[str] = ()) -> list[str]:

@@ -8,9 +8,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import importlib
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,11 +23,6 @@ def main(arguments: list[str]) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="run groups and write a record")
     run.add_argument("--record", type=Path, help="the record; build/bench/DATE-COMMIT.json if none")
-    run.add_argument(
-        "--base", type=Path, metavar="CHECKOUT",
-        help="another checkout that runs each group before this one does; its record is that of"
-        " this one with -before in the name",
-    )  # fmt: skip
     run.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join(groups))
     comparing = commands.add_parser("compare", help="fail where a counted line grew")
     comparing.add_argument("old", type=Path)
@@ -38,44 +31,37 @@ def main(arguments: list[str]) -> int:
         "page", help="make docs/reference/speed.md and the README's table"
     )
     writing.add_argument("record", type=Path)
-    writing.add_argument("before", type=Path, nargs="?", help="an earlier one, to stand beside it")
     options = parser.parse_args(arguments)
     try:
         if options.command == "compare":
             return _compare(record.read(options.old), record.read(options.new))
         if options.command == "page":
-            before = record.read(options.before) if options.before else None
-            page.write(record.read(options.record), before)
+            page.write(record.read(options.record))
             return 0
         if unknown := set(options.groups) - set(groups):
             print(f"no benchmark group {', '.join(sorted(unknown))}; there are {', '.join(groups)}")
             return 2
-        _run(options.groups or groups, options.record, options.base)
+        _run(options.groups or groups, options.record)
     except (BenchmarkError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0
 
 
-def _run(groups: list[str], path: Path | None, base: Path | None) -> None:
-    found, before = record.begun(), None
+def _run(groups: list[str], path: Path | None) -> None:
+    found = record.begun()
     path = path or record.usual_path(found)
-    other = path.with_stem(f"{path.stem}-before")
     for group in groups:
-        if base:
-            theirs = _run_in(base, group, found)
-            before = record.joined(before, theirs) if before else theirs
-            record.write(before, other)
-        found = record.joined(found, _measured(found, group))
+        found = _measured(found, group)
         record.write(found, path)  # after each group: the next one may be interrupted
-    for written in (other, path) if base else (path,):
-        print(written)
+    print(path)
 
 
-def _measured(like: record.Record, group: str) -> record.Record:
+def _measured(found: record.Record, group: str) -> record.Record:
+    """Return *found* with the rows of one more group."""
     module = importlib.import_module(f".bench_{group}", __package__)
     rows: list[Row] = []
-    skipped = {}
+    skipped = dict(found.skipped)
     print(f"{group}")
     try:
         for line in show(_kept(module.rows(), rows)):
@@ -83,22 +69,8 @@ def _measured(like: record.Record, group: str) -> record.Record:
     except BenchmarkError as error:
         print(f"  not measured: {error}", flush=True)
         skipped[group] = str(error)
-    lines = tuple(record.lines_of(group, rows))
-    return dataclasses.replace(like, lines=lines, skipped=skipped)
-
-
-def _run_in(checkout: Path, group: str, like: record.Record) -> record.Record:
-    """Return the record of a group that *checkout* has run, in its own environment."""
-    print(f"{checkout}: ", end="", flush=True)
-    with tempfile.TemporaryDirectory(prefix="variants-bench-") as folder:
-        path = Path(folder, "record.json")
-        python = checkout.resolve() / ".venv" / "bin" / "python"
-        command = [str(python), "-m", "benchmarks", "run", "--record", str(path), group]
-        done = subprocess.run(command, cwd=checkout / "integration-tests", check=False)
-        if done.returncode == 0:
-            return record.read(path)
-    reason = f"{checkout} has no such group, or it ended with code {done.returncode}"
-    return dataclasses.replace(like, commit="unknown", lines=(), skipped={group: reason})
+    lines = (*found.lines, *record.lines_of(group, rows))
+    return dataclasses.replace(found, lines=lines, skipped=skipped)
 
 
 def _kept(rows: Iterator[Row], kept: list[Row]) -> Iterator[Row]:

@@ -36,17 +36,13 @@ def rows() -> Iterator[Row]:
     """Measure."""
     with tempfile.TemporaryDirectory(prefix="variants-bench-") as name:
         folder = Path(name)
-        for api in ("json", "html"):
-            index = _Static(api=api)
-            for number in range(PACKAGES):
-                _add(index, number)
-            with served(index):
-                if api == "json":
-                    yield from _small(folder / "small", index)
-                yield from _lock(folder / api, index)
-                if api == "json":
-                    index.delay = ROUND_TRIP
-                    yield from _far(folder / "far", index)
+        index = _Static()
+        for number in range(PACKAGES):
+            _add(index, number)
+        with served(index):
+            yield from _small(folder / "small", index)
+            index.delay = ROUND_TRIP
+            yield from _lock(folder / "far", index)
 
 
 @dataclass
@@ -151,44 +147,18 @@ def _more(what: str, mine: float, its: float, most: int) -> Row:
 
 
 def _lock(folder: Path, index: Index) -> Iterator[Row]:
-    """Measure locks of all packages from pages that were never read."""
-    locks = _Locks(folder, index)
-    what = f"lock of {PACKAGES} packages, {index.api} pages, cold"
-    mine, its = locks.times(ROUNDS)
-    yield Row(f"{what}, wall", mine * 1e3, its * 1e3, "ms", "uv")
-    mine, its = locks.times(ROUNDS, clock=_cpu)
-    yield Row(f"{what}, CPU", mine * 1e3, its * 1e3, "ms", "uv")
+    """Measure locks of all packages with nothing in caches, from pages that were never read."""
+    machine = _machine(folder, index)
+    project(machine.work, ["package-0"])
+    environ: dict[str, str] = {}
+    numbers = itertools.count()
 
+    def cold() -> None:
+        (machine.work / "uv.lock").unlink(missing_ok=True)
+        for kind in ("ours", "theirs"):
+            shutil.rmtree(machine.home / f"cache-{kind}", ignore_errors=True)
+        environ["UV_DEFAULT_INDEX"] = index.url.replace("/simple/", f"/{next(numbers)}/simple/")
 
-def _far(folder: Path, index: Index) -> Iterator[Row]:
-    """Measure the same locks with an index whose answers take their time."""
-    locks = _Locks(folder, index)
-    mine, its = locks.times(ROUNDS // 3)
+    mine, its = in_turn(*_calls(machine, "lock", environ=environ), rounds=5, prepare=cold)
     what = f"lock of {PACKAGES} packages, cold, an index {ROUND_TRIP * 1e3:.0f} ms away, wall"
     yield _more(what, mine, its, 2000)
-
-
-class _Locks:
-    """`uv lock` of all packages, by uv-variants and by uv."""
-
-    def __init__(self, folder: Path, index: Index) -> None:
-        self.machine = _machine(folder, index)
-        project(self.machine.work, ["package-0"])
-        self._url = index.url
-        self._environ: dict[str, str] = {}
-        self._numbers = itertools.count()
-        self._calls = _calls(self.machine, "lock", environ=self._environ)
-
-    def times(
-        self, rounds: int, *, clock: Callable[[], float] = time.perf_counter
-    ) -> tuple[float, float]:
-        """Return the seconds that uv-variants and uv take."""
-        return in_turn(*self._calls, rounds=rounds, warmups=1, clock=clock, prepare=self._cold)
-
-    def _cold(self) -> None:
-        """Let all be as at first: no lock, nothing in caches, an index at another place."""
-        (self.machine.work / "uv.lock").unlink(missing_ok=True)
-        for kind in ("ours", "theirs"):
-            shutil.rmtree(self.machine.home / f"cache-{kind}", ignore_errors=True)
-        url = self._url.replace("/simple/", f"/{next(self._numbers)}/simple/")
-        self._environ["UV_DEFAULT_INDEX"] = url

@@ -1,25 +1,23 @@
-"""docs/reference/speed.md, its picture, and the table of the README, made from a record."""
+"""docs/reference/speed.md and the table of the README, made from a record."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from itertools import groupby
 from pathlib import Path
 
 from pep_variants.files import write_if_changed
 
-from . import plot
 from .instructions import UNIT
 from .record import ROOT, Line, Record
 from .report import BenchmarkError, times
 
 PAGE = ROOT / "docs" / "reference" / "speed.md"
-PICTURE = ROOT / "docs" / "pictures" / "speed.svg"
 README = ROOT / "README.md"
 BEGIN, END = "<!-- made from a record -->", "<!-- end -->"
-COUNTS = "instructions"
-"""The group of counted rows. One with the name of a row of another group stands beside it."""
+WORST = "limits"
+"""The group of which the page has the slowest row alone."""
 
 HEADLINES = (
     "engine/read-rank-10000-variants/json.loads",
@@ -32,13 +30,11 @@ HEADLINES = (
 """What the README has: patterns of ids."""
 
 
-def write(record: Record, before: Record | None = None, root: Path = ROOT) -> None:
-    """Put *record* into the documents below *root*; *before* is an earlier one, beside it."""
-    for path, made in ((PAGE, tables(record, before)), (README, headlines(record))):
+def write(record: Record, root: Path = ROOT) -> None:
+    """Put *record* into the documents below *root*."""
+    for path, made in ((PAGE, tables(record)), (README, headlines(record))):
         path = root / path.relative_to(ROOT)
         write_if_changed(path, replaced(path.read_text("utf-8"), made).encode())
-    path = root / PICTURE.relative_to(ROOT)
-    write_if_changed(path, plot.picture(record, before).encode())
 
 
 def replaced(text: str, made: str) -> str:
@@ -66,61 +62,34 @@ def headlines(record: Record) -> str:
     return "\n".join(rows) + "\n"
 
 
-def tables(record: Record, before: Record | None = None) -> str:
+def tables(record: Record) -> str:
     """Return what the page says of *record*: the machine, and a table for each group."""
-    return "\n".join(_text(record, before)) + "\n"
+    return "\n".join(_text(record)) + "\n"
 
 
-def _text(record: Record, before: Record | None) -> Iterator[str]:
+def _text(record: Record) -> Iterator[str]:
     machine = record.machine
-    earlier = f", beside commit {before.commit} in turn (before)" if before else ""
     yield (
-        f"Measured with `make bench` on {record.date[:10]} at commit {record.commit}{earlier}:"
+        f"Measured with `make bench` on {record.date[:10]} at commit {record.commit}:"
         f" {machine.get('cpu', 'unknown CPU')}, {machine.get('cores', '?')} cores,"
         f" {machine.get('system', 'unknown system')}, Python {machine.get('python', '?')}."
     )
     if any(line.counted for line in record.lines):
         yield f"{UNIT}: millions of instructions, counted by {machine.get('counter') or 'unknown'}."
-    names = {_name(line) for line in record.lines if line.group != COUNTS}
-    counts = {
-        _name(line): line for line in record.lines if line.group == COUNTS and _name(line) in names
-    }
-    old = {line.id: line for line in before.lines} if before else None
     for group, lines in groupby(record.lines, key=lambda line: line.group):
-        shown = [line for line in lines if group != COUNTS or _name(line) not in counts]
-        if shown:
-            yield from ("", f"## {group}", "")
-            yield from _table(shown, counts, old)
+        shown = [line for line in lines if line.goal]
+        if group == WORST:
+            shown = sorted(shown, key=lambda line: line.ours)[-1:]
+        if not shown:
+            continue
+        yield from ("", f"## {group}", "")
+        yield _row("what", "ours", "ratio", "compared with", "goal")
+        yield "|---|---|---|---|---|"
+        for line in shown:
+            goal = (line.goal or "-") + (": not met" if line.met is False else "")
+            yield _row(line.what, _figure(line.ours, line.unit), _ratio(line), _theirs(line), goal)
     for group, reason in record.skipped.items():
         yield from ("", f"Not measured: {group} ({reason}).")
-
-
-def _table(
-    lines: list[Line], counts: Mapping[str, Line], old: Mapping[str, Line] | None
-) -> Iterator[str]:
-    """Yield a table; *counts* are counted lines by name, *old* those of the record before by id."""
-    counted = any(_name(line) in counts for line in lines)
-    heads = ["what", *(["before", "ratio"] if old is not None else []), "ours", "ratio"]
-    heads += ["compared with", *(["instructions"] if counted else []), "goal"]
-    yield _row(*heads)
-    yield "|" + "---|" * len(heads)
-    for line in lines:
-        cells = [line.what]
-        if old is not None:
-            was = old.get(line.id)
-            cells += [_figure(was.ours, was.unit), _ratio(was)] if was else ["-", "-"]
-        cells += [_figure(line.ours, line.unit), _ratio(line), _theirs(line)]
-        if counted:
-            count = counts.get(_name(line))
-            was = old.get(count.id) if old and count else None
-            text = f"{_ratio(count)} of {_figure(count.theirs, UNIT)}" if count else "-"
-            cells.append(f"{text}; before {_ratio(was)}" if was else text)
-        cells.append((line.goal or "-") + (": not met" if line.met is False else ""))
-        yield _row(*cells)
-
-
-def _name(line: Line) -> str:
-    return line.id.partition("/")[2]
 
 
 def _row(*cells: str) -> str:

@@ -9,7 +9,7 @@ import platform
 import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,6 @@ class Line:
     against: str = ""
     goal: str = ""
     met: bool | None = None
-    size: int = 0
 
     @property
     def ratio(self) -> float | None:
@@ -93,15 +92,6 @@ def begun() -> Record:
     return Record(datetime.now(timezone.utc).isoformat(timespec="seconds"), _commit(), machine)
 
 
-def joined(record: Record, group: Record) -> Record:
-    """Return *record* with the lines of *group*, a record of one more group, after its own."""
-    return replace(
-        record,
-        lines=(*record.lines, *group.lines),
-        skipped={**record.skipped, **group.skipped},
-    )
-
-
 def usual_path(record: Record) -> Path:
     """Return where *record* is kept if no path is given: build/bench/DATE-COMMIT.json."""
     date = re.sub(r"[-:]|\+.*", "", record.date)
@@ -130,7 +120,7 @@ def lines_of(group: str, rows: Iterable[Row]) -> Iterator[Line]:
         seen.add(unique)
         yield Line(
             f"{group}/{unique}", what, round(row.ours, 6), round(row.theirs, 6),
-            row.unit, row.against, row.goal, row.met, row.size,
+            row.unit, row.against, row.goal, row.met,
         )  # fmt: skip
 
 
@@ -181,7 +171,6 @@ def _line(item: Mapping[str, Any]) -> Line:
     return Line(
         str(item["id"]), str(item["what"]), ours, theirs, str(item["unit"]),
         str(item.get("against", "")), str(item.get("goal", "")), None if met is None else bool(met),
-        int(item.get("size", 0)),
     )  # fmt: skip
 
 

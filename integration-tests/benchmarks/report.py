@@ -30,7 +30,6 @@ class Row(NamedTuple):
         goal: the goal for the ratio or for our figure, in words; empty without a goal.
         met: whether it was met in this run; None without a goal.
         line: what the row is called in records; empty to make it from what and against.
-        size: of what is measured, where rows differ by it alone: a curve in the plot.
     """
 
     what: str
@@ -41,7 +40,6 @@ class Row(NamedTuple):
     goal: str = ""
     met: bool | None = None
     line: str = ""
-    size: int = 0
 
     @property
     def ratio(self) -> float:

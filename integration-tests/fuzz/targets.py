@@ -22,7 +22,6 @@ from pep_variants.choose.explanation import notices, verdicts
 from pep_variants.choose.markers import (
     VariantContext,
     metadata_terms,
-    reduce_marker,
     reduce_metadata,
     reduce_requirement,
     variant_terms,
@@ -48,16 +47,16 @@ from pep_variants.wheelfile.rewriting import with_metadata
 from pep_variants.wheelfile.wheel import open_wheel
 from pep_variants.wheelfile.zip_rewriting import read_directory, with_local_headers
 from resolvelib_variants.resolution import ResolverError, read_file
-from uv_variants.locked_variants import Lock
+from uv_variants.uv_lock import Lock
 from variants_index.distribution_metadata import read_source_tree
 from variants_index.errors import PackageIndexError
 from variants_index.lock_files import read_lock
 from variants_index.pages import JSON, PageFile, html_page, json_page, read_page
 from variants_plugins.answer import read_answer
 from variants_proxy.choice.wheel_environments import environments
-from variants_proxy.client.key import decode
 from variants_proxy.errors import ProxyError
-from variants_proxy.projects.merged_metadata import WheelMetadata, merge_metadata
+from variants_proxy.key import decode
+from variants_proxy.pages.merged_metadata import WheelMetadata, merge_metadata
 
 from .seeds import seeds
 
@@ -132,13 +131,15 @@ def _merging(data: bytes) -> None:
 def _marker(data: bytes) -> None:
     text = _text(data)
     variant_terms(text)
-    reduced = reduce_marker(text, _CONTEXT)
-    if isinstance(reduced, str) and reduce_marker(reduced, _CONTEXT) != reduced:
-        raise AssertionError(f"{reduced!r} can be reduced further")
+    _reduced_twice(f"a;{text}")
 
 
 def _requirement(data: bytes) -> None:
-    reduced = reduce_requirement(_text(data), _CONTEXT)
+    _reduced_twice(_text(data))
+
+
+def _reduced_twice(requirement: str) -> None:
+    reduced = reduce_requirement(requirement, _CONTEXT)
     if reduced is not None and reduce_requirement(reduced, _CONTEXT) != reduced:
         raise AssertionError(f"{reduced!r} can be reduced further")
 

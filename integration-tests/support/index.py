@@ -13,9 +13,10 @@ import itertools
 import json
 import re
 import ssl
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from email.message import Message
 from typing import Any
 from urllib.parse import unquote
 
@@ -164,11 +165,11 @@ class Index:
                 wanted = headers.get("Range", "") if self.ranges else ""
                 if wanted.startswith("bytes=-") and not self.suffix_ranges:
                     return Answer(416)
-                return self._part(data, wanted) if self.ranges else Answer(body=data)
+                return self.part(data, wanted) if self.ranges else Answer(body=data)
         return Answer(404, b"not found", kind="text/plain")
 
     @staticmethod
-    def _part(data: bytes, wanted: str) -> Answer:
+    def part(data: bytes, wanted: str) -> Answer:
         """Return the bytes that a ``Range`` header asks for, all of them without one."""
         match = re.fullmatch(r"bytes=(\d*)-(\d*)", wanted)
         if match is None:
@@ -227,11 +228,17 @@ def _normalized(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-@contextmanager
-def served(index: Index, tls: ssl.SSLContext | None = None) -> Iterator[Index]:
-    """Serve *index* on a free port of loopback; its `url` is the simple API's root.
+def handler_of(
+    answer: Callable[[str, Message], Answer],
+    posted: Callable[[str], object] | None = None,
+    silent: Container[str] = (),
+) -> type[http.server.BaseHTTPRequestHandler]:
+    """Return what answers requests.
 
-    With *tls* it is an HTTPS server.
+    Args:
+        answer: called with path and headers of a ``GET`` or ``HEAD``.
+        posted: called with the path of a ``POST``, which is accepted.
+        silent: paths without an answer, until the client goes away.
     """
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -240,18 +247,18 @@ def served(index: Index, tls: ssl.SSLContext | None = None) -> Iterator[Index]:
         disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
-            answer = index.answer(
-                self.path, {name.title(): value for name, value in self.headers.items()}
-            )
-            headers = {"Content-Type": answer.kind, **answer.headers}
-            if isinstance(answer.body, bytes):
-                headers.setdefault("Content-Length", str(len(answer.body)))
-                parts: Iterable[bytes] = (answer.body,)
-                self.close_connection = headers["Content-Length"] != str(len(answer.body))
+            if self.path in silent:
+                self.connection.recv(1)
+            found = answer(self.path, self.headers)
+            headers = {"Content-Type": found.kind, **found.headers}
+            if isinstance(found.body, bytes):
+                headers.setdefault("Content-Length", str(len(found.body)))
+                parts: Iterable[bytes] = (found.body,)
+                self.close_connection = headers["Content-Length"] != str(len(found.body))
             else:
-                parts = answer.body
+                parts = found.body
                 self.close_connection = True
-            self.send_response(answer.status)
+            self.send_response(found.status)
             for name, value in headers.items():
                 self.send_header(name, value)
             self.end_headers()
@@ -264,7 +271,8 @@ def served(index: Index, tls: ssl.SSLContext | None = None) -> Iterator[Index]:
 
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            index.requests.append(f"POST {self.path}")
+            if posted is not None:
+                posted(self.path)
             self.send_response(200)
             self.send_header("Content-Length", "0")
             self.end_headers()
@@ -272,7 +280,20 @@ def served(index: Index, tls: ssl.SSLContext | None = None) -> Iterator[Index]:
         def log_message(self, *args: Any) -> None:
             pass
 
-    with serving(Handler, tls) as url:
+    return Handler
+
+
+@contextmanager
+def served(index: Index, tls: ssl.SSLContext | None = None) -> Iterator[Index]:
+    """Serve *index* on a free port of loopback; its `url` is the simple API's root.
+
+    With *tls* it is an HTTPS server.
+    """
+    handler = handler_of(
+        lambda path, headers: index.answer(path, {k.title(): v for k, v in headers.items()}),
+        lambda path: index.requests.append(f"POST {path}"),
+    )
+    with serving(handler, tls) as url:
         index.url = f"{url}/simple/"
         yield index
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import http.server
 import itertools
 import json
-import re
-import threading
 from collections.abc import Iterable
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-JSON = "application/vnd.pypi.simple.v1+json"
+from .index import JSON, Answer, Index, handler_of
+from .loopback import serving
 
 
 @dataclass
@@ -37,6 +35,26 @@ class Resource:
     etag: bool = False
     gzipped: bool = False
     lie: int = 0
+
+    def answer(self, headers):
+        """Return what is sent to a client with *headers*."""
+        status, body, sent = self.status, self.body, dict(self.headers)
+        if isinstance(body, bytes):
+            if self.etag:
+                sent["ETag"] = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
+                if headers.get("If-None-Match") == sent["ETag"]:
+                    status, body = 304, b""
+            wanted = headers.get("Range", "")
+            if self.ranges and wanted:
+                part = Index.part(body, wanted)
+                status, body = part.status, part.body
+                sent |= part.headers
+        if self.gzipped and "gzip" in headers.get("Accept-Encoding", ""):
+            sent["Content-Encoding"] = "gzip"
+            body = gzip.compress(body)
+        if self.lie:
+            sent["Content-Length"] = str(len(body) + self.lie)
+        return Answer(status, body, self.kind, sent)
 
     @classmethod
     def redirect(cls, target):
@@ -85,72 +103,14 @@ class Server:
     def answer(self, path, headers):
         self.requests.append((path, headers))
         faults = self.faults.get(path)
-        if faults:
-            return faults.pop(0)
-        return self.resources.get(path, Resource(b"not found", 404))
+        missing = Resource(b"not found", 404)
+        found = faults.pop(0) if faults else self.resources.get(path, missing)
+        return (found(headers) if callable(found) else found).answer(headers)
 
 
 @contextmanager
 def served(server=None):
     server = server or Server()
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self):
-            found = server.answer(self.path, self.headers)
-            if callable(found):
-                found = found(self.headers)
-            status, headers, body = found.status, dict(found.headers), found.body
-            headers.setdefault("Content-Type", found.kind)
-            if found.etag and isinstance(body, bytes):
-                tag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
-                headers["ETag"] = tag
-                if self.headers.get("If-None-Match") == tag:
-                    status, body = 304, b""
-            span = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
-            if found.ranges and span and isinstance(body, bytes):
-                size = len(body)
-                if span[1]:
-                    start, end = int(span[1]), min(int(span[2] or size - 1), size - 1)
-                else:
-                    start, end = max(0, size - int(span[2])), size - 1
-                headers["Content-Range"] = f"bytes {start}-{end}/{size}"
-                status, body = 206, body[start : end + 1]
-            if found.gzipped and "gzip" in self.headers.get("Accept-Encoding", ""):
-                headers["Content-Encoding"] = "gzip"
-                body = gzip.compress(body)
-            if isinstance(body, bytes):
-                headers.setdefault("Content-Length", str(len(body) + found.lie))
-                self.close_connection = bool(found.lie)
-                parts = [body]
-            else:
-                self.close_connection = True
-                parts = body
-            self.send_response(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.end_headers()
-            with suppress(ConnectionError):
-                for part in parts:
-                    self.wfile.write(part)
-
-        def log_message(self, *args):
-            pass
-
-    class Quiet(http.server.ThreadingHTTPServer):
-        daemon_threads = True
-
-        def handle_error(self, request, client_address):
-            pass
-
-    web = Quiet(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=web.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    server.url = f"http://127.0.0.1:{web.server_port}"
-    try:
+    with serving(handler_of(server.answer)) as url:
+        server.url = url
         yield server
-    finally:
-        web.shutdown()
-        web.server_close()
-        thread.join()

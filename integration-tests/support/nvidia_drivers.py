@@ -1,7 +1,7 @@
 """NVIDIA's driver libraries as those of a machine, for programs that run there.
 
-They are the stand-ins of the engine's own tests, compiled with what they say, so that a driver can
-be replaced while a shell runs.
+They are the stand-ins of the engine's own tests: compiled with what they say, so that a driver can
+be replaced while a shell runs, or one whose answers are in variables.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from .environments import ROOT
+from .environments import ROOT, Environments, once
 
 _SOURCES = ROOT / "packages" / "pep-variants" / "tests" / "providers"
 NVML = ("fake_nvml.c", "libnvidia-ml.so.1")
@@ -74,3 +74,22 @@ def compiled(source: Path, library: Path, *options: str) -> Path:
     command = [compiler, "-shared", "-fPIC", f"-Wl,-soname,{library.name}", "-o", str(library)]
     subprocess.run([*command, *options, str(source), "-ldl"], check=True)
     return library
+
+
+def driver_library(environments: Environments) -> Path:
+    """Return the folder of a management library that says what `driver_variables` say."""
+    return once(
+        environments.folder / "nvidia-driver",
+        lambda folder: compiled(_SOURCES / NVML[0], folder / NVML[1]),
+    )
+
+
+def driver_variables(library: Path, cuda: str, *capabilities: str) -> dict[str, str]:
+    """Return the variables of a machine whose driver supports *cuda*, with a GPU of each kind.
+
+    Args:
+        library: of `driver_library`.
+        cuda: version, such as ``12.8``.
+        capabilities: compute capability of each GPU, such as ``9.0``.
+    """
+    return {"LD_LIBRARY_PATH": str(library), **nvml(cuda, ",".join(capabilities))}

@@ -14,12 +14,17 @@ from pathlib import Path
 
 from uv_variants.transport.authority import Authority
 from uv_variants.transport.forwarding import Forwarder, send_text
-from uv_variants.transport.index_application import AnsweredIndex, IndexApplication
+from uv_variants.transport.outbound import (
+    Application,
+    Origin,
+    Outbound,
+    Receive,
+    Route,
+    Scope,
+    Send,
+)
 from uv_variants.transport.proxy_server import Transport
-from uv_variants.transport.route import Application, Origin, Outbound, Receive, Route, Scope, Send
 from uv_variants.transport.trust_bundle import trusted_roots
-from uv_variants.transport.upstream_credentials import with_authorization
-from variants_proxy import Settings, create_app
 
 TOKEN = "secret-token"
 HOSTS = ("index.example", "index.test", "127.0.0.1", "::1")
@@ -54,20 +59,15 @@ class Running:
         port: of loopback.
         outbound: the way to the outside, without proxies.
         failures: what the command would show.
-        application: of indexes.
-        services: of indexes, by name and Authorization.
     """
 
     def __init__(self, folder: Path) -> None:
         self.authority = Authority(HOSTS)
-        self._folder = folder
         self.trusted = trusting(self.authority, folder)
         roots = folder / "roots.pem"
         roots.write_bytes(trusted_roots({}))
         self.outbound = Outbound({}, roots)
         self.failures: list[str] = []
-        self.application: IndexApplication
-        self.services: dict[tuple[str, str], Application] = {}
         self._loop = asyncio.new_event_loop()
         self._listening = socket.create_server(("127.0.0.1", 0), backlog=256)
         self.port: int = self._listening.getsockname()[1]
@@ -96,59 +96,14 @@ class Running:
             frozenset(hosts), application, outbound or self.outbound, self.failures.append
         )
 
-    def add_indexes(
-        self,
-        settings: Settings,
-        indexes: Iterable[AnsweredIndex],
-        client: str,
-        outbound: Outbound | None = None,
-    ) -> IndexApplication:
-        """Answer for indexes by a service with *settings* from now on; *client* is a key."""
-
-        def service(index: str, authorization: str) -> Application:
-            key = (index, authorization)
-            if key not in self.services:
-                own = with_authorization(settings, index, authorization)
-                self.services[key] = create_app(own)
-            made = self.services[key]
-
-            async def below(scope: Scope, receive: Receive, send: Send) -> None:
-                path = f"/p/{client}/i/{index}/{scope['path']}"
-                await made({**scope, "path": path}, receive, send)
-
-            return below
-
-        application = IndexApplication(
-            tuple(indexes),
-            service,
-            outbound or self.outbound,
-            self.forwarder,
-            self.failures.append,
-        )
-        self.begin(application.hosts, application, outbound)
-        self.application = application
-        return application
-
     def stop(self) -> None:
         """End it."""
         self._loop.call_soon_threadsafe(self.transport.close)
         self._thread.join(10)
         assert not self._thread.is_alive()
         self._listening.close()
-        for service in self.services.values():
-            service.state.service.upstreams.close()  # type: ignore[attr-defined]
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
-
-    def variables(self) -> dict[str, str]:
-        """Return the variables of uv."""
-        url = f"http://uv:{TOKEN}@127.0.0.1:{self.port}"
-        names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-        bundle = self._folder / "for-uv.pem"
-        roots = trusted_roots(self.transport.route.outbound.environ)
-        bundle.write_bytes(self.authority.certificate + roots)
-        both = {**dict.fromkeys(names, url), **dict.fromkeys(map(str.lower, names), url)}
-        return {**both, "SSL_CERT_FILE": str(bundle), "NO_PROXY": "", "no_proxy": ""}
 
     def raw(self) -> socket.socket:
         """Return a connection to the port."""

@@ -1,79 +1,10 @@
-"""The keys of uv's configuration, as uv itself lists them, and how each is shown to count.
-
-uv lists the fields of its tables when one is unknown. Of `[[index]]` it ignores unknown fields:
-there every word around the known ones in the program is tried with a value that no field takes.
-"""
+"""The keys of uv's configuration that concern indexes, and how each is shown to count."""
 
 from __future__ import annotations
 
-import re
-import subprocess
-import sys
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from .isolation import isolated
 from .uv_forms import EMPTY, Form
-
-UNRELATED = "unrelated"
-"""For keys that have nothing to do with indexes or the network: uv alone reads them."""
-
-
-def _stderr(uv: Path, text: str) -> str:
-    """Return what uv says of a ``uv.toml`` with *text*."""
-    with TemporaryDirectory() as name:
-        file = Path(name, "uv.toml")
-        file.write_text(text)
-        done = subprocess.run(
-            [uv, "pip", "list", "--offline", "--python", sys.executable],
-            env={**isolated({}, Path(name)), "PATH": ""},
-            cwd=name,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    return done.stderr
-
-
-@cache
-def fields(uv: Path, table: str = "") -> frozenset[str]:
-    """Return the fields of a table that refuses unknown ones: of the top, or of ``[pip]``."""
-    said = _stderr(uv, (f"[{table}]\n" if table else "") + "nonsense = 1\n")
-    listed = said.partition("expected one of ")[2]
-    found = frozenset(re.findall(r"`([a-z-]+)`", listed))
-    assert len(found) > 30, said
-    return found
-
-
-@cache
-def index_fields(uv: Path) -> frozenset[str]:
-    """Return the fields of ``[[index]]``."""
-    program = uv.read_bytes()
-    words = {"name", "explicit", "default", "authenticate"}
-    for match in re.finditer(b"publish-url(?:authenticate)?ignore-error-codes", program):
-        around = program[max(0, match.start() - 120) : match.end() + 120]
-        for run in re.findall(r"[a-z][a-z-]+", around.decode("latin-1")):
-            for start in range(len(run)):
-                ends = range(start + 2, min(len(run), start + 32) + 1)
-                words |= {run[start:end].strip("-") for end in ends}
-    rest = sorted(words - {"url", ""})
-    head = '[[index]]\nurl = "http://127.0.0.1:9/"\n'
-    found = {"url"}
-
-    def search(keys: list[str]) -> None:
-        if not keys or "error" not in _stderr(uv, head + "".join(f"{k} = [[[]]]\n" for k in keys)):
-            return
-        if len(keys) == 1:
-            found.add(keys[0])
-            return
-        half = len(keys) // 2
-        search(keys[:half])
-        search(keys[half:])
-
-    search(rest)
-    return frozenset(found)
 
 
 @dataclass(frozen=True)
@@ -163,54 +94,3 @@ SHOWN = (
     _top("no-binary-package", 'no-binary-package = ["plain"]', "add plain"),
     _top("cache-dir", 'cache-dir = "kept"', "add plain", environ={"UV_CACHE_DIR": ""}),
 )  # fmt: skip
-
-INDEX_KEYS = {
-    "publish-url": "test_publishing_asks_the_publish_url",
-    "cache-control": "test_cache_control_of_an_index",
-    "hash-algorithm": "test_the_hash_algorithm_of_an_index",
-}
-"""Keys of ``[[index]]`` with a test of their own, beside those of `SHOWN`."""
-
-KEYS = {
-    **dict.fromkeys(("http-proxy", "https-proxy", "no-proxy"), "test_proxies_of_uvs_own_settings"),
-    **dict.fromkeys(("publish-url", "check-url"), "test_publishing_asks_the_publish_url"),
-    **dict.fromkeys(("native-tls", "system-certs"), "test_certificates_of_the_user"),
-    "no-cache": "test_no_cache",
-    "torch-backend": "test_the_torch_backend",
-    "no-sources-package": "no-sources",
-    "prerelease": UNRELATED,
-    **dict.fromkeys(
-        (
-            *("required-version", "preview", "preview-features", "python-preference"),
-            *("python-downloads", "concurrent-downloads", "concurrent-builds"),
-            *("concurrent-installs", "resolution", "prerelease-package", "fork-strategy"),
-            *("config-settings", "config-settings-package", "no-build-isolation"),
-            *("no-build-isolation-package", "require-build-hashes", "extra-build-dependencies"),
-            *("extra-build-variables", "link-mode", "compile-bytecode", "upgrade"),
-            *("upgrade-package", "reinstall", "reinstall-package", "no-build"),
-            *("no-build-package", "python-install-mirror", "pypy-install-mirror"),
-            *("graalpy-install-mirror", "pyodide-install-mirror", "python-downloads-json-url"),
-            *("trusted-publishing", "add-bounds", "audit", "pip", "cache-keys"),
-            *("override-dependencies", "exclude-dependencies", "constraint-dependencies"),
-            *("build-constraint-dependencies", "environments", "required-environments"),
-            *("minimum-libc-version", "conflicts", "workspace", "managed", "package"),
-            *("default-groups", "dependency-groups", "dev-dependencies", "build-backend"),
-        ),
-        UNRELATED,
-    ),
-    # Of [pip] alone.
-    **dict.fromkeys(
-        (
-            *("python", "system", "break-system-packages", "target", "prefix", "only-binary"),
-            *("strict", "extra", "all-extras", "no-extra", "no-deps", "group"),
-            *("allow-empty-requirements", "output-file", "no-strip-extras", "no-strip-markers"),
-            *("no-annotate", "no-header", "custom-compile-command", "generate-hashes"),
-            *("python-version", "python-platform", "universal", "no-emit-package"),
-            *("emit-index-url", "emit-find-links", "emit-build-options"),
-            *("emit-marker-expression", "emit-index-annotation", "annotation-style"),
-            *("require-hashes", "verify-hashes"),
-        ),
-        UNRELATED,
-    ),
-}
-"""Every other key: the test that shows it, the key it is shown with, or `UNRELATED`."""

@@ -116,9 +116,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"everywhere: {every}; on one by make test")
     config.addinivalue_line("markers", "hook: not with pip-variants, which has no start file")
     config.addinivalue_line("markers", "one: runs on one Python and pip")
-    config.addinivalue_line(
-        "markers", "nightly: only in make test-matrix, as what needs the public index"
-    )
+    config.addinivalue_line("markers", "nightly: only in make test-matrix")
     config.addinivalue_line("markers", "load: does more of it in make test-matrix")
 
 

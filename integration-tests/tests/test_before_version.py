@@ -1,7 +1,6 @@
 """The torch family after its publisher ended builds for CUDA 12: the same release in every client.
 
-2.15 stands for the release that was announced: the catalogue has no build of it for CUDA 12, nor
-any of 2.14 and later for ROCm.
+2.15 has no build for CUDA 12.
 """
 
 from __future__ import annotations
@@ -16,23 +15,20 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from pep_variants.formats import toml
-from support.environments import PIPS, Environments
+from support.environments import PIPS, Environment, Environments
 from support.published_builds import Field, published, standing_in
 from support.uvs import Machine
+from support.wheels import Wheel
 
 RELEASES = {
     "torch": ("2.13.0", "2.14.0", "2.15.0"),
     "torchvision": ("0.28.0", "0.29.0", "0.30.0"),
 }
 TABLE = {
-    "cuda=13.0,sm=9.0,cpu=zen4": ("2.15.0+cu132", "0.30.0+cu132"),
     "cuda=12.8,sm=9.0,cpu=zen4": ("2.14.0+cu126", "0.29.0+cu126"),
-    # Pascal: no build for CUDA 13, whatever the driver.
-    "cuda=13.0,sm=6.1,cpu=haswell": ("2.14.0+cu126", "0.29.0+cu126"),
-    "mi300x-rocm7.0": ("2.13.0+rocm7.2", "0.28.0+rocm7.2"),
     "cpu-zen4": ("2.15.0+cpu", "0.30.0+cpu"),
 }
-"""Versions by machine, in the order of `RELEASES`."""
+"""Versions by machine, in the order of `RELEASES`; `test_torch_table` has every machine."""
 
 Client = Callable[[Field, list[str], Environments, Machine], "tuple[dict[str, str], str]"]
 
@@ -123,3 +119,53 @@ def test_the_newest_release_all_the_same(
     versions, output = client(field, options, environments, machine)
     assert versions["torch"] == "2.15.0+cpu"
     assert "to take it, require torch==2.14.0" in output
+
+
+@pytest.mark.parametrize("client", [resolve, pip, uv])
+def test_a_release_that_is_yanked(
+    client: Client, environments: Environments, machine: Machine
+) -> None:
+    """What PyPI says of a release is true of its builds on other indexes, too."""
+    with standing_in(published(**RELEASES)) as found:
+        for name, files in found.index.files.items():
+            for filename in files:
+                if filename.split("-")[1] == RELEASES[name][1]:
+                    found.index.attributes[filename] = {"yanked": "unsafe"}
+        options = ["--variant-catalog=default", *found.options]
+        options += ["--variant-platform=cuda=12.8,sm=9.0,cpu=zen4"]
+        versions, _ = client(found, options, environments, machine)
+    assert versions == {"torch": "2.13.0+cu126", "torchvision": "0.28.0+cu126"}
+
+
+def test_tool_run(field: Field, machine: Machine) -> None:
+    """The bound is for what the command names; of what only the tool requires a line says it."""
+    main = "import importlib.metadata as m\ndef main(): print(m.version('torch'))\n"
+    for name, requires in (("alone", ()), ("requiring", ("torch",))):
+        entry_points = f"[console_scripts]\n{name} = {name}.cli:main\n"
+        files = {f"{name}/cli.py": main, f"{name}-1.dist-info/entry_points.txt": entry_points}
+        field.index.add_wheel(Wheel(name, "1", files=files, requires=requires))
+    options = ["--variant-catalog=default", *field.options]
+    options += ["--variant-platform=cuda=12.8,sm=9.0,cpu=zen4", "tool", "run"]
+    user = machine.with_environ({"UV_DEFAULT_INDEX": field.index.url, "UV_PYTHON": sys.executable})
+    done = user.run(*options, "--with", "torch", "alone")
+    assert (done.code, done.out.strip()) == (0, "2.14.0+cu126"), done
+    assert " rather than 2.15.0: " in done.err
+    done = user.run(*options, "requiring")
+    assert (done.code, done.out.strip()) == (0, "2.15.0+cpu"), done
+    assert "to take it, require torch==2.14.0" in done.err
+
+
+def test_an_upgrade_of_what_is_named(field: Field, fresh: Environment) -> None:
+    """A newer build for CPUs is installed; what is not named stays, and what goes with that."""
+    gpu = "--variant-platform=cuda=12.8,sm=9.0,cpu=zen4"
+    options = ["-i", field.index.url, "--variant-catalog=default", *field.options]
+    for named, installed in (
+        ("torchvision", "2.15.0+cpu 0.30.0+cpu"),
+        ("torch torchvision", "2.14.0+cu126 0.29.0+cu126"),
+    ):
+        newest = ["torch==2.15.0", "torchvision==0.30.0", "--variant-platform=cpu-zen4"]
+        assert fresh.pip("install", *options, *newest).code == 0
+        done = fresh.pip("install", "-U", *options, gpu, *named.split())
+        assert done.code == 0, done
+        frozen = dict(line.split("==") for line in fresh.pip("freeze").out.splitlines())
+        assert " ".join(frozen[name] for name in RELEASES) == installed, done

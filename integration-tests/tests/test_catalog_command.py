@@ -108,21 +108,6 @@ def world(tmp_path):
 
 
 class TestCommands:
-    def test_resolve(self, world):
-        done = world.run("resolve", "app")
-        assert (done.code, done.err) == (0, "")
-        assert done.out == (
-            "app   1.0+cu12  cuda12  CUDA driver 12.0 or newer\nbase  1.0       -\n"
-        )
-        assert world.run("resolve", "app", platform="cpu").out.startswith("app   1.0+cpu  null")
-
-    def test_a_place_that_fails(self, world):
-        del world.publisher.resources["/whl/cu12/app/"]
-        done = world.run("resolve", "app")
-        assert done.out.startswith("app   1.0+cpu  null")
-        (line,) = done.err.splitlines()
-        assert f"app: variant cuda12 from {world.publisher.url} cannot be had: not found" in line
-
     def test_explain(self, world):
         done = world.run("explain", "app", platform="cpu")
         assert (done.code, done.err) == (0, "")
@@ -153,12 +138,6 @@ class TestCommands:
             "null": ["app-1.0+cpu-py3-none-any.whl"],
         }
 
-    def test_explain_another_name(self, world):
-        world.describe("lib", RENAMED)
-        world.add(Wheel("lib-cu12", "1.0"), Wheel("lib", "1.0"))
-        lines = world.run("explain", "lib").out.splitlines()
-        assert lines[1].split()[:3] == ["cuda12", "chosen", "lib-cu12==1.0"]
-
     @pytest.mark.parametrize("kind", ["missing file", "broken", "page"])
     def test_a_catalogue_that_cannot_be_read(self, world, kind):
         catalog = world.folder / "entry.toml"
@@ -171,22 +150,6 @@ class TestCommands:
         assert done.code != 0
         assert str(catalog) in done.err
         assert "Traceback" not in done.err
-
-    def test_a_catalogue_at_a_url(self, world):
-        text = (world.catalog / "app.toml").read_bytes()
-        world.publisher.resources["/app.toml"] = Resource(text)
-        done = world.run("resolve", "app", catalog=f"{world.publisher.url}/app.toml")
-        assert (done.err, done.out.split()[1]) == ("", "1.0+cu12")
-
-    def test_mirrors(self, world):
-        with served(world.publisher.__class__()) as mirror:
-            mirror.resources = world.publisher.resources
-            world.publisher.resources = {}
-            option = f"{world.publisher.url}={mirror.url}"
-            done = world.run("resolve", "app", "--json", "--variant-catalog-mirror", option)
-            assert json.loads(done.out)["resolutions"][0]["packages"][0]["url"].startswith(
-                mirror.url
-            )
 
     def test_download(self, world):
         world.describe("lib", RENAMED)
@@ -235,61 +198,6 @@ class TestLocks:
         assert done.code == 0, done.err
         text = (world.folder / "pylock.toml").read_text()
         return {item["name"]: item for item in toml.loads(text)["packages"]}
-
-    @pytest.mark.parametrize(("platform", "place"), [("gpu", "cu12"), ("cpu", "cpu")])
-    def test_a_build_of_another_index(self, world, platform, place):
-        packages = self.lock(world, "app", platform=platform)
-        app = packages["app"]
-        assert "variants-json" not in app
-        assert app["version"] == f"1.0+{place}"
-        assert app["index"] == f"{world.publisher.url}/whl/{place}/"
-        (wheel,) = app["wheels"]
-        path = f"/whl/{place}/app-1.0%2B{place}-py3-none-any.whl"
-        assert wheel["url"] == f"{world.publisher.url}{path}"
-        assert "sha256" in wheel["hashes"]
-
-    def test_another_name(self, world):
-        world.describe("lib", RENAMED)
-        world.add(
-            Wheel("lib", "1.0"),
-            Wheel("lib-cu12", "1.0", requires=("base",)),
-            Wheel("top", "1.0", requires=("lib",)),
-        )
-        packages = self.lock(world, "top")
-        assert sorted(packages) == ["base", "lib-cu12", "top"]
-        assert packages["top"]["dependencies"] == [{"name": "lib-cu12"}]
-
-    def test_an_extra(self, world):
-        world.describe("lib", EXTRA)
-        world.add(Wheel("lib", "1.0", extras=("cuda12",), requires=("base; extra == 'cuda12'",)))
-        packages = self.lock(world, "lib")
-        assert sorted(packages) == ["base", "lib"]
-        assert packages["lib"]["wheels"][0]["url"].endswith("/lib-1.0-py3-none-any.whl")
-        assert packages["lib"]["dependencies"] == [{"name": "base"}]
-        assert sorted(self.lock(world, "lib", platform="cpu")) == ["lib"]
-
-    @pytest.mark.parametrize("text", [BUILDS, RENAMED, EXTRA])
-    def test_two_machines(self, world, text):
-        world.describe("app", text)
-        world.add(Wheel("app-cu12", "1.0"), Wheel("app", "1.0", extras=("cuda12",)))
-        targets = ["--target", "gpu.toml", "--target", "cpu.toml"]
-        done = world.run("resolve", "app", "-o", "pylock.toml", *targets, platform=None)
-        assert done.code != 0
-        assert "gpu needs variant cuda12 of app 1.0 and cpu needs" in done.err
-        assert "write one lock file for each target" in done.err
-
-    def test_two_machines_that_markers_tell_apart(self, world):
-        for name, platform in (("gpu", "linux"), ("cpu", "macos")):
-            path = world.folder / f"{name}.toml"
-            path.write_text(f'{path.read_text()}\n[target]\nplatform = "{platform}"\n')
-        targets = ["--target", "gpu.toml", "--target", "cpu.toml"]
-        done = world.run("resolve", "app", "-o", "pylock.toml", *targets, platform=None)
-        assert done.code == 0, done.err
-        packages = toml.loads((world.folder / "pylock.toml").read_text())["packages"]
-        found = {item["version"]: item for item in packages if item["name"] == "app"}
-        assert list(found) == ["1.0+cpu", "1.0+cu12"]
-        assert 'sys_platform == "darwin"' in found["1.0+cpu"]["marker"]
-        assert 'sys_platform == "linux"' in found["1.0+cu12"]["marker"]
 
     def test_select_from_it(self, world):
         self.lock(world, "app")

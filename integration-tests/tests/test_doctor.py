@@ -61,7 +61,7 @@ def test_a_pip_without_the_shim(plain: Environment) -> None:
     tree = doctor(plain, "--offline")
     (problem,) = (problem for problem in tree["problems"] if problem["code"] == "plain-pip")
     assert "without pep-variants-shim" in problem["text"]
-    assert problem["command"] == (f"{plain.python} -m pip install --upgrade pip pep-variants-shim")
+    assert problem["command"].endswith("pip install --upgrade pip pep-variants-shim")
 
 
 def test_the_command_that_it_names(fresh: Environment, serve: Callable[[Index], Index]) -> None:

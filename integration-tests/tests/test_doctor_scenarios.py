@@ -22,8 +22,8 @@ from pep_variants.providers.nvidia import DRIVER_OVERRIDE
 from support.doctor_report import check_report
 from support.documents import Reader
 from support.environments import PIPS, Environment
-from support.gpu_nodes import driver_library, driver_variables
 from support.index import Index
+from support.nvidia_drivers import driver_library, driver_variables
 from support.plugins import PLUGIN, acme_index
 from support.projects import gpu_index
 from support.published_builds import TORCH, published, standing_in
@@ -45,7 +45,6 @@ NVIDIA = {
     "sys/bus/pci/devices/0000:01:00.0/vendor": "0x10de\n",
     "sys/bus/pci/devices/0000:01:00.0/class": "0x030200\n",
 }
-DOCKER = {".dockerenv": ""}
 
 
 class Shell:
@@ -161,14 +160,6 @@ def gpu(serve: Serve, shell: Shell) -> Index:
 Drive = Callable[[str], None]
 
 
-def test_no_driver_in_the_container(shell: Shell, drive: Drive) -> None:
-    shell.write({**DOCKER, **NVIDIA})
-    command = first(shell.doctor_there(), "container-driver", "container (Docker) has no NVIDIA")
-    assert command == "docker run --gpus all …"
-    drive("12.8")
-    assert "container-driver" not in codes(shell.doctor_there())
-
-
 def test_an_old_driver(shell: Shell, drive: Drive, gpu: Index) -> None:
     drive("12.6")
     shell.type("pip install gpu")
@@ -208,16 +199,6 @@ def test_a_forgotten_override(shell: Shell, drive: Drive, gpu: Index) -> None:
     assert shell.doctor()["well"]
 
 
-def test_the_wrong_index(shell: Shell, drive: Drive, gpu: Index, serve: Serve) -> None:
-    drive("12.8")
-    shell.type("pip install gpu")
-    shell.environ["PIP_INDEX_URL"] = serve(Index()).url
-    command = first(shell.doctor(), "wrong-index", "gpu 2.0 is not on http://127.0.0.1")
-    assert command == "variants doctor --index-url URL"
-    shell.type(command.replace("URL", gpu.url))
-    assert shell.doctor("--index-url", gpu.url)["well"]
-
-
 def test_a_plugin_that_is_not_allowed(shell: Shell, serve: Serve) -> None:
     shell.environ["PIP_INDEX_URL"] = serve(acme_index(PLUGIN)).url
     shell.type("pip install app")
@@ -227,19 +208,6 @@ def test_a_plugin_that_is_not_allowed(shell: Shell, serve: Serve) -> None:
     tree = shell.doctor()
     shell.type(first(tree, "better-variant", "app 1.0 is installed as variant null"))
     assert shell.doctor()["well"]
-
-
-def test_plain_pip_in_front(shell: Shell) -> None:
-    plain = shell.reader.home / "plain"
-    plain.mkdir()
-    pip = plain / "pip"
-    pip.write_text("#!/bin/sh\necho 'pip 26.3 from /opt/plain/pip (python 3.12)'\n")
-    pip.chmod(0o755)
-    shell.environ["PATH"] = f"{plain}{os.pathsep}{shell.environ['PATH']}"
-    command = first(shell.doctor("--offline"), "plain-pip-first", f"{pip} is first on PATH")
-    shell.type(command)
-    assert shell.environ["PATH"].startswith(f"{shell.reader.programs}:")
-    assert "plain-pip-first" not in codes(shell.doctor("--offline"))
 
 
 def test_a_login_node(shell: Shell) -> None:
@@ -254,27 +222,6 @@ def test_a_login_node(shell: Shell) -> None:
     tree = shell.doctor_there()
     assert "login-node" not in codes(tree)
     assert "12.8" in (shell.reader.work / "platform.toml").read_text()
-
-
-def test_device_files_without_permission(shell: Shell) -> None:
-    """An account that is not in the group; root would be, so the check itself is what says so."""
-    shell.write({**NVIDIA, "dev/nvidia0": ""})
-    shell.type("mkdir closed")
-    path = shell.root / "dev/nvidia0"
-    if os.geteuid() == 0:
-        sitecustomize = shell.reader.work / "closed/sitecustomize.py"
-        sitecustomize.write_text(
-            "import os\nreal = os.access\nos.access = lambda path, mode, **options: "
-            f"str(path) != {str(path)!r} and real(path, mode, **options)\n"
-        )
-        shell.environ["PYTHONPATH"] = str(sitecustomize.parent)
-    else:
-        path.chmod(0)
-    command = first(shell.doctor_there(), "permissions", f"you may not read and write {path}")
-    assert command.startswith(("sudo usermod -aG ", "ls -l "))
-    shell.environ.pop("PYTHONPATH", None)
-    path.chmod(0o666)
-    assert "permissions" not in codes(shell.doctor_there())
 
 
 def test_a_platform_file_that_was_left(shell: Shell, drive: Drive, gpu: Index) -> None:
@@ -313,22 +260,6 @@ def test_no_variants_in_the_configuration_of_pip(shell: Shell, drive: Drive, ser
     assert "setting" not in codes(tree)
     shell.type(first(tree, "better-variant"))
     assert shell.doctor("gpu")["well"]
-
-
-@pytest.mark.parametrize("name", ["uv.toml", "pyproject.toml"])
-def test_an_index_of_one_backend(shell: Shell, drive: Drive, name: str) -> None:
-    drive("12.8")
-    path = shell.reader.work / name
-    table = "[[index]]" if name == "uv.toml" else "[[tool.uv.index]]"
-    path.write_text(
-        f'# of the team\n{table}\nname = "torch"\nurl = "https://download.pytorch.org/whl/cpu"\n'
-    )
-    tree = shell.doctor("--offline")
-    said = "which has builds for CPUs only, while this machine has the driver of NVIDIA"
-    assert first(tree, "index-pin", f"{path}, line 4, takes packages from", said) == ""
-    assert path.read_text().splitlines()[3].startswith("url")
-    path.write_text("# of the team\n")
-    assert "index-pin" not in codes(shell.doctor("--offline"))
 
 
 @pytest.fixture
@@ -480,21 +411,3 @@ def test_one_project_twice(shell: Shell, serve: Serve, environment: Environment)
     command = first(shell.doctor(), "duplicate-distribution", "has app twice, as 1.0 and as 2.0")
     shell.type(command)
     assert shell.doctor()["well"]
-
-
-def test_constraints_and_no_index(shell: Shell, drive: Drive, gpu: Index) -> None:
-    """C12: what keeps pip from a version, and from every index."""
-    drive("12.8")
-    shell.type("pip install gpu")
-    path = shell.reader.work / "constraints.txt"
-    path.write_text("gpu<2\n")
-    shell.environ["PIP_CONSTRAINT"] = str(path)
-    command = first(shell.doctor(), "constraint", f"PIP_CONSTRAINT names {path}: pip takes only")
-    shell.type(command)
-    shell.environ["PIP_CONSTRAINT"] = "absent.txt"
-    shell.type(first(shell.doctor(), "constraint", "does not exist: pip installs nothing"))
-    shell.environ["PIP_NO_INDEX"] = "1"
-    tree = shell.doctor()
-    assert "wrong-index" not in codes(tree)
-    shell.type(first(tree, "no-index", "PIP_NO_INDEX switches all indexes off: nothing is known"))
-    assert codes(shell.doctor()) == set()

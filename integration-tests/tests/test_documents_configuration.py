@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 from collections.abc import Iterator
@@ -34,14 +35,8 @@ def rows(heading: str, number: int = 0) -> list[list[str]]:
 
 
 def test_names():
-    assert [row[:5] for row in rows("Names")] == [
-        [
-            f"`--{each.name}`",
-            f"`{each.key}`",
-            f"`VARIANTS_{each.key.upper().replace('-', '_')}`",
-            f"`{each.name}`",
-            f"`PIP_{each.name.upper().replace('-', '_')}`",
-        ]
+    assert rows("Names") == [
+        [f"`--{each.name}`", f"`{each.key}`", f"`VARIANTS_{each.key.upper().replace('-', '_')}`"]
         for each in OPTIONS
     ]
     assert [row[0] for row in rows("Names", 1)] == [f"`{key}`" for key in PRIORITIES]
@@ -75,49 +70,28 @@ def command(group: click.Group, path: str) -> click.Command:
     return found
 
 
-def test_support():
-    heading = "Which command has which option"
-    first = next(line for line in TEXT.splitlines() if line.startswith("| option | pip |"))
-    columns = [cell.strip() for cell in first.strip("|").split("|")][3:]
-    table = rows(heading)
-    assert [row[0] for row in table] == [f"`--{each.name}`" for each in OPTIONS]
-    for option, row in zip(OPTIONS, table, strict=True):
-        assert row[1] == ("install" if option.installs else "yes")
-        assert row[2] == ("-" if option.name == "variant-coherent" else "yes")
-        for column, cell in zip(columns, row[3:], strict=True):
-            program, _, names = column.partition(" ")
-            group = {"variants": cli, "variants-proxy": proxy_cli}[program]
-            parent = "catalog " if names.startswith("catalog ") else ""
-            for name in names.removeprefix("catalog ").split(", "):
-                has = any(
-                    f"--{option.name}" in each.opts for each in command(group, parent + name).params
-                )
-                assert cell == ("yes" if has else "-"), (option.name, column)
+def leaves(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
+    """Yield the commands of *group* that have no commands of their own, with their names."""
+    for name in group.list_commands(click.Context(group)):
+        found = command(group, name)
+        if isinstance(found, click.Group):
+            yield from leaves(found, f"{path} {name}")
+        else:
+            yield f"{path} {name}", found
 
 
-def test_support_of_other_commands():
-    """The paragraph below the table names all that have one of the options."""
-    start = TEXT.index("`variants make` has")
-    assert TEXT[start:].startswith(
-        "`variants make` has `--variant-allow-provider`, "
-        "`variants matrix` that, `--variant-enable` and `--platform`"
-    )
-    expected = {
-        "make": {"variant-allow-provider"},
-        "matrix": {"variant-allow-provider", "variant-enable", "variant-platform"},
-        "providers": {
-            "variant-allow-provider",
-            "variant-on-plugin-error",
-            "variant-plugin-sandbox",
-            "variant-plugin-variable",
-        },
-    }
-    listed = {"catalog", "check", "detect", "doctor", "explain", "rank", "resolve"}
-    context = click.Context(cli)
-    for name in set(cli.list_commands(context)) - listed:
-        options = {text for each in command(cli, name).params for text in each.opts}
-        found = {each.name for each in OPTIONS if f"--{each.name}" in options}
-        assert found == expected.get(name, set()), name
+def test_which_command_has_which_option():
+    all_but = {"variants resolve", "variants explain", "variants check", "variants doctor"}
+    expected = {name: {each.name for each in OPTIONS if not each.installs} for name in all_but}
+    for name, options in rows("Which command has which option"):
+        expected[name.strip("`")] = set(re.findall(r"`--([a-z-]+)`", options))
+    found = {}
+    for name, each in (*leaves(cli, "variants"), *leaves(proxy_cli, "variants-proxy")):
+        options = {text for parameter in each.params for text in parameter.opts}
+        ours = {option.name for option in OPTIONS if f"--{option.name}" in options}
+        if ours:
+            found[name] = ours
+    assert found == expected
 
 
 def test_variables_of_the_proxy():
@@ -152,8 +126,13 @@ NO_VARIABLES = re.compile(
 )
 
 
-def read_names() -> Iterator[tuple[str, Path]]:
-    """Yield what may be the name of a variable in the sources, and the module."""
+@functools.cache
+def read_names() -> frozenset[tuple[str, Path]]:
+    """Return what may be the name of a variable in the sources, and the module."""
+    return frozenset(_read_names())
+
+
+def _read_names() -> Iterator[tuple[str, Path]]:
     folders = [*ROOT.glob("packages/*/src"), ROOT / "resolver-ext/src", ROOT / "pip-patch"]
     for path in (path for folder in folders for path in folder.rglob("*.py")):
         if "tests" in path.parts:
@@ -199,6 +178,7 @@ def test_every_variable_of_the_page_is_in_the_code():
     assert {name for name in unknown if not name.startswith(beginnings)} == set()
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="the page shows the directories of Linux")
 def test_example(reader):
     reader.use_variants()

@@ -30,6 +30,7 @@ def recorded():
         yield index
 
 
+@pytest.mark.nightly
 @linux
 def test_choice(reader, recorded):
     reader.use_variants()
@@ -48,6 +49,7 @@ def test_the_picture_of_a_choice_is_what_its_script_writes():
     assert written == script["picture"]()
 
 
+@pytest.mark.nightly
 @linux
 def test_trust(reader):
     reader.use_variants()
@@ -61,6 +63,7 @@ def test_trust(reader):
         )
 
 
+@pytest.mark.nightly
 @linux
 def test_locks(reader, recorded):
     reader.use_variants()

@@ -23,7 +23,7 @@ OLD_PIP = "23.2.1"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the machine of the page has Linux")
-@pytest.mark.parametrize("pip", [OLD_PIP, PIPS[-1]])
+@pytest.mark.parametrize("pip", [pytest.param(OLD_PIP, marks=pytest.mark.nightly), PIPS[-1]])
 def test_the_commands_work_as_typed(reader, pip):
     environment = reader.environments.plain("3.11", pip).copied(reader.home / "env")
     reader.activate(environment)

@@ -18,9 +18,10 @@ from support.projects import cuda
 from support.tools import tool
 from support.wheels import Release, Wheel
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux", reason="the machine of the pages has Linux"
-)
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.skipif(sys.platform != "linux", reason="the machine of the pages has Linux"),
+]
 
 
 def torch_index() -> Index:

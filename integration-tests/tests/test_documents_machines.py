@@ -23,7 +23,10 @@ from support.published_builds import Field, field_of, standing_in
 from support.wheels import Wheel
 from variants_catalog.catalogs import DirectoryCatalog
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these machines have Linux")
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.skipif(sys.platform != "linux", reason="these machines have Linux"),
+]
 TORCH = ("2.5.1", "2.7.1", "2.8.0", "2.9.1", "2.10.0", "2.13.0", "2.14.0")
 """Every place of the catalogue has at least one of them."""
 PYTHON = "3.12"

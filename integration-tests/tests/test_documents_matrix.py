@@ -17,6 +17,7 @@ GUIDE = Page(ROOT / "docs/how-to/matrix.md")
 CPU = Path("/proc/cpuinfo")
 
 pytestmark = [
+    pytest.mark.nightly,
     pytest.mark.skipif(
         platform.system() != "Linux" or platform.machine() != "x86_64",
         reason="the builds are for Linux on x86-64",

@@ -16,7 +16,10 @@ from support.index import Answer, served
 from support.proxied_network import http_proxy
 from support.published_builds import TORCH, Field, published, standing_in
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the pages are about Linux")
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.skipif(sys.platform != "linux", reason="the pages are about Linux"),
+]
 
 
 def prepare(reader: Reader) -> None:

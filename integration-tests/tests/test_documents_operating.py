@@ -17,11 +17,14 @@ import yaml
 
 from support.documents import File, Page, Reader
 from support.environments import PIPS, ROOT
-from support.gpu_nodes import driver_library, driver_variables
+from support.nvidia_drivers import driver_library, driver_variables
 from support.published_builds import TORCH, Field, published, standing_in
 from support.wheels import Wheel
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the pages are about Linux")
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.skipif(sys.platform != "linux", reason="the pages are about Linux"),
+]
 
 
 @pytest.fixture

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from pep_variants.detect.machines import CPU, WORDS, load_machine, parse_facts
 from support.documents import Page, Reader
 from support.environments import ROOT
@@ -24,6 +26,7 @@ def rows(heading: str) -> list[list[str]]:
     return found
 
 
+@pytest.mark.nightly
 def test_the_commands(reader: Reader) -> None:
     reader.use_variants()
     failing = ["variants platforms h200", "variants platforms cuda=9.0,sm=6.1"]

@@ -12,13 +12,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
-from click.testing import CliRunner
 
 from support.documents import Page, Reader
 from support.environments import PIPS, ROOT
 from support.published_builds import TORCH, published, standing_in
 from variants_proxy import Limits
-from variants_proxy.commands.cli import cli
 
 REFERENCE = (ROOT / "docs/reference/proxy.md").read_text("utf-8")
 
@@ -53,22 +51,11 @@ def operator(reader: Reader) -> Iterator[Reader]:
             os.kill(int(running.read_text()), signal.SIGTERM)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["docs/how-to/proxy.md", "docs/how-to/proxy-operating.md"])
 def test_commands(operator: Reader, name: str) -> None:
     port = operator.environ["VARIANTS_PROXY_PORT"]
     operator.follow(Page(ROOT / name), replaced={"127.0.0.1:4825": f"127.0.0.1:{port}"})
-
-
-def test_options_and_variables() -> None:
-    table = REFERENCE[
-        REFERENCE.index("| option of `serve`") : REFERENCE.index("Repeatable options")
-    ]
-    text = CliRunner().invoke(cli, ["serve", "--help"]).output
-    assert set(re.findall(r"--[a-z][a-z-]+", table)) == set(re.findall(r"(?m)^ +(--[a-z-]+)", text))
-    used = {"VARIANTS_PROXY_INDEX": "ftp://h/", "VARIANTS_PROXY_TOKEN": "x"}
-    assert set(used) <= set(re.findall(r"VARIANTS_\w+", table))
-    result = CliRunner().invoke(cli, ["serve"], env=used)
-    assert "the URL ftp://h/ must begin with" in str(result.exception)
 
 
 def test_limits() -> None:

@@ -12,9 +12,12 @@ from support.environments import ROOT
 from support.upload_server import Fault, upload_index
 from support.wheels import Wheel
 
-pytestmark = pytest.mark.skipif(
-    sys.platform == "win32", reason="the pages show the shell of Linux and macOS"
-)
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.skipif(
+        sys.platform == "win32", reason="the pages show the shell of Linux and macOS"
+    ),
+]
 TAGS = "cp312-cp312-manylinux_2_28_{}"
 URL, OTHER = "https://index.example/legacy/", "https://other.example/legacy/"
 PUBLISH = f"variants publish dist --repository-url {URL}"

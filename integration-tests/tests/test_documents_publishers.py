@@ -17,9 +17,13 @@ from support.servers import free_port
 from support.wheels import NVIDIA, Release, Wheel, metadata
 from variants_catalog.catalogs import DirectoryCatalog
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or shutil.which("curl") is None, reason="the pages use curl on Linux"
-)
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.skipif(
+        sys.platform != "linux" or shutil.which("curl") is None,
+        reason="the pages use curl on Linux",
+    ),
+]
 NUMPY = Wheel("numpy", "2.4.6", tag="cp311-cp311-manylinux_2_27_x86_64.manylinux_2_28_x86_64")
 CUPY = ("cupy-cuda12x", "cupy-rocm-5-0", "cupy-cpu")
 INDEX = "https://index.example/simple/"

@@ -12,7 +12,7 @@ import pytest
 from pep_variants.providers.nvidia import DRIVER_OVERRIDE
 from support.documents import Page, Reader
 from support.environments import PIPS, ROOT
-from support.gpu_nodes import driver_library, driver_variables
+from support.nvidia_drivers import driver_library, driver_variables
 from support.published_builds import TORCH, Field, published, standing_in
 from variants_index.doctor.findings import CODES
 
@@ -26,6 +26,7 @@ def field() -> Iterator[Field]:
         yield field
 
 
+@pytest.mark.nightly
 @LINUX
 def test_wrong_choice(reader: Reader, field: Field) -> None:
     reader.use_python()

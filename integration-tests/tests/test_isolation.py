@@ -10,50 +10,8 @@ from pathlib import Path
 import pytest
 
 from support.environments import ROOT, clean_environ
-from support.isolation import isolated, network, outside, registries
+from support.isolation import outside
 from variants_plugins.plugin_environment import RECORD, write_record
-
-PROXY = "http://proxy.invalid:9"
-USER = {
-    "PATH": os.defpath,
-    "HOME": "/home/me",
-    "HTTPS_PROXY": PROXY,
-    "http_proxy": PROXY,
-    "SSL_CERT_FILE": "/certificates.pem",
-    "PIP_INDEX_URL": "https://pip.invalid/simple",
-    "PIP_TARGET": "/home/me/target",
-    "UV_DEFAULT_INDEX": "https://uv.invalid/simple",
-    "UV_INDEX_OWN_PASSWORD": "secret",
-    "UV_PYTHON": "3.9",
-    "VARIANTS_ALLOW_PROVIDER": "acme",
-    "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION": "1.0",
-    "PYTHONPATH": "/home/me/modules",
-    "XDG_CONFIG_HOME": "/home/me/settings",
-    "npm_config_registry": "https://npm.invalid",
-}
-
-
-def test_no_variable_of_the_users_but_what_programs_need(tmp_path):
-    variables = isolated(USER, tmp_path)
-    assert {name for name in USER if variables.get(name) == USER[name]} == {"PATH"}
-    assert not [name for name in variables if name.startswith(("UV_", "VARIANTS_", "NV_"))]
-    assert variables["HOME"] == str(tmp_path)
-    assert variables["XDG_CONFIG_HOME"].startswith(str(tmp_path))
-
-
-def test_downloads_use_the_users_registries(monkeypatch):
-    monkeypatch.setattr("support.isolation._original", USER)
-    way = {"HTTPS_PROXY": PROXY, "http_proxy": PROXY, "SSL_CERT_FILE": "/certificates.pem"}
-    assert network() == way
-    names = (
-        *("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_OWN_PASSWORD", "npm_config_registry"),
-        *way,
-    )
-    assert registries() == {name: USER[name] for name in names}
-    for name in (*names, "HOME", "XDG_CONFIG_HOME"):
-        assert outside()[name] == USER[name]
-    for name in ("PIP_TARGET", "UV_PYTHON", "VARIANTS_ALLOW_PROVIDER", "PYTHONPATH"):
-        assert name not in outside()
 
 
 def test_every_test_has_a_home_of_its_own(request):
@@ -89,6 +47,7 @@ SENSITIVE = [
 ]
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(os.name == "nt", reason="the files are where they are looked for elsewhere")
 def test_the_tests_pass_whatever_the_user_has(tmp_path):
     """Those that are the most sensitive: once more, in a home where everything is wrong."""

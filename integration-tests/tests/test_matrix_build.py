@@ -160,46 +160,6 @@ def test_pip_installs_what_fits(fresh, index, fitting):
         assert fresh.run("-m", "dotproduct").out.startswith(f"{BUILDS[label][0]} ")
 
 
-def test_uv_installs_what_fits(machine, index, fitting):
-    """The same through the index shim."""
-    here = machine.with_environ({"UV_DEFAULT_INDEX": index})
-    environment = here.create_environment(sys.executable)
-    for label in fitting:
-        options = [] if label == fitting[0] else ["--variant", f"dotproduct={label}"]
-        done = here.run(*options, "pip", "install", "--reinstall", "dotproduct")
-        assert f"Variant {label} for dotproduct 1.0" in done.err, done
-        assert here.labels() == {"dotproduct": label}
-        assert environment.run("-m", "dotproduct").out.startswith(f"{BUILDS[label][0]} ")
-
-
-@pytest.mark.one
-@pytest.mark.parametrize(
-    ("where", "label"),
-    [
-        ("cpu-x86-64-v2", "null"),
-        ("cpu-haswell", "avx2"),
-        ("cpu-skylake-avx512", "avx512"),
-        ("cpu-cascadelake", "avx512vnni"),
-    ],
-)
-def test_pip_for_other_machines(patched, index, where, label):
-    done = patched.pip(
-        "install", "--dry-run", "-i", index, "--variant-platform",
-        where, "dotproduct",
-    )  # fmt: skip
-    assert f"Would install dotproduct-1.0-{label}\n" in done.out, done
-
-
-def test_second_run_builds_nothing(tmp_path):
-    own = tmp_path / "dist"
-    first = matrix(own, "--only", "avx2")
-    assert first.returncode == 0, first.stderr
-    assert "[1/1] avx2 built in " in first.stderr
-    again = matrix(own, "--only", "avx2")
-    assert "[1/1] avx2 is up to date\n" in again.stderr
-    assert again.stdout.splitlines()[-1].endswith("; 0 files changed")
-
-
 def test_repaired_by_auditwheel(tmp_path, environments):
     """A library that the extension links comes along, and the tag says where the wheel runs."""
     libraries = tmp_path / "libraries"

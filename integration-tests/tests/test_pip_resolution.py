@@ -232,6 +232,28 @@ def test_built_against_what_is_installed(fresh, serve):
     installs(dry_run(fresh, index, "--upgrade", "ext", "torch"), "ext-1.0-t29", "torch-2.9.0")
 
 
+def test_what_stays_installed_is_not_broken(fresh, serve):
+    """Nothing requires torch here, so pip leaves it: the better build for another is not taken."""
+    index = torch_index()
+    variants = {
+        "t29": {"n": {"f": ["a"]}, "abi_dependency": {"torch": ["2.9"]}},
+        "t28": {"n": {"f": ["b"]}, "abi_dependency": {"torch": ["2.8"]}},
+        "null": {},
+    }
+    described = metadata(variants, namespaces=["n"], providers={"n": STATIC})
+    index.add_release(Release("own", "1.0", described))
+    index.add_release(Release("atop", "1.0", described, ("torch",)))
+    serve(index)
+    assert fresh.pip("install", "-i", index.url, "torch==2.8.0").code == 0
+    for options in ((), ("--upgrade", "--upgrade-strategy", "eager")):
+        installs(dry_run(fresh, index, *options, "own"), "own-1.0-t28")
+    done = dry_run(fresh, index, "own", "torch>2.8.0")
+    installs(done, "own-1.0-t29", "torch-2.9.0")
+    assert fresh.pip("install", "-i", index.url, "torch==2.7.1").code == 0
+    installs(dry_run(fresh, index, "own"), "own-1.0-null")
+    installs(dry_run(fresh, index, "atop"), "atop-1.0-t29", "torch-2.9.0")
+
+
 def test_build_requirements_that_are_installed_in_the_same_process(fresh, serve):
     """They are resolved in the middle of the resolution, and change nothing about it."""
     feature = ("--use-feature", "inprocess-build-deps")

@@ -172,7 +172,7 @@ def test_every_option_of_every_command_is_in_the_reference(site, pages, program)
 
 
 def test_the_options_of_uv_variants(site, pages):
-    from uv_variants.own_options import OPTIONS
+    from pep_variants.internal import OPTIONS
 
     page = pages[site / "docs" / "reference" / "commands" / "uv-variants.html"]
     for option in OPTIONS:

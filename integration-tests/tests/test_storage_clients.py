@@ -62,12 +62,15 @@ def batches(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [first, second]
 
 
-@pytest.fixture(params=["directory", "nginx", "s3"])
-def index(request: pytest.FixtureRequest, tmp_path: Path, batches: list[Path]) -> Iterator[str]:
+@pytest.fixture(scope="module", params=["directory", "nginx", "s3"])
+def index(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, batches: list[Path]
+) -> Iterator[str]:
     """Both batches published to each kind of place; the URL of the index."""
+    folder = tmp_path_factory.mktemp(str(request.param))
     with ExitStack() as stack:
         environ: dict[str, str] = {}
-        to = str(tmp_path / "place")
+        to = str(folder / "place")
         if request.param == "s3":
             storage = stack.enter_context(object_storage("bucket"))
             environ, to = storage.environ(), "s3://bucket/wheels/nightly"
@@ -75,10 +78,10 @@ def index(request: pytest.FixtureRequest, tmp_path: Path, batches: list[Path]) -
         elif request.param == "nginx":
             if shutil.which("nginx") is None:
                 pytest.skip("nginx is missing")
-            url = stack.enter_context(nginx(tmp_path / "place", tmp_path / "nginx"))
+            url = stack.enter_context(nginx(folder / "place", folder / "nginx"))
         else:
-            (tmp_path / "place").mkdir()
-            url = stack.enter_context(served_folder(tmp_path / "place"))
+            (folder / "place").mkdir()
+            url = stack.enter_context(served_folder(folder / "place"))
         for batch in batches:
             variants("publish", batch, "--to", to, environ=environ)
             if request.param != "nginx":

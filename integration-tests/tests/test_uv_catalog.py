@@ -10,23 +10,16 @@ import sys
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
-from threading import Thread
 
 import pytest
-import uvicorn
 
-from pep_variants.model.platform import Platform, Support
 from support.catalog_places import Places, entry, served_places, variant
 from support.environments import Environment
 from support.index import Index
 from support.projects import DRIVER
 from support.uvs import Machine, installed_labels, project
 from support.wheels import Wheel
-from uv_variants.site_packages import installed_versions
-from variants_proxy import Machine as Described
-from variants_proxy import Settings, Upstream, create_app, encode
-from variants_proxy.index_urls import keyed_url
-from variants_proxy.server.listening import listen
+from uv_variants.environments import installed_versions
 
 PYTHON = sys.executable
 Serve = Callable[[Index], Index]
@@ -163,18 +156,6 @@ def test_pip_install(every_machine: Machine, index: Index, places: Places, catal
     assert "+ torch" not in done.text, done
 
 
-def test_no_gpu(machine: Machine, index: Index, catalog: Path) -> None:
-    machine = prepared(machine, index, catalog, **NO_GPU)
-    machine.create_environment(PYTHON)
-    done = machine.run("pip", "install", "torch", "jax")
-    assert done.code == 0, done
-    assert versions(machine) == {"torch": "2.9.0+cpu", "jax": "0.10.2"}
-    plain = machine.with_environ({"VARIANTS_CATALOG": ""})
-    plain.plain("pip", "uninstall", "torch")
-    assert plain.run("pip", "install", "torch").code == 0
-    assert versions(plain)["torch"] == "2.9.0"
-
-
 @pytest.mark.matrix
 def test_a_lock(every_machine: Machine, index: Index, places: Places, catalog: Path) -> None:
     """A lock for three platforms, which plain uv installs."""
@@ -225,16 +206,6 @@ def test_a_lock(every_machine: Machine, index: Index, places: Places, catalog: P
     done = machine.run(*native, "--variant", "torch=cuda12.6", "lock")
     assert done.code == 0, done
     assert "2.9.0+cu126" in wheels((machine.work / "uv.lock").read_text(), "torch")
-
-
-def test_exports(machine: Machine, index: Index, catalog: Path) -> None:
-    machine = with_project(prepared(machine, index, catalog), ["torch"])
-    assert machine.run("lock").code == 0
-    done = machine.run("export", "--format", "pylock.toml", "--no-emit-project")
-    assert done.code == 0, done
-    assert "/whl/cu128/torch-2.9.0%2Bcu128-" in done.out
-    done = machine.run("export", "--no-emit-project")
-    assert re.search(r"torch==2\.9\.0\+cu128 ; .*\n? +--hash=sha256:", done.out), done
 
 
 def cupy(machine: Machine) -> str:
@@ -439,31 +410,3 @@ def test_the_users_own_index_counts(
     (machine.work / "uv.lock").unlink()
     assert machine.run("lock").code == 0
     assert set(wheels((machine.work / "uv.lock").read_text(), "torch")) == {"2.9.0"}
-
-
-def test_a_shared_proxy(machine: Machine, index: Index, catalog: Path, tmp_path: Path) -> None:
-    """Plain uv, by the URL of a proxy that has a catalogue."""
-    gpu = Support({"cuda_version_lower_bound": ("12.8", "12.6", "12.0")})
-    key = encode(Described(Platform({"nvidia": gpu}), target="linux-x86_64"))
-    upstreams = (Upstream("main", index.url),)
-    settings = Settings(upstreams, tmp_path / "proxy", environ={}, catalog=str(catalog))
-    listening = listen("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(create_app(settings), log_level="critical"))
-    thread = Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-    thread.start()
-    try:
-        base = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        plain = machine.with_environ({"UV_DEFAULT_INDEX": keyed_url(base, key)})
-        plain = with_project(plain, ["torchvision", "cupy", "jax"])
-        done = plain.plain("sync")
-        assert done.code == 0, done
-        found = versions(plain)
-        assert (found["torch"], found["torchvision"]) == ("2.9.0+cu128", "0.9.0+cu128")
-        assert {"cupy", "plugin12"} <= set(found)
-        assert cupy(plain) == "cupy-cuda12x 14.2.0"
-        text = (machine.work / "uv.lock").read_text()
-        assert wheels(text, "torch")["2.9.0+cu128"][0].startswith("/whl/cu128/torch-2.9.0%2Bcu128")
-        assert key not in text
-    finally:
-        server.should_exit = True
-        thread.join(10)

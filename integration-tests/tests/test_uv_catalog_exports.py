@@ -16,7 +16,7 @@ from pep_variants.formats import toml
 from support.environments import PIPS, Environments
 from support.published_builds import Field, field_of, standing_in
 from support.uvs import Machine, project
-from uv_variants.site_packages import installed_versions
+from uv_variants.environments import installed_versions
 from variants_catalog.catalogs import DirectoryCatalog
 
 pytestmark = pytest.mark.skipif(
@@ -189,28 +189,6 @@ class TestALock:
         done = h100.run("export", "--format", "cyclonedx1.5")
         assert (done.code, done.out) == (2, ""), done
         assert "is locked with variants" in done.err
-
-    def test_no_gpu(self, field: Field, machine: Machine) -> None:
-        """What has the project's name is exported as it is."""
-        machine = on(field, machine, "cpu-zen4")
-        project(machine.work, UNLIKE_PYPI)
-        done = machine.run("export", "--no-emit-project", "--no-header")
-        assert done.code == 0, done
-        assert " is published as " not in done.err, done
-        assert [line.removesuffix(" \\") for line in done.out.splitlines() if line[0] != " "] == [
-            f"{name}=={VERSIONS[name]}" for name in sorted(UNLIKE_PYPI)
-        ]
-
-    def test_another_name_without_a_gpu(self, field: Field, machine: Machine) -> None:
-        """Their own wheels are what there is for other platforms."""
-        machine = on(field, machine, "cpu-zen4")
-        project(machine.work, list(WITH_NULL))
-        done = machine.run("export", "--no-emit-project", "-o", "pylock.toml")
-        assert done.code == 0, done
-        found = packages(done.out)
-        assert set(found) == {"tensorflow", "tensorflow-cpu", "xgboost", "xgboost-cpu"}
-        expected = {f"{name}-cpu": version for name, version in WITH_NULL.items()}
-        assert installed_by_uv(machine, "sync", "pylock.toml") == expected
 
     def test_another_name_on_other_platforms(self, field: Field, h100: Machine) -> None:
         project(h100.work, list(WITH_NULL))

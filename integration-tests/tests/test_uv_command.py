@@ -89,30 +89,6 @@ def test_what_needs_no_index_is_uvs_own(machine: Machine) -> None:
         assert (ours.code, ours.out, ours.err) == (plain.code, plain.out, plain.err), arguments
 
 
-def test_help_names_our_options_before_uvs(machine: Machine) -> None:
-    done = machine.run("--help")
-    assert done.code == 0
-    assert "--variant-platform MACHINE" in done.out
-    assert done.out.index("--variant-prefer") < done.out.index("Usage: uv")
-
-
-def test_there_is_no_uv(machine: Machine) -> None:
-    done = machine.with_environ({"VARIANTS_UV": "/no/such/uv"}).run("--version")
-    assert done.code == 2
-    assert done.err == (
-        "uv-variants: VARIANTS_UV=/no/such/uv: no such program; set it to the path of uv\n"
-    )
-
-
-def test_exit_codes_and_streams_pass_through(machine: Machine, index: Index) -> None:
-    machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url})
-    project(machine.work, ["always"])
-    code = "import sys; sys.stderr.write('error'); print(sys.stdin.read()); sys.exit(7)"
-    with started(machine, "run", "-q", "python", "-c", code) as process:
-        out, err = process.communicate("from stdin")
-    assert (process.returncode, out, err) == (7, "from stdin\n", "error")
-
-
 @posix
 def test_what_has_no_effect_is_told(machine: Machine, index: Index) -> None:
     machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url})
@@ -145,47 +121,6 @@ def test_colours_and_terminals_pass_through(machine: Machine, index: Index) -> N
             text += part
     assert process.wait() == 0
     assert b"\x1b[32m+\x1b[39m" in text or b"\x1b[32m" in text
-
-
-@posix
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_reach_what_runs(machine: Machine, index: Index, number: signal.Signals) -> None:
-    machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url})
-    project(machine.work, ["always"])
-    assert machine.run("sync").code == 0
-    # With os.write: a handler that comes while print is at work may not print.
-    code = (
-        "import os, pathlib, signal, sys, time\n"
-        "def end(number, frame):\n    os.write(1, b'got %d\\n' % number); sys.exit(5)\n"
-        "for n in (2, 15): signal.signal(n, end)\n"
-        # uv starts its program first, and catches signals then.
-        "status = pathlib.Path(f'/proc/{os.getppid()}/status')\n"
-        "def caught():\n"
-        "    if not status.exists(): return True\n"
-        "    line = next(l for l in status.read_text().splitlines() if l.startswith('SigCgt'))\n"
-        f"    return int(line.split()[1], 16) >> {int(number) - 1} & 1\n"
-        "while not caught(): time.sleep(0.01)\n"
-        "os.write(1, b'ready\\n')\ntime.sleep(60)\n"
-    )
-    with started(machine, "run", "-q", "python", "-c", code) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        process.send_signal(number)
-        out, _ = process.communicate(timeout=20)
-    assert out == f"got {int(number)}\n"
-    assert process.returncode == 5
-
-
-@posix
-def test_it_dies_of_the_signal_that_uv_died_of(machine: Machine, index: Index) -> None:
-    index.faults["always-1.0-py3-none-any.whl.metadata"] = trickle
-    machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url})
-    machine.create_environment(PYTHON)
-    with started(machine, "pip", "install", "always") as process:
-        wait_for(lambda: index.requests)
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=20)
-    assert process.returncode == -signal.SIGTERM
 
 
 def temporary(machine: Machine) -> tuple[Machine, Path]:
@@ -251,18 +186,6 @@ def test_many_commands_at_once(machine: Machine, index: Index) -> None:
     found = sorted(machine.work.glob("t*/app-1.0.dist-info/variant.json"))
     assert len(found) == 20
     assert all("cu128" in path.read_text() for path in found)
-
-
-def test_an_interrupted_sync_is_finished_by_the_next(machine: Machine, index: Index) -> None:
-    data = index.files["app"]["app-1.0-py3-none-any-null.whl"]
-    index.faults["app-1.0-py3-none-any-null.whl"] = lambda: Answer.cut_off(data[:-200])
-    machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url})
-    project(machine.work, ["app"])
-    assert machine.run("sync").code != 0
-    index.faults.clear()
-    done = machine.run("sync")
-    assert done.code == 0, done
-    assert machine.labels() == {"app": "null"}
 
 
 # --- who may come in
@@ -331,27 +254,6 @@ def child_environ(process: int) -> bytes:
             if is_child and b"uv_variants" not in (folder / "cmdline").read_bytes():
                 return (folder / "environ").read_bytes()
     raise AssertionError("there is no uv")
-
-
-def test_what_runs_reaches_other_hosts_as_before(
-    machine: Machine, index: Index, serve: Serve
-) -> None:
-    other = Index()
-    other.add_wheel(Wheel("other", "1.0"))
-    other = serve(other)
-    machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url})
-    project(machine.work, ["always"])
-    code = (
-        "import sys, urllib.request as u\n"
-        "for url in sys.argv[1:]: print(len(u.urlopen(url).read()))\n"
-        # Not exempt from proxies, so through the proxy.
-        "import os; os.environ['NO_PROXY'] = os.environ['no_proxy'] = ''\n"
-        "for url in sys.argv[1:]: print(len(u.urlopen(url).read()))\n"
-    )
-    done = machine.run("run", "python", "-c", code, other.links_url)
-    assert done.code == 0, done
-    first, second = done.out.split()
-    assert first == second
 
 
 def test_what_was_published_a_moment_ago_is_seen(machine: Machine, serve: Serve) -> None:

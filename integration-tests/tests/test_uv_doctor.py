@@ -16,7 +16,7 @@ from support.index import Index
 from support.projects import CUDA_12_8, DRIVER, gpu_index
 from support.uvs import UVS, Machine, project
 from support.wheels import Wheel
-from uv_variants.program_version import TESTED_UVS
+from uv_variants.uv_program import TESTED_UVS
 
 Serve = Callable[[Index], Index]
 
@@ -179,23 +179,6 @@ def test_an_index_that_is_not_there(machine: Machine, index: Index) -> None:
     (problem,) = problems(tree)
     assert "could not be asked" in problem["text"]
     assert tree["configuration"]["indexes"] == ["http://127.0.0.1:9/simple"]
-
-
-def test_files_that_are_broken_are_named(machine: Machine, tmp_path: Path) -> None:
-    files = {
-        machine.work / "pyproject.toml": "[project\n",
-        machine.home / ".config" / "uv" / "uv.toml": "x = = 1\n",
-        machine.home / ".config" / "variants" / "variants.toml": "prefer = 3 4\n",
-    }
-    for path, text in files.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    absent = str(tmp_path / "absent.pem")
-    code, tree = found(machine.with_environ({"SSL_CERT_FILE": absent}), "--offline")
-    assert code == 1
-    texts = [problem["text"] for problem in tree["problems"]]
-    for path in (*files, absent):
-        assert any(str(path) in text for text in texts), (path, texts)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a shell script is no program there")

@@ -86,12 +86,6 @@ class TestRequirements:
         again = (machine.work / "req.txt").read_text()
         assert again == "".join(line for line in text.splitlines(True) if line[0] != "#")
 
-    def test_no_hashes(self, machine: Machine, index: Index) -> None:
-        machine = on(machine, index)
-        done = machine.run("export", "--no-hashes", "--no-header")
-        assert "gpu==2.0\n" in done.out, done
-        assert "--hash" not in done.out
-
     @pytest.mark.matrix
     def test_pip_compile(self, every_machine: Machine, index: Index) -> None:
         machine = on(every_machine, index)
@@ -169,9 +163,6 @@ class TestRequirements:
         assert clean.run("export", "--frozen", "--no-hashes", "-o", "new.txt").code == 0
 
 
-MARKED = ("always", "for-128; variant_label == 'cu128'", "for-gpu; 'nvidia' in variant_namespaces")
-
-
 def pylock(text: str) -> dict[str, Any]:
     """Return the packages of a pylock.toml by name."""
     return {package["name"]: package for package in toml.loads(text)["packages"]}
@@ -247,22 +238,6 @@ class TestPylock:
         assert done.code == 1
         assert "Invalid wheel filename 'gpu-2.0-py3-none-any-null.whl'" in done.err
 
-    def test_what_has_no_variants_installs_anywhere(
-        self, machine: Machine, index: Index, environments: Environments, tmp_path: Path
-    ) -> None:
-        machine = on(machine, index, "plain")
-        done = machine.run("export", "--no-emit-project", "-o", "pylock.toml")
-        assert done.code == 0, done
-        file = str(machine.work / "pylock.toml")
-        python = f"{sys.version_info[0]}.{sys.version_info[1]}"
-        plain = environments.plain(python, "26.3").copied(tmp_path / "plain")
-        assert plain.pip("install", "--no-index", "-r", file).code == 0
-        machine.create_environment(sys.executable, tmp_path / "uv")
-        where = {"VIRTUAL_ENV": str(tmp_path / "uv"), "UV_PYTHON": ""}
-        done = machine.with_environ(where).run("pip", "sync", file)
-        assert done.code == 0, done
-        assert "uv-variants:" not in done.err
-
     def test_an_explicit_index_with_a_password(self, machine: Machine, serve: Serve) -> None:
         index = gpu_files()
         index.credentials = "me:secret"
@@ -291,23 +266,6 @@ class TestPylock:
         assert len(pylock(done.out)["gpu"]["wheels"]) == 4
         assert "/.variant/" not in done.out
 
-    def test_labels_with_other_dependencies(self, machine: Machine, serve: Serve) -> None:
-        index = gpu_files(MARKED)
-        for name in ("for-128", "for-gpu"):
-            index.add_wheel(Wheel(name, "1.0"))
-        index = serve(index)
-        machine = on(machine, index, "gpu")
-        done = machine.run("export", "--format", "pylock.toml")
-        assert done.code == 0, done
-        packages = pylock(done.out)
-        assert set(packages) == {"always", "for-128", "for-gpu", "gpu"}
-        (wheel,) = packages["gpu"]["wheels"]
-        assert wheel["url"].endswith("/files/gpu/gpu-2.0-py3-none-any-cu128.whl")
-        data = index.files["gpu"]["gpu-2.0-py3-none-any-cu128.whl"]
-        assert wheel["hashes"] == {"sha256": hashlib.sha256(data).hexdigest()}
-        assert set(packages["gpu"]["variants-json"]["variants"]) == {"cu128"}
-        assert "gpu 2.0: without null, cu126, which have other dependencies" in done.err
-
     def test_pip_compile(self, machine: Machine, index: Index) -> None:
         machine = on(machine, index)
         (machine.work / "req.in").write_text("gpu\nplain\n")
@@ -317,16 +275,6 @@ class TestPylock:
         assert len(gpu["wheels"]) == 4
         assert set(gpu["variants-json"]["variants"]) == {"null", "cu126", "cu128"}
         assert "/.variant/" not in done.out
-
-    def test_a_failure_leaves_no_file(self, machine: Machine, index: Index) -> None:
-        machine = on(machine, index)
-        assert machine.run("lock").code == 0
-        for name in list(index.files["gpu"]):
-            index.remove("gpu", name)
-        clean = machine.with_environ({"VARIANTS_CACHE_DIR": str(machine.home / "empty-cache")})
-        done = clean.run("export", "--frozen", "-o", "pylock.toml")
-        assert (done.code, done.out) == (2, ""), done
-        assert not (machine.work / "pylock.toml").exists()
 
 
 @pytest.mark.matrix

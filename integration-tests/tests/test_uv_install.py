@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from support.index import Index
-from support.projects import CUDA_12_8, app, app_index, cuda, gpu_index
+from support.projects import CUDA_12_8, app_index, cuda, gpu_index
 from support.uvs import Machine, installed_labels, project
 from support.wheels import Release, Wheel
 
@@ -79,49 +79,8 @@ def test_labels_that_need_other_pythons(machine: Machine, serve: Serve) -> None:
         remove_environment(gpu)
 
 
-@pytest.mark.everywhere
-def test_another_machine_with_the_same_cache_gets_its_own(
-    every_machine: Machine, index: Index
-) -> None:
-    base = every_machine.with_environ({"UV_DEFAULT_INDEX": index.url})
-    gpu = base.with_environ(CUDA_12_8)
-    for machine, wanted, label in ((gpu, GPU, "cu128"), (base, CPU, "null"), (gpu, GPU, "cu128")):
-        machine.create_environment(PYTHON)
-        done = machine.run("pip", "install", "app")
-        assert done.code == 0, done
-        assert machine.labels() == {"app": label}
-        assert names(machine) == wanted
-        remove_environment(machine)
-
-
 def remove_environment(machine: Machine) -> None:
     shutil.rmtree(machine.work / ".venv")
-
-
-def test_a_variant_that_no_longer_fits_is_replaced(every_machine: Machine, index: Index) -> None:
-    machine = every_machine.with_environ({"UV_DEFAULT_INDEX": index.url})
-    machine.create_environment(PYTHON)
-    assert machine.run("pip", "install", "app").code == 0
-    assert machine.labels() == {"app": "null"}
-    done = machine.with_environ(CUDA_12_8).run("pip", "install", "app")
-    assert done.code == 0, done
-    assert machine.labels() == {"app": "cu128"}
-    assert "Variant cu128 for app 1.0" in done.err
-    assert machine.run("pip", "check").code == 0
-
-
-def test_forced_labels(machine: Machine, index: Index) -> None:
-    machine = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": index.url})
-    machine.create_environment(PYTHON)
-    done = machine.run("--variant", "app=cu126", "pip", "install", "app")
-    assert done.code == 0, done
-    assert machine.labels() == {"app": "cu126"}
-    # The wish is part of the command: without it, the best one comes back.
-    assert machine.run("pip", "install", "app").code == 0
-    assert machine.labels() == {"app": "cu128"}
-    done = machine.run("--variant", "app=cu130", "pip", "install", "app")
-    assert done.code != 0
-    assert "cu130" in done.err
 
 
 def test_a_forced_label_without_a_home_that_can_be_written(machine: Machine, index: Index) -> None:
@@ -163,18 +122,6 @@ def test_options_of_variables_and_files(machine: Machine, index: Index) -> None:
     assert "--variants is not an option" in done.err
 
 
-def test_without_variants(machine: Machine, serve: Serve) -> None:
-    index = app_index()
-    for wheel in app(non_variant=True).wheels():
-        index.add_wheel(wheel)
-    machine = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": serve(index).url})
-    machine.create_environment(PYTHON)
-    done = machine.run("--no-variants", "pip", "install", "--no-deps", "app")
-    assert done.code == 0, done
-    assert machine.labels() == {}
-    assert "uv-variants.invalid" not in done.text
-
-
 @pytest.mark.everywhere
 def test_variant_markers_without_variants(every_machine: Machine, serve: Serve) -> None:
     index = app_index(metadata_file=True)
@@ -195,28 +142,6 @@ def test_variant_markers_without_variants(every_machine: Machine, serve: Serve) 
     assert names(machine) == {"always", "for-cpu", "plain"}
 
 
-def test_what_has_no_variants_looks_like_uv(machine: Machine, serve: Serve) -> None:
-    index = Index()
-    for name, requires in (("plain", ("other>=1",)), ("other", ())):
-        index.add_wheel(Wheel(name, "1.0", requires=requires), metadata_file=True)
-    machine = machine.with_environ({"UV_DEFAULT_INDEX": serve(index).url})
-    outputs = []
-    for run in (machine.plain, machine.run):
-        machine.create_environment(PYTHON)
-        done = run("pip", "install", "plain")
-        failed = run("pip", "install", "nothing-of-the-kind")
-        outputs.append(
-            (done.code, without_times(done.text), failed.code, without_times(failed.text))
-        )
-        remove_environment(machine)
-    plain, ours = outputs
-    assert ours == plain
-
-
-def without_times(text: str) -> str:
-    return re.sub(r"\bin [\d.]+m?s|\d+(\.\d+)?(ms|s)\b", "", text)
-
-
 def test_the_table_of_a_version(machine: Machine, index: Index) -> None:
     machine = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": index.url})
     machine.create_environment(PYTHON)
@@ -230,75 +155,6 @@ def test_the_table_of_a_version(machine: Machine, index: Index) -> None:
         ["cu130", "rejected"],
     ]
     assert "needs CUDA driver 13.0 or newer, this one supports up to 12.8" in table[3]
-
-
-def test_a_description_of_another_machine(machine: Machine, index: Index) -> None:
-    machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url})
-    machine.create_environment(PYTHON)
-    file = machine.work / "gpu.toml"
-    file.write_text(
-        '[[provider]]\nnamespace = "nvidia"\n[provider.properties]\n'
-        'cuda_version_lower_bound = ["12.6"]\n'
-    )
-    done = machine.run("--variant-platform", "gpu.toml", "pip", "install", "app")
-    assert done.code == 0, done
-    assert machine.labels() == {"app": "cu126"}
-    done = machine.run("--variant-platform", "none.toml", "pip", "install", "app")
-    assert done.code == 2
-    assert "none.toml" in done.err
-
-
-def test_requirements_compile_and_sync(every_machine: Machine, index: Index) -> None:
-    machine = every_machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": index.url})
-    machine.create_environment(PYTHON)
-    (machine.work / "requirements.in").write_text("app\n")
-    done = machine.run("pip", "compile", "-q", "requirements.in", "-o", "requirements.txt")
-    assert done.code == 0, done
-    pinned = (machine.work / "requirements.txt").read_text()
-    assert {line.split("==")[0] for line in pinned.splitlines() if "==" in line} == GPU
-    done = machine.run("pip", "sync", "requirements.txt")
-    assert done.code == 0, done
-    assert machine.labels() == {"app": "cu128"}
-
-
-def test_tools(machine: Machine, serve: Serve) -> None:
-    index = app_index()
-    index.add_wheel(
-        Wheel(
-            "tooled",
-            "1.0",
-            requires=("app",),
-            files={
-                "tooled-1.0.dist-info/entry_points.txt": "[console_scripts]\ntooled = tool:main\n",
-                "tool.py": "def main():\n    import app\n    print(app.LABEL)\n",
-            },
-        )
-    )
-    machine = machine.with_environ(
-        {
-            **CUDA_12_8,
-            "UV_DEFAULT_INDEX": serve(index).url,
-            "UV_TOOL_DIR": str(machine.home / "tools"),
-            "UV_TOOL_BIN_DIR": str(machine.home / "bin"),
-        }
-    )
-    python = ("--python", PYTHON)
-    done = machine.run("tool", "run", *python, "tooled")
-    assert done.out == "cu128\n", done
-    done = machine.run("tool", "install", "-q", *python, "tooled")
-    assert done.code == 0, done
-    done = machine.execute(machine.home / "bin" / "tooled")
-    assert done.out == "cu128\n", done
-    done = machine.run("tool", "upgrade", "tooled")
-    assert done.code == 0, done
-
-
-def test_target_directories(machine: Machine, index: Index) -> None:
-    machine = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": index.url})
-    done = machine.run("pip", "install", "--python", PYTHON, "--target", "there", "app")
-    assert done.code == 0, done
-    assert "Variant cu128 for app 1.0" in done.err
-    assert (machine.work / "there" / "app-1.0.dist-info" / "variant.json").is_file()
 
 
 def test_switching(machine: Machine, serve: Serve) -> None:

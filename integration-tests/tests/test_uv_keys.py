@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import http.server
 import os
 import re
 import shutil
 import stat
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any
+from pathlib import Path
 
 import pytest
 
 from support.certificates import Certified, certified
 from support.environments import Environments
 from support.index import Answer, Index, served
-from support.loopback import serving
 from support.projects import CUDA_12_8, app_index, cuda
+from support.proxied_network import http_proxy
+from support.running_transport import trusting
 from support.uv_beside import Place, outcome, places
-from support.uv_keys import INDEX_KEYS, KEYS, SHOWN, UNRELATED, Shown, fields, index_fields
-from support.uvs import UVS, Machine, downloaded_uv, project
+from support.uv_keys import SHOWN, Shown
+from support.uvs import UVS, Machine, project
 from support.wheels import Release, Wheel
+from uv_variants.transport.authority import Authority
 
 PYTHON = sys.executable
 posix = pytest.mark.skipif(os.name == "nt", reason="a program of the test is a script")
@@ -85,37 +84,6 @@ def place(
         found.more["secure_host"] = secure.url.split("/")[2]
         found.more["keyring"] = str(program.parent)
         yield found
-
-
-# --- every key is known
-
-
-def test_the_keys_that_uv_has_are_in_the_table(
-    environments: Environments, pytestconfig: pytest.Config
-) -> None:
-    shown = {item.key for item in SHOWN}
-    for version in UVS if pytestconfig.getoption("full_matrix") else UVS[-1:]:
-        uv = downloaded_uv(version, environments.wheelhouse)
-        for key in fields(uv) | fields(uv, "pip"):
-            by = KEYS.get(key)
-            assert key in shown or by, f"uv {version} has a key that no test knows: {key}"
-            assert key in shown or by == UNRELATED or by in shown or by in globals(), by
-        for key in index_fields(uv):
-            by = INDEX_KEYS.get(key)
-            assert f"index.{key}" in shown or by in globals(), (
-                f"uv {version} has a key of [[index]] that no test knows: {key}"
-            )
-
-
-def test_the_search_finds_the_keys_of_an_index(environments: Environments) -> None:
-    found = index_fields(downloaded_uv("0.8.24", environments.wheelhouse))
-    assert found == {
-        *("name", "url", "explicit", "default", "format", "publish-url", "authenticate"),
-        *("ignore-error-codes", "cache-control"),
-    }
-
-
-# --- every key counts
 
 
 @posix
@@ -244,21 +212,6 @@ def test_wrong_credentials_are_uvs_to_report(user: Machine) -> None:
         assert ours.err == theirs.err
 
 
-def test_publishing_asks_the_publish_url(user: Machine) -> None:
-    wheel = Wheel("plain", "1.0")
-    (user.work / wheel.filename).write_bytes(wheel.build())
-    with served(Index()) as index, served(Index()) as uploads:
-        more_in_pyproject(
-            user,
-            f'[[tool.uv.index]]\nname = "own"\nurl = "{index.url}"\n'
-            f'publish-url = "{uploads.url}upload"\n',
-        )
-        done = user.run("publish", "--index", "own", "--token", "t", wheel.filename)
-        assert done.code == 0, done
-        assert uploads.requests == ["POST /simple/upload"]
-        assert any("/plain/" in path for path in index.requests)  # whether it is there already
-
-
 @pytest.mark.parametrize("cached", [True, False])
 def test_cache_control_of_an_index(user: Machine, cached: bool) -> None:
     """U9, V2: pages are asked for again whenever uv asks again."""
@@ -280,36 +233,6 @@ def test_cache_control_of_an_index(user: Machine, cached: bool) -> None:
                 assert done.code == 0, done
                 found.append("/simple/plain/" in index.requests)
             assert found == [True, not cached], run
-
-
-def test_the_hash_algorithm_of_an_index(user: Machine) -> None:
-    index = Index()
-    index.add_wheel(Wheel("plain", "1.0"))
-    with served(index):
-        more_in_pyproject(
-            user,
-            f'[[tool.uv.index]]\nname = "own"\nurl = "{index.url}"\ndefault = true\n'
-            'hash-algorithm = "sha512"\n',
-        )
-        before = (user.work / "pyproject.toml").read_text()
-        ends = []
-        for run in (user.plain, user.run):
-            (user.work / "pyproject.toml").write_text(before)
-            done = run("add", "--no-sync", "plain")
-            lock = user.work / "uv.lock"
-            ends.append((done.code, lock.read_text() if lock.exists() else ""))
-            lock.unlink(missing_ok=True)
-        assert ends[0] == ends[1]
-
-
-def test_no_cache(user: Machine) -> None:
-    with served(app_index()) as index:
-        user = user.with_environ({"UV_DEFAULT_INDEX": index.url})
-        more_in_pyproject(user, "[tool.uv]\nno-cache = true\n")
-        done = user.run("add", "app")
-        assert done.code == 0, done
-        assert user.labels() == {"app": "cu128"}
-        assert not list((user.home / "uv-cache").rglob("*.whl"))
 
 
 @pytest.mark.parametrize("how", ["SSL_CERT_FILE", "system-certs", "nothing"])
@@ -334,81 +257,6 @@ def test_certificates_of_the_user(user: Machine, authority: Certified, how: str)
             assert "app/.variant/cu128/" in (user.work / "uv.lock").read_text()
 
 
-class _Proxy(http.server.BaseHTTPRequestHandler):
-    """An HTTP proxy for plain HTTP, which notes what it forwards."""
-
-    seen: list[str]
-
-    def do_GET(self) -> None:
-        self.seen.append(self.path)
-        headers = {k: v for k, v in self.headers.items() if k.lower() not in ("host", "connection")}
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        try:
-            answer = opener.open(
-                urllib.request.Request(self.path, headers=headers, method=self.command)
-            )
-        except urllib.error.HTTPError as error:
-            answer = error
-        with answer:
-            body = answer.read()
-            self.send_response(answer.status)
-            self.send_header("Content-Type", answer.headers["Content-Type"] or "text/plain")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-    do_HEAD = do_GET  # noqa: N815 - the name is the library's
-
-    def log_message(self, *args: Any) -> None:
-        pass
-
-
-@pytest.fixture
-def forwarding() -> Iterator[tuple[str, list[str]]]:
-    """An HTTP proxy: its URL, and what went through it."""
-    seen: list[str] = []
-    with serving(type("Proxy", (_Proxy,), {"seen": seen})) as url:
-        yield url, seen
-
-
-def test_proxies_of_the_environment(user: Machine, forwarding: tuple[str, list[str]]) -> None:
-    url, seen = forwarding
-    with served(app_index()) as index:
-        user = user.with_environ({"UV_DEFAULT_INDEX": index.url, "HTTP_PROXY": url, "NO_PROXY": ""})
-        done = user.run("add", "app")
-        assert done.code == 0, done
-        assert user.labels() == {"app": "cu128"}
-        asked = {"/simple/app/", "/simple/always/"}
-        assert asked <= {path.partition(index.url.split("/")[2])[2] for path in seen}
-        seen.clear()
-        index.requests.clear()
-        user = user.with_environ({"NO_PROXY": "127.0.0.1"})
-        done = user.run("lock", "--upgrade", "--no-cache")
-        assert done.code == 0, done
-        assert not seen
-        assert "/simple/app/" in index.requests
-
-
-def test_proxies_of_uvs_own_settings(user: Machine, forwarding: tuple[str, list[str]]) -> None:
-    """`http-proxy` of uv.toml is before the variables: what is installed is sound, and said."""
-    url, seen = forwarding
-    with served(app_index()) as index:
-        user = user.with_environ({"UV_DEFAULT_INDEX": index.url})
-        config = user.home / ".config" / "uv"
-        config.mkdir(parents=True)
-        (config / "uv.toml").write_text(
-            f'http-proxy = "{url}"\nhttps-proxy = "{url}"\nno-proxy = ["localhost"]\n'
-        )
-        done = user.run("add", "always")
-        assert done.code == 0, done
-        assert any("/simple/always/" in path for path in seen)
-        done = user.run("add", "app")
-        if user.labels() != {"app": "cu128"}:
-            assert "http-proxy" in done.err
-        else:
-            assert any("/simple/app/" in path for path in seen)
-
-
 def test_the_torch_backend(user: Machine) -> None:
     """Where uv itself chooses an index for PyTorch, the command does what uv does."""
     with served(app_index()) as index:
@@ -421,3 +269,46 @@ def test_the_torch_backend(user: Machine) -> None:
         more_in_pyproject(user, '[tool.uv.pip]\ntorch-backend = "cpu"\n')
         done = user.run("pip", "install", "--dry-run", "always")
         assert done.code == 0, done
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_proxies_of_the_environment(user: Machine, tmp_path: Path, tls: bool) -> None:
+    """With a password, for an index that only the proxy can find; and not where none is to be."""
+    far, authority = app_index(metadata_file=True), Authority(["index.test"])
+    with (
+        served(far, authority.leaf("index.test") if tls else None),
+        served(app_index(metadata_file=True)) as near,
+        http_proxy("me:p@ss", names={"index.test": "127.0.0.1"}) as proxy,
+    ):
+        url = far.url.replace("127.0.0.1", "index.test")
+        environ = {
+            "UV_DEFAULT_INDEX": url,
+            "SSL_CERT_FILE": str(trusting(authority, tmp_path)),
+            "HTTPS_PROXY" if tls else "HTTP_PROXY": f"http://me:p%40ss@127.0.0.1:{proxy.port}",
+            "NO_PROXY": "localhost,127.0.0.1",
+        }
+        user = user.with_environ(environ)
+        done = user.run("add", "app")
+        assert done.code == 0, done
+        assert user.labels() == {"app": "cu128"}
+        assert f'"{url}app/.variant/cu128/' in (user.work / "uv.lock").read_text()
+        seen = len(proxy.asked)
+        assert seen
+        done = user.with_environ({"UV_DEFAULT_INDEX": near.url}).run("lock", "--upgrade")
+        assert done.code == 0, done
+        assert len(proxy.asked) == seen
+        assert "/simple/app/" in near.requests
+
+
+def test_proxies_of_uvs_own_settings(user: Machine) -> None:
+    """`http-proxy` of uv.toml is before the variables: what is installed is sound, and said."""
+    with served(app_index()) as index, http_proxy() as proxy:
+        user = user.with_environ({"UV_DEFAULT_INDEX": index.url})
+        config = user.home / ".config" / "uv"
+        config.mkdir(parents=True)
+        (config / "uv.toml").write_text(
+            f'http-proxy = "{proxy.url}"\nhttps-proxy = "{proxy.url}"\nno-proxy = ["localhost"]\n'
+        )
+        done = user.run("add", "app")
+        assert any("/simple/app/" in each.target for each in proxy.asked)
+        assert user.labels() == {"app": "cu128"} or "http-proxy" in done.err

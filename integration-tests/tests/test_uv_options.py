@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from support.environments import Environments
-from support.uvs import UVS, Machine, downloaded_uv
-from uv_variants.invocation import parse
-from uv_variants.uv_options import HIDDEN, TAKES_VALUE
+from support.uvs import UVS, downloaded_uv
+from uv_variants.command_line import HIDDEN, TAKES_VALUE, parse
 
 _OPTION = re.compile(r"^(?:  -(?P<letter>\w), |      )--(?P<name>[a-z][\w-]*)(?P<value> <)?", re.M)
 _COMMANDS = re.compile(r"^Commands:\n((?:  .*\n)+)", re.M)
@@ -68,19 +67,3 @@ def test_options_that_no_help_text_has(environments: Environments) -> None:
             name,
             said,
         )
-
-
-@pytest.mark.parametrize(
-    "option",
-    [
-        "--exclude-newer 2025-01-01",
-        "--python-preference only-system",
-        "--config-settings-package x:a=b",
-        "--no-binary",
-        "--no-editable",
-    ],
-)
-def test_what_is_run_is_found_behind_an_option(every_machine: Machine, option: str) -> None:
-    done = every_machine.run("run", "--no-project", "--offline", *option.split(), "echo", "ran")
-    if "unexpected argument" not in done.err:  # an option that came later
-        assert (done.code, done.out) == (0, "ran\n"), done

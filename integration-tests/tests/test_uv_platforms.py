@@ -142,15 +142,6 @@ def test_a_lock(every_machine: Machine, proxy: str, who: str) -> None:
 
 
 @pytest.mark.everywhere
-def test_a_lock_through_a_shared_proxy(every_machine: Machine, proxy: str) -> None:
-    machine = locking(every_machine, proxy, "Windows GPU")
-    done = machine.plain("lock")
-    assert done.code == 0, done
-    cells = expected(locked_labels(machine))
-    assert wrong_cells("shared", lock_cells(machine), cells) == []
-
-
-@pytest.mark.everywhere
 def test_a_lock_of_the_command(every_machine: Machine, serve: Serve) -> None:
     """The same without a proxy of the test: `uv-variants lock` on this machine."""
     write_project(every_machine)
@@ -170,23 +161,16 @@ def test_a_lock_of_the_command(every_machine: Machine, serve: Serve) -> None:
 
 
 @pytest.mark.everywhere
-@pytest.mark.parametrize("form", ["html", "no metadata beside wheels", "find-links"])
+@pytest.mark.parametrize("form", ["html", "no metadata beside wheels"])
 def test_other_indexes(every_machine: Machine, serve: Serve, tmp_path: Path, form: str) -> None:
     index = layouts_index(api="html" if form == "html" else "json")
     if form != "html":
         index.metadata_files.clear()
     serve(index)
-    links = form == "find-links"
-    upstream = Upstream(
-        "main", index.links_url if links else index.url, kind="find-links" if links else "simple"
-    )
-    with running_proxy(Settings((upstream,), cache=tmp_path / "cache", environ={})) as url:
+    with running_proxy(
+        Settings((Upstream("main", index.url),), cache=tmp_path / "cache", environ={})
+    ) as url:
         machine = locking(every_machine, url, "Linux GPU")
-        if links:
-            page = machine.environ["UV_DEFAULT_INDEX"].replace("/simple/", "/links/")
-            machine = machine.with_environ(
-                {"UV_DEFAULT_INDEX": serve(Index()).url, "UV_FIND_LINKS": page}
-            )
         done = machine.plain("lock")
         assert done.code == 0, done
         cells = expected(locked_labels(machine))

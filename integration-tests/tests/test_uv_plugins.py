@@ -5,14 +5,12 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
-from support.environments import Result
-from support.index import Index
+from support.index import Index, index_of
 from support.plugins import ACME, PLUGIN, acme_index
+from support.projects import CUDA_12_8, cuda
 from support.uvs import Machine, project
 from support.wheels import Release, Wheel, metadata
 
@@ -150,25 +148,23 @@ def test_an_answer_belongs_to_its_provider(machine: Machine, serve: Serve) -> No
     assert machine.labels()["good"] == ("v1" if platform.machine() == "x86_64" else "null")
 
 
-def test_many_at_once(machine: Machine, serve: Serve, tmp_path: Path) -> None:
-    """Ten commands with a cold cache all have the variant of the plugin."""
-    served = serve(acme_index(PLUGIN))
-    machine = machine.with_environ(
-        {"UV_DEFAULT_INDEX": served.url, "VARIANTS_ALLOW_PROVIDER": "acme-provider"}
+def test_a_known_provider_of_another_version_is_a_strangers(machine: Machine, serve: Serve) -> None:
+    tree = cuda("12.6", "12.8")
+    provider = {**tree["providers"]["nvidia"], "requires": ["nvidia-variant-provider>=9"]}
+    index = index_of([Release("app", "1.0", {**tree, "providers": {"nvidia": provider}})])
+    url = serve(index).url
+    machine = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": url})
+    machine.create_environment(PYTHON)
+    done = machine.run("pip", "install", "app")
+    assert done.code == 0, done
+    assert machine.labels() == {"app": "null"}
+    assert "--variant-allow-provider 'nvidia-variant-provider>=9'" in done.err
+    # A description of the machine is the user's word, whatever the provider.
+    file = machine.work / "gpu.toml"
+    file.write_text(
+        '[[provider]]\nnamespace = "nvidia"\n'
+        '[provider.properties]\ncuda_version_lower_bound = ["12.8", "12.7"]\n'
     )
-
-    def install(number: int) -> Result:
-        target = tmp_path / f"target-{number}"
-        return machine.run("pip", "install", "--python", PYTHON, "--target", str(target), "app")
-
-    with ThreadPoolExecutor(10) as pool:
-        done = list(pool.map(install, range(10)))
-    assert [each.code for each in done] == [0] * 10, done
-    labels = [
-        [
-            path.read_text()
-            for path in tmp_path.glob(f"target-{number}/app-1.0.dist-info/variant.json")
-        ]
-        for number in range(10)
-    ]
-    assert all('"fast"' in text for (text,) in labels)
+    done = machine.run("--variant-platform", str(file), "pip", "install", "app")
+    assert done.code == 0, done
+    assert machine.labels() == {"app": "cu128"}

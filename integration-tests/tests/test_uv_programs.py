@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -71,67 +70,40 @@ OURS = ("SSL_CERT_FILE", "UV_CACHE_DIR", "XDG_CONFIG_DIRS")
 PROXIES = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
 """The same with uvs that read no proxies from files."""
 
-READ_BY_UV = ("script-metadata", "script-flag", "module", "archive", "archive-shebang", "stdin")
+READ_BY_UV = ("script-metadata", "script-flag", "module", "archive", "stdin")
 
 RUNS = {
     "python": "python report.py a -c --with b",
     "python-isolated": "python -I -E report.py",
-    "python-upper": "PYTHON -c exec(open('report.py').read())",
     "python3": "python3 report.py a",
-    "separated": "-- python report.py --x",
     "script": "report.py a b",
-    "script-path": "./report.py",
-    "script-upper": "REPORT2.PY x",
     "script-metadata": "with-metadata.py a",
     "script-flag": "--script report.txt a",
     "module": "-m report a",
     "folder": "folder a",
     "archive": "archive.pyz a",
-    "archive-shebang": "./archive a",
     "stdin": "- a b",
     "shell": "./shell.sh a",
     "shell-no-first-line": "./shell-no-first-line a",
     "on-path": "env",
     "installed": "dep-tool a",
-    "with": "--with native python report.py",
     "with-native": "--with native native a",
-    "isolated": "--isolated python report.py",
-    "no-project": "--no-project python report.py",
     "env-file": "--env-file variables python report.py",
-    "env-files": "--env-file variables --env-file more env",
     "env-file-missing": "--env-file nothing python report.py",
     "directory": "--directory sub python report.py",
     "missing": "no-such-program",
-    "missing-python": "python3.99 x",
     "missing-path": "./no-such-program",
-    "missing-script": "nothing.py",
     "not-executable": "./report.txt",
-    "folder-alone": "sub",
 }
 
 TOOLS = {
     "python-program": "dep-tool a --from x",
     "native-program": "native a",
-    "from": "--from dep dep-tool -c",
     "from-separated": "--from native -- native -c",
-    "version": "native==1.0 a",
-    "at-version": "dep-tool@1.0 a",
-    "with": "--with dep native x",
     "of-a-dependency": "--from empty native x",
-    "of-another-package": "--from dep-tool --with native native x",
     "on-path": "--from native env",
-    "by-path": "--from native ./shell.sh x",
-    "python": "python report.py",
-    "python-isolated": "python -I report.py",
-    "python-of-a-tool": "--from native python3 report.py",
     "a-file": "FILE x",
-    "from-a-file": "--from FILE native x",
-    "nothing-there": "--from native no-such-program",
     "no-program": "empty x",
-    "no-program-refreshed": "--refresh --from empty x",
-    "no-program-latest": "empty@latest x",
-    "offline": "--offline --from empty native x",
-    "another-name": "Native x",
     "a-script": "report.py",
 }
 
@@ -149,7 +121,7 @@ def index() -> Index:
 def files(work: Path) -> None:
     """Write what is run into *work*, a project that depends on `dep`."""
     project(work, ["dep"])
-    for name in ("report.py", "REPORT2.PY", "report.txt", "folder/__main__.py", "sub/report.py"):
+    for name in ("report.py", "report.txt", "folder/__main__.py", "sub/report.py"):
         path = work / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(REPORT)
@@ -158,15 +130,11 @@ def files(work: Path) -> None:
         "FIRST=1\nHTTP_PROXY=http://nowhere:1\nHTTPS_PROXY=http://nowhere:2\n"
         "COPY=${HTTP_PROXY}-${http_proxy}-${PYTHONPATH}\nQUOTED='a b'\n"
     )
-    (work / "more").write_text("FIRST=2\nUV_DEFAULT_INDEX=x\nALL_PROXY=${FIRST}\n")
     with zipfile.ZipFile(work / "archive.pyz", "w") as archive:
         archive.writestr("__main__.py", REPORT)
-    (work / "archive").write_bytes(
-        b"#!/usr/bin/env python3\n" + (work / "archive.pyz").read_bytes()
-    )
     (work / "shell.sh").write_text(SHELL)
     (work / "shell-no-first-line").write_text(SHELL.partition("\n")[2])
-    for name in ("archive", "shell.sh", "shell-no-first-line"):
+    for name in ("shell.sh", "shell-no-first-line"):
         (work / name).chmod(0o755)
 
 
@@ -319,15 +287,13 @@ def test_builds_have_the_users_environment(prepared: Machine) -> None:
 
 
 @posix
-@pytest.mark.parametrize("nested", ["add", "run"])
-def test_commands_in_commands_leave_no_trace(prepared: Machine, nested: str) -> None:
+def test_commands_in_commands_leave_no_trace(prepared: Machine) -> None:
     tools = prepared.home / "tools"
     tools.mkdir()
     (tools / "uv").symlink_to(prepared.uv)
     (tools / "uv-variants").symlink_to(prepared.program)
     path = f"{tools}{os.pathsep}{os.environ['PATH']}"
     machine = prepared.with_environ({"PATH": path})
-    words = {"add": ["add", "native"], "run": ["run", "--with", "native", "python", "report.py"]}
     pyproject = machine.work / "pyproject.toml"
     before = pyproject.read_bytes()
     found = []
@@ -337,9 +303,9 @@ def test_commands_in_commands_leave_no_trace(prepared: Machine, nested: str) -> 
         (machine.program, "uv-variants"),
     ):
         pyproject.write_bytes(before)
-        result = outcome(machine, program, "run", inner, *words[nested])
+        result = outcome(machine, program, "run", inner, "add", "native")
         assert result["code"] == 0, result
-        assert (b"native" in pyproject.read_bytes()) == (nested == "add")
+        assert b"native" in pyproject.read_bytes()
         del result["messages"]  # times, and what was installed by the command before
         found.append((result, pyproject.read_bytes()))
     assert found[0] == found[1] == found[2]
@@ -351,8 +317,6 @@ def test_exit_codes_and_signals(prepared: Machine) -> None:
     for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGPIPE):
         kill = f"__import__('os').kill(__import__('os').getpid(),{int(number)})"
         runs[f"signal-{number.name}"] = f"run python -c {kill}"
-    if is_old(prepared):  # there a file cannot set the proxies that are set already
-        runs = {name: text for name, text in runs.items() if "--env-file" not in text}
     assert not differing(prepared, runs)
 
 
@@ -361,7 +325,7 @@ def test_a_signal_reaches_the_program(prepared: Machine) -> None:
     (prepared.work / "wait.py").write_text(
         "import os, re, signal, sys\n"
         "def end(*_):\n    os.write(1, b'ended')\n    sys.exit(5)\n"
-        "signal.signal(signal.SIGTERM, end)\n"
+        "for number in (signal.SIGINT, signal.SIGTERM): signal.signal(number, end)\n"
         "def caught():  # by uv, which starts to do so when the program runs\n"
         "    text = open('/proc/%d/status' % os.getppid()).read()\n"
         "    return int(re.search(r'SigCgt:\\s+(\\w+)', text)[1], 16) >> 14 & 1\n"
@@ -369,7 +333,11 @@ def test_a_signal_reaches_the_program(prepared: Machine) -> None:
         "os.write(1, b'ready\\n')\n"
         "while True: signal.pause()\n"
     )
-    for words in ("wait.py", "python wait.py", "python3 wait.py"):
+    for words, number in (
+        ("wait.py", signal.SIGTERM),
+        ("python wait.py", signal.SIGINT),
+        ("python3 wait.py", signal.SIGTERM),
+    ):
         process = subprocess.Popen(
             [str(prepared.program), "run", *words.split()],
             env=prepared.variables,
@@ -380,38 +348,6 @@ def test_a_signal_reaches_the_program(prepared: Machine) -> None:
         )
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         assert process.communicate(timeout=60) == ("ended", None)
         assert process.returncode == 5, words
-
-
-@posix
-def test_a_program_that_outlives_the_command(prepared: Machine) -> None:
-    url = prepared.variables["UV_DEFAULT_INDEX"] + "/dep/"
-    (prepared.work / "server.py").write_text(
-        "import sys, urllib.request\nsys.stdin.read()\n"
-        f"text = urllib.request.urlopen({url!r}).read()\n"
-        "open('answer', 'wb').write(text)\n"
-    )
-    (prepared.work / "start.py").write_text(
-        "import subprocess, sys\n"
-        "subprocess.Popen([sys.executable, 'server.py'], start_new_session=True)\n"
-    )
-    read, write = os.pipe()
-    with os.fdopen(write, "wb") as until:
-        done = subprocess.run(
-            [str(prepared.program), "run", "start.py"],
-            env=prepared.variables,
-            cwd=prepared.work,
-            stdin=read,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0
-        os.close(read)
-        until.write(b"now")
-    answer = prepared.work / "answer"
-    end = time.monotonic() + 60
-    while not (answer.is_file() and b"dep-1.0" in answer.read_bytes()):
-        assert time.monotonic() < end
-        time.sleep(0.02)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -202,61 +201,6 @@ def test_projects_change(every_machine: Machine, index: Index) -> None:
     assert "variant" not in (machine.work / "pyproject.toml").read_text()
 
 
-TABLES = """
-[tool.uv.sources]
-always = { index = "ex" }
-
-[[tool.uv.index]]
-url = "URL"
-
-# the one for always
-[[tool.uv.index]]
-name = "ex"
-url = "URL"
-explicit = true
-
-[tool.other]
-x = 1
-"""
-
-
-@pytest.mark.parametrize("tables", ["", TABLES, "\n[tool.other]\nx = 1\n"])
-def test_adding_leaves_the_indexes_of_the_project_alone(
-    every_machine: Machine, index: Index, serve: Serve, tables: str
-) -> None:
-    machine = every_machine.with_environ({**CUDA_12_8, "UV_PYTHON": PYTHON})
-    config = machine.home / ".config" / "uv"
-    config.mkdir(parents=True)
-    (config / "uv.toml").write_text(f'index-url = "{index.url}"\n')
-    project(machine.work, ["always"], tables.replace("URL", index.url))
-    file = machine.work / "pyproject.toml"
-    before = file.read_text()
-    done = machine.run("add", "plain")
-    assert done.code == 0, done
-    after = file.read_text()
-    assert re.sub(r",?\n +[\"']plain>=1.0[\"'],?", "", after).replace("'", '"') == re.sub(
-        r"(?<=always'),", "", before
-    ).replace("'", '"')
-    # What was given is kept, as uv does it.
-    given = Index()
-    given.add_wheel(Wheel("more", "1.0"))
-    url = serve(given).url
-    done = machine.run("add", "--index", f"given={url}", "more")
-    assert done.code == 0, done
-    written = file.read_text().replace(f'{url.rstrip("/")}"', f'{url}"')
-    assert f'[[tool.uv.index]]\nname = "given"\nurl = "{url}"\n' in written
-    assert machine.run("sync", "--locked").code == 0
-
-
-def test_a_lock_without_variants_is_uvs(every_machine: Machine, index: Index) -> None:
-    machine = working_on(every_machine, index, "plain", "always")
-    assert machine.plain("lock").code == 0
-    plain = lock_of(machine)
-    (machine.work / "uv.lock").unlink()
-    assert machine.run("lock").code == 0
-    assert lock_of(machine) == plain
-
-
 def test_scripts_and_their_locks(machine: Machine, index: Index) -> None:
     machine = machine.with_environ(
         {**CUDA_12_8, "UV_DEFAULT_INDEX": index.url, "UV_PYTHON": PYTHON}
@@ -374,88 +318,6 @@ def test_an_old_version_that_is_required_has_its_variant(machine: Machine, serve
     done = machine.run("lock")
     assert done.code == 0, done
     assert "/many/.variant/cu128/many-1.2-0_cu128-" in lock_of(machine)
-
-
-def test_nothing_is_asked_for_behind_the_first_index(
-    every_machine: Machine, index: Index, serve: Serve
-) -> None:
-    first = Index()
-    first.add_wheel(Wheel("plain", "0.1"))
-    first = serve(first)
-    for settings in (
-        {"UV_INDEX": f"first={first.url}"},
-        {"UV_EXTRA_INDEX_URL": first.url},
-    ):
-        machine = working_on(every_machine, index, "plain", "always").with_environ(settings)
-        (machine.work / "uv.lock").unlink(missing_ok=True)
-        index.requests.clear()
-        done = machine.run("sync")
-        assert done.code == 0, done
-        assert (machine.work / ".venv").is_dir()
-        freeze = machine.plain("pip", "freeze", "--python", ".venv").out
-        assert "plain==0.1" in freeze
-        assert "always==1.0" in freeze
-        assert "/simple/plain/" not in index.requests
-
-
-def test_settings_of_files(machine: Machine, index: Index, serve: Serve) -> None:
-    extra = Index()
-    extra.add_wheel(Wheel("extra", "1.0"))
-    extra = serve(extra)
-    machine = machine.with_environ({**CUDA_12_8, "UV_PYTHON": PYTHON})
-    project(machine.work, ["app", "extra"])
-    config = machine.home / ".config" / "uv"
-    config.mkdir(parents=True)
-    (config / "uv.toml").write_text(f'index-url = "{index.url}"\n')
-    (machine.work / "uv.toml").write_text(f'extra-index-url = ["{extra.url}"]\n')
-    before = {path: path.read_bytes() for path in machine.work.iterdir()}
-    done = machine.run("sync")
-    assert done.code == 0, done
-    assert machine.labels() == {"app": "cu128"}
-    assert {path: path.read_bytes() for path in before} == before
-    shutil.rmtree(machine.work / ".venv")
-    (machine.work / "uv.lock").unlink()
-    (machine.work / "uv.toml").unlink()
-    file = Path("other.toml")
-    (machine.work / file).write_text(
-        f'[[index]]\nname = "a"\nurl = "{extra.url}"\n'
-        f'[[index]]\nname = "b"\nurl = "{index.url}"\ndefault = true\n'
-    )
-    (config / "uv.toml").write_text('index-url = "http://127.0.0.1:9/simple/"\n')
-    done = machine.run("--config-file", str(file), "sync")
-    assert done.code == 0, done
-    assert machine.labels() == {"app": "cu128"}
-
-
-def test_credentials_stay_with_their_index(machine: Machine, serve: Serve) -> None:
-    index = app_index(credentials="user:pass word")
-    index = serve(index)
-    machine = machine.with_environ(
-        {
-            **CUDA_12_8,
-            "UV_PYTHON": PYTHON,
-            "UV_DEFAULT_INDEX": f"own={index.url}",
-            "UV_INDEX_OWN_USERNAME": "user",
-            "UV_INDEX_OWN_PASSWORD": "pass word",
-        }
-    )
-    project(machine.work, ["app"])
-    done = machine.run("sync")
-    assert done.code == 0, done
-    assert machine.labels() == {"app": "cu128"}
-    assert "pass" not in lock_of(machine)
-    shutil.rmtree(machine.work / ".venv")
-    (machine.work / "uv.lock").unlink()
-    shutil.rmtree(machine.home / "uv-cache-variants")
-    in_url = index.url.replace("://", "://user:pass%20word@")
-    there = machine.with_environ(
-        {"UV_DEFAULT_INDEX": in_url, "UV_INDEX_OWN_USERNAME": "", "UV_INDEX_OWN_PASSWORD": ""}
-    )
-    done = there.run("sync", "-v")
-    assert done.code == 0, done
-    assert "pass%20word" not in done.text
-    assert "pass word" not in done.text
-    assert "pass" not in lock_of(machine)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the program is a shell script")

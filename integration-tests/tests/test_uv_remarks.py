@@ -17,8 +17,6 @@ from support.wheels import NVIDIA, Release, Wheel, metadata
 PYTHON = sys.executable
 Serve = Callable[[Index], Index]
 DRIVER = "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION"
-COMMANDS = ("pip install", "pip install --dry-run", "sync", "lock", "add", "tool", "run")
-"""The ways to install."""
 
 
 def on(machine: Machine, index: Index) -> Machine:
@@ -34,7 +32,7 @@ def on(machine: Machine, index: Index) -> Machine:
 
 
 def install(machine: Machine, command: str, requirement: str = "app") -> Result:
-    """Install in one of the ways of `COMMANDS`."""
+    """Install with one of uv's commands."""
     if command.startswith("pip"):
         machine.create_environment(PYTHON)
         return machine.run(*command.split(), "--python", ".venv", requirement)
@@ -64,7 +62,7 @@ def app(*versions: tuple[str, str], plain: tuple[str, ...] = ()) -> Index:
     return index
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", ["pip install", "lock"])
 def test_metadata_that_cannot_be_read(machine: Machine, serve: Serve, command: str) -> None:
     index = app(("1.0", "12.8"), plain=("1.0",))
     index.add("app", "app-1.0-variants.json", b"{")
@@ -73,7 +71,7 @@ def test_metadata_that_cannot_be_read(machine: Machine, serve: Serve, command: s
     assert done.err.count("uv-variants: the variant wheels of app 1.0 are ignored: ") == 1, done
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", ["pip install --dry-run", "tool"])
 def test_a_plugin_that_is_not_allowed(machine: Machine, serve: Serve, command: str) -> None:
     done = install(on(machine, serve(acme_index(PLUGIN))), command)
     if command != "tool":  # it has no command to install
@@ -82,7 +80,7 @@ def test_a_plugin_that_is_not_allowed(machine: Machine, serve: Serve, command: s
     assert "--variant-allow-provider 'acme-provider<2,>=1'" in done.err
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", ["pip install", "lock", "run"])
 def test_nothing_fits(machine: Machine, serve: Serve, command: str) -> None:
     done = install(on(machine, serve(app(("1.0", "13.0"), ("0.9", "13.0")))), command)
     assert done.code != 0, done
@@ -91,7 +89,7 @@ def test_nothing_fits(machine: Machine, serve: Serve, command: str) -> None:
     assert done.err.count("None of the variants") == 1, done
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if "--dry-run" not in name])
+@pytest.mark.parametrize("command", ["sync", "add", "run"])
 def test_a_release_that_is_passed_over(machine: Machine, serve: Serve, command: str) -> None:
     index = app(("2.0", "13.0"), plain=("1.0",))
     machine = on(machine, serve(index))
@@ -115,7 +113,7 @@ def newer_without_a_build() -> Index:
     return index
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "tool"])
+@pytest.mark.parametrize("command", ["pip install", "pip install --dry-run", "lock", "add"])
 def test_an_older_release_that_would_use_the_gpu(
     machine: Machine, serve: Serve, command: str
 ) -> None:

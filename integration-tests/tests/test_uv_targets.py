@@ -32,17 +32,15 @@ def index(serve: Serve) -> Index:
     return serve(index)
 
 
-@pytest.mark.parametrize("target", ["--python", "--target", "--prefix", "UV_PYTHON", "settings"])
+@pytest.mark.parametrize("target", ["--python", "--target", "settings"])
 def test_pip_install_elsewhere(machine: Machine, index: Index, target: str) -> None:
     machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url, **CUDA_12_8})
     there = machine.work / "there"
     options: tuple[str, ...] = (target, str(there))
-    if target in ("--python", "UV_PYTHON", "settings"):
+    if target != "--target":
         machine.create_environment(PYTHON, there)
     else:
         options = (*options, "--python", PYTHON)
-    if target == "UV_PYTHON":
-        machine, options = machine.with_environ({"UV_PYTHON": str(there)}), ()
     if target == "settings":
         (machine.work / "uv.toml").write_text(f'[pip]\npython = "{there.as_posix()}"\n')
         options = ()
@@ -234,25 +232,6 @@ def test_a_dry_run_says_why(every_machine: Machine, index: Index) -> None:
     assert said(*command, "--upgrade", "--dry-run") == []
     done = machine.run("-v", *command, "--dry-run", "--reinstall")
     assert "Variants of app 1.0:\n  cu128  chosen" in done.err
-
-
-def test_a_dry_run_of_sync(machine: Machine, index: Index) -> None:
-    machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url, "UV_PYTHON": PYTHON})
-    if "--dry-run" not in machine.plain("sync", "--help").out:
-        pytest.skip("this uv has no such option")
-    gpu = machine.with_environ(CUDA_12_8)
-    project(machine.work, ["app"])
-    assert gpu.run("sync").code == 0
-    lock = (machine.work / "uv.lock").read_text()
-    forced = ("--variant", "app=cu126", "sync")
-    plan = gpu.run(*forced, "--dry-run")
-    assert plan.code == 0, plan
-    assert (machine.work / "uv.lock").read_text() == lock
-    assert machine.labels() == {"app": "cu128"}
-    done = gpu.run(*forced)
-    assert machine.labels() == {"app": "cu126"}
-    assert any("app==1.0" in line for line in changes(done.err)), done
-    assert {*changes(done.err)} <= {*changes(plan.err)}, (plan, done)
 
 
 @pytest.mark.matrix

@@ -245,18 +245,14 @@ def test_what_the_document_shows_happens(team: Team, scenario: Scenario) -> None
 
 
 @pytest.mark.everywhere
-@pytest.mark.parametrize("kind", ["extra", "group"])
 def test_one_lock_for_every_accelerator_with_every_uv(
-    environments: Environments, team: Team, kind: str, pytestconfig: pytest.Config
+    environments: Environments, team: Team, pytestconfig: pytest.Config
 ) -> None:
-    """The extras of the document, or groups in their place, with plain uv from 0.11 on.
+    """The extras of the document, with plain uv from 0.11 on.
 
     Older ones read the METADATA of one wheel for the versions of all three indexes.
     """
     text = team.filled(SCENARIOS[0].pyproject)
-    if kind == "group":
-        text = text.replace("[project.optional-dependencies]", "[dependency-groups]")
-        text = text.replace("extra = ", "group = ")
     full = pytestconfig.getoption("full_matrix")
     uvs = [uv for uv in UVS if tuple(map(int, uv.split("."))) >= (0, 11)]
     for version in uvs if full else (uvs[0], uvs[-1]):
@@ -273,7 +269,7 @@ def test_one_lock_for_every_accelerator_with_every_uv(
             home = team.folder / machine
             shutil.rmtree(home / "environment", ignore_errors=True)
             there = team.machine(machine)
-            done = there.plain("sync", "--locked", f"--{kind}", name)
+            done = there.plain("sync", "--locked", "--extra", name)
             assert done.code == 0, (version, str(done))
             assert there.labels(home / "environment") == {"torch": label}
             assert ("+ cudalib==12.8" in done.err) == (label == "cu128")

@@ -12,7 +12,7 @@ import pytest
 
 from support.index import Index
 from support.projects import CUDA_12_8, app_index
-from support.uvs import Machine, project
+from support.uvs import Machine
 from support.wheels import Wheel
 
 PYTHON = sys.executable
@@ -64,12 +64,9 @@ def test_the_hash_of_another_index_s_wheel(machine: Machine, serve: Serve, range
     assert "evil" not in freeze
 
 
-@pytest.mark.parametrize("ranges", [True, False])
-def test_a_wheel_that_is_another_variant_inside(
-    machine: Machine, serve: Serve, ranges: bool
-) -> None:
+def test_a_wheel_that_is_another_variant_inside(machine: Machine, serve: Serve) -> None:
     """As pip does: an error that names the wheel and what is wrong with it."""
-    index = app_index(ranges=ranges)
+    index = app_index(ranges=True)
     name = next(name for name in index.files["app"] if name.endswith("-cu128.whl"))
     index.add("app", name, Wheel("app", "1.0", "cu128").build())  # without variant.json
     serve(index)
@@ -80,54 +77,3 @@ def test_a_wheel_that_is_another_variant_inside(
     assert "is named a variant wheel, but has no variant.json" in done.err
     assert name in done.err
     assert gpu.labels() == {}
-
-
-def test_no_place_for_a_cache(machine: Machine, serve: Serve) -> None:
-    """It costs what would have been kept, and one line."""
-    index = serve(app_index())
-    (machine.home / "file").touch()
-    gpu = machine.with_environ(
-        {
-            **CUDA_12_8,
-            "UV_DEFAULT_INDEX": index.url,
-            "VARIANTS_CACHE_DIR": str(machine.home / "file" / "cache"),
-        }
-    )
-    gpu.create_environment(PYTHON)
-    done = gpu.run("pip", "install", "app")
-    assert done.code == 0, done
-    assert gpu.labels() == {"app": "cu128"}
-    lines = [line for line in done.err.splitlines() if "cache" in line]
-    assert len(lines) == 1, lines
-    assert "VARIANTS_CACHE_DIR" in lines[0]
-
-
-@pytest.mark.parametrize("data", [b"{", b"[]", b'{"variants": {"cu128": {"x": {"y": ["z"]}}}}'])
-def test_metadata_that_cannot_be_used(machine: Machine, serve: Serve, data: bytes) -> None:
-    """One line says why a version has no variants, when it is installed and when it is locked."""
-    index = app_index()
-    index.add("app", "app-1.0-variants.json", data)
-    index.add_wheel(Wheel("app", "1.0"))
-    serve(index)
-    own = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": index.url})
-    own.create_environment(PYTHON)
-    said = "uv-variants: the variant wheels of app 1.0 are ignored: "
-    done = own.run("pip", "install", "app")
-    assert done.code == 0, done
-    assert done.err.count(said) == 1, done
-    assert "app-1.0-variants.json" in done.err
-    folder = project(own.work / "locked", ["app"])
-    done = own.run("lock", cwd=folder)
-    assert done.code == 0, done
-    assert done.err.count(said) == 1, done
-
-
-def test_metadata_that_cannot_be_used_and_no_other_wheel(machine: Machine, serve: Serve) -> None:
-    index = app_index()
-    index.add("app", "app-1.0-variants.json", b"{")
-    serve(index)
-    own = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": index.url})
-    own.create_environment(PYTHON)
-    done = own.run("pip", "install", "app")
-    assert done.code != 0
-    assert "uv-variants: the variant wheels of app 1.0 are ignored: " in done.err

@@ -35,10 +35,13 @@ class Known(Files):
 
 
 class Installed:
-    def __init__(self, version=None, variants=()):
-        self._version, self._variants = version, variants
+    def __init__(self, version=None, variants=(), *, is_upgraded=False):
+        self._version, self._variants, self._is_upgraded = version, variants, is_upgraded
 
     def version(self, project):
+        return None if self._is_upgraded else self.present(project)
+
+    def present(self, project):
         return self._version if project == "torch" else None
 
     def variants(self):
@@ -132,6 +135,45 @@ def test_what_is_installed_is_preferred():
     assert resolve(provider, "ext==1") == {"ext": "1-t8"}
     provider = provider_of([*TORCH, *EXT], Known(**EXT_FILES), Installed(version="8"))
     assert resolve(provider, "ext==1", "torch==9") == {"ext": "1-t9", "torch": "9"}
+
+
+# The better build is for torch 9.
+RANKED = Metadata(
+    ("cuda",),
+    {
+        "t9": {"cuda": {"driver": ("13",)}, "abi_dependency": {"torch": ("9",)}},
+        "t8": {"cuda": {"driver": ("12",)}, "abi_dependency": {"torch": ("8",)}},
+        "any": {"cuda": {"driver": ("11",)}},
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("labels", "roots", "expected"),
+    [
+        ({"t9": [], "t8": [], "any": []}, "ext==1", "t8"),
+        ({"t9": [], "any": []}, "ext==1", "any"),
+        ({"t9": [], None: []}, "ext==1", None),
+        # Nothing else fits, so the version counts, and the installer tells.
+        ({"t9": []}, "ext==1", "t9"),
+        # What is part of the resolution is upgraded.
+        ({"t9": ["torch==987"], "any": []}, "ext==1", "t9"),
+        ({"t9": [], "any": []}, "ext==1 torch==987", "t9"),
+        ({"t9": [], "any": []}, "torch==987 ext==1", "t9"),
+        # Required only after the variant was chosen: it stays where it fits.
+        ({"t9": [], "t8": [], "any": []}, "ext==1 late==1", "t8"),
+        ({"t9": [], "t8": []}, "ext==1 late==2", "t9"),
+    ],
+)
+@pytest.mark.parametrize("is_upgraded", [False, True])
+def test_what_stays_installed_counts(labels, roots, expected, is_upgraded):
+    files = [wheel("ext", "1", label, requires) for label, requires in labels.items()]
+    older = wheel("ext", "0", "any")
+    late = [wheel("late", "1", None, ["torch==98"]), wheel("late", "2", None, ["torch==9"])]
+    installed = Installed("8", is_upgraded=is_upgraded)
+    provider = provider_of([*TORCH, *files, older, *late], Known(ext=RANKED), installed)
+    found = resolve(provider, *roots.split())
+    assert found["ext"] == ("1" if expected is None else f"1-{expected}")
 
 
 @pytest.mark.parametrize("name", ["ext", "zext"])

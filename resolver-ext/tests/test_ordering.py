@@ -195,30 +195,6 @@ def test_what_was_arranged_is_not_arranged_again_until_other_files_are_offered()
     assert names(ordering.arrange("bar", TWO_VERSIONS[:3])) == first[:1]
 
 
-def test_what_does_not_fit_is_left_out():
-    ordering = make(Files(metadata("v1", "v2", "v3")), "v1")
-    assert names(ordering.arrange("foo", TWO_VERSIONS)) == [
-        "2-py3-none-any-v1.whl",
-        "1-py3-none-any-v1.whl",
-    ]
-    items = [wheel("1", "v2"), wheel("1"), sdist("1")]
-    assert list(ordering.arrange("foo", items)) == items[1:]
-
-
-def test_platform_tags_decide_inside_a_label_only():
-    items = [
-        wheel("1", "v1", platform="manylinux_2_28_x86_64"),
-        wheel("1", "v2", platform="manylinux_2_28_x86_64"),
-        wheel("1", platform="manylinux_2_28_x86_64"),
-        wheel("1", "v1"),
-        wheel("1", "v2"),
-        wheel("1"),
-    ]
-    ordering = make(Files(metadata("v1", "v2")))
-    assert list(ordering.arrange("foo", items)) == [items[n] for n in (1, 4)]
-    assert order(ordering, items) == [items[n] for n in (1, 4, 0, 3, 2, 5)]
-
-
 def test_versions_without_variants_pass_unjudged():
     files, listener = Files(metadata("v1")), Listener()
     items = [wheel("3"), Item("2", None), sdist("2"), wheel("1")]
@@ -328,23 +304,6 @@ class TestForcedLabels:
         assert "foo 2 has no variant 'v4'" in str(ordering.missing["foo"])
         assert "there are: v1, v2" in str(ordering.missing["foo"])
 
-    def test_missing_says_why_it_does_not_fit(self):
-        ordering = make(Files(metadata("v1", "v2")), "v1", forced={"foo": "v2"})
-        assert not list(ordering.arrange("foo", TWO_VERSIONS))
-        assert "does not fit" in str(ordering.missing["foo"])
-        assert "Variants that fit: v1" in str(ordering.missing["foo"])
-
-    def test_missing_tells_the_problem_of_the_metadata(self):
-        files = Files(MetadataError("foo.json", "variants", "expected an object"))
-        ordering = make(files, forced={"foo": "v1"})
-        assert not list(ordering.arrange("foo", [wheel("1", "v1")]))
-        assert "foo.json: variants: expected an object" in str(ordering.missing["foo"])
-
-    def test_missing_where_there_are_no_variants_at_all(self):
-        ordering = make(Files(), forced={"foo": "v1"})
-        assert not list(ordering.arrange("foo", [wheel("1"), sdist("1")]))
-        assert "there are: none" in str(ordering.missing["foo"])
-
     def test_missing_only_when_all_versions_were_seen(self):
         ordering = make(Files(metadata("v1", "v2", "v3")), forced={"foo": "v3"})
         arranged = ordering.arrange("foo", [*TWO_VERSIONS, wheel("0", "v1")])
@@ -367,11 +326,6 @@ class TestForcedLabels:
         list(ordering.arrange("foo", TWO_VERSIONS[3:]))
         assert ordering.missing == {"foo": first}
 
-    def test_no_non_variant_file(self):
-        ordering = make(Files(metadata("v1")), forced={"foo": ""})
-        assert not list(ordering.arrange("foo", [wheel("1", "v1")]))
-        assert "no non-variant wheel" in str(ordering.missing["foo"])
-
 
 class TestSources:
     def test_sources_that_agree_are_ordered_together(self):
@@ -380,25 +334,6 @@ class TestSources:
         ordering = make(files)
         assert order(ordering, items) == [items[n] for n in (3, 2, 0, 1)]
         assert files.calls == [("foo", "1", A), ("foo", "1", B)]
-
-    def test_properties_decide_between_sources_that_reuse_a_label(self):
-        other = Metadata(namespaces=("cpu",), variants={"v1": {"cpu": {"level": ("v2",)}}})
-        items = [wheel("1", "v1"), wheel("1", "v1", B), wheel("1", "v3")]
-        ordering = make(Files({A: metadata("v1", "v3"), B: other}))
-        assert order(ordering, items) == [items[n] for n in (2, 1, 0)]
-        assert ordering.context("foo", items[0]).properties == {"cpu": {"level": ("v1",)}}
-        assert ordering.context("foo", items[1]).properties == {"cpu": {"level": ("v2",)}}
-
-    def test_a_label_of_theirs_is_two(self):
-        other = Metadata(namespaces=("cpu",), variants={"v3": {"cpu": {"level": ("v2",)}}})
-        items = [wheel("1", "v3"), wheel("1", "v3", B), wheel("1", "v1")]
-        ordering = make(Files({A: metadata("v1", "v3"), B: other}))
-        assert order(ordering, items) == [items[n] for n in (0, 1, 2)]
-
-    def test_files_that_are_no_variants_stay_in_order(self):
-        items = [sdist("1"), wheel("1", source=B), wheel("1"), wheel("1", "v1")]
-        ordering = make(Files(metadata("v1")))
-        assert order(ordering, items) == [items[n] for n in (3, 0, 1, 2)]
 
     def test_their_order_does_not_depend_on_what_is_left_out(self):
         other = Metadata(namespaces=("cpu",), variants={"v1": {"cpu": {"level": ("v2",)}}})
@@ -493,11 +428,6 @@ class TestContext:
         items = order(ordering, [wheel("1", "x"), wheel("1")])
         assert ordering.context("foo", items[0]) == VariantContext("x", {"cpu": {"level": ("v2",)}})
         assert ordering.context("foo", items[1]) == NON_VARIANT
-
-    def test_of_null(self):
-        ordering = make(Files(metadata("v1")))
-        (item,) = ordering.arrange("foo", [wheel("1", "null")])
-        assert ordering.context("foo", item) == VariantContext("null", {})
 
     def test_of_what_was_never_arranged_is_what_the_name_says(self):
         ordering = make(Files())
@@ -652,13 +582,14 @@ THREE_BUILDS = [
 class TestBuildFirst:
     """Versions of a project of which only older ones have a build for the GPU."""
 
-    def make(self, *, floor=None, by_default=False, names=("foo",), sm=("7",)):
+    def make(self, *, floor=None, by_default=False, names=("foo",), sm=("7",), **options):
         supported = Platform({"nvidia": Support({"sm": sm})} if sm else {})
         return VariantOrdering(
             Files(GPU),
             platform=lambda _: supported,
             preferences=Preferences(before_version=frozenset(names)),
             version_order=VersionOrder(lambda _: by_default, lambda _: floor),
+            **options,
         )
 
     def versions(self, ordering, items=THREE_BUILDS, **options):
@@ -699,6 +630,18 @@ class TestBuildFirst:
         assert self.versions(ordering, [each for each in THREE_BUILDS if each.version != "2"]) == (
             "143"
         )
+
+    @pytest.mark.parametrize(("label", "expected"), [("null", "4321"), ("old", "2431")])
+    def test_not_where_another_variant_of_it_agrees_with_what_is_installed(self, label, expected):
+        class WithBar:
+            def version(self, project):
+                return None
+
+            def variants(self):
+                yield "bar", Metadata(("nvidia",), {label: {}})
+
+        ordering = self.make(installed=WithBar(), together=lambda *_: True)
+        assert self.versions(ordering) == expected
 
     def test_it_is_said_once_what_goes_first(self):
         heard = []

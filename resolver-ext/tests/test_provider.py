@@ -259,47 +259,10 @@ class TestGetDependencies:
 
 
 class TestResolution:
-    def test_the_best_variant(self):
-        assert resolve(wrap(Provider(*X)), "x==12") == {"x": "x-2-py3-none-any-v2.whl"}
-
-    def test_a_conflict_of_the_chosen_variant_is_answered_by_the_next_version(self):
-        requires = ["a==1", "a==2; variant_label == 'v2'"]
-        candidates = [
-            *(wheel("x", "2", label, requires) for label in ("v1", "v2", None)),
-            *(wheel("x", "1", label) for label in ("v1", "v2", None)),
-            wheel("a", "2"),
-            wheel("a", "1"),
-        ]
-        for form in (list, iter, lambda items: lambda: iter(items)):
-            assert resolve(wrap(Provider(*candidates, form=form)), "x==12") == {
-                "x": "x-1-py3-none-any-v2.whl",
-            }
-
-    def test_a_conflict_that_shows_late_is_too(self):
-        # `y` is pinned after `x`, so x v2 has to be given up again.
-        candidates = [
-            *(wheel("x", "2", label, ["z==1; variant_label == 'v2'"]) for label in ("v1", "v2")),
-            *(wheel("x", "1", label) for label in ("v1", "v2")),
-            wheel("y", "1", requires=["z==2"]),
-            wheel("z", "2"),
-            wheel("z", "1"),
-        ]
-        assert resolve(wrap(Provider(*candidates)), "x==12", "y==1") == {
-            "x": "x-1-py3-none-any-v2.whl",
-            "y": "y-1-py3-none-any.whl",
-            "z": "z-2-py3-none-any.whl",
-        }
-
     def test_metadata_only_of_versions_that_are_considered(self):
         files = Files()
         resolve(wrap(Provider(*X), files), "x==12")
         assert files.read == [("x", "2")]
-
-    def test_variants_switched_off(self):
-        files = Files()
-        provider = wrap(Provider(*X), files, use_variants=False)
-        assert resolve(provider, "x==12") == {"x": "x-2-py3-none-any.whl"}
-        assert not files.read
 
 
 class TestProvisional:
@@ -371,23 +334,11 @@ class TestProvisional:
 
 
 class TestForcedLabels:
-    def test_the_newest_version_that_has_it(self):
-        candidates = [wheel("x", "3", "v1"), *X]
-        provider = wrap(Provider(*candidates), forced={"x": "v2"})
-        assert resolve(provider, "x==123") == {"x": "x-2-py3-none-any-v2.whl"}
-        assert not provider.ordering.missing
-
     def test_of_a_project_without_variants_is_missing(self):
         provider = wrap(Provider(wheel("a", "1")), forced={"a": "v1"})
         with pytest.raises(ResolutionImpossible):
             resolve(provider, "a==1")
         assert "a 1 has no variant 'v1'" in str(provider.ordering.missing["a"])
-
-    def test_that_does_not_fit_is_missing(self):
-        provider = wrap(Provider(wheel("x", "1", "v4"), wheel("x", "1")), forced={"x": "v4"})
-        with pytest.raises(ResolutionImpossible):
-            resolve(provider, "x==1")
-        assert "does not fit" in str(provider.ordering.missing["x"])
 
     def test_that_conflicts_is_a_conflict(self):
         candidates = [

@@ -10,11 +10,9 @@ from pep_variants.choose.abi import (
     supporting,
 )
 from pep_variants.choose.explanation import verdicts, why_not
-from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.ranking import rank
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.platform import Platform, Support
-from pep_variants.model.property import Selector
 
 
 @pytest.mark.parametrize(
@@ -69,53 +67,6 @@ def metadata(**variants):
 def labels(found, installed=None):
     platform = supporting(Platform(), found, installed)
     return rank(found, platform).labels
-
-
-def test_of_equal_variants_the_one_for_what_is_installed_and_then_for_the_newest_release():
-    found = metadata(
-        old={"torch": ("2.9",)}, new={"torch": ("2.10",)}, newer={"torch": ("2.10.1",)}, null={}
-    )
-    assert labels(found) == ("newer", "new", "old", "null")
-    assert labels(found, {"torch": "2.9.1"}.get) == ("old", "newer", "new", "null")
-    assert labels(found, {"torch": "2.10.0"}.get) == ("new", "newer", "old", "null")
-
-
-def test_being_built_against_something_makes_no_key_longer():
-    # Providers draft of September 2026: `abi_dependency` is not considered in ordering.
-    found = metadata(one={"torch": ("2.9",)}, two={"torch": ("2.9",), "zlib": ("1",)})
-    assert labels(found) == ("one", "two")
-    variants = {
-        "a": {"cpu": {"level": ("v1",)}},
-        "b": {"cpu": {"level": ("v1",)}, "abi_dependency": {"torch": ("2.9",)}},
-        "c": {"cpu": {"level": ("v2",)}},
-    }
-    found = Metadata(("cpu",), variants)
-    cpu = Platform({"cpu": Support({"level": ("v2", "v1")})})
-    assert rank(found, supporting(cpu, found)).labels == ("c", "a", "b")
-
-
-def test_users_may_prefer_it():
-    found = metadata(old={"torch": ("2.9",)}, older={"torch": ("2.8",)}, new={"torch": ("2.10",)})
-
-    def preferring(text):
-        preferences = Preferences(prefer=(Selector.parse(text),))
-        return rank(found, supporting(Platform(), found), preferences).labels
-
-    assert preferring("abi_dependency") == ("new", "old", "older")
-    assert preferring("abi_dependency :: torch :: 2.8") == ("older", "new", "old")
-
-
-@pytest.mark.parametrize("value", ["a", "2.x", "1.2.3.4", "", ".", "2.", "1234567890", "_"])
-def test_what_is_no_release_fits_nothing(value):
-    found = metadata(good={"torch": ("2.9",)}, bad={"torch": (value,)})
-    assert labels(found) == ("good",)
-
-
-def test_without_any_the_platform_is_left_alone():
-    platform = Platform({"cpu": Support({"level": ("v1",)})})
-    found = Metadata(("cpu",), {"v1": {"cpu": {"level": ("v1",)}}})
-    assert supporting(platform, found) is platform
-    assert abi_projects(platform) == frozenset()
 
 
 def test_a_platform_that_knows_is_left_alone():

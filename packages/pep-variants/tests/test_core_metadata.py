@@ -65,11 +65,6 @@ def test_terms(metadata, terms):
     assert metadata_terms(metadata) == terms
 
 
-@pytest.mark.parametrize("metadata", [b"Requires-Dist: a\n\nvariant_label", b"Requires-Dist: a"])
-def test_unchanged_metadata_is_the_same_object(metadata):
-    assert reduce_metadata(metadata, CU128) is metadata
-
-
 @pytest.mark.parametrize(
     "metadata",
     [
@@ -87,12 +82,6 @@ def test_fields_are_those_that_installers_see(metadata):
         expected.setdefault(name.lower(), []).append(" ".join(value.split()))
     assert read_fields(metadata) == expected
     assert first_field(metadata, "name") == expected.get("name", [None])[0]
-
-
-def test_last_field_without_line_end():
-    assert reduce_metadata(b"Requires-Dist: a; variant_label == 'cu128'", CU128) == (
-        b"Requires-Dist: a\n"
-    )
 
 
 def test_bytes_that_are_no_text():

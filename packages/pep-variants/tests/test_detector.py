@@ -9,7 +9,7 @@ from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.ranking import rank
 from pep_variants.detect.detector import Detector
 from pep_variants.formats.reader import metadata_from_tree
-from pep_variants.model.generation import V0_0_1, V0_0_2, V0_0_3, V0_1_1, V0_2_0
+from pep_variants.model.generation import V0_0_1, V0_0_3, V0_1_1, V0_2_0
 from pep_variants.model.metadata import Metadata, ProviderInfo
 from pep_variants.model.platform import Platform, Support
 from pep_variants.providers import registry
@@ -155,12 +155,6 @@ def test_known_package_with_another_endpoint():
         assert found.untrusted == "nvidia-variant-provider<1.0.0,>=0.0.1"
 
 
-def test_known_package_in_another_namespace(forced):
-    forced("12.8", "9.0")
-    found = support(read(V0_2_0, "acme", NVIDIA))
-    assert found.features["cuda_version_lower_bound"][0] == "12.8"
-
-
 @pytest.mark.parametrize(
     "requires",
     [
@@ -242,15 +236,6 @@ def test_enable_if(marker, holds):
         assert len(found.notice) < 300
 
 
-def test_optional():
-    metadata = read(V0_2_0, "acme", {"static-properties": {"f": ["1"]}, "optional": True})
-    assert support(metadata).notice == (
-        "its provider is optional: consult it with --variant-enable acme"
-    )
-    assert not support(metadata, enabled=["other"]).features
-    assert support(metadata, enabled=["acme"]).features == {"f": ("1",)}
-
-
 def test_enabled_is_not_trusted():
     metadata = read(V0_2_0, "acme", {"requires": ["acme"], "optional": True})
     assert support(metadata, enabled={"acme"}).untrusted == "acme"
@@ -259,53 +244,9 @@ def test_enabled_is_not_trusted():
 # Values that the metadata lists.
 
 
-@pytest.mark.parametrize(
-    ("schema", "raw", "rest", "values"),
-    [
-        (V0_0_2, {"plugin-use": "none"}, {"property": {"acme": {"f": ["2", "1"]}}}, ("2", "1")),
-        (V0_0_2, {"plugin-use": "build"}, {"property": {"acme": {"f": ["2", "1"]}}}, ("2", "1")),
-        (V0_0_3, {"install-time": False}, {"static": {"acme": {"f": ["2", "1"]}}}, ("2", "1")),
-        (V0_2_0, {"static-properties": {"f": ["2", "1"]}}, {}, ("2", "1")),
-        # They are not listed: then all that are in use.
-        (V0_0_2, {"plugin-use": "none"}, {}, ("1", "2", "10")),
-        (V0_0_3, {"install-time": False}, {}, ("1", "2", "10")),
-        (V0_0_3, {"install-time": False, "requires": ["p"]}, {}, ("1", "2", "10")),
-    ],
-)
-def test_static_values(schema, raw, rest, values):
-    tree = {
-        "$schema": schema.schema,
-        "default-priorities": {"namespace": ["acme"], "property": rest.get("property", {})},
-        "static-properties": rest.get("static", {}),
-        "providers": {"acme": raw},
-        "variants": {f"v{value}": {"acme": {"f": [value]}} for value in ("10", "2", "1")},
-    }
-    metadata = metadata_from_tree(tree, "")
-    found = support(metadata)
-    assert found == Support({"f": values})
-    ranking = rank(metadata, Detector().platform(metadata))
-    assert ranking.labels == tuple(f"v{value}" for value in values)
-
-
 # A platform file in place of detection.
 
 MACHINE = Platform({"nvidia": Support({"sm_arch": ("90_real",)}), "acme": Support()}, "m.toml")
-
-
-def test_platform_file_replaces_detection(forced):
-    forced("12.8", "10.0")
-    found = Detector(environment=LINUX, platform=MACHINE).platform(read(V0_2_0, "nvidia", NVIDIA))
-    assert found.source == "m.toml"
-    assert found.support("nvidia") is MACHINE.namespaces["nvidia"]
-
-
-def test_platform_file_describes_what_we_do_not_know():
-    machine = Platform({"acme": Support({"f": ("2",)})}, "m.toml")
-    for raw in ({"requires": ["acme"]}, {"builtin": "x"}):
-        assert support(read(V0_2_0, "acme", raw), platform=machine).features == {"f": ("2",)}
-    assert support(read(V0_1_1, "acme", None), platform=machine).features == {"f": ("2",)}
-    static = read(V0_2_0, "acme", {"static-properties": {"f": ["1"]}})
-    assert support(static, platform=machine).features == {"f": ("2",)}
 
 
 @pytest.mark.parametrize(
@@ -323,26 +264,6 @@ def test_what_a_platform_file_lists_counts_before_anything_else(schema, raw):
     assert support(read(schema, "acme", raw), platform=machine).features == {"f": ("2",)}
     other = Platform({"other": Support({"f": ("2",)})}, "m.toml")
     assert not support(read(schema, "acme", raw), platform=other).features
-
-
-@pytest.mark.parametrize("schema", [V0_1_1, V0_2_0])
-def test_namespace_that_the_platform_file_does_not_list(forced, schema):
-    forced("12.8", "9.0")
-    for namespace in ("nvidia", "other"):
-        raw = None if schema is V0_1_1 else {"requires": [f"{namespace}-variant-provider"]}
-        machine = Platform({"acme": Support()}, "m.toml")
-        found = support(read(schema, namespace, raw), platform=machine)
-        assert found == Support(
-            notice="m.toml does not list this namespace: add a [[provider]] table for it"
-        )
-
-
-def test_what_the_metadata_lists_needs_no_platform_file():
-    """It is said by the publisher, not found out about a machine."""
-    for raw in ({"static-properties": {"f": ["2"]}},):
-        assert support(read(V0_2_0, "other", raw), platform=MACHINE).features == {"f": ("2",)}
-    quirk = read(V0_0_3, "other", {"install-time": False, "requires": []})
-    assert support(quirk, platform=MACHINE).features == {"f": ("1", "2", "10")}
 
 
 def test_nothing_runs_with_a_platform_file(monkeypatch):
@@ -379,11 +300,6 @@ def test_what_was_detected_counts_where_ours_stand_in(raw, is_supported):
         assert bool(found.untrusted) is not is_supported
     stated = Platform({"nvidia": Support({"f": ("10",)})})
     assert support(metadata, detected=detected, platform=stated) == stated.support("nvidia")
-
-
-def test_nothing_is_detected_here_of_what_was_detected_elsewhere(forced):
-    forced("12.8", "9.0")
-    assert not support(read(V0_0_3, "nvidia", NVIDIA), detected=Platform()).features
 
 
 def test_detector_of_preferences(tmp_path):

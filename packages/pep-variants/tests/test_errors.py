@@ -4,7 +4,6 @@ import pytest
 
 from pep_variants import errors
 from pep_variants.errors import (
-    InconsistentMetadata,
     MetadataError,
     VariantError,
     redacted,
@@ -111,17 +110,6 @@ def test_metadata_error():
     )
     assert str(error) == "https://****@host/x.json: variants.a: is wrong"
     assert str(MetadataError("x.json", "", "is wrong")) == "x.json: is wrong"
-
-
-def test_inconsistent_metadata():
-    error = InconsistentMetadata(
-        ("https://u:p@host/x.json", "b.whl"), "variants.a", (["x"], ["y" * 999])
-    )
-    assert error.sources == ("https://****@host/x.json", "b.whl")
-    assert str(error).startswith(
-        "variants.a differs: https://****@host/x.json says x, b.whl says yyy"
-    )
-    assert len(str(error)) < 500
 
 
 def test_one_base_catches_all():

@@ -33,31 +33,19 @@ def test_parse():
     "filename",
     [
         "",
-        ".whl",
-        "a.whl",
-        "a-1.whl",
         "a-1-py3-none.whl",
-        "a-1.tar.gz",
         "a-1-py3-none-any-x.zip",
-        "a-1-py3-none-any-x.WHL",
-        "a-1-py3-none-any-x.whl.metadata",
         "a-1-1-py3-none-any-x-y.whl",  # eight parts
         "a-1-py3-none-any-.whl",  # empty label
         "a-1-1-py3-none-any-.whl",
         "a-1-py3-none-any-X.whl",
-        "a-1-py3-none-any-x+y.whl",
-        "a-1-py3-none-any-x y.whl",
         "a-1-py3-none-any-x\n.whl",
-        "a-1-py3-none-any-\u00fc.whl",
         "a-1-py3-none-any-\u0661.whl",  # a digit, but not an ASCII one
-        "a-1-py3-none-any-x\0.whl",
         "a-1-b1-py3-none-any-x.whl",  # a build tag starts with a digit
         "a-1-1-2py-none-any-x.whl",  # a python tag does not
         "a-1-1-py3.2py-none-any-x.whl",
         "../../a-1-py3-none-any-x.whl",
-        "a/b-1-py3-none-any-x.whl",
         "a-one-py3-none-any-x.whl",
-        "a--py3-none-any-x.whl",
     ],
 )
 def test_no_wheel_filename(filename):
@@ -66,20 +54,6 @@ def test_no_wheel_filename(filename):
     assert raised.value.__cause__ is None
     assert "\n" not in str(raised.value)
     assert "\0" not in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    "filename", ["a-1-py3-none-any-X.whl", "a-1-py3-none-any-.whl", "a-1-1-py3-none-any-\u00fc.whl"]
-)
-def test_bad_label_is_named(filename):
-    label = filename[:-4].rpartition("-")[2]
-    with pytest.raises(InvalidWheelFilename, match="not a valid variant label") as raised:
-        parse_filename(filename)
-    assert repr(filename) in str(raised.value)
-    assert repr(label) in str(raised.value)
-
-
-parts = st.text("ab01._+ !\n-X", max_size=4)
 
 
 @given(st.text(alphabet="0az_.9-AZ\n\u00e9\u0661", max_size=4) | st.text(max_size=3))
@@ -113,20 +87,14 @@ def test_metadata_filename(name, version, filename):
 @pytest.mark.parametrize(
     "filename",
     [
-        "",
         "-variants.json",
         "torch-variants.json",
-        "-1.0-variants.json",
         "torch--variants.json",
-        "torch-2.8.0-variants.JSON",
         "torch-2.8.0-variants.json.metadata",
         "torch-2.8.0-py3-none-any.whl",
-        "torch-2.8.0.tar.gz",
         "torch-two-variants.json",
         "my-project-1.0-variants.json",  # not escaped: the version would be 'project-1.0'
-        "a b-1.0-variants.json",
         "../a-1.0-variants.json",
-        "_-1.0-variants.json",
     ],
 )
 def test_no_metadata_filename(filename):

@@ -110,10 +110,6 @@ def test_whence():
         assert file.read() == DATA[-5:]
         with pytest.raises(ValueError, match="negative position -1"):
             file.seek(-1)
-        target = bytearray(10)
-        file.seek(100)
-        assert file.readinto(target) == 10
-        assert target == DATA[100:110]
 
 
 def test_an_archive_takes_few_parts():
@@ -125,15 +121,6 @@ def test_an_archive_takes_few_parts():
     with server.file(300) as file, zipfile.ZipFile(file) as archive:
         assert archive.read("small") == b"content"
     assert not server.asked
-
-
-def test_no_byte_twice():
-    server = Server()
-    with server.file() as file:
-        assert file.read() == DATA
-        file.seek(0)
-        assert file.read() == DATA
-    assert server.asked == [(0, len(DATA) - 1000)]
 
 
 @pytest.mark.parametrize(

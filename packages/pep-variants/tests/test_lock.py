@@ -78,9 +78,6 @@ def test_trees_without_wheels(tree):
 
 
 class TestTable:
-    def test_labels_that_are_not_locked_are_left_out(self):
-        assert write_table([document()], ["a"]) == {**document(), "variants": {"a": VARIANTS["a"]}}
-
     @pytest.mark.parametrize("label", ["null", "00000000"])
     @pytest.mark.parametrize("spelled", ["null", "00000000"])
     def test_null_in_both_spellings(self, label, spelled):
@@ -111,11 +108,6 @@ class TestTable:
         assert write_table([tree], ["a"])["variants"]["a"]["ns"]["f"] == ["2", "1"]
         with pytest.raises(MetadataError, match=r"x: variants\.a\.ns\.f: lists a value twice"):
             read_table(tree, "x")
-
-    def test_values_of_the_first_files(self):
-        """One text in place of a list of values."""
-        tree = document(SCHEMAS, variants={"a": {"ns": {"f": "on"}}}, providers={})
-        assert write_table([tree], ["a"])["variants"] == {"a": {"ns": {"f": "on"}}}
 
     def test_documents_of_wheels_are_put_together(self):
         first = document(variants={"a": VARIANTS["a"]})

@@ -51,41 +51,26 @@ def supported(platform):
 
 FORMS = [
     ("cuda=12.8,sm=9.0", {"nvidia": {"cuda_version_lower_bound": "12.8", "sm_arch": "90_real"}}),
-    ("cuda=12.8", {"nvidia": {"cuda_version_lower_bound": "12.8"}}),
     ("cuda=12.8.1,sm=12.0", {"nvidia": {"cuda_version_lower_bound": "12.8"}}),
-    ("cuda=12.8,sm=8.6+9.0", {"nvidia": {"sm_arch": "90_real"}}),
     ("cuda=12.8,sm=9.0+12.0+8.6", {"nvidia": {"sm_arch": "120_real"}}),
-    ("rocm=6.4,gfx=gfx942", {"amd": {"gfx_arch": "gfx942", "rocm_version": "6.4"}}),
     ("rocm=6.4.1,gfx=gfx1100", {"amd": {"gfx_arch": "gfx1100", "rocm_version": "6.4"}}),
     ("rocm=7.0,gfx=gfx908+gfx90a", {"amd": {"gfx_arch": "gfx908 gfx90a"}}),
-    ("gfx=gfx942", {"amd": {"gfx_arch": "gfx942"}}),
-    ("intel=20.1.0", {"intel": {"device_ip": "20.1.0"}}),
     ("intel=bmg-g31", {"intel": {"device_ip": "20.2.0 20.1.0"}}),
     ("intel=pvc+12.55.8", {"intel": {"device_ip": "12.60.7 12.55.8"}}),
     ("npu=910b,ascend=24.1.rc1,cann=8.0.rc1",
      {"ascend": {"npu_type": "910b", "driver_version": "24.1.rc1", "cann_version": "8.0.rc1"}}),
     ("cpu=x86-64", {"x86_64": {"level": "v1"}}),
-    ("cpu=x86-64-v1", {"x86_64": {"level": "v1"}}),
     ("cpu=x86-64-v3", {"x86_64": {"level": "v3 v2 v1", "avx2": "on"}}),
-    ("cpu=x86_64_v3", {"x86_64": {"level": "v3 v2 v1"}}),
-    ("cpu=zen4", {"x86_64": {"level": "v4 v3 v2 v1", "avx512_bf16": "on"}}),
     ("cpu=Skylake_AVX512", {"x86_64": {"level": "v4", "avx512f": "on"}}),
-    ("cpu=armv8-a", {"aarch64": {"version": "8a"}}),
     ("cpu=armv8.2-a", {"aarch64": {"version": "8.2a 8.1a 8a"}}),
-    ("cpu=armv8.2a", {"aarch64": {"version": "8.2a"}}),
     ("cpu=neoverse-v2", {"aarch64": {"version": "9.0a", "sve2": "on"}}),
-    ("cpu=m1", {"aarch64": {"version": "8.4a"}}),
     (" cuda = 12.8 , sm = 9.0 , cpu = x86-64-v4 ",
      {"nvidia": {"sm_arch": "90_real"}, "x86_64": {"level": "v4"}}),
     ("cuda=12.8,sm=9.0,rocm=6.4,gfx=gfx942,cpu=zen4",
      {"nvidia": {"sm_arch": "90_real"}, "amd": {"rocm_version": "6.4"}, "x86_64": {"level": "v4"}}),
-    ("h100-zen4",
-     {"nvidia": {"cuda_version_lower_bound": "12.8", "sm_arch": "90_real"},
-      "x86_64": {"level": "v4"}}),
     ("h100-zen4,cuda=13.0",
      {"nvidia": {"cuda_version_lower_bound": "13.0", "sm_arch": "90_real"},
       "x86_64": {"level": "v4"}}),
-    ("apple-m1", {"aarch64": {"version": "8.4a"}}),
 ]  # fmt: skip
 
 
@@ -154,8 +139,6 @@ LONG = "x" * 5000
 WRONG = [
     ("h100-zen5", "'h100-zen5' is neither a platform file nor a known machine: did you mean "
                   "h100-zen4, h100-zen3 or b300-zen5? 'variants platforms' lists the machines"),
-    ("nonesuch", "'nonesuch' is neither a platform file nor a known machine; "
-                 "'variants platforms' lists the machines"),
     ("h100", "known machine: did you mean h100-sapphirerapids, h100-zen4 or h100-zen3?"),
     ("./h100-zen4", "'./h100-zen4' is neither a platform file nor a known machine: did you mean"),
     ("C:\\machines\\h100-zen4", "did you mean h100-zen4"),
@@ -163,28 +146,19 @@ WRONG = [
     ("folder/none.toml", "folder/none.toml: cannot be read: No such file or directory"),
     ("", "'' is neither a platform file nor a known machine"),
     (f"{LONG}=1", "longer than 1,000 characters"),
-    ("h100-zen5,cuda=13.0", "'h100-zen5' is neither"),
     ("cuda=13.0,h100-zen4", "'h100-zen4' is not known; there are cuda, sm, rocm, gfx, intel, npu, "
                             "ascend, cann, tpu, cpu"),
-    ("gpu=9.0", "'gpu' is not known; there are cuda, sm"),
     ("cuda=", "machine 'cuda=': cuda has no value: write cuda=12.8"),
-    ("h100-zen4,cuda=", "cuda has no value: write cuda=12.8"),
     ("cuda=12.8,sm", "sm has no value: write sm=9.0"),
     ("cuda=12.8,,sm=9.0", "'' is not known"),
-    ("cuda=12.8,", "'' is not known"),
-    ("cuda=12.8,sm=9.0+", "sm has no value"),
-    ("cpu=", "cpu has no value: write cpu=zen4"),
     ("cuda=12.8,cuda=12.9", "cuda is given twice"),
     ("cuda=12.8,sm=8.6,sm=9.0", "sm is given twice: write sm=8.6+9.0"),
     ("cuda=12.8+13.0", "cuda has one value, not 2"),
-    ("cpu=zen3+zen4", "cpu has one value, not 2"),
     ("sm=9.0", "sm needs cuda as well, the CUDA version of the driver: add cuda=12.8"),
     ("cuda=twelve", "cuda=twelve is not a CUDA version, such as 12.8"),
     ("cuda=9.0", "cuda=9.0 is outside 11.0 to 15.20, for which there are builds"),
-    ("cuda=99.0", "cuda=99.0 is outside 11.0 to 15.20"),
     ("cuda=12.8,sm=90", "sm=90 is not a compute capability, such as 9.0"),
     ("cuda=12.8,sm=3.5", "sm=3.5 is below 5.0, the oldest for which there are builds"),
-    ("rocm=new", "rocm=new is not a version of ROCm, such as 6.4"),
     ("gfx=942", "gfx=942 is not the architecture of an AMD GPU, such as gfx942"),
     ("intel=bmg", "intel=bmg is not an Intel GPU: write its IP version, such as 20.1.0, or "
                   "Intel's name, such as bmg-g31 or bmg-g21"),
@@ -192,7 +166,6 @@ WRONG = [
     ("cann=8.0.RC1", "cann=8.0.RC1 is not a version of CANN, such as 8.0.rc1"),
     ("cpu=zen44", "cpu=zen44 is not a CPU: write a level such as x86-64-v3 or armv8.2-a, or "
                   "archspec's name of a CPU, such as zen4"),
-    ("cpu=power9", "cpu=power9 is not a CPU"),
     ("cuda=12.8\x1b[31m", "is not a CUDA version"),
 ]  # fmt: skip
 
@@ -249,18 +222,6 @@ def test_a_file_without_suffix_in_the_working_directory(tmp_path, monkeypatch):
     assert supported(load_machine("./h100-zen4")) == haswell
     assert supported(load_machine(tmp_path / "h100-zen4")) == haswell
     assert load_machine("h100-zen4") == load_machine(BY_NAME["h100-zen4"].facts)
-
-
-def test_text_says_where_it_is_from():
-    text = machine_text("h100-zen4", "pep-variants 1")
-    first, second, third, *_ = text.splitlines()
-    assert first == "# NVIDIA H100 (Hopper) with an AMD EPYC Genoa CPU: AVX-512 BF16 and VNNI."
-    assert second == "# What the built-in providers answer for cuda=12.8,sm=9.0,cpu=zen4."
-    assert third == ""
-    assert 'created-by = "pep-variants 1"' in text
-    assert machine_text("h100-zen4,cuda=13.0", "x").startswith(
-        "# What the built-in providers answer for cuda=13.0,sm=9.0,cpu=zen4.\n"
-    )
 
 
 def test_detector():

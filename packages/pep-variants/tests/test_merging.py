@@ -1,7 +1,6 @@
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
-from worlds import LABELS, metadata, properties
+from hypothesis import given
+from worlds import metadata
 
 from pep_variants.errors import InconsistentMetadata, MetadataError
 from pep_variants.formats.merging import check_promise, merge, merge_all
@@ -33,20 +32,6 @@ def test_contradictions_are_found_whichever_comes_first(a, b):
         assert same(one, other)
     else:
         assert one.path == other.path
-
-
-@given(metadata(), st.sampled_from(LABELS), properties(), properties())
-def test_other_properties_are_a_contradiction(found, label, one, other):
-    assume(one != other)
-    a, b = (
-        Metadata(found.namespaces, {**found.variants, label: p}, source=source)
-        for p, source in ((one, "a.whl"), (other, "b.whl"))
-    )
-    with pytest.raises(InconsistentMetadata) as raised:
-        merge(a, b)
-    assert raised.value.path == f"variants.{label}"
-    assert raised.value.sources == ("a.whl", "b.whl")
-    assert raised.value.values == (one, other)
 
 
 PROVIDER = ProviderInfo(requires=("p",))
@@ -158,33 +143,3 @@ def test_the_two_that_contradict_each_other_are_named():
     with pytest.raises(InconsistentMetadata) as raised:
         merge_all(files)
     assert raised.value.sources == ("1.whl", "3.whl")
-
-
-def test_metadata_of_no_files_cannot_be_merged():
-    with pytest.raises(TypeError):
-        merge_all([])
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "words"),
-    [
-        (Metadata((), {"x": X}), Metadata((), {"x": {}}), "a :: f :: 1, 2.json says nothing"),
-        (Metadata(("a", "b")), Metadata(("b",)), "says a, b, 2.json says b"),
-        (
-            Metadata(providers={"a": PROVIDER}),
-            Metadata(providers={"a": ProviderInfo(static={"f": ("1", "2")}, optional=True)}),
-            "says requires p, 2.json says static-properties f :: 1, f :: 2; optional",
-        ),
-        (
-            Metadata(property_priorities={"a": {"f": ("1",)}}),
-            Metadata(property_priorities={"a": {"f": ("2",)}}),
-            "says f :: 1, 2.json says f :: 2",
-        ),
-    ],
-)
-def test_contradictions_in_words(one, other, words):
-    from dataclasses import replace
-
-    with pytest.raises(InconsistentMetadata) as raised:
-        merge(replace(one, source="1.json"), replace(other, source="2.json"))
-    assert words in str(raised.value)

@@ -72,17 +72,6 @@ def test_write():
     ]
 
 
-def test_order_of_keys_is_the_order_of_preference():
-    backwards = FROM_UV.replace(
-        'cuda_version_lower_bound = ["12.8", "12.7", "12.6"]\nsm_arch = ["90_real", "90_virtual"]',
-        'sm_arch = ["90_virtual", "90_real"]\ncuda_version_lower_bound = ["12.6"]',
-    )
-    assert orders(read_platform(backwards, ""))["nvidia"] == [
-        ("sm_arch", ("90_virtual", "90_real")),
-        ("cuda_version_lower_bound", ("12.6",)),
-    ]
-
-
 def test_little_is_enough():
     assert read_platform("[metadata]", "x") == Platform()
     assert read_platform("provider = []", "x") == Platform()
@@ -143,11 +132,9 @@ def test_round_trip(platform, created_by):
     ("text", "said"),
     [
         ("provider = 1", "provider: expected tables such as [[provider]], found "),
-        ("[provider]\nnamespace = 'a'", "provider: expected tables such as [[provider]], found "),
         ("provider = [1]", "provider: expected tables such as [[provider]], found [1]"),
         ("[[provider]]", "provider 1.namespace: None is not a valid namespace"),
         ("[[provider]]\nnamespace = 'A'", "provider 1.namespace: 'A' is not a valid namespace"),
-        ("[[provider]]\nnamespace = 5", "provider 1.namespace: 5 is not a valid namespace"),
         (
             "[[provider]]\nnamespace = 'a'\n[[provider]]\nnamespace = 'a'",
             "provider 2: namespace 'a' is listed twice",
@@ -165,31 +152,21 @@ def test_round_trip(platform, created_by):
             "provider 1 (a).properties.f: expected a list of strings, found 'x'",
         ),
         (
-            "[[provider]]\nnamespace = 'a'\nproperties.f = [12.8]",
-            "provider 1 (a).properties.f: 12.8 is not a valid entry",
-        ),
-        (
-            "[[provider]]\nnamespace = 'a'\nproperties.f = ['X']",
-            "provider 1 (a).properties.f: 'X' is not a valid entry",
-        ),
-        (
             "[[provider]]\nnamespace = 'a'\nproperties.f = ['x', 'y', 'x']",
             "provider 1 (a).properties.f: 'x' is listed twice",
-        ),
-        (
-            "[[provider]]\nnamespace = 'a'\nresolved = 'x'",
-            "provider 1.resolved: expected a list of strings",
         ),
         (
             "[[provider]]\nnamespace = 'a'\nplugin-api = 5",
             "provider 1.plugin-api: expected a string, found 5",
         ),
-        ("metadata = 5", "metadata: expected a table, found 5"),
         ("[metadata]\nversion = '1.0'", "metadata.version: '1.0' is not supported, only 0.1"),
-        ("[metadata]\nversion = 0.1", "metadata.version: 0.1 is not supported, only 0.1"),
         ("x = ", "not valid TOML: "),
-        (b"\xff", "not valid TOML: "),
         ("x = [" + "[" * 100_000, "not valid TOML: "),
+        (
+            "[[provider]]\nnamespace = 'a'\nresolved = 'x'",
+            "provider 1.resolved: expected a list of strings",
+        ),
+        ("metadata = 5", "metadata: expected a table, found 5"),
     ],
 )
 def test_broken(text, said):
@@ -230,11 +207,8 @@ def test_platform_file_that_is_too_large(tmp_path):
         '"\\u001b[31m" = \x1b',
         'metadata.version = "\\u001b[31m"',
         '[[provider]]\nnamespace = "\\u001b[31m"',
-        '[[provider]]\nnamespace = "a"\nproperties."\\u001b[31m" = ["b"]',
         '[[provider]]\nnamespace = "a"\nproperties.b = ["\\u001b[31m"]',
-        '[[provider]]\nnamespace = "a"\nplugin-api = 1',
         f'[[provider]]\nnamespace = "a"\nproperties.{"b" * 99_999} = 1',
-        f"{'a.' * 100}a = 1",
         f"a = {'[' * 100}",
     ],
 )

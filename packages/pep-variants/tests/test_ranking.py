@@ -1,20 +1,17 @@
 import os
-import random
 import subprocess
 import sys
 from pathlib import Path
 
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from worlds import (
     FEATURES,
     NAMESPACES,
-    VALUES,
     metadata,
     ordered_features,
     platforms,
     selectors,
-    slow_ranking,
     some,
 )
 
@@ -55,49 +52,6 @@ def ranking(variants, supported, namespaces="a b", preferences=None, **prioritie
 
 
 MACHINE = "a.f=3|2|1 a.g=on b.f=x|y"
-
-
-def test_wishes_go_before_the_metadata():
-    variants = {"l": "a.f=1 b.f=y", "m": "a.f=2", "n": "b.f=x"}
-    found = ranking(
-        variants,
-        MACHINE,
-        preferences=Preferences(property_priorities={"a": {"f": ("1",)}}),
-        property_priorities={"a": {"f": ("2",)}},
-    )
-    assert found.labels == ("l", "m", "n")
-    found = ranking(variants, MACHINE, preferences=Preferences(namespace_priorities=("b",)))
-    assert found.labels == ("n", "l", "m")
-    found = ranking(
-        {"l": "a.f=1", "m": "a.g=on"},
-        MACHINE,
-        preferences=Preferences(feature_priorities={"a": ("g",)}),
-        feature_priorities={"a": ("f",)},
-    )
-    assert found.labels == ("m", "l")
-
-
-def test_abi_dependency_takes_no_part_in_the_order():
-    variants = {
-        "torch29": "abi_dependency.torch=2.9",
-        "cpu": "a.f=1",
-        "cpu_torch29": "a.f=1 abi_dependency.torch=2.9",
-        "cpu_torch28": "a.f=1 abi_dependency.torch=2.8",
-        "b": "b.f=y",
-    }
-    found = ranking(variants, MACHINE + " abi_dependency.torch=2|2.9|2.9.1")
-    assert found.labels == ("cpu", "cpu_torch29", "b", "torch29")
-    assert found.rejected_labels == ("cpu_torch28",)
-    # Not even where the metadata lists it, but for a user who prefers it.
-    listed = ranking(variants, MACHINE + " abi_dependency.torch=2.9", "abi_dependency a b")
-    assert listed.labels == ("cpu", "cpu_torch29", "b", "torch29")
-    wanted = ranking(
-        variants,
-        MACHINE + " abi_dependency.torch=2.9",
-        preferences=Preferences(prefer=(Selector("abi_dependency"),)),
-    )
-    assert wanted.labels == ("cpu_torch29", "torch29", "cpu", "b")
-    assert ranking(variants, MACHINE).labels == ("cpu", "b")
 
 
 def test_reasons():
@@ -149,12 +103,6 @@ def test_positions():
     assert "unknown" not in found.positions
 
 
-def test_position_of_null_that_is_not_listed():
-    found = ranking({"l": "a.f=1", "m": "a.f=9"}, MACHINE)
-    assert found.labels == ("l",)
-    assert found.positions["null"] == 1
-
-
 # Any metadata, any machine, any wishes.
 
 
@@ -189,44 +137,6 @@ def old_metadata(draw):
 
 
 anything = st.one_of(metadata(), old_metadata())
-
-
-@given(anything, platforms())
-def test_order_is_that_of_the_pep(found, platform):
-    expected = slow_ranking(found, platform, Preferences()).labels(found.variants)
-    assert rank(found, platform).labels == expected
-
-
-@given(anything, platforms(), wishes())
-def test_order_with_wishes(found, platform, preferences):
-    expected = slow_ranking(found, platform, preferences).labels(found.variants)
-    assert rank(found, platform, preferences).labels == expected
-
-
-@given(anything, platforms(), wishes(), st.randoms(use_true_random=False))
-def test_order_of_the_input_means_nothing(found, platform, preferences, chance: random.Random):
-    def shuffled(mapping):
-        return dict(chance.sample(list(mapping.items()), len(mapping)))
-
-    other = Metadata(
-        found.namespaces,
-        shuffled(
-            {
-                label: shuffled({name: shuffled(features) for name, features in p.items()})
-                for label, p in found.variants.items()
-            }
-        ),
-        feature_priorities=shuffled(found.feature_priorities),
-        property_priorities=shuffled(found.property_priorities),
-    )
-    one = rank(found, platform, preferences)
-    two = rank(other, Platform(shuffled(platform.namespaces)), preferences)
-    assert one.labels == two.labels
-    assert one.rejected_labels == two.rejected_labels
-    assert str(one.ranked) == str(two.ranked) or [
-        (item.label, str(item.supported)) for item in one.ranked
-    ] == [(item.label, str(item.supported)) for item in two.ranked]
-    assert [item.reasons for item in one.rejected] == [item.reasons for item in two.rejected]
 
 
 @given(anything, platforms(), wishes())
@@ -267,18 +177,6 @@ def test_wishes_reorder_or_narrow(found, platform, preferences, exclude):
     assert narrowed.labels == tuple(left)
 
 
-@given(anything, platforms(), selectors())
-@example(
-    Metadata(("alpha",), {"a": {"alpha": {"one": ("1",)}}}),
-    Platform({"alpha": Support({"one": ("2", "1")})}),
-    Selector("alpha", "one", "2"),
-)
-def test_what_is_preferred_comes_first(found, platform, selector):
-    result = rank(found, platform, Preferences(prefer=(selector,)))
-    has = [selector.matches(result.supported(label)) for label in result.labels]
-    assert has == sorted(has, reverse=True)
-
-
 @given(anything, platforms())
 def test_every_reason_is_one(found, platform):
     result = rank(found, platform)
@@ -308,27 +206,7 @@ def test_same_everywhere():
             capture_output=True,
             text=True,
         ).stdout
-        for seed in ("0", "1", "2", "4294967295")
+        for seed in ("0", "1")
     }
     (outcome,) = outcomes
     assert outcome.count("\n") > 100
-
-
-def test_many_variants():
-    """Large inputs take another path through the interpreter, not through the rules."""
-    chance = random.Random(0)
-    variants = {
-        f"v{number}": {
-            name: {
-                feature: tuple(sorted(chance.sample(VALUES, chance.randint(1, 3))))
-                for feature in chance.sample(FEATURES, chance.randint(1, 3))
-            }
-            for name in chance.sample(NAMESPACES, chance.randint(1, 3))
-        }
-        for number in range(1500)
-    }
-    found = Metadata(NAMESPACES, variants)
-    platform = Platform({name: Support(dict.fromkeys(FEATURES, VALUES[:4])) for name in NAMESPACES})
-    expected = slow_ranking(found, platform, Preferences()).labels(variants)
-    assert rank(found, platform).labels == expected
-    assert len(expected) > 500

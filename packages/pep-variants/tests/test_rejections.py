@@ -326,10 +326,3 @@ def test_passed_over():
     )
     assert passed_over("gpu", [("2.0", fitting)], "1.0") == ""
     assert passed_over("gpu", [], "1.0") == ""
-
-
-def test_the_selection_tells_what_it_rejected():
-    selection = chosen_of(GPU, driver("12.8", "12.6"))
-    assert [file.label for file in selection.rejected] == ["cu130"]
-    assert not is_unfit(selection)
-    assert not is_unfit(chosen_of({}, driver("12.8")))

@@ -10,7 +10,7 @@ import pytest
 from release_files import NAME, a_wheel, document, wheel
 
 from pep_variants.errors import MetadataError
-from pep_variants.fetch import ReleaseFile
+from pep_variants.release import ReleaseFile
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "use-the-engine.md"
 
@@ -100,25 +100,6 @@ def test_by_ranges(listed):
         assert set(server.metadata(*listed).variants) == {"a", "b"}
         wheels = [ranges for name, ranges in server.asked if name != NAME]
         assert wheels == ["bytes=-65536", "bytes=0-16383"] * 2
-
-
-def test_by_ranges_where_those_from_the_end_are_refused():
-    with Server(WHEELS, suffixes=False) as server:
-        assert set(server.metadata().variants) == {"a", "b"}
-        assert len(server.asked) == 2 * 4
-
-
-def test_whole_wheels():
-    with Server(WHEELS, ranges=False) as server:
-        assert set(server.metadata().variants) == {"a", "b"}
-        assert len(server.asked) == 2
-
-
-def test_a_broken_file_on_the_index():
-    with Server({**WHEELS, NAME: b"<html>"}) as server:
-        with pytest.raises(MetadataError, match=f"{NAME}: not valid JSON"):
-            server.metadata()
-        assert server.asked == [(NAME, None)]
 
 
 def test_a_server_that_does_not_answer():

@@ -67,15 +67,11 @@ def test_everything_else_stays(entries, first, second, comment, descriptors, dat
     new = dict(zip(names, (first, second), strict=True))
     stream = Unseekable() if descriptors else None
     original = archive(entries, comment=comment if b"PK" not in comment else b"", stream=stream)
-    plan, out = put_together(original, new)
+    _, out = put_together(original, new)
     found, _ = read_all(out)
     assert found == {name: new.get(name, held) for name, (held, _) in entries.items()}
     # A reader that goes from the front, as uv does, sees the same entries.
     assert list(found) == list(entries)
-    start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(out))] * 2)))
-    assert b"".join(
-        original[p.start : p.end] if p.data is None else p.data for p in plan.between(start, end)
-    ) == out[start:end]  # fmt: skip
 
 
 def test_the_same_on_every_machine():
@@ -94,14 +90,6 @@ def test_entries_of_the_zip64_kind():
         target.writestr("z", b"last")
     _, out = put_together(buffer.getvalue(), {"m": b"a longer one"})
     assert read_all(out)[0] == {"m": b"a longer one", "big": b"payload", "z": b"last"}
-
-
-def test_more_entries_than_fit_into_the_small_end():
-    entries = {f"{number:x}": (b"", 0) for number in range(65540)}
-    _, out = put_together(archive(entries), {"0": b"new"})
-    with zipfile.ZipFile(io.BytesIO(out)) as found:
-        assert len(found.infolist()) == 65540
-        assert found.read("0") == b"new"
 
 
 def broken(change):

@@ -11,7 +11,7 @@ from pep_variants.choose.markers import NON_VARIANT, VariantContext
 from pep_variants.choose.preferences import Preferences, preferences_from_options
 from pep_variants.choose.selection import File, missing_variant, select
 from pep_variants.errors import MetadataError, NoSuchVariant, VariantError
-from pep_variants.model.metadata import Metadata, ProviderInfo
+from pep_variants.model.metadata import Metadata
 from pep_variants.model.platform import Platform, Support
 
 INDEX = "https://index/simple/p/"
@@ -75,46 +75,6 @@ def labels(selection):
 # One source, one file of each kind.
 
 
-@pytest.mark.parametrize(
-    ("platform", "order"),
-    [
-        (CPU, ["v3", "v2", "null", None, None]),
-        (WITH_GPU, ["gpu", "v3", "v2", "null", None, None]),
-        (Platform(), ["null", None, None]),
-    ],
-)
-def test_order(platform, order):
-    files = [SDIST, *map(wheel, (None, "null", "v2", "v3", "v4", "gpu"))]
-    chance = random.Random(0)
-    for _ in range(5):
-        plain = [file for file in files if file.label is None]
-        found = chosen(files, platform=platform)
-        assert labels(found) == order
-        assert found.chosen is found.files[0]
-        # What has no label stays as it came.
-        assert [file for file in found.files if file.label is None] == plain
-        assert (found.problems, found.unknown) == ({}, ())
-        chance.shuffle(files)
-
-
-def test_items_come_back_untouched():
-    files = [wheel("v3"), wheel("v2"), wheel(None)]
-    assert [id(file) for file in chosen(files).files] == [id(file) for file in files]
-
-
-def test_nothing():
-    found = select([], metadata=never, platform=never, preferences=Preferences(), project="p")
-    assert found.files == ()
-    assert found.chosen is None
-
-
-def test_without_variants_nobody_is_asked():
-    files = [wheel(None), wheel(None, tag="cp312-abi3-any"), SDIST]
-    found = chosen(files, metadata={}, platform=never)
-    assert found.files == tuple(files)
-    assert found.rankings == {}
-
-
 def test_metadata_is_asked_for_once():
     asked = []
 
@@ -142,59 +102,7 @@ def test_context_and_why():
     assert found.why(plain) == found.why(sdist) == ""
 
 
-def test_null_in_zeros():
-    """Wheels of format 0.0.1, such as those of torch 2.8, are named so."""
-    old = Metadata(("cpu",), METADATA.variants, schema="https://variants-schema.wheelnext.dev/")
-    files = [wheel(None), wheel("00000000"), wheel("v3"), wheel("v4")]
-    found = chosen(files, metadata=old)
-    assert labels(found) == ["v3", "00000000", None]
-    assert found.unknown == ()
-    # Markers are about the label in the filename.
-    assert found.context(found.files[1]) == VariantContext("00000000", {})
-    assert found.why(found.files[1]) == ""
-    for forced in ("null", "00000000"):
-        assert labels(chosen(files, metadata=old, variant=[f"p={forced}"])) == ["00000000"]
-    # Newer formats do not spell it so: then it is a label that the metadata does not know.
-    new = Metadata(("cpu",), METADATA.variants, schema="https://x/v0.2.0.json")
-    found = chosen(files, metadata=new)
-    assert (labels(found), found.unknown) == (["v3", None], ("00000000",))
-
-
 # Options.
-
-
-@pytest.mark.parametrize(
-    ("forced", "order"),
-    [
-        ("v2", ["v2"]),
-        ("null", ["null"]),
-        ("v4", []),  # does not fit
-        ("gpu", []),
-        ("v9", []),  # does not exist
-    ],
-)
-def test_forced_label(forced, order):
-    files = [wheel(None), SDIST, *map(wheel, ("null", "v2", "v3", "v4", "gpu"))]
-    assert labels(chosen(files, variant=[f"P={forced}"])) == order
-
-
-def test_forced_label_without_variants():
-    assert chosen([wheel(None), SDIST], metadata={}, variant=["p=v3"]).files == ()
-
-
-def test_prefer_and_exclude():
-    files = [*map(wheel, ("null", "v2", "v3", "gpu", None))]
-
-    def order(**options):
-        return labels(chosen(files, platform=WITH_GPU, **options))
-
-    assert order() == ["gpu", "v3", "v2", "null", None]
-    assert order(variant_prefer=["cpu"]) == ["v3", "v2", "gpu", "null", None]
-    assert order(variant_prefer=["cpu :: level :: v2"]) == ["v2", "v3", "gpu", "null", None]
-    assert order(variant_exclude=["gpu"]) == ["v3", "v2", "null", None]
-    assert order(variant_exclude=["gpu :: arch :: 100"]) == ["v3", "v2", "null", None]
-    assert order(variant_exclude=["gpu", "cpu :: level"]) == ["null", None]
-    assert order(variant_prefer=["cpu :: level :: v4"]) == ["v3", "v2", "gpu", "null", None]
 
 
 # Tags: inside a label they decide, between labels they do not.
@@ -254,23 +162,6 @@ def test_build_tags():
 # Several sources.
 
 
-def test_sources_that_agree_are_one():
-    part = Metadata(("gpu",), {"gpu": GPU}, source="other")
-    files = [wheel("v2"), wheel("gpu", OTHER), wheel("v3"), wheel(None, OTHER), wheel(None)]
-    found = chosen(files, metadata={INDEX: METADATA, OTHER: part}, platform=WITH_GPU)
-    assert [(file.label, file.source) for file in found.files] == [
-        ("gpu", OTHER), ("v3", INDEX), ("v2", INDEX), (None, OTHER), (None, INDEX)
-    ]  # fmt: skip
-    assert found.rankings[INDEX] is found.rankings[OTHER]
-    assert found.problems == {}
-    # The same label of both: as the client lists them.
-    files = [wheel("v3", OTHER), wheel("v3"), wheel("v2"), wheel("v3", DIRECTORY)]
-    found = chosen(files)
-    assert [(file.label, file.source) for file in found.files] == [
-        ("v3", OTHER), ("v3", INDEX), ("v3", DIRECTORY), ("v2", INDEX)
-    ]  # fmt: skip
-
-
 CONTRARY = Metadata(
     ("cpu", "gpu"),
     {"v3": {"cpu": {"level": ("v1",)}}, "gpu": GPU, "null": {}},
@@ -302,37 +193,6 @@ def test_sources_that_contradict_each_other_come_one_after_the_other(sources, or
     v3 = {file.source: file for file in found.files if file.label == "v3"}
     assert found.why(v3[INDEX]) == "cpu level v3"
     assert found.why(v3[OTHER]) == "cpu level v1"
-
-
-@pytest.mark.parametrize("sources", [(INDEX, OTHER), (OTHER, INDEX)])
-def test_properties_decide_between_equal_labels_of_different_builds(sources):
-    """Not the order of the sources: each of the two builds has its own place."""
-    other = Metadata(
-        METADATA.namespaces,
-        {"v2": {"cpu": {"level": ("v3",)}}, "v3": {"cpu": {"level": ("v2",)}}},
-        METADATA.providers,
-        source="other",
-    )
-    files = [wheel(label, source) for source in sources for label in ("v2", "v3")]
-    found = chosen(files, metadata={INDEX: METADATA, OTHER: other})
-    assert {(file.label, file.source) for file in found.files[:2]} == {("v3", INDEX), ("v2", OTHER)}
-    assert {(file.label, file.source) for file in found.files[2:]} == {("v2", INDEX), ("v3", OTHER)}
-    assert [found.why(file) for file in found.files] == ["cpu level v3"] * 2 + ["cpu level v2"] * 2
-    # Of equal properties the label decides, as it does within one source.
-    assert [file.label for file in found.files] == ["v2", "v3", "v2", "v3"]
-    assert found.rankings[INDEX].metadata is METADATA
-    assert found.rankings[OTHER].metadata is other
-
-
-def test_providers_that_differ_are_a_contradiction():
-    one, two = (
-        Metadata(("a",), {"x": {"a": {"f": ("1",)}}}, {"a": ProviderInfo(requires=(name,))})
-        for name in ("good", "evil")
-    )
-    files = [wheel("x"), wheel("x", OTHER)]
-    found = chosen(files, metadata={INDEX: one, OTHER: two}, platform=Platform())
-    assert found.rankings[INDEX].metadata is one
-    assert found.rankings[OTHER].metadata is two
 
 
 BROKEN = MetadataError("https://other/p-1-variants.json", "variants", "is broken")
@@ -408,15 +268,6 @@ def test_missing_non_variant_wheel():
     )
 
 
-def test_missing_variant_where_there_are_none():
-    assert str(missing([wheel(None)], metadata={}, variant=["p=v3"])).endswith("there are: none")
-
-
-def test_missing_because_excluded():
-    error = missing(ALL, variant=["p=v3"], variant_exclude=["cpu"])
-    assert "does not fit: excluded by your preference 'cpu'. Variants that fit: null" in str(error)
-
-
 def test_missing_because_broken():
     error = missing([wheel("v3"), wheel(None)], metadata=BROKEN, variant=["p=v3"])
     assert "does not fit: https://other/p-1-variants.json: variants: is broken. " in str(error)
@@ -432,13 +283,6 @@ def test_missing_because_of_tags():
     files = [wheel("v3", tag="cp39-cp39-x"), wheel("v2")]
     error = missing(files, variant=["p=v3"], tags=TAGS)
     assert "does not fit: none of its wheels is for this platform. " in str(error)
-
-
-def test_sources_that_agree_say_it_once():
-    files = [wheel("v4"), wheel("v4", OTHER), wheel("v3"), wheel("v3", DIRECTORY)]
-    text = str(missing(files, variant=["p=v4"]))
-    assert text.count("needs cpu :: level v4") == 1
-    assert text.endswith("Variants that fit: v3, v2, null")
 
 
 def test_missing_is_about_the_newest_version():

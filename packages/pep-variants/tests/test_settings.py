@@ -381,13 +381,6 @@ def test_file_that_is_no_file(kind, role, files, load):
     assert warning.startswith(f"{path}: cannot be read: ")
 
 
-def test_no_file(files, load, tmp_path):
-    assert load() == (Preferences(), [])
-    (tmp_path / "file").write_text("")
-    files[Role.PROJECT] = tmp_path / "file" / "variants.toml"
-    assert load() == (Preferences(), [])
-
-
 @posix
 def test_messages_are_printable(tmp_path, load, files):
     folder = tmp_path / "\x1b]0;x\x07"

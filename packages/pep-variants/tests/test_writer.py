@@ -45,12 +45,6 @@ def test_0_2_0():
     }
 
 
-def test_text_is_readable_and_ends_in_a_newline():
-    text = write_metadata(Metadata(("a",), {"null": {}}), V0_1_1)
-    assert text.endswith("}\n")
-    assert text.startswith('{\n  "$schema": ')
-
-
 @given(metadata(), st.randoms(use_true_random=False))
 def test_same_facts_same_text(found, chance: random.Random):
     def shuffled(mapping):
@@ -76,27 +70,6 @@ def test_round_trip_0_2_0(found):
     assert again == found
     for namespace, provider in found.providers.items():
         assert list(again.providers[namespace].static or ()) == list(provider.static or ())
-
-
-@given(metadata())
-def test_round_trip_0_1_1(found):
-    again = read_metadata(write_metadata(found, V0_1_1), "x")
-    assert (again.namespaces, again.variants) == (found.namespaces, found.variants)
-    assert again.providers == {}
-
-
-@given(metadata())
-def test_0_1_1_is_what_the_pep_allows(found):
-    tree = metadata_to_tree(found, V0_1_1)
-    assert list(tree) == ["$schema", "default-priorities", "variants"]
-    assert list(tree["default-priorities"]) == ["namespace"]
-    used = {ns for properties in tree["variants"].values() for ns in properties}
-    assert used <= set(tree["default-priorities"]["namespace"])
-    for properties in tree["variants"].values():
-        for features in properties.values():
-            for values in features.values():
-                assert values == sorted(set(values))
-                assert values
 
 
 @given(found=metadata())

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from pep_variants.errors import CatalogError
-from uv_variants.command_scope import scope_of
+from uv_variants.command_line import parse, scope_of
 from uv_variants.context import Context
-from uv_variants.invocation import parse
 from uv_variants.own_options import read_options
 from uv_variants.session_plan import SessionPlan
 

@@ -6,12 +6,10 @@ from dataclasses import replace
 import pytest
 
 from pep_variants.errors import PlatformFileError
-from uv_variants.command_scope import scope_of
-from uv_variants.configuration import Configuration, read_configuration
-from uv_variants.invocation import parse
-from uv_variants.lock_machine import LockMachine
-from uv_variants.locked_variants import Lock
-from uv_variants.place import Place
+from uv_variants.command_line import parse, scope_of
+from uv_variants.indexes import Configuration, read_configuration
+from uv_variants.named_projects import Place
+from uv_variants.uv_lock import Lock, LockMachine
 from variants_index.uv_files import project_table
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")

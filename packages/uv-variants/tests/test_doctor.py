@@ -6,17 +6,16 @@ import pytest
 
 from pep_variants.choose.rejections import Advice
 from pep_variants.model.platform import Platform
-from uv_variants.doctor import variants
-from uv_variants.doctor.variants import (
+from uv_variants.doctor import examination
+from uv_variants.doctor.examination import (
     IndexAnswers,
     installed_problems,
     locked_items,
     locked_problems,
     states_of,
 )
-from uv_variants.lock_machine import LockMachine
-from uv_variants.locked_variants import Lock
-from uv_variants.site_packages import Installed
+from uv_variants.environments import Installed
+from uv_variants.uv_lock import Lock, LockMachine
 from variants_index.doctor.packages import BEST, UNKNOWN, WITHOUT, State
 
 TAGS = frozenset(("py3-none-any",))
@@ -88,7 +87,7 @@ def lock(*names):
 
 
 def test_only_what_is_locked_for_this_platform(monkeypatch):
-    monkeypatch.setattr(variants, "host_target", lambda: "linux-x86_64")
+    monkeypatch.setattr(examination, "host_target", lambda: "linux-x86_64")
     text = lock(
         ("cu128", "gpu-2.0-0_cu128-cp313-cp313-manylinux_2_28_x86_64.whl"),
         ("null", "gpu-2.0-0_null-cp313-cp313-win_amd64.whl"),

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from uv_variants.command_line import parse
 from uv_variants.environments import Search, python_version
-from uv_variants.invocation import parse
-from uv_variants.place import Place
+from uv_variants.named_projects import Place
 
 BASE = Path(sys.executable).resolve()
 """The interpreter that the environment of the tests was made with."""

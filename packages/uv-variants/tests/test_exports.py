@@ -6,13 +6,14 @@ import pytest
 
 from pep_variants.errors import LockError
 from pep_variants.formats import toml
-from uv_variants.exports.documents import (
+from uv_variants.exports import (
+    IndexRelease,
+    IndexWheel,
     Pinned,
     pinned_requirements,
     with_hashes,
     with_real_files,
 )
-from uv_variants.exports.exported_files import IndexRelease, IndexWheel
 
 INDEX = "https://example.test/simple"
 SCHEMA = "https://variants-schema.wheelnext.dev/v0.2.0.json"

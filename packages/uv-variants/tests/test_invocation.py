@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uv_variants.command_scope import Scope, scope_of
-from uv_variants.invocation import parse
+from uv_variants.command_line import Scope, parse, scope_of
 
 
 @pytest.mark.parametrize(

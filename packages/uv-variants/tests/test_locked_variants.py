@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from uv_variants.invocation import parse
-from uv_variants.locked_variants import Lock, kept_names
+from uv_variants.command_line import parse
+from uv_variants.uv_lock import Lock, kept_names
 
 INDEX = "https://pypi.example/simple"
 

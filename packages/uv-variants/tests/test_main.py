@@ -50,7 +50,6 @@ def test_commands_without_an_index_import_little():
     ours = {name for name in done.stdout.split() if name.startswith(("uv_", "pep_", "variants_"))}
     assert ours == {
         "uv_variants",
-        "uv_variants.direct_commands",
         "uv_variants.main",
         "uv_variants.uv_program",
     }

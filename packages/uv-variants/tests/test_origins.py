@@ -4,8 +4,7 @@ import pytest
 from packaging.markers import Marker
 
 from pep_variants.formats import toml
-from uv_variants.exports.documents import with_hashes, with_real_files
-from uv_variants.exports.exported_files import IndexRelease, IndexWheel, parts_of
+from uv_variants.exports import IndexRelease, IndexWheel, parts_of, with_hashes, with_real_files
 
 INDEX = "https://example.test/simple"
 HERE = "platform_machine == 'x86_64' and sys_platform == 'linux'"

@@ -2,8 +2,7 @@
 
 import pytest
 
-from uv_variants.proxy_client import VersionChoice
-from uv_variants.report import why_missing
+from uv_variants.choices import VersionChoice, why_missing
 
 MAC = {"torch-2.9.0-py3-none-macosx_11_0_arm64.whl": None}
 LINUX = "torch-2.9.0-py3-none-manylinux_2_17_x86_64.whl"

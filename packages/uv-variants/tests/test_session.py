@@ -16,12 +16,11 @@ from pep_variants.model.platform import Platform, Support
 from support.index import Index, served
 from support.projects import app_index
 from support.wheels import Wheel
-from uv_variants import private_folder, proxy_client
+from uv_variants import choices, private_folder
 from uv_variants.errors import ProxyFailed
-from uv_variants.index_services import SessionSettings
 from uv_variants.indexes import UserIndex
 from uv_variants.private_folder import PrivateFolder
-from uv_variants.session import Session
+from uv_variants.session import Session, SessionSettings
 from variants_proxy import Machine, Settings, encode
 from variants_proxy.errors import InvalidSetting
 
@@ -52,7 +51,7 @@ def test_what_the_command_asks(settings, tmp_path):
         made = settings(index, other, projects={"own1": frozenset(("other",))})
         session = Session(lambda: made)
         try:
-            found = proxy_client.asked(session, ["app", "always", "other", "missing"])
+            found = choices.asked(session, ["app", "always", "other", "missing"])
             assert found["app"]["1.0"].chosen.label == "cu128"
             assert (found["always"], found["other"]) == ({}, {})
             assert "missing" not in found
@@ -91,7 +90,7 @@ def test_a_command_that_asks_nothing_imports_no_server(tmp_path):
     code = (
         "import sys; from pathlib import Path\n"
         "from uv_variants.session import Session\n"
-        "from uv_variants.index_services import SessionSettings\n"
+        "from uv_variants.session import SessionSettings\n"
         "from variants_proxy import Settings\n"
         "proxy = Settings((), Path(sys.argv[1]))\n"
         "session = Session(lambda: SessionSettings(proxy, (), '1~'))\n"

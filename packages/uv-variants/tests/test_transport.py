@@ -17,7 +17,7 @@ from support.proxied_network import Reply, http_proxy, origin, socks_proxy
 from support.running_transport import HOSTS, TOKEN, everything, head_of, running, trusting
 from uv_variants.transport import proxy_server
 from uv_variants.transport.authority import Authority
-from uv_variants.transport.route import Outbound
+from uv_variants.transport.outbound import Outbound
 
 INDEX = ("https", "index.example", 443)
 

@@ -19,7 +19,7 @@ from uv_variants.transport.index_application import (
     IndexApplication,
     path_segments,
 )
-from uv_variants.transport.route import Outbound
+from uv_variants.transport.outbound import Outbound
 
 
 async def no_service(scope, receive, send):

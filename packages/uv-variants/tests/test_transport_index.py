@@ -8,11 +8,11 @@ import pytest
 
 from support.proxied_network import Reply, origin
 from support.running_transport import HOSTS, running
+from uv_variants.session import with_authorization
 from uv_variants.transport.authority import Authority
 from uv_variants.transport.forwarding import send_text
 from uv_variants.transport.index_application import AnsweredIndex, IndexApplication
-from uv_variants.transport.route import Outbound
-from uv_variants.transport.upstream_credentials import with_authorization
+from uv_variants.transport.outbound import Outbound
 from variants_proxy import Settings, Upstream
 from variants_proxy.internal import page_digest, tag_of_unchanged
 

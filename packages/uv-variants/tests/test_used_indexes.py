@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from uv_variants.command_scope import scope_of
-from uv_variants.invocation import parse
-from uv_variants.local_links import has_variants
-from uv_variants.place import Place
-from uv_variants.used_indexes import used_indexes
+from uv_variants.command_line import parse, scope_of
+from uv_variants.indexes import has_variants, used_indexes
+from uv_variants.named_projects import Place
 
 PROJECT = '[project]\nname = "p"\n'
 CORP = "https://me:secret@corp.example/simple/"

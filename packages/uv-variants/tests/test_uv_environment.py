@@ -11,10 +11,10 @@ import pytest
 
 from pep_variants.formats import toml
 from uv_variants import launcher, uv_environment
-from uv_variants.invocation import parse
-from uv_variants.place import Place
+from uv_variants.command_line import parse
+from uv_variants.environments import variants_caches
+from uv_variants.named_projects import Place
 from uv_variants.session_plan import network_variables
-from uv_variants.uv_directories import variants_caches
 from uv_variants.uv_environment import program_run, uv_variables
 
 LAUNCHER = str(Path(launcher.__file__))

@@ -10,14 +10,9 @@ from hypothesis import strategies as st
 from packaging.version import Version
 
 from pep_variants.choose.preferences import Preferences
-from pep_variants.choose.selection import File, select
-from pep_variants.detect.detector import Detector
 from pep_variants.errors import CatalogError
 from pep_variants.formats import toml
-from pep_variants.formats.reader import read_metadata
-from pep_variants.formats.writer import write_metadata
 from pep_variants.model.filename import parse_filename
-from pep_variants.model.platform import Platform, Support
 from variants_catalog.catalogs import (
     DirectoryCatalog,
     open_catalog,
@@ -236,47 +231,6 @@ class TestFiles:
                 list(project.files("https://e.org", name))
                 list(project.own_files(name))
                 list(project.renamed_files(name))
-
-
-def machine(**features: tuple[str, ...]) -> Platform:
-    return Platform({"nvidia": Support(features)})
-
-
-@pytest.mark.parametrize(
-    ("platform", "expected"),
-    [
-        (machine(cuda_version_lower_bound=("13.0", "12.0"), sm_arch=("60_real",)), "cuda12.6"),
-        (machine(cuda_version_lower_bound=("13.0", "12.0"), sm_arch=("70_real",)), "cuda12.8"),
-        (machine(cuda_version_lower_bound=("13.0", "12.0"), sm_arch=("90_real",)), "cuda12.8"),
-        (machine(cuda_version_lower_bound=("11.0",), sm_arch=("90_real",)), "null"),
-        (machine(), "null"),
-    ],
-)
-def test_a_choice(platform, expected):
-    torch = read_entry(TORCH, "torch.toml")
-    names = {"cu128": "+cu128", "cu126": "+cu126", "cpu": "+cpu"}
-    published = [
-        item
-        for place, local in names.items()
-        for item in torch.files(
-            f"https://example.org/whl/{place}", f"torch-2.9.0{local}-cp312-cp312-any.whl"
-        )
-    ]
-    metadata = torch.metadata(published)
-    # As a lock file keeps it.
-    assert read_metadata(write_metadata(metadata), "").variants == metadata.variants
-    files = [File(item.filename, "catalog", item) for item in published]
-    files.append(File("torch-2.9.0-cp312-cp312-any.whl", "own", None))
-    selection = select(
-        files,
-        metadata=lambda _: metadata,
-        platform=Detector(platform=platform).platform,
-        preferences=Preferences(),
-        project="torch",
-    )
-    assert not selection.problems
-    assert selection.chosen.label == expected
-    assert selection.files[-1].label is None
 
 
 @pytest.mark.parametrize(

@@ -145,10 +145,11 @@ CASES = [
         "2.13.0",
         f"""
         cuda12.6: pascal, v100, t4, a100, h100, pascal 13, v100 13
+        cuda12.9: b200
         cuda13.0: {CUDA13}
         rocm7.2: mi300x, rx7900, strix
         xpu: {INTEL}
-        null: b200, rx5700, {REST}
+        null: rx5700, {REST}
         """,
     ),
     (

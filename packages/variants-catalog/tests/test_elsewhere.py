@@ -2,11 +2,9 @@
 
 import pytest
 
-from pep_variants.model.variant_indexes import VARIANT_INDEXES, indexes_with
 from variants_catalog.catalogs import no_variants
 
 PYTORCH = "https://download.pytorch.org/whl/variant/"
-COLLECTED = "https://variants-index.wheelnext.dev/"
 CATALOG = "the catalogue describes builds of it: add --variant-catalog default"
 PAGE = "https://index.example/simple/torch/"
 
@@ -19,14 +17,12 @@ PAGE = "https://index.example/simple/torch/"
         (
             "torch",
             {},
-            f"torch 1.0 has no variants on {PAGE}; {CATALOG}; "
-            f"indexes with variants of it, for -i: {PYTORCH}, {COLLECTED}",
+            f"torch 1.0 has no variants on {PAGE}; {CATALOG}",
         ),
         (
             "torch",
             {"places": (f"{PYTORCH}torch/",), "older": "0.9", "asked_catalog": True},
-            f"torch 1.0 has no variants on {PYTORCH}torch/; torch==0.9 there has some; "
-            f"indexes with variants of it, for -i: {COLLECTED}",
+            f"torch 1.0 has no variants on {PYTORCH}torch/; torch==0.9 there has some",
         ),
         (
             "six",
@@ -39,13 +35,3 @@ PAGE = "https://index.example/simple/torch/"
 def test_no_variants(project, options, said):
     given = {"places": (PAGE,), **options}
     assert no_variants(project, "1.0", given.pop("places"), **given) == said
-
-
-def test_indexes():
-    """Each is an HTTPS URL of a folder, its projects are in order; the publisher's comes first."""
-    for index in VARIANT_INDEXES:
-        assert index.url.startswith("https://")
-        assert index.url.endswith("/")
-        assert list(index.projects) == sorted(set(index.projects))
-    assert indexes_with("torch") == (PYTORCH, COLLECTED)
-    assert indexes_with("six") == ()

@@ -106,6 +106,17 @@ def test_the_first_place_and_the_newer_local_version_count():
     assert found[0][1] is local.file
 
 
+def test_a_build_is_yanked_with_its_release():
+    """If all files of the release are that the user's indexes have, or if the build itself is."""
+    own = [wheel("1.0", yanked="bad"), sdist("1.0", yanked="bad"), wheel("2.0", yanked="bad")]
+    builds = [wheel(f"{version}+cu128") for version in ("1.0", "2.0", "3.0")]
+    reader: PlaceReader[object] = PlaceReader(ENTRY)
+    for page in reader.pages:
+        reader.answer(page, [*builds, wheel("4.0+cu128", yanked="")] if "cu128" in page.url else [])
+    yanked = [each.yanked for each in reader.files([*own, sdist("2.0"), wheel("4.0")], {})]
+    assert yanked == ["bad", None, None, ""]
+
+
 def test_variant_wheels_come_first():
     own = [wheel("1.0", "x")]
     real = [wheel("1.0", "x"), wheel("2.0", "y"), Listed("app-2.0-variants.json", 1)]

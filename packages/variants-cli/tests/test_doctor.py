@@ -217,7 +217,7 @@ def test_no_pip_that_knows_variants(found, tool):
         ("26.3", {"PEP_VARIANTS_SHIM": "0"}, "PEP_VARIANTS_SHIM=0 switches off",
          "unset PEP_VARIANTS_SHIM"),
         ("23.2.1", {}, "is pip 23.2.1, which pep-variants-shim beside it does not support",
-         "-m pip install --upgrade pip"),
+         "old/pip install --upgrade pip"),
     ],
 )  # fmt: skip
 def test_a_shim_that_does_nothing(found, tool, tmp_path, version, environ, cause, remedy):
@@ -376,7 +376,8 @@ def test_an_index_without_variants(installed, doctor):
         assert doctor(folder, index)[1]["packages"] == []
 
 
-def test_an_index_that_does_not_answer(installed, doctor):
+def test_an_index_that_does_not_answer(installed, doctor, monkeypatch):
+    monkeypatch.setattr("variants_index.http.session.LONGEST_PAUSE", 0.0)
     folder = installed(gpu("cu128"))
     with served(gpu_index()) as index:
         pass

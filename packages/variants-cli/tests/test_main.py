@@ -34,7 +34,7 @@ def test_help_fits_on_a_screen(variants):
 
 @pytest.mark.parametrize("option", ["--platform", "--variant-platform", "--target"])
 def test_a_machine_is_the_same_option_everywhere(variants, option):
-    for command in ("rank", "explain", "resolve", "check", "doctor", "matrix"):
+    for command in ("rank", "explain", "resolve", "check", "doctor"):
         assert f"{option} MACHINE" in variants(command, "--help").out.replace(",", " MACHINE")
 
 
@@ -77,6 +77,15 @@ def test_a_fault_of_our_own_is_reported_as_one(tmp_path):
         "'variants --version' prints"
     )
     assert "interrupted" not in done.stderr
+
+
+def test_an_interrupt_is_one_line(variants, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("variants_cli.main.cli.main", interrupted)
+    result = variants("resolve", "app")
+    assert (result.code, result.out, result.err) == (130, "", "error: interrupted\n")
 
 
 def test_messages_are_printable():

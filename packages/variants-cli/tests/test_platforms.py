@@ -202,20 +202,19 @@ def document(tmp_path, variant_json):
 
 
 @pytest.mark.parametrize(
-    ("machine", "selected"),
+    ("given", "machine", "selected"),
     [
-        ("a100-zen3", "cuda12"),
-        ("h100-zen3", "v3"),
-        ("cpu-haswell", "v3"),
-        ("cpu-graviton2", "null"),
-        ("cuda=12.4,sm=8.0", "cuda12"),
-        ("cuda=11.4,sm=8.0,cpu=zen3", "v3"),
-        ("cpu=x86-64-v2", "null"),
-        ("a100-zen3,cuda=11.4", "v3"),
-        ("written.toml", "cuda12"),
+        ("option", "a100-zen3", "cuda12"),
+        ("option", "cpu-graviton2", "null"),
+        ("option", "cuda=11.4,sm=8.0,cpu=zen3", "v3"),
+        ("option", "a100-zen3,cuda=11.4", "v3"),
+        ("option", "written.toml", "cuda12"),
+        ("variable", "cuda=12.4,sm=8.0", "cuda12"),
+        ("variable", "written.toml", "cuda12"),
+        ("settings", "h100-zen3", "v3"),
+        ("settings", "written.toml", "cuda12"),
     ],
 )
-@pytest.mark.parametrize("given", ["option", "variable", "settings"])
 def test_rank(tmp_path, variants, document, monkeypatch, machine, selected, given):
     (tmp_path / "written.toml").write_text(machine_text("a100-zen3", "a test"))
     options = []

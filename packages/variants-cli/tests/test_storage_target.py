@@ -2,12 +2,10 @@
 
 import hashlib
 import os
-import random
 import signal
 import subprocess
 import sys
 import threading
-import time
 from functools import partial
 from pathlib import Path
 
@@ -250,24 +248,6 @@ def test_killed_before_any_write(tmp_path, batch):
             break
     assert number > 8
     assert all(labels in ({"v3", "null"}, {"v2", "v3", "v4", "null"}) for labels in outcomes)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_killed_at_any_time_and_resumed(place, batch, seed):
-    chance = random.Random(f"{place.partition(':')[0]}{seed}")
-    publish(place, batch("first", "v3", "null"))
-    second = batch("second", "v4", "v2", None)
-    publisher = start(place, second)
-    # It takes 0.3 s to start; after that every moment is as good.
-    time.sleep(0.3 + chance.random())
-    publisher.kill()
-    publisher.communicate()
-    for left in Path(place).rglob(".*.tmp") if "://" not in place else ():
-        left.unlink()  # nothing reads these
-    labels = Reader(place).labels("demo")[DOCUMENT]
-    assert labels in ({"v3", "null"}, {"v2", "v3", "v4", "null"})
-    publish(place, second)
-    assert Reader(place).settled("demo") == {DOCUMENT: {"v2", "v3", "v4", "null"}}
 
 
 def test_killed_during_a_request_and_resumed(storage, tmp_path, batch, monkeypatch):

@@ -15,7 +15,6 @@ from variants_index.doctor.installers import installers_part
 from variants_index.doctor.machine import Drivers, machine_part, surroundings_part
 from variants_index.doctor.origins import (
     IndexSetting,
-    backend_title,
     configuration_part,
     index_pins,
     settings_of,
@@ -55,20 +54,6 @@ def test_pins(path, drivers, said, fails):
     assert problem.text.startswith("x.toml takes packages from https://download.pytorch.org/whl/")
     assert problem.text.endswith(": remove that index there")
     assert (problem.code, problem.fails, problem.command) == ("index-pin", fails, "")
-
-
-def test_the_command_of_a_pin():
-    setting = IndexSetting(f"{PYTORCH}/cpu", "PIP_INDEX_URL", "unset PIP_INDEX_URL")
-    (problem,) = index_pins([setting], NONE)
-    assert problem.command == "unset PIP_INDEX_URL"
-    assert "remove" not in problem.text
-
-
-@pytest.mark.parametrize(
-    ("backend", "title"), [("cu92", "for CUDA 9.2"), ("cu118", "for CUDA 11.8")]
-)
-def test_titles(backend, title):
-    assert backend_title(backend) == title
 
 
 UV = """\
@@ -389,9 +374,3 @@ def test_the_schema():
     schema = report_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     assert set(schema["$defs"]["problem"]["properties"]["code"]["enum"]) == CODES
-
-
-def test_codes_are_known():
-    with pytest.raises(AssertionError, match="new-code"):
-        Problem("new-code", "text")
-    assert "stale-variant" in CODES

@@ -53,30 +53,6 @@ def test_ordinary_pages_read_as_before(text):
     assert found == reference.links
 
 
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from([*NAMES, "class", "data-x"]),
-            st.text(st.characters(exclude_characters='"', exclude_categories=["Cs"]), max_size=8)
-            | st.sampled_from(["&amp;", "a>b", "&#" + "9" * 5000 + ";", "<a href=no>"]),
-        ),
-        max_size=20,
-    )
-)
-def test_attributes_in_double_quotes_read_as_any_others(given_attributes):
-    """Tags with nothing else are read in another way."""
-    plain = "".join(f' {name}="{value}"' for name, value in given_attributes)
-    for end in (b"", b" ", b"\n"):
-        found, other = (
-            [tag.attributes for tag in start_tags(body, ("a",), NAMES)]
-            for body in (
-                b"<a%s%s>" % (plain.encode(), end),
-                b"<a%s other=x>" % plain.encode(),
-            )
-        )
-        assert found == other
-
-
 pieces = st.sampled_from(
     ["<", ">", "<a", "<a ", "</a", "<!", "<!--", "-->", "<![CDATA[", "]]>", "<?", "&", "&#", "&#x",
      "9" * 20, "href", "=", '"', "'", "/", " ", "\0", "\x85", "é", "\ud7ff", "<base href='",

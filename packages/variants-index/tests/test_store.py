@@ -1,28 +1,14 @@
 """The store: whole records or none, whatever happens to the process or the disk."""
 
 import os
-import signal
 import subprocess
 import sys
 import time
 
 import pytest
 
-from pep_variants.directories import cache_directory
 from variants_index.cache import Store
 
-WRITER = """
-import sys
-from pathlib import Path
-from pep_variants.directories import cache_directory
-from variants_index.cache import Store
-store = Store(Path(sys.argv[1]))
-print("ready", flush=True)
-number = 0
-while True:
-    store.put("kind", str(number % 50), bytes([number % 256]) * 200_000)
-    number += 1
-"""
 FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
@@ -138,27 +124,6 @@ class TestOtherUsers:
         assert "can be changed by other users" in store.problem
 
 
-@pytest.mark.skipif(os.name == "nt", reason="there are no such signals")
-def test_killed_writers_leave_whole_records_only(tmp_path):
-    command = [sys.executable, "-c", WRITER, str(tmp_path)]
-    writers = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(3)]
-    for writer in writers:
-        writer.stdout.readline()
-    while not records(tmp_path):
-        time.sleep(0.01)
-    time.sleep(0.3)
-    for writer in writers:
-        writer.send_signal(signal.SIGKILL)
-        writer.communicate()
-    store = Store(tmp_path)
-    found = [store.get("kind", str(number)) for number in range(50)]
-    whole = [data for data in found if data is not None]
-    assert whole
-    assert all(data == data[:1] * 200_000 for data in whole)
-    store.put("kind", "0", b"usable")
-    assert store.get("kind", "0") == b"usable"
-
-
 def test_what_killed_processes_left_is_cleared_when_it_is_old(tmp_path):
     store = Store(tmp_path)
     store.put("kind", "name", b"payload")
@@ -204,8 +169,3 @@ def test_temporary_files_are_elsewhere_where_nothing_can_be_written(tmp_path):
             file.seek(0)
             assert len(file.read()) == 100_000
         assert store.problem == ""
-
-
-def test_the_directory_is_the_users_choice(tmp_path):
-    assert cache_directory({"VARIANTS_CACHE_DIR": str(tmp_path)}, "index") == tmp_path / "index"
-    assert cache_directory({}, "index").name == "index"

@@ -133,8 +133,7 @@ class CandidateOrdering:
                 yield info
             else:
                 self._offered[link.url] = project, info
-                version = VariantVersion(self._offered_version(project, info), label_in(info))
-                yield version, self._reporting(project, info)
+                yield self._offered_version(project, info), self._reporting(project, info)
 
     def only_label(self, project: str, infos: list[Info], version: str, label: str) -> list[Info]:
         """Return *infos* with only *label* of *version*; unchanged if it does not exist or fit."""
@@ -300,18 +299,22 @@ class CandidateOrdering:
         dist = provider._factory._installed_dists.get(project)
         return None if dist is None else dist.version
 
-    def _offered_version(self, project: str, info: Info) -> Any:
+    def _offered_version(self, project: str, info: Info) -> VariantVersion:
         """Return the version that pip compares with the installed one.
 
         Local versions of the catalogue's files tell variants apart, not older from newer: where
-        the public version is installed, it is that.
+        the public version is installed, it is that. Where the newest build for the accelerator
+        goes first, a newer version that is installed does not go before it.
         """
-        known, provider = catalog_link(link_of(info)), self._provider()
-        if known is not None and provider is not None:
-            dist = provider._factory._installed_dists.get(project)
-            if dist is not None and dist.version.public == str(known.version):
-                return dist.version
-        return info[0]
+        label, version = label_in(info), self._files.version(info)
+        provider, first = self._provider(), self.variants.displaced.get(project)
+        dist = provider and provider._factory._installed_dists.get(project)
+        if not dist:
+            return VariantVersion(info[0], label)
+        if catalog_link(link_of(info)) is not None and dist.version.public == str(version):
+            return VariantVersion(dist.version, label)
+        goes_first = first is not None and first.version == version != dist.version
+        return VariantVersion(info[0], label, goes_first=goes_first)
 
     def _confirmed(self, project: str, candidate: Any) -> None:
         """Report the choice of a provisional candidate, an info or a candidate made of one."""

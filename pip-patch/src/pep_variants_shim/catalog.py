@@ -316,7 +316,8 @@ def _installed_file(
 def _listed(link: Any, candidate: Any, position: int = 0) -> Listed[Any]:
     from variants_catalog.internal import Listed
 
-    return Listed(link.filename, candidate, link._hashes.get("sha256"), position)
+    digest = link._hashes.get("sha256")
+    return Listed(link.filename, candidate, digest, position, link.yanked_reason)
 
 
 def _candidate(entry: CatalogProject, found: Found[Any]) -> Any:
@@ -327,7 +328,7 @@ def _candidate(entry: CatalogProject, found: Found[Any]) -> Any:
     if file is None:  # a variant wheel
         return candidate
     version = file.version if file.origin else candidate.version
-    link = CatalogLink(candidate.link, entry, file, found.url)
+    link = CatalogLink(candidate.link, entry, file, found.url, found.yanked)
     return InstallationCandidate(entry.name, str(version), link)
 
 

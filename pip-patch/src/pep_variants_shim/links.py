@@ -42,7 +42,12 @@ class CatalogLink(Link):  # type: ignore[misc] # pip is not there for mypy
     """
 
     def __init__(
-        self, published: Any, entry: CatalogProject, file: PublishedFile, place: str = ""
+        self,
+        published: Any,
+        entry: CatalogProject,
+        file: PublishedFile,
+        place: str = "",
+        yanked: str | None = None,
     ) -> None:
         """Make the link; *place* is empty for a file of the user's own indexes."""
         start, _, fragment = published.url.partition("#")
@@ -52,7 +57,7 @@ class CatalogLink(Link):  # type: ignore[misc] # pip is not there for mypy
             f"{start}#{fragment}" if fragment else start,
             comes_from=published.comes_from,
             requires_python=published.requires_python,
-            yanked_reason=published.yanked_reason,
+            yanked_reason=yanked,
             metadata_file_data=published.metadata_file_data,
             cache_link_parsing=published.cache_link_parsing,
             hashes=published._hashes,
@@ -165,11 +170,18 @@ class VariantVersion(Version):  # type: ignore[misc] # pip's packaging is not th
     of one version are different candidates, so that the next is tried where one conflicts. None
     of them is offered beside an installed distribution of that version. So it equals plain
     versions, but not the same version with another label.
+
+    With ``--upgrade`` pip offers what is installed before every version that is ``<=`` it. Nothing
+    goes before a version with *goes_first*.
     """
 
-    def __init__(self, version: Any, label: str | None) -> None:
+    def __init__(self, version: Any, label: str | None, *, goes_first: bool = False) -> None:
         super().__init__(str(version))
         self._label = label
+        self._goes_first = goes_first
+
+    def __le__(self, other: Version) -> bool:
+        return not self._goes_first and bool(super().__le__(other))
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, VariantVersion) and other._label != self._label:

@@ -72,18 +72,23 @@ class PipInstalled:
     def version(self, project: str) -> object | None:
         """Return the installed version of a project, None if pip would upgrade it."""
         provider = self._provider()
-        found = self._distributions().get(project)
         strategy = provider._upgrade_strategy
         wanted = strategy == "only-if-needed" and project in provider._user_requested
-        return None if found is None or wanted or strategy == "eager" else found.version
+        return None if wanted or strategy == "eager" else self.present(project)
+
+    def present(self, project: str) -> object | None:
+        """Return the installed version of a project, which stays unless pip comes to it."""
+        found = self._distributions().get(project)
+        return None if found is None else found.version
 
     def variants(self) -> Iterator[tuple[str, Metadata]]:
-        """Yield project and metadata of every installed variant.
+        """Yield project and metadata of every installed variant that pip would not upgrade.
 
         It has a valid ``variant.json``, or the catalogue describes it.
         """
-        yield from self._described(self._distributions())
-        for project, found in self._distributions().items():
+        kept = {name: found for name, found in self._distributions().items() if self.version(name)}
+        yield from self._described(kept)
+        for project, found in kept.items():
             text = read_file(found, VARIANT_FILE)
             try:
                 if text is not None:

@@ -6,6 +6,10 @@ together. One that is not needed never appears. So a resolver knows nothing of t
 condition but the conflicts it brings, which are conflicts like any other: the next variant is
 tried, then the next version, then the earlier pin is taken back.
 
+A project that is installed and not part of the resolution stays as it is. A variant that is built
+against another release of it is refused as well, as long as another file of the version goes with
+it. That ends when the project turns out to be required.
+
 A conflict is given as a requirement of the candidate that is refused: an `AbiRequirement`, which
 nothing satisfies, filed under the pinned one. Thereby it shows up among the causes of a failure.
 """
@@ -165,7 +169,7 @@ class AbiConditions(Generic[RT, CT, KT]):
         ordering: VariantOrdering[Any],
         files: ProviderFiles[RT, CT, KT],
         *,
-        identify: Callable[[CT], KT],
+        identify: Callable[[Any], KT],
     ) -> None:
         """Set up.
 
@@ -173,7 +177,7 @@ class AbiConditions(Generic[RT, CT, KT]):
             state: what is pinned.
             ordering: knows which projects variants are built against.
             files: what is known of candidates and identifiers; may be an `AbiRequirements`.
-            identify: gives the identifier of a candidate.
+            identify: gives the identifier of a candidate or requirement.
         """
         self._state = state
         self._ordering = ordering
@@ -187,6 +191,11 @@ class AbiConditions(Generic[RT, CT, KT]):
         self._known: dict[tuple[KT, str, bool], RT] = {}
         self._required: Mapping[KT, Any] = {}
         self._searches = 0
+        self._sought: set[str] = set()
+
+    def seek(self, identifier: KT) -> None:
+        """Take note that *identifier* is required."""
+        self._sought.add(self._project(identifier))
 
     def dependencies(self, candidate: CT, others: Callable[[], Iterable[RT]]) -> Iterable[RT]:
         """Return the requirements of *candidate*, *others* among them unless it is refused."""
@@ -197,7 +206,13 @@ class AbiConditions(Generic[RT, CT, KT]):
         if not attempted:
             return self._connected(identifier, candidate, others())
         conflict = self._conflict(identifier, candidate, self._state)
-        return others() if conflict is None else (self._requirement(conflict),)
+        if conflict is not None:
+            return (self._requirement(conflict),)
+        own = others()
+        if not self._ordering.abi_dependencies(self._project(identifier), candidate):
+            return own
+        own = tuple(own)
+        return (self.refusal(candidate),) if self._breaks_installed(candidate, own) else own
 
     def refusal(self, candidate: CT) -> RT:
         """Return a requirement that nothing meets, for a provisional *candidate*."""
@@ -206,12 +221,24 @@ class AbiConditions(Generic[RT, CT, KT]):
         text = f"another variant of {project} {self._version(candidate)}"
         return self._requirement(AbiRequirement(identifier, project, text, None, True, True))
 
-    def conflict(self, candidate: CT) -> Iterator[RT]:
-        """Yield what is wrong with *candidate* beside the pins, if anything is."""
+    def conflict(self, candidate: CT, own: Iterable[RT]) -> Iterator[RT]:
+        """Yield what is wrong with *candidate*, which requires *own*, if anything is."""
         if self._ordering.abi_projects:
             found = self._conflict(self._identify(candidate), candidate, self._state)
             if found is not None:
                 yield self._requirement(found)
+            elif self._breaks_installed(candidate, own):
+                yield self.refusal(candidate)
+
+    def _breaks_installed(self, candidate: CT, own: Iterable[RT]) -> bool:
+        def takes_part(project: str) -> bool:
+            required = (item for item in own if self.condition(item) is None)
+            items = (*required, *(pinned for _, pinned in self._state))
+            names = {self._project(self._identify(item)) for item in items}
+            return project in self._sought or project in names
+
+        project = self._project(self._identify(candidate))
+        return self._ordering.breaks_installed(project, candidate, takes_part)
 
     def clashes(self, candidate: CT) -> bool:
         """Return whether *candidate*, a pin that has come back, does not go with the others."""
@@ -225,6 +252,7 @@ class AbiConditions(Generic[RT, CT, KT]):
     ) -> Sequence[AbiRequirement[KT]]:
         """Return the conditions among the requirements on *identifier*."""
         self._searches += 1
+        self.seek(identifier)
         if not self._state.looking_back:
             self._required = requirements
         if not self._expressed:

@@ -169,10 +169,23 @@ class ProviderFiles(CandidateFiles[CT_contra], Protocol[RT_co, CT_contra, KT_con
 
 
 class Installed(Protocol):
-    """What a client knows of what is installed before a resolution. Asked only where it matters."""
+    """What a client knows of what is installed before a resolution. Asked only where it matters.
+
+    Projects are given by their normalized names.
+    """
 
     def version(self, project: str) -> object | None:
-        """Return the version of an installed project by its normalized name, None without it."""
+        """Return the installed version of a project that the resolution would rather keep.
+
+        None for one that is not installed, or is upgraded where it can be.
+        """
+        ...
+
+    def present(self, project: str) -> object | None:
+        """Return the installed version of a project, None without one.
+
+        It stays if the resolution has nothing to do with the project.
+        """
         ...
 
     def variants(self) -> Iterable[tuple[str, Metadata]]:

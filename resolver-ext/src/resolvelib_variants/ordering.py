@@ -107,7 +107,8 @@ class VariantOrdering(Generic[CT]):
             preferences: what the user asked for.
             listener: hears decisions and faults; may be a `CoherenceListener`, too.
             installed: what is installed; of variants that are built against different releases
-                of an installed project, those for that release are preferred.
+                of an installed project, those for that release are preferred, and no other one is
+                taken in their place if the project is not part of the resolution.
             together: which projects should have the same label, see `Together`.
             version_order: which version goes first where the preferences leave it open.
         """
@@ -364,6 +365,30 @@ class VariantOrdering(Generic[CT]):
         decision = self._decisions.get((project, self._files.version(candidate)))
         return () if decision is None else decision.built_against(self._file(candidate))
 
+    def breaks_installed(
+        self, project: str, candidate: CT, takes_part: Callable[[str], bool]
+    ) -> bool:
+        """Return whether *candidate* breaks with an installed project, and another file does not.
+
+        Args:
+            project: normalized project name.
+            candidate: a file of a version that was judged.
+            takes_part: whether a project is part of the resolution, which may change its version.
+        """
+        decision = self._decisions.get((project, self._files.version(candidate)))
+        if decision is None or self._installed is None:
+            return False
+        present = self._installed.present
+
+        def breaks(file: File[CT]) -> bool:
+            return any(
+                version is not None and not item.allows(version) and not takes_part(item.project)
+                for item in decision.built_against(file)
+                for version in (present(item.project),)
+            )
+
+        return breaks(self._file(candidate)) and not all(map(breaks, decision.selection.files))
+
     def judged(self, project: str) -> Iterator[tuple[Hashable, Selection[CT]]]:
         """Yield version and decision of every version of *project* that was judged, in order."""
         for (name, version), decision in self._decisions.items():
@@ -388,7 +413,8 @@ class VariantOrdering(Generic[CT]):
         """Yield *groups*, that of the newest version with a build for the accelerator first.
 
         It stays where it is if that build, or one of a newer version, was refused: a conflict is
-        answered by the order of versions.
+        answered by the order of versions. Likewise if another variant of that version is taken, to
+        agree with what is installed or chosen.
         """
         was_displaced = self.displaced.pop(project, None) is not None
         self._unfound.pop(project, None)
@@ -416,12 +442,24 @@ class VariantOrdering(Generic[CT]):
         floor: Any = self._version_order.floor(project)
         if floor is not None and found.version < floor:
             return rest
+        first = next(item for item in read if item[0] == found.version)
+        if not self._stays_accelerated(project, found, first[1]):
+            return rest
         self.displaced[project] = found
         if not was_displaced:
             self.displacing()
-        first = next(item for item in read if item[0] == found.version)
         read.remove(first)
         return chain([first], rest)
+
+    def _stays_accelerated(self, project: str, found: NewestBuild, group: Sequence[CT]) -> bool:
+        """Return whether the build is taken of its version, after all that it should agree with."""
+        if found.build is None or not self._agreements.concerns(project):
+            return True
+        files = self._files_of(project, found.version, group)
+        decision = Decision({(each.filename, each.source): each for each in files}, found.build)
+        kept = decision.fitting(files)
+        kept = self._agreements.sort(project, found.version, files, kept, decision)
+        return bool(kept) and is_accelerated(found.build, files[kept[0][1]])
 
     def version_note(self, project: str, chosen: CT, offered: Iterable[CT]) -> VersionNote | None:
         """Return what to say of the order of versions; None where nothing else was to be had.

@@ -173,13 +173,16 @@ class VariantProvider(_Provider[RT, CT, KT]):
         The resolver stops asking when one of them brings a conflict; then the variants of the
         version need not be known.
         """
+        own = []
         if self.ordering.attempt(project, candidate):
-            yield from self._all_dependencies(candidate)
+            for requirement in self._all_dependencies(candidate):
+                own.append(requirement)
+                yield requirement
         if not self.ordering.confirm(project, candidate):
             self._follow()
             yield self._abi.refusal(candidate)
         elif self._following:
-            yield from self._abi.conflict(candidate)
+            yield from self._abi.conflict(candidate, own)
 
     def explain(self, causes: Iterable[RequirementInformation[RT, CT]]) -> str:
         """Return why a resolution failed: the conflict, and what variants there would be.
@@ -242,7 +245,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
             return self._base.get_dependencies(candidate=candidate)
         return dependencies
 
-    def _identify(self, candidate: CT) -> KT:
+    def _identify(self, candidate: RT | CT) -> KT:
         return self._base.identify(requirement_or_candidate=candidate)
 
     def _chosen(self) -> Iterator[tuple[str, CT]]:
@@ -290,6 +293,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
         """
         if self._following:
             self._state.choose()
+            self._abi.seek(identifier)
             if self._own_requirements:
                 information = WithoutConditions(information, self._condition_of)
                 backtrack_causes = self._ordinary(backtrack_causes)
@@ -316,6 +320,9 @@ class VariantProvider(_Provider[RT, CT, KT]):
         """Return what the wrapped provider says; resolvelib asks this from 1.1 on."""
         if self._following:
             self._state.choose()
+            identifiers = list(identifiers)
+            for identifier in identifiers:
+                self._abi.seek(identifier)
             if self._own_requirements:
                 information = WithoutConditions(information, self._condition_of)
                 backtrack_causes = self._ordinary(backtrack_causes)

@@ -10,11 +10,11 @@ from world import GPU, cuda, target
 
 from pep_variants.choose.preferences import preferences_from_options
 from pep_variants.detect.detector import Detector
-from pep_variants.errors import InconsistentMetadata, LockError, NoSuchVariant
+from pep_variants.errors import InconsistentMetadata, LockError
 from pep_variants.formats import toml
-from resolvelib_variants.resolution import NoSolution, RequirementSet, parse_requirement
+from resolvelib_variants.resolution import RequirementSet, parse_requirement
 from support.index_server import Resource
-from support.wheels import NVIDIA, Release, Wheel, metadata
+from support.wheels import Release, Wheel, metadata
 from variants_index.downloads import Download, download_files
 from variants_index.errors import BadResponse, NotFound
 from variants_index.lock_files import read_lock, select_locked, write_lock
@@ -131,14 +131,6 @@ class TestWriting:
         # Whatever any of them needs.
         assert {"slow", "runtime", "fast", "extra-fast"} <= set(packages)
 
-    def test_variants_that_cannot_be_locked_together(self, world):
-        requires = tuple(f"runtime=={n}; variant_label == 'cu{n}'" for n in (126, 128))
-        world.add(cuda("demo", "1.0", "12.6", "12.8", requires=requires))
-        world.add(Wheel("runtime", "126"), Wheel("runtime", "128"))
-        assert b"runtime-128" in locked(world, "demo")
-        with pytest.raises(NoSolution, match="runtime"):
-            locked(world, "demo", every=True)
-
     @pytest.mark.parametrize(
         ("python", "expected"), [(">=3.8", ">=3.8"), ("nonsense", None), (">= 3.8,<4", "<4,>=3.8")]
     )
@@ -163,6 +155,15 @@ class TestWriting:
         assert len(tree["environments"]) == 2
         assert choose(data, demo.folder) == "app common"
         assert choose(data, demo.folder, windows) == "app both common"
+
+    def test_versions_of_a_package(self, world):
+        world.add(Wheel("lib", "2.0"), **{"requires-python": ">=3.13"})
+        world.add(Wheel("lib", "1.0"), Wheel("app", "1.0", requires=("lib",)))
+        newer = make_target(python_version="3.13", platforms=["linux"], name="newer")
+        data = locked(world, "app", targets=[target(), newer])
+        app, *libs = toml.loads(data.decode())["packages"]
+        assert [item["version"] for item in libs] == ["1.0", "2.0"]
+        assert app["dependencies"] == [{"name": "lib", "version": v} for v in ("1.0", "2.0")]
 
     def test_versions_that_only_variants_tell_apart_are_refused(self, world):
         requires = ("lib==1; variant_label == 'null'", "lib==2; variant_label == 'cu128'")
@@ -195,30 +196,6 @@ class TestWriting:
         (item,) = chosen(tmp_path / "project" / "pylock.toml")
         assert item.url == (tmp_path / "project/../links" / wheel.filename).as_uri()
 
-    @pytest.mark.parametrize("listed", [True, False], ids=["index", "wheels"])
-    @pytest.mark.parametrize(
-        "schema",
-        ["", "v0.0.2.json", "v0.0.3.json", "peps/825/v0.1.0.json", "peps/825/v0.1.1.json",
-         "v0.2.0.json", "v1.0.0.json"],
-    )  # fmt: skip
-    def test_every_generation_is_copied(self, world, schema, listed):
-        tree = metadata(
-            {"null": {}, "cu128": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}}},
-            namespaces=["nvidia"],
-            providers={} if "825" in schema else {"nvidia": NVIDIA},
-            schema=f"https://variants-schema.wheelnext.dev/{schema}",
-        )
-        if "825" in schema:
-            del tree["providers"]
-        world.add(Release("demo", "1.0", tree))
-        if not listed:
-            del world.files["demo"]["demo-1.0-variants.json"]
-        for every in (False, True):
-            (package,) = toml.loads(locked(world, "demo", every=every).decode())["packages"]
-            labels = ["cu128", "null"] if every else ["cu128"]
-            variants = {label: tree["variants"][label] for label in labels}
-            assert package["variants-json"] == {**tree, "variants": variants}
-
     def test_metadata_that_only_the_wheels_have(self, demo):
         del demo.files["demo"]["demo-1.0-variants.json"]
         assert choose(locked(demo, "demo"), demo.folder) == ON_GPU
@@ -250,15 +227,6 @@ class TestChoosing:
         for package in reversed_tree["packages"]:
             package["wheels"].reverse()
         assert choose(tomli_w.dumps(reversed_tree).encode(), demo.folder) == ON_GPU
-
-    def test_requirements_count(self, demo):
-        data = locked(demo, "demo", every=True)
-        forced = choose(data, demo.folder, options={"variant": ["demo=cu126"]})
-        assert forced == "both common demo-cu126 extra-fast fast"
-        plain = choose(data, demo.folder, options={"no-variants": True})
-        assert plain == "both common demo slow"
-        with pytest.raises(NoSuchVariant, match="no variant 'nix'"):
-            choose(data, demo.folder, options={"variant": ["demo=nix"]})
 
     def test_nothing_fits(self, demo):
         with pytest.raises(LockError) as caught:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 from world import cuda, target
 
-from pep_variants.errors import CatalogError, NoSuchVariant
+from pep_variants.errors import NoSuchVariant
 from pep_variants.sources import Sources
 from resolvelib_variants.resolution import NoSolution, SameFiles, read_file
 from support.index_server import Resource, served
@@ -167,14 +167,6 @@ class TestBeforeVersion:
         assert found.packages[0].version.public == "2.15.0"
         assert found.warnings == ()
 
-    def test_the_user_may_say_otherwise(self, ended):
-        options = {"variant-before-version": [":none:"]}
-        found = ended.resolve("torch", on=target(OLD_GPU), options=options)
-        assert found.packages[0].filename == wheel("2.15.0+cpu")
-        assert found.warnings[0].endswith(": to take it, require torch==2.14.0")
-        found = ended.resolve("torch==2.15.0", on=target(OLD_GPU))
-        assert (found.packages[0].label, found.warnings) == ("null", ())
-
 
 class TestPlaces:
     @pytest.mark.parametrize(
@@ -207,14 +199,6 @@ class TestPlaces:
     @pytest.mark.parametrize("options", [{"no-variants": True}, {"variant": ["torch="]}])
     def test_variants_that_are_not_wanted(self, torches, options):
         assert torches.names("torch", options=options) == [f"{wheel('2.9.0')} None"]
-        assert torches.server.requests == []
-
-    def test_no_index(self, torches, tmp_path):
-        folder = tmp_path / "files"
-        folder.mkdir()
-        (folder / wheel("2.9.0")).write_bytes(Wheel("torch", "2.9.0", tag=LINUX).build())
-        sources = Sources(no_index=True, find_links=(str(folder),))
-        assert torches.names("torch", sources=sources) == [f"{wheel('2.9.0')} None"]
         assert torches.server.requests == []
 
     def test_a_place_that_is_an_index_of_the_user(self, torches):
@@ -275,15 +259,6 @@ class TestPlaces:
         packages = torches.resolve("torch").by_name
         assert packages["torch"].requires == ("runtime",)
         assert packages["torch"].file.hashes == {}
-
-    def test_files_on_another_host(self, torches):
-        cuda = Wheel("torch", "2.9.0+cu130", tag=LINUX)
-        with served() as other:
-            torches.place("cu130", "torch", cuda, host=other.url, core_metadata=False)
-            path = f"/whl/cu130/{quote(cuda.filename)}"
-            other.resources[path] = torches.server.resources.pop(path)
-            (package,) = torches.resolve("torch").packages
-            assert package.file.url == f"{other.url}{path}"
 
     def test_files_that_are_redirected_to_another_host(self, torches, tmp_path):
         cuda = Wheel("torch", "2.9.0+cu130", tag=LINUX, requires=("runtime",))
@@ -374,16 +349,6 @@ class TestFailingPlaces:
         assert warning.endswith(f"(for a mirror: --variant-catalog-mirror {host}=URL)")
         assert [str(item) for item in resolution.unavailable] == [warning]
 
-    def test_no_server(self, publisher):
-        publisher.describe("torch", torch("http://127.0.0.1:9"))
-        publisher.world.add(Wheel("torch", "2.9.0", tag=LINUX))
-        resolution = publisher.resolve("torch")
-        assert [item.filename for item in resolution.packages] == [wheel("2.9.0")]
-        (warning,) = resolution.warnings
-        assert warning.startswith(
-            "torch: variants cuda13.0, cuda12.6, null from http://127.0.0.1:9 cannot be had: "
-        )
-
     def test_no_server_of_several_projects(self, publisher):
         """C7: a host is named once."""
         for name in ("torch", "vision"):
@@ -391,11 +356,6 @@ class TestFailingPlaces:
             publisher.world.add(Wheel(name, "1.0", tag=LINUX))
         (warning,) = publisher.resolve("torch", "vision").warnings
         assert warning.startswith("torch, vision: variants cuda13.0, cuda12.6, null from ")
-
-    def test_a_broken_entry(self, torches):
-        torches.describe("torch", "nonsense")
-        with pytest.raises(CatalogError, match=r"torch\.toml"):
-            torches.resolve("torch")
 
     def test_an_older_version_fits(self, publisher):
         publisher.describe("torch", torch(publisher.server.url)).torch("2.7.0", "2.8.0", "2.9.0")
@@ -408,10 +368,6 @@ class TestFailingPlaces:
             "require torch==2.8.0",
         )
         assert publisher.resolve("torch", on=target(NO_GPU)).warnings == ()
-
-    def test_nothing_fits(self, torches):
-        with pytest.raises(NoSolution, match="torch"):
-            torches.resolve("torch==3")
 
 
 class TestOtherNames:
@@ -454,10 +410,6 @@ class TestOtherNames:
         body = cupy.world.files["cupy-cuda13x"][filename]["body"]
         assert tree["hashes"] == {"sha256": hashlib.sha256(body).hexdigest()}
 
-    def test_its_extras(self, cupy):
-        resolution = cupy.resolve("cupy[ctk]")
-        assert [item.name for item in resolution.packages] == ["cupy", "numpy", "toolkit"]
-
     def test_its_file(self, cupy, tmp_path):
         package = cupy.resolve("cupy").by_name["cupy"]
         file, candidate = package.file, package.candidate
@@ -484,18 +436,6 @@ class TestOtherNames:
             "name": "cupy-cuda13x", "version": "14.2.0", "url": file.url, "hashes": file.hashes,
         }  # fmt: skip
         assert list((tmp_path / "wrong").iterdir()) == []
-
-    @pytest.mark.parametrize(("platform", "said"), [(NEW_GPU, True), (NO_GPU, False)])
-    def test_a_project_that_is_late(self, cupy, platform, said):
-        cupy.world.add(Wheel("cupy", "14.3.0", tag=LINUX))
-        resolution = cupy.resolve("cupy", on=target(platform))
-        assert [item.filename for item in resolution.packages] == [wheel("14.3.0", name="cupy")]
-        expected = (
-            "cupy 14.3.0 has no variant for an accelerator; 14.2.0 has variant "
-            "cuda13 (CUDA driver 13.0 or newer, compute capability 9.0): to take "
-            "it, require cupy==14.2.0"
-        )
-        assert list(resolution.warnings) == ([expected] if said else [])
 
     def test_a_project_that_is_not_there(self, cupy):
         del cupy.world.files["cupy-cuda13x"]
@@ -651,11 +591,6 @@ class TestExtras:
         assert package.to_tree()["url"].endswith("/files/jax-0.10-py3-none-any.whl")
         assert package.depends == ("np", "plugin")
 
-    def test_without(self, jax):
-        resolution = jax.resolve("jax", on=target(NO_GPU))
-        assert [item.name for item in resolution.packages] == ["jax", "np"]
-        assert resolution.by_name["jax"].label is None
-
     def test_with_an_extra_of_its_own(self, jax):
         resolution = jax.resolve("jax[cuda13]", on=target(NO_GPU))
         assert [item.name for item in resolution.packages] == ["jax", "np", "plugin"]
@@ -669,12 +604,6 @@ class TestTogether:
         publisher.describe("vision", torch(url, "vision", head='coherent = ["torch"]\n'))
         return publisher.torch("2.9.0").torch("1.0", name="vision", requires=("torch",))
 
-    def test_both_are_there(self, family):
-        assert family.names("vision") == [
-            f"{wheel('2.9.0+cu130')} cuda13.0",
-            f"{wheel('1.0+cu130', name='vision')} cuda13.0",
-        ]
-
     @pytest.mark.parametrize("wanted", [("vision",), ("torch", "vision"), ("vision", "torch")])
     @pytest.mark.parametrize("lacking", ["torch", "vision"])
     def test_one_build_is_missing(self, family, wanted, lacking):
@@ -683,14 +612,6 @@ class TestTogether:
         first = "vision" if wanted[0] == "vision" else "torch"
         # What is chosen first is followed, if it can be.
         assert labels == ({"cuda12.6"} if first == lacking else {"cuda12.6", "cuda13.0"})
-
-    @pytest.mark.parametrize("wanted", [("torch", "vision"), ("vision", "torch")])
-    def test_a_label_that_the_other_never_has(self, family, wanted):
-        text = torch(family.server.url, "vision", head='coherent = ["torch"]\n')
-        family.describe("vision", text.replace("cuda13.0", "other"))
-        assert [item.label for item in family.resolve("torch").packages] == ["cuda13.0"]
-        labels = [item.label for item in family.resolve(*wanted).packages]
-        assert labels == ["cuda12.6", "cuda12.6"]
 
     def test_the_null_variant_is_no_way_to_agree(self, family):
         text = torch(family.server.url, "vision", head='coherent = ["torch"]\n')
@@ -722,12 +643,6 @@ class TestTogether:
         labels = [item.label for item in family.resolve("vision", options=options).packages]
         assert labels == ["cuda12.6", "cuda12.6"]
 
-    def test_unrelated_projects_are_not_held_back(self, family):
-        family.describe("vision", torch(family.server.url, "vision"))
-        del family.server.resources["/whl/cu130/vision/"]
-        labels = [item.label for item in family.resolve("vision", "torch").packages]
-        assert labels == ["cuda13.0", "cuda12.6"]
-
 
 class TestRealVariants:
     """Variant wheels that the publisher has, on the user's index or on one of its own."""
@@ -753,10 +668,6 @@ class TestRealVariants:
     def test_on_an_index_of_its_own(self, published):
         assert published.names("torch") == ["torch-2.9.0-py3-none-any-cu120.whl cu120"]
         assert published.names("torch==2.8.0") == [f"{wheel('2.8.0+cu130')} cuda13.0"]
-
-    def test_its_null_variant_comes_before_other_files(self, published):
-        found = published.names("torch", on=target(NO_GPU))
-        assert found == ["torch-2.9.0-py3-none-any-null.whl null"]
 
     def test_that_index_fails(self, published):
         published.server.resources["/variant/torch/"] = Resource(b"", 500)

@@ -11,12 +11,11 @@ import pytest
 from world import World, cuda, short, target
 
 from pep_variants.errors import NoSuchVariant
-from pep_variants.limits import INSPECTED_WHEELS
 from pep_variants.sources import BEST_MATCH, Sources
 from resolvelib_variants.resolution import NoSolution, RequirementSet, Wanted, parse_requirement
 from support.index_server import Resource, served
 from support.wheels import Release, Wheel, metadata
-from variants_index.errors import BadResponse, PackageIndexError, Unreachable
+from variants_index.errors import BadResponse, Unreachable
 from variants_index.target import make_target
 
 
@@ -56,11 +55,6 @@ class TestVersions:
         with pytest.raises(NoSolution):
             world.names("demo", "other==2")
 
-    def test_back_to_an_older_version(self, world):
-        world.add(Wheel("demo", "2.0", requires=("other>=2",)), Wheel("demo", "1.0"))
-        world.add(*wheels("other", "1.0", "2.0"))
-        assert world.names("demo", "other<2") == "demo-1.0 other-1.0"
-
     def test_constraints_hold_for_what_others_require(self, world):
         world.add(Wheel("demo", "1.0", requires=("other",)), *wheels("other", "1.0", "2.0"))
         chosen = world.names("demo", constraints=["other<2", "unheard-of==3"])
@@ -90,21 +84,6 @@ class TestVersions:
         world.add(Wheel("demo", "2.0", requires_python=">=3.13"), Wheel("demo", "1.0"))
         resolution = world.resolve("demo")
         assert (short(resolution), resolution.warnings) == ("demo-1.0", ())
-
-    def test_platform_of_the_target(self, world):
-        world.add(
-            Wheel("demo", "2.0", tag="cp312-cp312-win_amd64"),
-            Wheel("demo", "1.0", tag="cp312-cp312-manylinux_2_17_x86_64"),
-            Wheel("demo", "1.0"),
-            Wheel("demo", "1.0", build_tag="2"),
-        )
-        (package,) = world.resolve("demo").packages
-        assert package.filename == "demo-1.0-cp312-cp312-manylinux_2_17_x86_64.whl"
-        other = make_target(python_version="3.12", platforms=["macos"])
-        (package,) = world.resolve("demo", on=other).packages
-        assert package.filename == "demo-1.0-2-py3-none-any.whl"
-        windows = make_target(python_version="3.12", platforms=["windows"])
-        assert world.names("demo", on=windows) == "demo-2.0"
 
 
 class TestDependencies:
@@ -240,15 +219,6 @@ class TestFiles:
         with pytest.raises(NoSolution, match="no version fits of other"):
             world.names("other", sources=sources)
 
-    def test_html_index(self, world):
-        world.add(Wheel("demo", "1.0"))
-        world.publish()
-        page = b'<a href="/files/demo-1.0-py3-none-any.whl">x</a>'
-        world.server.resources["/simple/demo/"] = Resource(page, kind="text/html")
-        with world.resolver() as resolver:
-            requirement_set = RequirementSet((parse_requirement("demo"),))
-            assert short(resolver.resolve(requirement_set, target())) == "demo-1.0"
-
     def test_without_metadata_files_a_few_ranges_do(self, world):
         big = {"big.bin": "x" * 500_000}
         world.add(Wheel("demo", "1.0", requires=("other",), files=big), core_metadata=False)
@@ -329,11 +299,6 @@ class TestSourceDistributions:
         world.add(sdist("demo", "2.0", FINAL + "Dynamic: License\n"), Wheel("other", "1.0"))
         assert world.names("demo") == "demo-2.0 other-1.0"
 
-    def test_wheels_go_first(self, world):
-        world.add(sdist("demo", "2.0", FINAL), Wheel("demo", "2.0"))
-        (package,) = world.resolve("demo").packages
-        assert package.filename.endswith(".whl")
-
     def test_many_members_cost_no_memory(self, world):
         data = gzip.compress(tarfile.TarInfo("demo-2.0/x").tobuf() * 1_000_000)
         world.add(("demo", "demo-2.0.tar.gz", data), *wheels("demo", "1.0"))
@@ -374,16 +339,6 @@ class TestIndexes:
         assert "/simple/demo/" not in world.server.paths
         with pytest.raises(NoSolution):
             world.names("demo>1", sources=sources)
-
-    def test_unless_all_are_to_count(self, world, private):
-        world.add(*wheels("demo", "9.0"))
-        private.add(*wheels("demo", "1.0")).publish()
-        sources = Sources(
-            index_url=world.server.simple,
-            extra_index_urls=(private.server.simple,),
-            index_strategy=BEST_MATCH,
-        )
-        assert world.names("demo", sources=sources) == "demo-9.0"
 
     def test_a_null_variant_of_another_index_is_no_better_than_a_plain_wheel(self, world, private):
         """With all indexes counting, the tag decides between them, not ``-null`` in a name."""
@@ -467,24 +422,6 @@ class TestVariants:
             "no other variant fits "
             "(the platform file lists nothing of nvidia, which 3 variants need)"
         )
-
-    def test_what_depends_on_the_variant(self, world):
-        requires = ("runtime; variant_label == 'cu128'", "slow; 'nvidia' not in variant_namespaces")
-        world.add(cuda("demo", "1.0", "12.8", requires=requires))
-        world.add(*wheels("runtime", "1.0"), *wheels("slow", "1.0"))
-        resolution = world.resolve("demo")
-        assert short(resolution) == "demo-1.0-cu128 runtime-1.0"
-        assert resolution.by_name["demo"].requires == ("runtime",)
-        assert world.names("demo", on=target(NO_GPU)) == "demo-1.0-null slow-1.0"
-
-    def test_a_conflict_is_answered_by_the_next_version(self, world):
-        """The variant of a version is chosen before its dependencies are read (PEP 825)."""
-        requires = ("runtime>=2; variant_label == 'cu128'", "runtime; variant_label == 'cu126'")
-        world.add(
-            cuda("demo", "2.0", "12.6", "12.8", requires=requires), cuda("demo", "1.0", "12.6")
-        )
-        world.add(*wheels("runtime", "1.0", "2.0"))
-        assert short(world.resolve("demo", "runtime<2")) == "demo-1.0-cu126 runtime-1.0"
 
     @pytest.mark.parametrize("there", [False, True])
     def test_a_dependency_by_a_marker_that_cannot_be_had_is_an_error(self, world, there):
@@ -584,10 +521,6 @@ class TestVariants:
         with pytest.raises(NoSuchVariant, match="has no non-variant wheel"):
             world.names("demo", options={"variant": ["demo="]})
 
-    def test_no_variants(self, world):
-        world.add(cuda("demo", "1.0", "12.8", non_variant=True))
-        assert world.names("demo", options={"no-variants": True}) == "demo-1.0"
-
     def test_without_metadata_file_one_wheel_for_each_label_is_looked_into(self, world):
         tags = ("cp312-cp312-manylinux_2_17_x86_64", "cp312-cp312-manylinux_2_28_x86_64")
         world.add(cuda("demo", "1.0", "12.6", "12.8", tags=tags))
@@ -595,41 +528,6 @@ class TestVariants:
         assert world.names("demo") == "demo-1.0-cu128"
         looked = {path for path in world.server.paths if path.endswith(".whl")}
         assert len(looked) == 3
-
-    def test_too_many_to_look_into(self, world):
-        world.add(
-            cuda("demo", "1.0", *(f"12.{n}" for n in range(INSPECTED_WHEELS)), non_variant=True)
-        )
-        del world.files["demo"]["demo-1.0-variants.json"]
-        resolution = world.resolve("demo")
-        assert short(resolution) == "demo-1.0"
-        (warning,) = resolution.warnings
-        assert warning.startswith("The variant wheels of demo 1.0 are ignored. ")
-        labels = f"no demo-1.0-variants.json, and {INSPECTED_WHEELS + 1} labels"
-        assert f"lists variant wheels, but {labels}" in warning
-        assert not any(path.endswith(".whl") for path in world.server.paths)
-
-    @pytest.mark.parametrize(
-        "body", [b"", b"[]", b'{"variants": 3}', b"x" * 100], ids=["empty", "list", "shape", "text"]
-    )
-    def test_broken_metadata_costs_the_variants(self, world, body):
-        world.add(cuda("demo", "1.0", "12.8", non_variant=True))
-        world.files["demo"]["demo-1.0-variants.json"] = {"body": body}
-        resolution = world.resolve("demo")
-        assert short(resolution) == "demo-1.0"
-        assert "The variant wheels of demo 1.0 are ignored" in resolution.warnings[0]
-
-    def test_metadata_with_another_hash_costs_the_variants(self, world):
-        world.add(cuda("demo", "1.0", "12.8", non_variant=True))
-        world.files["demo"]["demo-1.0-variants.json"]["hashes"] = {"sha256": "0" * 64}
-        resolution = world.resolve("demo")
-        assert short(resolution) == "demo-1.0"
-        assert "does not match its sha256 hash" in resolution.warnings[0]
-
-    def test_variants_of_another_platform_do_not_count(self, world):
-        world.add(cuda("demo", "1.0", "12.8", tags=("cp312-cp312-win_amd64",)))
-        world.add(Wheel("demo", "1.0"))
-        assert world.names("demo") == "demo-1.0"
 
     def test_this_machine_says_nothing_of_another(self, world):
         world.add(cuda("demo", "1.0", "12.8"))
@@ -647,38 +545,9 @@ class TestVariants:
             world.names(url.format("cu130"))
         assert any("needs CUDA driver 13.0" in detail for detail in caught.value.details)
 
-    def test_forty_gated_requirements(self, world):
-        requires = [
-            f"lib{n}; platform_system == 'Linux' and ('nvidia' in variant_namespaces or "
-            f"variant_label == 'xpu{n}')"
-            for n in range(40)
-        ]
-        world.add(cuda("demo", "1.0", "12.8", requires=requires))
-        world.add(*(Wheel(f"lib{n}", "1.0") for n in range(40)))
-        assert len(world.resolve("demo").packages) == 41
-        assert len(world.resolve("demo", on=target(NO_GPU)).packages) == 1
-
 
 class TestLocalFiles:
     """An index cannot have local files read, nor places of the local network asked."""
-
-    @pytest.mark.parametrize("base", ["file:///", "{folder}/", ""])
-    def test_a_page_with_a_local_base(self, world, tmp_path, base):
-        wheel = Wheel("demo", "1.0")
-        (tmp_path / wheel.filename).write_bytes(wheel.build())
-        address = (tmp_path / wheel.filename).as_uri()
-        base = base.format(folder=tmp_path.as_uri())
-        body = (
-            f'<base href="{base}"><a href="{address}">x</a><a href="{address[7:]}">x</a>'
-            f'<a href="{wheel.filename}">x</a>'
-        )
-        page = Resource(body.encode(), kind="text/html")
-        world.server.resources["/simple/demo/"] = page
-        with (
-            world.resolver() as resolver,
-            pytest.raises((NoSolution, PackageIndexError)),
-        ):
-            resolver.resolve(RequirementSet((parse_requirement("demo"),)), target())
 
     @pytest.mark.parametrize("kind", ["file", "directory"])
     def test_a_dependency_on_a_local_file(self, world, tmp_path, kind):
@@ -738,12 +607,6 @@ class TestFailures:
         with pytest.raises(NoSolution) as caught:
             world.names("demo")
         assert "demo 1.0: 1 file not for gpu" in caught.value.details
-
-    def test_credentials_are_not_shown(self, world):
-        sources = Sources(index_url=world.server.simple.replace("//", "//me:secret@"))
-        with pytest.raises(NoSolution) as caught:
-            world.names("demo", sources=sources)
-        assert "secret" not in str(caught.value.details)
 
 
 class TestCaches:
@@ -820,20 +683,6 @@ def built_against(name, version, *releases, **options):
 
 
 class TestConditions:
-    @pytest.mark.parametrize("order", [("ext", "torch=={}"), ("torch=={}", "ext")])
-    @pytest.mark.parametrize(
-        ("torch", "label"), [("2.7.1", "torch27"), ("2.8.0", "torch28"), ("2.9.0", "torch29")]
-    )
-    def test_the_build_for_what_is_there(self, world, order, torch, label):
-        world.add(*wheels("torch", "2.7.1", "2.8.0", "2.9.0"))
-        world.add(built_against("ext", "1.0", "2.7", "2.8", "2.9"))
-        chosen = world.names(*(text.format(torch) for text in order))
-        assert chosen == f"ext-1.0-{label} torch-{torch}"
-
-    def test_nothing_is_pulled_in(self, world):
-        world.add(built_against("ext", "1.0", "2.7", "2.9"), *wheels("torch", "2.9.0"))
-        assert world.names("ext") == "ext-1.0-torch29"
-
     def test_none_for_what_is_there(self, world):
         world.add(*wheels("torch", "2.6.0"), built_against("ext", "1.0", "2.7", "2.8"))
         with pytest.raises(NoSolution) as caught:
@@ -841,15 +690,6 @@ class TestConditions:
         text = "\n".join((str(caught.value), *caught.value.details))
         assert "ext 1.0 (variant torch27)" in text
         assert "2.7" in text
-
-    def test_agreement_is_preferred(self, world):
-        world.add(cuda("torch", "1.0", "12.6", "12.8"), cuda("vision", "1.0", "12.6", "12.8"))
-        apart = {"variant": ["torch=cu126"]}
-        assert world.names("torch", "vision", options=apart) == "torch-1.0-cu126 vision-1.0-cu128"
-        together = {**apart, "variant-coherent": ["nvidia"]}
-        assert (
-            world.names("torch", "vision", options=together) == "torch-1.0-cu126 vision-1.0-cu126"
-        )
 
     def test_where_nothing_agrees_it_is_said(self, world):
         world.add(cuda("torch", "1.0", "12.6"), cuda("vision", "1.0", "12.8"))

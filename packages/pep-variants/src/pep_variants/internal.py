@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from .digests import *
     from .directories import *
     from .errors import *
-    from .fetch import *
     from .files import *
     from .formats import toml as toml
     from .formats.merging import *
@@ -45,11 +44,11 @@ if TYPE_CHECKING:
     from .model.metadata import *
     from .model.platform import *
     from .model.property import *
-    from .model.variant_indexes import *
     from .ownership import *
     from .providers.base import *
     from .providers.process import *
     from .providers.registry import *
+    from .release import *
     from .settings.loader import *
     from .settings.places import *
     from .settings.trust import *
@@ -80,12 +79,12 @@ _NAMES = {
     ),
     "choose.options": "OPTIONS Option",
     "choose.preferences": (
-        "ABORT ALL_PROJECTS DEFAULT_CATALOG NON_VARIANT_LABEL NO_PROJECTS SANDBOX_AUTO "
+        "ABORT DEFAULT_CATALOG NON_VARIANT_LABEL NO_PROJECTS SANDBOX_AUTO "
         "SANDBOX_OFF configuration_tree given_settings is_catalog_path read_configuration unmatched"
     ),
     "choose.rejections": (
-        "Advice advise choice_line is_unfit joined_labels missed_clause nearest_labels "
-        "nothing_fits order_if_supported passed_over required_by_marker unsupported_namespaces "
+        "Advice advise choice_line is_unfit "
+        "nothing_fits passed_over required_by_marker "
         "why_not_better why_this"
     ),
     "choose.selection": "missing_variant",
@@ -103,7 +102,6 @@ _NAMES = {
         "PluginFailed PreferenceError ProviderError UnsupportedSchema fault_report in_words listed "
         "printable redacted shortened without_userinfo"
     ),
-    "fetch": "Absent Fetch FetchAnswer LocalFile NoRanges Whole",
     "files": "patiently read_regular read_text replacing write_if_changed",
     "formats": "toml",
     "formats.merging": "check_promise merge_all",
@@ -131,19 +129,19 @@ _NAMES = {
     "model.label": (
         "LABEL METADATA_SUFFIX NULL_LABEL ORIGIN_FILE VARIANT_FILE ZERO_LABEL check_label"
     ),
-    "model.metadata": "ProviderInfo natural",
+    "model.metadata": "ProviderInfo",
     "model.platform": "Fact",
     "model.property": (
         "ABI_DEPENDENCY Features NAME Properties VALUE group_properties iter_properties "
         "properties_tree"
     ),
-    "model.variant_indexes": "indexes_with",
     "ownership": "NotPrivate check_private make_private",
     "providers.base": "Vendor",
     "providers.process": "NOISE_BYTES run",
     "providers.registry": (
         "ACCELERATORS BUILTIN_NAMESPACES Examined KNOWN KnownProvider examine_host find_known"
     ),
+    "release": "Absent Fetch FetchAnswer LocalFile NoRanges Whole",
     "settings.loader": "Settings load_settings",
     "settings.places": "FILENAME Place Role any_file places",
     "settings.trust": (
@@ -158,7 +156,7 @@ _NAMES = {
     "wheelfile.lazy_file": (
         "FIRST_PART Part PartialFile REFUSED Range RangeRefused last_part read_content_range"
     ),
-    "wheelfile.record": "RECORD_FILE SIGNATURE_FILES digest_of read_record record_line",
+    "wheelfile.record": "RECORD_FILE Row SIGNATURE_FILES digest_of read_record record_line",
     "wheelfile.rewriting": "Edits open_source with_metadata",
     "wheelfile.sdist": "read_pkg_info",
     "wheelfile.wheel": "WheelContents open_wheel",

@@ -259,6 +259,11 @@ TOML_WORK: Final = 700_000
 its place in the key: at most 2 µs and 120 bytes each. Real: 75,000, a lock file of 1 MiB."""
 
 
+def size_in_words(count: int) -> str:
+    """Return a number of bytes for a message: ``8 MiB``, or ``300 bytes`` below one MiB."""
+    return f"{count // MIB} MiB" if count >= MIB else f"{count} bytes"
+
+
 _NOT_BEFORE_VALUES: Final = bytes(set(range(256)) - set(b",[{:"))
 
 

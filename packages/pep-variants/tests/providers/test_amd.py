@@ -11,7 +11,6 @@ from pep_variants.choose.ranking import rank
 from pep_variants.errors import ProviderError
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.platform import Fact, Platform, Support
-from pep_variants.model.property import NAME, VALUE
 from pep_variants.providers.amd import AmdProvider
 
 ARCHITECTURE = "AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH"
@@ -122,26 +121,6 @@ def test_every_gpu_of_the_builds_and_some_more(machine, name, version):
     assert chosen(provider) == ("rocm6.4" if name in BUILT_FOR else "null")
 
 
-@pytest.mark.parametrize(
-    ("text", "version", "label"),
-    [
-        ("6.4.1-83\n", "6.4", "rocm6.4"),
-        ("6.4.0", "6.4", "rocm6.4"),
-        ("6.3.4-76", "6.3", "rocm6.3"),
-        ("6.2.4", "6.2", "null"),
-        ("6.40.1", "6.40", "null"),
-        ("7.0.0-38", "7.0", "null"),
-        ("7.14.0", "7.14", "null"),
-    ],
-)
-def test_only_the_exact_version_of_rocm_fits(machine, text, version, label):
-    machine.gpu(90402)
-    machine.rocm(text)
-    provider = machine.provider()
-    assert provider.supported()["rocm_version"] == (version,)
-    assert chosen(provider) == label
-
-
 def test_several_gpus_are_ordered_as_text_whatever_the_kernel_says(machine):
     machine.cpu()
     paths = [machine.gpu(version) for version in (120001, 90010, 90008, 90010)]
@@ -159,24 +138,6 @@ def test_several_gpus_are_ordered_as_text_whatever_the_kernel_says(machine):
     ]
     assert summary(provider) == "AMD GPU gfx1036, gfx1201, gfx908 and gfx90a"
     assert machine.gfx(HIP_VISIBLE_DEVICES="4") == ("gfx1036",)
-
-
-def test_a_build_for_one_of_several_gpus_is_taken(machine):
-    machine.cpu()
-    machine.gpu(100306)  # in the processor: there are no builds for it
-    machine.gpu(110000)
-    machine.rocm()
-    assert chosen(machine.provider()) == "rocm6.4"
-    assert chosen(machine.provider(HIP_VISIBLE_DEVICES="1")) == "rocm6.4"
-    assert chosen(machine.provider(HIP_VISIBLE_DEVICES="0")) == "null"
-
-
-def test_processors_without_a_gpu(machine):
-    machine.cpu()
-    machine.cpu()
-    machine.command("opt/rocm/bin/rocminfo", "touch \"$0.ran\"; echo '  Name: gfx942'")
-    assert machine.provider().supported() == {}
-    assert not (machine.root / "opt/rocm/bin/rocminfo.ran").exists()
 
 
 def test_gpus_that_a_control_group_keeps_away(machine):
@@ -256,12 +217,6 @@ def test_hip_numbers_what_rocr_leaves_in_its_order(four):
     assert numbers(four.gfx(ROCR_VISIBLE_DEVICES="3,1", HIP_VISIBLE_DEVICES="2")) == ""
     assert numbers(four.gfx(ROCR_VISIBLE_DEVICES="3,1", CUDA_VISIBLE_DEVICES="1")) == "1"
     assert numbers(four.gfx(ROCR_VISIBLE_DEVICES="", HIP_VISIBLE_DEVICES="0")) == ""
-
-
-def test_hip_has_its_own_variable_before_that_of_cuda(four):
-    both = {"HIP_VISIBLE_DEVICES": "1", "CUDA_VISIBLE_DEVICES": "2"}
-    assert numbers(four.gfx(**both)) == "1"
-    assert numbers(four.gfx(**{**both, "HIP_VISIBLE_DEVICES": ""})) == "2"
 
 
 def test_hidden_gpus_are_facts(machine):
@@ -384,13 +339,6 @@ def test_a_rocminfo_that_fails_tells_of_no_gpu(machine, rocminfo):
     if rocminfo:
         machine.command("opt/rocm/bin/rocminfo", rocminfo)
     assert machine.provider().facts() == ()
-
-
-def test_a_rocminfo_without_gpus_is_believed(machine):
-    machine.device("dev/kfd")
-    machine.environ["PATH"] += ":/bin"
-    machine.command("usr/bin/rocminfo", printing(ROCMINFO.partition("Agent 2")[0]))
-    assert machine.gfx() == ()
 
 
 def test_a_command_that_hangs_is_killed_with_what_it_started(machine, caplog):
@@ -586,17 +534,6 @@ def test_a_forced_version_replaces_the_installed_one(machine, text, version):
     assert summary(provider) == f"AMD GPU gfx1100, ROCm {text.strip()} (forced)"
 
 
-def test_the_overrides_of_the_document_on_a_machine_with_nothing(machine):
-    machine.command("usr/bin/rocminfo", "exit 1")
-    forced = {ARCHITECTURE: "gfx1100", VERSION: "6.4.1"}
-    assert chosen(machine.provider(**forced)) == "rocm6.4"
-    assert chosen(machine.provider(**{**forced, VERSION: "7.0.0"})) == "null"
-    assert chosen(machine.provider(**{VERSION: "6.4.1"})) == "null"
-    assert chosen(machine.provider(**{ARCHITECTURE: "gfx1100"})) == "null"
-    empty = machine.provider(**{ARCHITECTURE: "", VERSION: " "})
-    assert empty.supported() == {}
-
-
 @pytest.mark.parametrize(
     ("variable", "text", "way_out"),
     [
@@ -617,25 +554,3 @@ def test_a_malformed_override_is_an_error_with_a_way_out(machine, refused, varia
 
 
 # Everything there is.
-
-
-def test_known_values():
-    known = AmdProvider({}).known()
-    assert list(known) == ["gfx_arch", "rocm_version"]
-    assert set(BUILT_FOR) | {"gfx950", "gfx1150", "gfx1151"} <= set(known["gfx_arch"])
-    assert list(known["gfx_arch"]) == sorted(set(known["gfx_arch"]))
-    versions = [tuple(map(int, version.split("."))) for version in known["rocm_version"]]
-    assert versions == sorted(set(versions), reverse=True)
-    assert {(6, 3), (6, 4), (7, 0), (7, 1), (7, 14)} <= set(versions)
-    assert all(NAME.fullmatch(feature) for feature in known)
-    assert all(VALUE.fullmatch(value) for values in known.values() for value in values)
-
-
-def test_the_machine_is_looked_at_once(machine):
-    machine.gpu(110000)
-    provider = machine.provider()
-    assert provider.facts()
-    machine.gpu(90402)
-    machine.rocm()
-    assert provider.supported() == {"gfx_arch": ("gfx1100",)}
-    assert summary(provider) == "AMD GPU gfx1100"

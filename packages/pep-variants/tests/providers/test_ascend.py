@@ -8,7 +8,6 @@ import pytest
 from summaries import summary
 
 from pep_variants.model.platform import Fact
-from pep_variants.model.property import NAME, VALUE
 from pep_variants.providers.ascend import AscendProvider
 
 NPU_TYPE = "ASCEND_VARIANT_PROVIDER_FORCE_NPU_TYPE"
@@ -193,23 +192,6 @@ def test_nothing_is_there_without_the_command_or_linux(machine):
 # Overrides. Each replaces detection of one fact.
 
 
-def test_overrides_without_a_driver(machine):
-    provider = machine.provider(**{NPU_TYPE: "310p", DRIVER: "24.1.rc1", CANN: " 8.0.rc1 "})
-    assert provider.supported() == {
-        "npu_type": ("310p",),
-        "driver_version": ("24.1.rc1",),
-        "cann_version": ("8.0.rc1",),
-    }
-    assert provider.facts() == (
-        Fact("NPU", "310p", NPU_TYPE, True),
-        Fact("Ascend driver", "24.1.rc1", DRIVER, True),
-        Fact("CANN", "8.0.rc1", CANN, True),
-    )
-    machine.cann("8.0.0")
-    assert machine.provider(**{NPU_TYPE: "310p"}).supported() == {"npu_type": ("310p",)}
-    assert machine.provider(**{NPU_TYPE: ""}).supported() == {}
-
-
 def test_the_other_facts_are_detected(machine):
     machine.driver(npu_smi("24.1.0", "910B3"))
     machine.cann("8.0.0")
@@ -242,15 +224,3 @@ def test_a_malformed_override_is_an_error_with_a_way_out(machine, refused, varia
 
 
 # Everything there is.
-
-
-def test_known_values(machine):
-    known = AscendProvider({}).known()
-    assert list(known) == ["npu_type", "driver_version", "cann_version"]
-    assert all(NAME.fullmatch(feature) for feature in known)
-    assert all(VALUE.fullmatch(value) for values in known.values() for value in values)
-    assert all(len(set(values)) == len(values) for values in known.values())
-    machine.driver(npu_smi("24.1.rc1", "910B3", "310P3"))
-    machine.cann("8.0.RC1.alpha003")
-    for feature, values in machine.provider().supported().items():
-        assert set(values) <= set(known[feature])

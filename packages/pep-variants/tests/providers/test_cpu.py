@@ -17,10 +17,9 @@ import pytest
 from cpu_machines import TARGETS, replace_file, write_tool
 
 from pep_variants.model.platform import Fact
-from pep_variants.model.property import NAME, VALUE
 from pep_variants.providers.aarch64 import AArch64Provider
 from pep_variants.providers.base import recorded
-from pep_variants.providers.cpu import Cpu, detected_cpu
+from pep_variants.providers.cpu import Cpu
 from pep_variants.providers.x86_64 import X8664Provider
 
 V1, V2, V3, V4 = "v1", "v2 v1", "v3 v2 v1", "v4 v3 v2 v1"
@@ -32,72 +31,33 @@ A92 = f"9.2a 9.0a {A86}"
 # By file of archspec's test data: what is supported of the first feature, and the summary.
 X86_64 = {
     "darwin-mojave-haswell": (V3, "x86-64-v3 (haswell)"),
-    "darwin-mojave-ivybridge": (V2, "x86-64-v2 (ivybridge)"),
-    "darwin-mojave-skylake": (V3, "x86-64-v3 (skylake)"),
-    "linux-centos7-cascadelake": (V4, "x86-64-v4 (cascadelake)"),
     "linux-rhel6-piledriver": (V2, "x86-64-v2 (piledriver)"),
-    "linux-rhel7-broadwell": (V3, "x86-64-v3 (broadwell)"),
     "linux-rhel7-haswell": (V3, "x86-64-v3 (haswell)"),
-    "linux-rhel7-ivybridge": (V2, "x86-64-v2 (ivybridge)"),
-    "linux-rhel7-skylake_avx512": (V4, "x86-64-v4 (skylake_avx512)"),
     "linux-rhel7-x86_64_v3": (V3, "x86-64-v3"),
-    "linux-rhel7-zen": (V3, "x86-64-v3 (zen)"),
     "linux-rocky8.5-zen4": (V4, "x86-64-v4 (zen4)"),
-    "linux-rocky9-zen5": (V4, "x86-64-v4 (zen5)"),
-    "linux-rocky9-zen6": (V4, "x86-64-v4 (zen6)"),
     "linux-scientific7-k10": (V1, "x86-64-v1 (k10)"),
-    "linux-scientific7-piledriver": (V2, "x86-64-v2 (piledriver)"),
-    "linux-scientificfermi6-bulldozer": (V2, "x86-64-v2 (bulldozer)"),
-    "linux-scientificfermi6-piledriver": (V2, "x86-64-v2 (piledriver)"),
-    "linux-ubuntu18.04-broadwell": (V3, "x86-64-v3 (broadwell)"),
-    "linux-ubuntu20.04-zen3": (V3, "x86-64-v3 (zen3)"),
     "linux-ubuntu24.04-alderlake": (V3, "x86-64-v3 (alderlake)"),
-    "linux-ubuntu26.04-arrowlake_s": (V3, "x86-64-v3 (arrowlake_s)"),
     "linux-unknown-sapphirerapids": (V4, "x86-64-v4 (sapphirerapids)"),
-    "windows-cpuid-broadwell": (V3, "x86-64-v3 (broadwell)"),
     "windows-cpuid-icelake": (V4, "x86-64-v4 (icelake)"),
 }
 AARCH64 = {
-    "darwin-bigsur-m1": (A84, "armv8.4-a (m1)"),
     "darwin-monterey-m1": (A84, "armv8.4-a (m1)"),
-    "darwin-monterey-m2": (A85, "armv8.5-a (m2)"),
-    "darwin-sequoia-m3": (A86, "armv8.6-a (m3)"),
     "darwin-sequoia-m4": (A86, "armv8.6-a (m4)"),
     "linux-amazon-cortex_a72": ("8a", "armv8-a (cortex_a72)"),
     "linux-amazon-neoverse_n1": (A82, "armv8.2-a (neoverse_n1)"),
-    "linux-amazon-neoverse_v1": (A84, "armv8.4-a (neoverse_v1)"),
-    "linux-asahi-m1": (A84, "armv8.4-a (m1)"),
-    "linux-asahi-m2": (A85, "armv8.5-a (m2)"),
     "linux-centos7-thunderx2": (A81, "armv8.1-a (thunderx2)"),
-    "linux-rhel8-neoverse_v1": (A84, "armv8.4-a (neoverse_v1)"),
-    "linux-rhel9-neoverse_n2": (A90, "armv9.0-a (neoverse_n2)"),
-    "linux-rhel9-neoverse_v2": (A90, "armv9.0-a (neoverse_v2)"),
     "linux-rocky8-a64fx": (A82, "armv8.2-a (a64fx)"),
-    "linux-ubuntu22.04-ampere1": (A86, "armv8.6-a (ampere1)"),
-    "linux-ubuntu22.04-ampere1a": (A86, "armv8.6-a (ampere1a)"),
-    "linux-ubuntu22.04-neoverse_n2": (A90, "armv9.0-a (neoverse_n2)"),
     "linux-ubuntu22.04-neoverse_v2": (A90, "armv9.0-a (neoverse_v2)"),
     "linux-ubuntu24.04-neoverse_v3ae": (A92, "armv9.2-a (neoverse_v3ae)"),
-    "linux-ubuntu26.04-olympus": (A92, "armv9.2-a (olympus)"),
-    "linux-unknown-neoverse_v2": (A90, "armv9.0-a (neoverse_v2)"),
 }
 OTHERS = {
     "bgq-rhel6-power7": "ppc64",
-    "linux-centos7-power8le": "ppc64le",
-    "linux-rhel8-power9": "ppc64",
-    "linux-unknown-power10": "ppc64le",
-    "linux-debian13-x60": "riscv64",
     "linux-sifive-u74mc": "riscv64",
-    "linux-spacemit-x60": "riscv64",
 }
 PROVIDERS = {"x86_64": (X8664Provider, X86_64), "aarch64": (AArch64Provider, AARCH64)}
 
 if not (TARGETS / "linux-ubuntu26.04-olympus").exists():
     pytest.skip("needs the machines that come with archspec 0.2.7", allow_module_level=True)
-
-
-def test_every_machine_of_archspec_is_in_a_table():
-    assert {path.name for path in TARGETS.iterdir()} == {*X86_64, *AARCH64, *OTHERS}
 
 
 @pytest.mark.parametrize(
@@ -174,15 +134,12 @@ def test_unreadable_cpuinfo_leaves_the_baseline(
     ("namespace", "name", "place", "answer"),
     [
         ("x86_64", "linux-rhel7-haswell", "/proc/cpuinfo",
-         "shows GenuineIntel, 101 features; archspec takes it for haswell; "
-         "for x86_64_v4 it lacks avx512bw, avx512cd, avx512dq, avx512f, avx512vl"),
-        ("x86_64", "linux-rhel7-x86_64_v3", "/proc/cpuinfo", "takes it for x86_64_v3"),
-        ("x86_64", "linux-rocky8.5-zen4", "/proc/cpuinfo", "archspec takes it for zen4"),
-        ("x86_64", "darwin-mojave-haswell", "sysctl", "archspec takes it for haswell"),
-        ("x86_64", "windows-cpuid-icelake", "cpuid", "archspec takes it for icelake"),
-        ("aarch64", "linux-ubuntu22.04-neoverse_v2", "/proc/cpuinfo",
-         "shows ARM, part 0xd4f, 47 features; archspec takes it for neoverse_v2"),
-        ("aarch64", "darwin-monterey-m1", "sysctl", "shows Apple; archspec takes it for m1"),
+         "shows a CPU that archspec takes for haswell"),
+        ("x86_64", "linux-rhel7-x86_64_v3", "/proc/cpuinfo", "takes for x86_64_v3"),
+        ("x86_64", "darwin-mojave-haswell", "sysctl", "archspec takes for haswell"),
+        ("x86_64", "windows-cpuid-icelake", "cpuid", "archspec takes for icelake"),
+        ("aarch64", "linux-ubuntu22.04-neoverse_v2", "/proc/cpuinfo", "takes for neoverse_v2"),
+        ("aarch64", "darwin-monterey-m1", "sysctl", "archspec takes for m1"),
     ],
 )  # fmt: skip
 def test_what_was_tried(machine, capfd, namespace, name, place, answer):
@@ -202,14 +159,8 @@ def test_what_was_tried(machine, capfd, namespace, name, place, answer):
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        (None, "cannot be read: No such file or directory"),
-        ("", "shows neither model nor features of the CPU"),
-    ],
-)
-def test_what_was_tried_without_cpuinfo(machine, monkeypatch, tmp_path, text, answer):
+@pytest.mark.parametrize("text", [None, ""])
+def test_what_was_tried_without_cpuinfo(machine, monkeypatch, tmp_path, text):
     machine("linux-rhel7-haswell", "x86_64")
     if text is not None:
         (tmp_path / "cpuinfo").write_text(text)
@@ -217,7 +168,7 @@ def test_what_was_tried_without_cpuinfo(machine, monkeypatch, tmp_path, text, an
     with recorded() as trail:
         X8664Provider().supported()
     assert trail.attempts == [
-        ("/proc/cpuinfo", answer, False),
+        ("/proc/cpuinfo", "does not tell the model of the CPU", False),
         ("the machine type that Python reports", "is x86_64, all that is known", True),
     ]
 
@@ -278,54 +229,6 @@ def test_other_families_are_told_without_archspec(factory, architecture):
     assert done.stdout == "{} () False\n"
 
 
-@pytest.mark.parametrize("factory", [X8664Provider, AArch64Provider])
-def test_this_machine(factory):
-    supported = factory().supported()
-    host = archspec.cpu.host()
-    assert bool(supported) == (host.family.name == factory.namespace)
-    if supported:
-        assert set(supported) == {factory.grade, *host.features}
-
-
-@pytest.mark.parametrize("factory", [X8664Provider, AArch64Provider])
-def test_known_values_are_those_of_all_microarchitectures(factory):
-    known = factory().known()
-    targets = [
-        target
-        for target in archspec.cpu.TARGETS.values()
-        if target.family.name == factory.namespace
-    ]
-    assert len(targets) > 20
-    assert set(known) == {factory.grade}.union(*(target.features for target in targets))
-    for target in targets:
-        supported = factory(lambda _, cpu=Cpu.of(target): cpu).supported()
-        assert list(supported) == [feature for feature in known if feature in supported]
-        grades = supported[factory.grade]
-        assert list(grades) == [grade for grade in known[factory.grade] if grade in grades]
-    assert all(NAME.fullmatch(feature) for feature in known)
-    assert all(VALUE.fullmatch(value) for values in known.values() for value in values)
-
-
-def test_known_grades():
-    assert X8664Provider().known()["level"] == ("v4", "v3", "v2", "v1")
-    versions = AArch64Provider().known()["version"]
-    expected = ("9.0a", "8.6a", "8.5a", "8.4a", "8.3a", "8.2a", "8.1a", "8a")
-    assert versions[-len(expected) :] == expected
-
-
-@pytest.mark.parametrize(
-    ("factory", "order"),
-    [
-        (X8664Provider, "amx_tile avx_vnni avx512_bf16 avx512_vnni avx512f avx2 avx sse4_2 sse2"),
-        (AArch64Provider, "sme2 sme sve2 bti bf16 i8mm asimddp sve atomics asimd fp"),
-    ],
-)
-def test_more_advanced_extensions_come_first(factory, order):
-    names = order.split()
-    assert [feature for feature in factory().known() if feature in names] == names
-    assert len(set(factory.extensions)) == len(factory.extensions)
-
-
 def test_extensions_that_the_table_lacks_come_first_by_name():
     cpu = Cpu(
         "new",
@@ -340,25 +243,3 @@ def test_extensions_that_the_table_lacks_come_first_by_name():
         ("avx2", ("on",)),
         ("sse2", ("on",)),
     ]
-
-
-def test_the_cpu_is_looked_for_once_and_late():
-    asked = []
-
-    def detect(family: str) -> None:
-        asked.append(family)
-
-    provider = X8664Provider(detect)
-    assert not asked
-    provider.supported()
-    provider.facts()
-    assert asked == ["x86_64"]
-    code = (
-        "import sys, pep_variants.providers.x86_64, pep_variants.providers.aarch64\n"
-        "print('archspec' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
-    host = Cpu.of(archspec.cpu.host())
-    assert detected_cpu(host.family) == host
-    assert detected_cpu("vax") is None

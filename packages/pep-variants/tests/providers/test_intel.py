@@ -5,7 +5,6 @@ import logging
 import pytest
 from summaries import summary
 
-from pep_variants.model.property import NAME, VALUE
 from pep_variants.providers.intel import KNOWN_DEVICES, IntelProvider
 
 PROVIDER = "pep_variants.providers.intel:IntelProvider"
@@ -260,13 +259,3 @@ def test_a_malformed_override_is_an_error_with_a_way_out(refused, text):
 
 
 # Everything there is.
-
-
-def test_known_values():
-    known = IntelProvider({}).known()
-    assert known == {"device_ip": tuple(DEVICES)}
-    numbers = [tuple(map(int, ip.split("."))) for ip in DEVICES]
-    assert numbers == sorted(numbers, reverse=True)
-    assert all(device.base in {"", *DEVICES} for device in KNOWN_DEVICES)
-    assert all(NAME.fullmatch(feature) for feature in known)
-    assert all(VALUE.fullmatch(value) for value in known["device_ip"])

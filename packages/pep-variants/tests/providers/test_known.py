@@ -8,14 +8,10 @@ from pathlib import Path
 import pytest
 
 from pep_variants.model.metadata import ProviderInfo
-from pep_variants.model.platform import Fact
-from pep_variants.providers.aarch64 import AArch64Provider
 from pep_variants.providers.amd import AmdProvider
 from pep_variants.providers.ascend import AscendProvider
-from pep_variants.providers.intel import IntelProvider
 from pep_variants.providers.nvidia import NvidiaProvider
 from pep_variants.providers.registry import BUILTIN_NAMESPACES, find_known
-from pep_variants.providers.tpu import TpuProvider
 from pep_variants.providers.x86_64 import X8664Provider
 
 LINUX = {
@@ -48,7 +44,6 @@ def package(namespace, *requires, plugin_api=None, environment=LINUX, **rest) ->
     [
         # As the metadata of torch 2.8 and 2.10, and of the CPU providers' own documentation.
         ("nvidia", f"{NVIDIA}>=0.0.1,<1.0.0", NVIDIA_API, "0.0.2", NvidiaProvider),
-        ("nvidia", f"{NVIDIA}>=0.0.2,<1.0.0", NVIDIA_API, "0.0.2", NvidiaProvider),
         (
             "x86_64",
             "provider-variant-x86-64 >=0.0.1,<1",
@@ -57,25 +52,11 @@ def package(namespace, *requires, plugin_api=None, environment=LINUX, **rest) ->
             X8664Provider,
         ),
         (
-            "aarch64",
-            "provider-variant-aarch64 >=0.0.1,<1",
-            "provider_variant_aarch64.plugin:AArch64Plugin",
-            "0.0.3",
-            AArch64Provider,
-        ),
-        (
             "amd",
             "amd-variant-provider>=0.0.2,<1.0.0",
             "amd_variant_provider.plugin:AMDVariantPlugin",
             "0.0.2",
             AmdProvider,
-        ),
-        (
-            "intel",
-            "intel-variant-provider>=0.0.3,<1.0.0",
-            "intel_variant_provider.plugin:IntelVariantPlugin",
-            "0.0.3",
-            IntelProvider,
         ),
         (
             "ascend",
@@ -91,15 +72,7 @@ def package(namespace, *requires, plugin_api=None, environment=LINUX, **rest) ->
             "0.0.2",
             AscendProvider,
         ),
-        # The endpoint may be left out, or be the package's module.
-        ("nvidia", NVIDIA, None, "0.0.2", NvidiaProvider),
         ("nvidia", NVIDIA, "nvidia_variant_provider", "0.0.2", NvidiaProvider),
-        ("amd", "amd-variant-provider", None, "0.0.2", AmdProvider),
-        ("intel", "intel-variant-provider", "intel_variant_provider", "0.0.3", IntelProvider),
-        ("ascend", "ascend-variant-provider", None, "0.0.2", AscendProvider),
-        ("x86_64", "provider-variant-x86-64", None, "0.0.3", X8664Provider),
-        ("aarch64", "provider-variant-aarch64", None, "0.0.3", AArch64Provider),
-        ("x86_64", "x86-64-variant-provider", None, "0.2.1", X8664Provider),
         (
             "x86_64",
             "x86-64-variant-provider>=0.0.1,<1",
@@ -107,7 +80,6 @@ def package(namespace, *requires, plugin_api=None, environment=LINUX, **rest) ->
             "0.2.1",
             X8664Provider,
         ),
-        ("aarch64", "aarch64-variant-provider", None, "0.2.0", AArch64Provider),
     ],
 )
 def test_packages_we_stand_in_for(namespace, requirement, plugin_api, stands_for, factory):
@@ -127,17 +99,11 @@ def test_packages_we_stand_in_for(namespace, requirement, plugin_api, stands_for
     [
         ("", True),
         ("==0.0.2", True),
-        ("===0.0.2", True),
         ("~=0.0.1", True),
         ("==0.0.*", True),
-        (">=0.0.2", True),
         (">0.0.2a1", True),
-        (">=0.0.1,!=0.0.3", True),
         ("!=0.0.2", False),
-        ("==0.0.1", False),
         ("<0.0.2", False),
-        (">0.0.2", False),
-        (">=0.0.3", False),
         (">=1", False),
         (">=0.0.1,<0.0.2", False),
         ("==0.0.2.post1", False),
@@ -192,14 +158,6 @@ def test_one_package_of_ours_and_its_endpoint():
     )
 
 
-@pytest.mark.parametrize("namespace", ["gpu", "x86_64", "amd"])
-def test_a_package_is_known_in_any_namespace(namespace):
-    # Providers draft: own implementations are matched by requires and plugin-api.
-    assert package(namespace, NVIDIA) == "nvidia-variant-provider"
-    assert package(namespace, NVIDIA, plugin_api=NVIDIA_API) == "nvidia-variant-provider"
-    assert package(namespace, NVIDIA, plugin_api="gpu.plugin:Plugin") is None
-
-
 @pytest.mark.parametrize(
     "requirement",
     [
@@ -219,20 +177,12 @@ def test_urls_and_extras_mean_something_else(requirement):
 @pytest.mark.parametrize(
     "requirement",
     [
-        "",
-        "==0.0.2",
         f"{NVIDIA} 0.0.2",
-        f"{NVIDIA}>=not.a.version",
         f"{NVIDIA}; nonsense == 'x'",
-        f"{NVIDIA}; sys_platform",
-        f"{NVIDIA}; sys_platform ~= 'linux'",
         f"--index-url https://example.org {NVIDIA}",
-        f"-r {NVIDIA}",
         f"{NVIDIA}\n--pre",
-        f"./{NVIDIA}",
         f"https://example.org/{NVIDIA}.whl",
         f"{NVIDIA}; {'(' * 100_000}",
-        "x" * 100_000 + "!",
     ],
 )
 def test_what_cannot_be_read_is_not_known(requirement):
@@ -260,50 +210,7 @@ def test_builtin_providers_are_known_by_their_namespace(namespace):
     assert package("other", builtin="other") is None
 
 
-def test_builtin_namespaces():
-    assert {
-        namespace: (known.namespace, known.package, known.factory)
-        for namespace, known in BUILTIN_NAMESPACES.items()
-    } == {
-        "nvidia": ("nvidia", "nvidia-variant-provider", NvidiaProvider),
-        "amd": ("amd", "amd-variant-provider", AmdProvider),
-        "intel": ("intel", "intel-variant-provider", IntelProvider),
-        "ascend": ("ascend", "ascend-variant-provider", AscendProvider),
-        "tpu": ("tpu", "tpu-variant-provider", TpuProvider),
-        "x86_64": ("x86_64", "provider-variant-x86-64", X8664Provider),
-        "aarch64": ("aarch64", "provider-variant-aarch64", AArch64Provider),
-    }
-
-
-def test_known_providers_can_be_keys():
-    first = find_known("nvidia", ProviderInfo(requires=(NVIDIA,)), dict)
-    second = find_known("nvidia", ProviderInfo(requires=(f"{NVIDIA}>=0",)), dict)
-    assert first == second
-    assert len({first, second}) == 1
-
-
-def test_importing_the_table_is_cheap():
-    code = (
-        "import sys, pep_variants.providers.registry\n"
-        "print([name for name in"
-        " ('archspec', 'pynvml', 'packaging', 'ctypes', 'subprocess', 'shutil') "
-        "if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
-
-
 # What all providers have in common.
-
-
-@pytest.mark.parametrize("namespace", NAMESPACES)
-def test_providers_tell_where_they_know_it_from(namespace):
-    provider = BUILTIN_NAMESPACES[namespace].factory()
-    facts = provider.facts()
-    assert isinstance(facts, tuple)
-    assert all(isinstance(fact, Fact) and all(fact[:3]) and not fact.forced for fact in facts)
-    if not facts:
-        assert provider.supported() == {}
 
 
 @pytest.mark.parametrize("namespace", NAMESPACES)

@@ -1,15 +1,9 @@
 """The nvidia provider, over a driver library compiled here and loaded by the real nvidia-ml-py."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-from pep_variants.model.property import NAME, VALUE
 from pep_variants.providers.nvidia import NvidiaProvider
 
-HERE = Path(__file__).parent
 DRIVER = "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION"
 CAPABILITY = "NV_VARIANT_PROVIDER_FORCE_SM_ARCH"
 
@@ -196,12 +190,6 @@ def test_a_driver_without_a_version_supports_nothing(run, nvml, missing, process
     assert answer["supported"] == []
     [warning] = answer["warnings"]
     assert DRIVER in warning
-
-
-def test_a_library_without_a_driver_says_nothing(run, nvml):
-    # As in an image made for machines with a GPU, or with the kernel module not loaded.
-    [answer] = run([case(INIT=9, CUDA_V2=12080, DEVICES="9.0")], nvml())
-    assert answer == {"supported": [], "summary": "", "warnings": []}
 
 
 @pytest.mark.parametrize(
@@ -546,12 +534,6 @@ def test_the_other_fact_is_detected(run, nvml):
     assert len(old["warnings"]) == 1
 
 
-def test_the_variables_of_the_process_are_the_default(run, nvml):
-    process = {DRIVER: "12.8", CAPABILITY: "9.0"}
-    [answer] = run([{"process": process, "overrides": None}], nvml())
-    assert answer["supported"] == features(*DRIVERS[12080, "12.8"], GPUS["9.0"][1])
-
-
 @pytest.mark.parametrize(
     ("text", "driver"),
     [("12", "12.0"), ("12.8.1", "12.8"), (" 12.8\n", "12.8"), ("012.08", "12.8")],
@@ -561,15 +543,6 @@ def test_ways_to_write_a_driver_version(text, driver):
     expected = next(values for (_, name), values in DRIVERS.items() if name == driver)
     assert supported["cuda_version_lower_bound"] == tuple(expected[0].split())
     assert supported["cuda_version_upper_bound"] == tuple(expected[1].split())
-
-
-@pytest.mark.parametrize("text", ["10.2", "15.21", "16.0", "0", "999.999"])
-def test_a_forced_driver_outside_the_range_supports_nothing(caplog, text):
-    provider = NvidiaProvider({DRIVER: text, CAPABILITY: "9.0"})
-    assert provider.supported() == {}
-    [record] = caplog.records
-    assert record.levelname == "WARNING"
-    assert (text if "." in text else f"{text}.0") in record.getMessage()
 
 
 MALFORMED = [
@@ -611,20 +584,3 @@ def test_known_values():
     assert real[:11] == (*(f"12{minor}_real" for minor in "9876543210"), "119_real")
     assert (real[-1], virtual[0], virtual[-1]) == ("50_real", "129_virtual", "50_virtual")
     assert [value.replace("_virtual", "_real") for value in virtual] == list(real)
-
-
-@pytest.mark.parametrize("driver", DRIVERS)
-@pytest.mark.parametrize("gpu", ["5.2", "7.5", "9.0", "12.1"])
-def test_supported_values_are_known_and_in_the_known_order(driver, gpu):
-    provider = NvidiaProvider({DRIVER: driver[1], CAPABILITY: gpu})
-    known = provider.known()
-    for feature, values in provider.supported().items():
-        assert NAME.fullmatch(feature)
-        assert all(VALUE.fullmatch(value) for value in values)
-        assert list(values) == [value for value in known[feature] if value in values]
-
-
-def test_the_module_imports_no_driver_binding():
-    code = "import sys, pep_variants.providers.nvidia; print('pynvml' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"

@@ -7,8 +7,7 @@ from summaries import summary
 
 from pep_variants.choose.explanation import answered, asked, needs, why_chosen, why_rejected
 from pep_variants.choose.ranking import Reason
-from pep_variants.detect.machines import load_machine
-from pep_variants.errors import PlatformFileError, ProviderError
+from pep_variants.errors import ProviderError
 from pep_variants.providers.tpu import PRESENT_OVERRIDE, TpuProvider
 
 
@@ -69,10 +68,3 @@ def test_in_words():
     assert needs(reason) == "needs a TPU"
     assert why_rejected(reason) == "needs a TPU; nothing of it is supported here"
     assert (asked("tpu", "present"), answered("tpu", "present", "true")) == ("TPU", "true")
-
-
-def test_a_machine_described_in_words():
-    assert load_machine("tpu=true").namespaces["tpu"].features == {"present": ("true",)}
-    assert load_machine("cuda=12.8").namespaces["tpu"].features == {}
-    with pytest.raises(PlatformFileError, match="tpu=yes is not the word true"):
-        load_machine("tpu=yes")

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .command_scope import Scope
-from .place import Place
-from .uv_directories import cache_directory, variants_caches
+from .command_line import Scope
+from .environments import cache_directory, variants_caches
+from .named_projects import Place
 from .uv_process import end_as, run_uv
 from .uv_program import become_uv
 
 if TYPE_CHECKING:
-    from .invocation import Invocation
+    from .command_line import Invocation
 
 _BOTH = (("cache", "prune"), ("cache", "clean"))
 
@@ -24,7 +24,7 @@ def run_cache_command(uv: str, invocation: Invocation, environ: Mapping[str, str
     Returns:
         uv's exit code, the first that is not 0.
     """
-    from .used_indexes import used_indexes
+    from .indexes import used_indexes
 
     place = Place.of(invocation, Path(), environ)
     if invocation.command not in _BOTH or invocation.has("help", "h"):

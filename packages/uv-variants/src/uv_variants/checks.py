@@ -8,22 +8,22 @@ from urllib.parse import unquote, urlsplit
 
 from pep_variants import split_label
 
-from .errors import SourcesMissing, TwoNames, VariantMissing
-from .locked_variants import FLOATS, Lock
-from .named_projects import admits, normalized, requirement_texts
-from .report import warn, why_missing
-from .site_packages import (
+from .choices import warn, why_missing
+from .environments import (
     installed_variants,
     installed_versions,
     installed_without_variant,
     site_packages,
 )
+from .errors import SourcesMissing, TwoNames, VariantMissing
+from .named_projects import admits, normalized, requirement_texts
+from .uv_lock import FLOATS, Lock
 
 if TYPE_CHECKING:
+    from .choices import Choices, VersionChoice
+    from .command_line import Invocation
     from .context import Context
     from .installed_state import InstalledState
-    from .invocation import Invocation
-    from .proxy_client import Choices, VersionChoice
 
 _NAMING_WHEELS = (
     *(("pip", "install"), ("pip", "download"), ("pip", "wheel"), ("add",), ("run",)),

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .command_scope import Scope
-from .environments import Search
-from .local_links import shown_directories
-from .locked_variants import Lock, Names, kept_names
-from .named_projects import requested
-from .place import Place
-from .report import warn
-from .used_indexes import UsedIndexes, used_indexes
-from .uv_directories import SHARED, cache_directory, variants_caches
+from .choices import warn
+from .command_line import Scope
+from .environments import SHARED, Search, cache_directory, variants_caches
+from .indexes import UsedIndexes, shown_directories, used_indexes
+from .named_projects import Place, requested
+from .uv_lock import Lock, Names, kept_names
+from .uv_process import Check
 
 if TYPE_CHECKING:
     from pep_variants import Preferences
 
+    from .command_line import Invocation
     from .indexes import UserIndex
-    from .invocation import Invocation
     from .own_options import Options
+
 
 _RENEW_ALL = (
     "no-variants",
@@ -50,6 +49,7 @@ class Context:
         preferences: which variants are preferred or forced, from options, variables and files.
         cache: directory of our cache.
         lock: the lock file before the command, without a path for commands that use none.
+        check: whether it changes nothing.
     """
 
     uv: str
@@ -60,6 +60,7 @@ class Context:
     preferences: Preferences
     cache: Path
     lock: Lock
+    check: Check = field(default_factory=Check)
 
     @classmethod
     def of(
@@ -70,12 +71,14 @@ class Context:
         options: Options,
         environ: Mapping[str, str],
         cache: Path,
+        check: Check | None = None,
     ) -> Context:
         """Return the command of *invocation* in the working directory."""
         place = Place.of(invocation, Path(), environ)
         lock = Lock.read(place.lock_path if scope is Scope.PROJECT else None)
         preferences = read_preferences(options, place)
-        return cls(uv, invocation, scope, place, options, preferences, cache, lock)
+        known = (uv, invocation, scope, place, options, preferences, cache, lock)
+        return cls(*known, check or Check())
 
     @cached_property
     def requested(self) -> list[str]:

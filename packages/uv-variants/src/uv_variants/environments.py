@@ -1,27 +1,84 @@
-"""The environments that a command of uv installs into, found as uv finds them."""
+"""Where uv keeps things: its caches, its tools, and the environments that a command installs into.
+
+Environments are found as uv finds them, and what is installed there is read from its metadata.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
-from collections.abc import Mapping
-from dataclasses import dataclass
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .uv_directories import tool_directory
+from .named_projects import name_of, normalized
 
 if TYPE_CHECKING:
-    from .invocation import Invocation
-    from .place import Place
+    from .command_line import Invocation
+    from .named_projects import Place
+
+
+SHARED = "shared"
+"""Cache that all commands use."""
+
+
+def cache_directory(
+    environ: Mapping[str, str], option: str | None, configured: object, cwd: Path
+) -> Path:
+    """Return uv's cache: from ``--cache-dir``, ``UV_CACHE_DIR``, a file, or its default."""
+    given = option or environ.get("UV_CACHE_DIR")
+    if given:
+        return cwd / given
+    if isinstance(configured, str):
+        return cwd / os.path.expanduser(configured)  # noqa: PTH111
+    if sys.platform == "win32":
+        return Path(environ.get("LOCALAPPDATA", Path.home()), "uv", "cache")
+    base = environ.get("XDG_CACHE_HOME")
+    home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111
+    return Path(base, "uv") if base else Path(home, ".cache", "uv")
+
+
+def tool_directory(environ: Mapping[str, str]) -> Path:
+    """Return the directory of uv's tools."""
+    named = environ.get("UV_TOOL_DIR")
+    if named:
+        return Path(named)
+    if sys.platform == "win32":
+        return Path(environ.get("APPDATA", Path.home()), "uv", "tools")
+    base = environ.get("XDG_DATA_HOME")
+    home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111
+    return Path(base, "uv", "tools") if base else Path(home, ".local", "share", "uv", "tools")
+
+
+def variants_caches(plain: Path) -> Path:
+    """Return the folder of the caches that uv has for commands of uv-variants, see `SHARED`.
+
+    uv keys pages and wheels by their URLs. The pages that it gets here are others at the same
+    URLs, so they must not meet in one cache with those of plain uv, at *plain*. The folder is
+    beside that: ``uv cache prune`` removes all folders inside that it does not know. Only if
+    *plain* is a volume of its own, as in a container build, or nothing can be written beside it,
+    there is no other place.
+    """
+    beside = plain.with_name(f"{plain.name}-variants")
+    if beside.is_dir():
+        return beside
+    parent = plain.parent
+    while not parent.exists() and parent != parent.parent:
+        parent = parent.parent
+    if os.access(parent, os.W_OK | os.X_OK) and not plain.is_mount():
+        return beside
+    return plain / "variants"
+
 
 _PROJECT = (("sync",), ("run",), ("add",), ("remove",))
 _PIP = (("pip", "install"), ("pip", "sync"))
 _SECONDS = 30.0
 
 
-@dataclass(frozen=True)
-class Search:
+class Search(NamedTuple):
     """What decides where a command installs.
 
     Attributes:
@@ -184,3 +241,128 @@ def _tool_name(text: str) -> str:
     return (
         canonicalize_name(name) if name is not None and "/" not in text.partition(" @")[0] else ""
     )
+
+
+_MAX_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A distribution that is installed.
+
+    Attributes:
+        name: normalized project name.
+        version: as in the name of its dist-info directory.
+        label: of its variant, None without one.
+        tags: of its wheel.
+        folder: its dist-info directory, None for what is only locked.
+    """
+
+    name: str
+    version: str
+    label: str | None
+    tags: frozenset[str] = frozenset()
+    folder: Path | None = field(default=None, compare=False)
+
+
+def installed(environments: Iterable[Path]) -> list[Installed]:
+    """Return all distributions in *environments*."""
+    return [
+        Installed(name, version, _label(path / "variant.json"), _tags(path))
+        for name, version, path in _distributions(environments, "*")
+    ]
+
+
+def installed_variants(environments: Iterable[Path]) -> dict[str, Installed]:
+    """Return the variants in *environments*, by name."""
+    found: dict[str, Installed] = {}
+    for name, version, path in _distributions(environments, "*"):
+        label = _label(path / "variant.json")
+        if label is not None and name:
+            found[name] = Installed(name, version, label, _tags(path), path)
+    return found
+
+
+def installed_names(environments: Iterable[Path]) -> set[str]:
+    """Return the names (normalized) of all distributions in *environments*."""
+    return {name for name, _ in installed_versions(environments)}
+
+
+def installed_versions(environments: Iterable[Path]) -> set[tuple[str, str]]:
+    """Return normalized name and version of all distributions in *environments*."""
+    return {(name, version) for name, version, _ in _distributions(environments, "*")}
+
+
+def installed_requirements(environments: Iterable[Path], name: str) -> Iterator[str]:
+    """Yield what distributions in *environments* require of the project *name* (normalized).
+
+    What they require for their extras is left out.
+    """
+    for _, _, path in _distributions(environments, "*"):
+        try:
+            headers = (path / "METADATA").read_text("utf-8", "replace").partition("\n\n")[0]
+        except OSError:
+            continue
+        for line in headers.splitlines():
+            header, _, text = line.partition(": ")
+            if header == "Requires-Dist" and not re.search(r";.*\bextra\b", text):
+                named = name_of(text)
+                if named is not None and normalized(named) == name:
+                    yield text
+
+
+def installed_without_variant(environments: Iterable[Path], name: str) -> Installed | None:
+    """Return the non-variant distribution *name* of *environments*, None without one."""
+    project = normalized(name)
+    escaped = project.replace("-", "_")
+    for found, version, path in _distributions(environments, f"{escaped}-*"):
+        if found == project and not (path / "variant.json").exists():
+            return Installed(project, version, None, _tags(path))
+    return None
+
+
+def _distributions(environments: Iterable[Path], stem: str) -> Iterator[tuple[str, str, Path]]:
+    """Yield normalized name, version and directory of distributions, by the stem of the latter."""
+    for environment in environments:
+        for folder in site_packages(environment):
+            for path in folder.glob(f"{stem}.dist-info"):
+                name, _, version = path.name.removesuffix(".dist-info").rpartition("-")
+                yield normalized(name), version, path
+
+
+def site_packages(environment: Path) -> Iterator[Path]:
+    """Yield the directories with the distributions of *environment*."""
+    if (environment / "pyvenv.cfg").is_file() or (environment / "conda-meta").is_dir():
+        if os.name == "nt":
+            yield environment / "Lib" / "site-packages"
+        else:
+            yield from environment.glob("lib/python*/site-packages")
+        return
+    yield environment  # --target
+    yield from environment.glob("lib/python*/site-packages")  # --prefix
+    if sys.platform == "win32":
+        yield environment / "Lib" / "site-packages"
+
+
+def _tags(folder: Path) -> frozenset[str]:
+    try:
+        lines = (folder / "WHEEL").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return frozenset()
+    return frozenset(line[4:].strip() for line in lines if line.startswith("Tag:"))
+
+
+def _label(path: Path) -> str | None:
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            return None
+        text = path.read_text("utf-8")
+        import json  # few projects have variants
+
+        tree = json.loads(text)
+    except (OSError, ValueError, RecursionError):
+        return None
+    variants = tree.get("variants") if isinstance(tree, dict) else None
+    if not isinstance(variants, Mapping) or len(variants) != 1:
+        return None
+    return str(next(iter(variants)))

@@ -1,19 +1,48 @@
-"""The indexes of the user, and their names in URLs of the proxy."""
+"""The indexes that uv uses for a command: those of options, variables and files, in uv's order.
+
+uv gets its own arguments, variables and files, so this has to agree with what uv reads: uv uses an
+index that is missing here as it is, without variants. Files are only read, and what is not valid is
+skipped: uv reports it itself.
+
+uv reads local find-links directories itself, so a lock has their paths. One with variants, which uv
+cannot read, has a URL of its own: below `HOST`, which stands for this machine wherever it is asked
+for (RFC 6761), and with the path relative to the lock file, if it is inside the project, so that a
+lock is the same in every checkout. Files of the lock have hashes, as always.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import quote, unquote
 
-from variants_proxy.internal import absolute_url, upstream_name
+from pep_variants.internal import REQUIREMENTS_BYTES, is_local, local_path, read_text
+from variants_index.internal import (
+    UvTable,
+    project_settings,
+    project_table,
+    read_toml,
+    script_tree,
+    settings_tables,
+    table_of,
+    workspace_root,
+)
+from variants_proxy.internal import PYPI, absolute_url, upstream_name
+
+from .command_line import Scope
+from .environments import tool_directory
+from .named_projects import name_of, normalized
 
 if TYPE_CHECKING:
     from variants_proxy import Upstream
     from variants_proxy.internal import Kind
+
+    from .command_line import Invocation
+    from .named_projects import Place
 
 
 @dataclass(frozen=True)
@@ -97,3 +126,404 @@ def distinct(indexes: Iterable[UserIndex]) -> dict[str, UserIndex]:
     for index in indexes:
         found.setdefault(index.proxy_name, index)
     return found
+
+
+_MAX_FILES = 200
+
+PROXIES = ("http-proxy", "https-proxy", "no-proxy")
+"""Settings that uv prefers to the variables of the same name."""
+
+SCALARS = ("cache-dir", "no-index", "keyring-provider", "allow-insecure-host", *PROXIES)
+"""Settings other than indexes that are read."""
+
+PIP_SCALARS = ("python", "system", "target", "prefix", "torch-backend")
+"""Settings of the ``pip`` table that say where ``uv pip`` installs, and from where."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Settings of configuration files.
+
+    Attributes:
+        indexes: in the order in which uv asks them, find-links included.
+        pinned: projects with a source that names an index, by the index's name.
+        scalars: other settings that are needed here, by key.
+        hashes: SHA-256 that requirement files give, by normalized name of the project.
+        requirements: lines of requirement and constraint files, without options and comments.
+    """
+
+    indexes: tuple[UserIndex, ...] = ()
+    pinned: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    scalars: Mapping[str, Any] = field(default_factory=dict)
+    hashes: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    requirements: tuple[str, ...] = ()
+
+
+def read_configuration(invocation: Invocation, scope: Scope, place: Place) -> Configuration:
+    """Return what uv reads for *invocation*, which works on *scope* in *place*."""
+    environ, start = place.environ, place.project.absolute()
+    tables = [UvTable(path, options) for path, options in _receipts(invocation, place)]
+    if place.script is not None:
+        tree = script_tree(place.script) or {}
+        tables.append(UvTable(place.script, table_of(table_of(tree.get("tool")).get("uv"))))
+    own = [*tables, *_local_projects([*_workspace(start, scope), *_folders(invocation, place)])]
+    tables += settings_tables(
+        start,
+        environ,
+        config_file=invocation.last("config-file") or environ.get("UV_CONFIG_FILE") or None,
+        no_config=invocation.has("no-config") or place.is_on("UV_NO_CONFIG"),
+        project=scope is not Scope.TOOL,
+    )
+    found: list[UserIndex] = []
+    scalars: dict[str, Any] = {}
+    for table in tables:
+        # For `uv pip` its table goes first.
+        of_pip = table_of(table.settings.get("pip")) if invocation.command[:1] == ("pip",) else {}
+        for level, keys in ((of_pip, SCALARS + PIP_SCALARS), (table.settings, SCALARS)):
+            found += _indexes(level, table.base, environ)
+            for key in level.keys() & {*keys}:
+                scalars.setdefault(key, level[key])
+    # Indexes of workspace members and other local projects, and of the project with --no-config,
+    # are used only by the sources that name them.
+    names = {index.name for index in found}
+    pinned: dict[str, set[str]] = {}
+    for table in own:
+        for project, source in _sources(table.settings):
+            if isinstance(name := source.get("index"), str):
+                pinned.setdefault(name, set()).add(normalized(project))
+        for index in _indexes(table.settings, table.base, environ):
+            if index.name and index.name not in names:
+                names.add(index.name)
+                found.append(replace(index, default=False, explicit=True))
+    indexes, hashes, requirements = _requirements(invocation, place)
+    found += indexes
+    # All `index` entries of all files go before `extra-index-url`, and that before `index-url`.
+    found.sort(key=lambda index: (index.links, index.legacy, index.legacy and index.default))
+    return Configuration(
+        tuple(found),
+        {name: frozenset(items) for name, items in pinned.items()},
+        scalars,
+        {name: frozenset(items) for name, items in hashes.items()},
+        tuple(requirements),
+    )
+
+
+def _receipts(invocation: Invocation, place: Place) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Yield the receipts of tools to upgrade, with the options that they were installed with."""
+    if invocation.command != ("tool", "upgrade"):
+        return
+    folder = tool_directory(place.environ)
+    for name in invocation.operands or [path.name for path in folder.glob("*")]:
+        path = folder / name / "uv-receipt.toml"
+        options = table_of(table_of((read_toml(path) or {}).get("tool")).get("options"))
+        if options:
+            yield path, options
+
+
+def _folders(invocation: Invocation, place: Place) -> Iterator[Path]:
+    """Yield the directories that a command names, whose projects may have sources."""
+    texts = invocation.values("editable", "with-editable", "with", "from")
+    if invocation.command != ("run",):
+        texts += invocation.operands
+    for text in texts:
+        path = place.cwd / text.removeprefix("file://").partition("[")[0]
+        if ("/" in text or text.startswith(".")) and path.is_dir():
+            yield path
+
+
+def _workspace(start: Path, scope: Scope) -> list[Path]:
+    """Return the folders of the project, its workspace and all members; uv has none for tools."""
+    root = workspace_root(start) if scope is not Scope.TOOL else None
+    if root is None:
+        return []
+    folders = dict.fromkeys((start, *start.parents))
+    paths = [folder for folder in folders if folder == root or root in folder.parents]
+    members = table_of(project_settings(root).settings.get("workspace")).get("members", [])
+    for pattern in members if isinstance(members, list) else []:
+        if isinstance(pattern, str) and not Path(pattern).is_absolute():
+            paths += [path for path in root.glob(pattern) if path.is_dir()]
+    return paths
+
+
+def _local_projects(folders: Iterable[Path]) -> list[UvTable]:
+    """Return ``[tool.uv]`` of the projects in *folders*, and of those that their sources name."""
+    waiting = list(folders)
+    seen: set[str] = set()
+    tables = []
+    while waiting and len(seen) < _MAX_FILES:
+        folder = waiting.pop(0)
+        path = os.path.abspath(folder)  # noqa: PTH100 - `absolute` keeps the ".." of sources
+        if path in seen:
+            continue
+        seen.add(path)
+        found = project_settings(folder)
+        if found.settings:
+            tables.append(found)
+            named = (table_of(source).get("path") for _, source in _sources(found.settings))
+            waiting += [folder / text for text in named if isinstance(text, str)]
+    return tables
+
+
+def _indexes(
+    settings: Mapping[str, Any], base: Path, environ: Mapping[str, str]
+) -> Iterator[UserIndex]:
+    listed = settings.get("index")
+    for entry in listed if isinstance(listed, list) else []:
+        if isinstance(entry, dict) and isinstance(entry.get("url"), str):
+            name = entry.get("name")
+            yield index_at(
+                entry["url"],
+                base,
+                environ,
+                name=name if isinstance(name, str) else "",
+                default=entry.get("default") is True,
+                explicit=entry.get("explicit") is True,
+                links=entry.get("format") == "flat",
+            )
+    for url in _texts(settings.get("extra-index-url")):
+        yield index_at(url, base, environ, legacy=True)
+    for url in _texts(settings.get("index-url")):
+        yield index_at(url, base, environ, default=True, legacy=True)
+    for url in _texts(settings.get("find-links")):
+        yield index_at(url, base, environ, links=True, legacy=True)
+
+
+def _sources(settings: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield project and table of every source."""
+    for project, source in table_of(settings.get("sources")).items():
+        for each in source if isinstance(source, list) else [source]:
+            yield project, table_of(each)
+
+
+def _requirements(
+    invocation: Invocation, place: Place
+) -> tuple[list[UserIndex], dict[str, set[str]], list[str]]:
+    """Return the indexes and hashes (by project) that requirement files give, and their lines."""
+    texts = invocation.values("requirements", "constraints", "overrides", "with-requirements")
+    texts += invocation.values("build-constraints")
+    if invocation.command in (("pip", "compile"), ("pip", "sync")):
+        texts += invocation.operands
+    if not texts:
+        return [], {}, []
+    option_of = re.compile(
+        r"^\s*(-i|--index-url|--extra-index-url|-f|--find-links|-r|--requirement|-c|--constraint)"
+        r"[\s=]+(\S+)"
+    )
+    waiting = [place.cwd / text for text in texts if text != "-"]
+    seen: set[Path] = set()
+    found: list[UserIndex] = []
+    hashes: dict[str, set[str]] = {}
+    lines: list[str] = []
+    while waiting and len(seen) < _MAX_FILES:
+        path = waiting.pop(0)
+        if path in seen:
+            continue
+        seen.add(path)
+        if path.name == "pyproject.toml":
+            listed = project_table(path.parent).get("dependencies")
+            lines += _texts(listed) if isinstance(listed, list) else []
+            continue
+        try:
+            text = read_text(path, REQUIREMENTS_BYTES, errors="replace")
+        except (OSError, ValueError):
+            continue
+        for line in re.sub(r"\\\r?\n", " ", text).splitlines():
+            match = option_of.match(line)
+            if match is None:
+                name = name_of(line)
+                if name is not None:
+                    # What may follow on the line: a comment, or options.
+                    lines.append(re.split(r"\s(?:#|--)", line, maxsplit=1)[0])
+                if name is not None and (
+                    given := re.findall(r"\s--hash[=\s]sha256:([0-9a-f]{64})", line)
+                ):
+                    hashes.setdefault(normalized(name), set()).update(given)
+                continue
+            option, value = match[1], match[2].strip("'\"")
+            if option in ("-r", "--requirement", "-c", "--constraint"):
+                waiting.append(path.parent / value)
+            else:
+                found.append(
+                    index_at(
+                        value,
+                        path.parent,
+                        place.environ,
+                        default=option in ("-i", "--index-url"),
+                        legacy=True,
+                        links=option in ("-f", "--find-links"),
+                    )
+                )
+    return found, hashes, lines
+
+
+def _texts(value: object) -> list[str]:
+    items = value if isinstance(value, list) else [value]
+    return [item for item in items if isinstance(item, str)]
+
+
+VARIABLES = {
+    "default-index": "UV_DEFAULT_INDEX",
+    "index": "UV_INDEX",
+    "extra-index-url": "UV_EXTRA_INDEX_URL",
+    "index-url": "UV_INDEX_URL",
+    "find-links": "UV_FIND_LINKS",
+}
+"""Options that name indexes, in the order in which uv lists them, and their variables."""
+
+_ONE = ("default-index", "index-url")
+
+
+class UsedIndexes(NamedTuple):
+    """The indexes of one command.
+
+    Attributes:
+        indexes: by `UserIndex.proxy_name`, in the order in which uv asks them.
+        projects: for the explicit ones, the projects (normalized names) that name them.
+        configuration: the indexes and settings of files.
+    """
+
+    indexes: Mapping[str, UserIndex]
+    projects: Mapping[str, frozenset[str]]
+    configuration: Configuration
+
+
+def used_indexes(invocation: Invocation, scope: Scope, place: Place) -> UsedIndexes:
+    """Return the indexes that uv uses for *invocation* in *place*."""
+    configuration = read_configuration(invocation, scope, place)
+    given = {name: [*_given(name, invocation, place)] for name in VARIABLES}
+    filed = configuration.indexes
+    listed = [
+        *given["default-index"],
+        *given["index"],
+        *(index for index in filed if not index.legacy),
+        *given["extra-index-url"],
+        *(index for index in filed if index.legacy and not index.default and not index.links),
+        *(given["index-url"] or [index for index in filed if index.legacy and index.default]),
+    ]
+    without = invocation.has("no-index") or configuration.scalars.get("no-index") is True
+    if without:
+        listed = [index for index in listed if index.links]
+    else:
+        listed.append(UserIndex(PYPI, default=True))  # counts if it is the first default
+    listed += given["find-links"]
+    listed += (index for index in filed if index.legacy and index.links)
+    indexes = distinct(_ordered(listed))
+    projects = {
+        name: configuration.pinned.get(index.name, frozenset())
+        for name, index in indexes.items()
+        if index.explicit
+    }
+    return UsedIndexes(indexes, projects, configuration)
+
+
+def _ordered(listed: Iterable[UserIndex]) -> Iterator[UserIndex]:
+    """Yield the indexes by priority: names once, the default last, find-links after it."""
+    names: set[str] = set()
+    unique: list[UserIndex] = []
+    for index in listed:
+        if index.name and index.name in names:
+            continue
+        names.add(index.name)
+        unique.append(index)
+    default = next((index for index in unique if index.default), None)
+    for index in unique:
+        # uv ignores a second default.
+        if not index.links and not index.default:
+            yield index
+    if default is not None:
+        yield default
+    for index in unique:
+        if index.links and index is not default:
+            yield index
+
+
+def _given(name: str, invocation: Invocation, place: Place) -> Iterator[UserIndex]:
+    """Yield the indexes of an option, or of its variable if the option was not given."""
+    values = invocation.values(name) or [place.environ.get(VARIABLES[name], "")]
+    is_one, is_links = name in _ONE, name == "find-links"
+    for value in values[-1:] if is_one else values:
+        parts = [value] if is_one else value.split("," if is_links else None)
+        for part in filter(None, map(str.strip, parts)):
+            if name in ("index", "default-index"):
+                yield named_index_at(part, place.cwd, place.environ, default=is_one)
+            else:
+                yield index_at(
+                    part, place.cwd, place.environ, default=is_one, links=is_links, legacy=True
+                )
+
+
+HOST = "http://find-links.localhost"
+
+
+def shown_directories(used: UsedIndexes, lock: Path) -> dict[str, UserIndex]:
+    """Return the local directories with variants, by `UserIndex.proxy_name`, with their URLs.
+
+    Args:
+        used: the indexes of a command.
+        lock: path of its lock file.
+    """
+    return {
+        name: replace(index, shown=_url(local_path(index.url), lock.absolute().parent))
+        for name, index in used.indexes.items()
+        if index.links and is_local(index.url) and has_variants(index)
+    }
+
+
+def has_variants(index: UserIndex) -> bool:
+    """Return whether a local find-links directory has files with a label."""
+    from pep_variants import split_label
+
+    try:
+        names = [path.name for path in local_path(index.url).iterdir()]
+    except OSError:
+        return False
+    return any(split_label(unquote(name))[1] for name in names if name.endswith(".whl"))
+
+
+def link_options(
+    invocation: Invocation, place: Place, shown: Mapping[str, UserIndex]
+) -> tuple[dict[int, str], list[str]]:
+    """Return new values of options by `Given.start`, and further options.
+
+    Args:
+        invocation: uv's command line.
+        place: where it runs.
+        shown: the directories that have a URL, see `shown_directories`.
+    """
+    if not shown:
+        return {}, []
+    given = [item for item in invocation.given if item.name == "find-links"]
+    values = {item.start: _replaced(item.value, place, shown) for item in given}
+    if not given:
+        return {}, []
+    texts = ",".join(values.values())
+    added = [index.shown for index in shown.values() if index.shown not in texts]
+    return values, [part for url in added for part in ("--find-links", url)]
+
+
+def link_variables(
+    invocation: Invocation, place: Place, shown: Mapping[str, UserIndex]
+) -> dict[str, str]:
+    """Return the variables that change; see `link_options`, which goes before them."""
+    if not shown or invocation.values("find-links"):
+        return {}
+    text = _replaced(place.environ.get("UV_FIND_LINKS", ""), place, shown)
+    added = [index.shown for index in shown.values() if index.shown not in text]
+    return {"UV_FIND_LINKS": ",".join(filter(None, (text, *added)))}
+
+
+def _replaced(value: str, place: Place, shown: Mapping[str, UserIndex]) -> str:
+    parts = []
+    for part in value.split(","):
+        index = index_at(part, place.cwd, place.environ, links=True, legacy=True)
+        found = shown.get(index.proxy_name) if part.strip() else None
+        parts.append(found.shown if found is not None else part)
+    return ",".join(parts)
+
+
+def _url(path: Path, base: Path) -> str:
+    try:
+        text = path.relative_to(base).as_posix()
+    except ValueError:
+        text = path.as_posix().lstrip("/")
+    return f"{HOST}/{quote(text)}/"

@@ -11,34 +11,32 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
-from .locked_variants import Lock
-from .named_projects import are_tags_of
-from .site_packages import (
+from .environments import (
     Installed,
     installed_names,
     installed_variants,
     installed_versions,
     installed_without_variant,
 )
+from .named_projects import are_tags_of
+from .uv_lock import Lock
 
 if TYPE_CHECKING:
     from packaging.version import Version
 
+    from .choices import Choices
     from .context import Context
-    from .proxy_client import Choices
 
 
 MAX_AGE = 86400.0
 """Seconds for which an installed variant is not compared with the proxy's choice again."""
 
 
-@dataclass(frozen=True)
-class FittingMarks:
+class FittingMarks(NamedTuple):
     """One empty file for each installed variant that fits one machine and list of indexes.
 
     Attributes:
@@ -73,8 +71,7 @@ class FittingMarks:
         return self.folder / hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-@dataclass(frozen=True)
-class InstalledState:
+class InstalledState(NamedTuple):
     """The environments and the lock file of a command.
 
     Attributes:

@@ -73,7 +73,7 @@ def _report(error: Exception) -> int:
 
 def _run(arguments: Sequence[str], *, is_uvx: bool) -> int:
     if not is_uvx:
-        from .direct_commands import is_direct
+        from .uv_program import is_direct
 
         if is_direct(arguments):
             from .uv_program import become_uv, find_uv
@@ -85,7 +85,7 @@ def _run(arguments: Sequence[str], *, is_uvx: bool) -> int:
     options = read_options(arguments)
     rest = options.uv_arguments
     if rest[:1] in (("--version",), ("-V",)):
-        from .program_version import print_version
+        from .uv_program import print_version
 
         return print_version(program, os.environ)
     asks_help = rest[:1] in (("--help",), ("-h",))
@@ -100,8 +100,7 @@ def _run(arguments: Sequence[str], *, is_uvx: bool) -> int:
         from .doctor.command import run_own_command
 
         return run_own_command(options, os.environ)
-    from .command_scope import Scope, scope_of
-    from .invocation import parse
+    from .command_line import Scope, is_frozen_sync, parse, scope_of
     from .uv_program import become_uv, find_uv
 
     uv = find_uv(os.environ)
@@ -116,6 +115,14 @@ def _run(arguments: Sequence[str], *, is_uvx: bool) -> int:
     import gc
 
     gc.disable()  # nearly all that is made before uv starts lives until the end
+    from .uv_process import Check
+
+    check = Check()
+    if is_frozen_sync(invocation, os.environ) and not options.variants:
+        checking = invocation.rewritten({}, ("--check", "--offline"))
+        check = Check.start([uv, *checking], os.environ)
     from .run import run
 
-    return run(uv, invocation, scope, options, os.environ)
+    code = run(uv, invocation, scope, options, os.environ, check)
+    gc.freeze()  # nor does the interpreter have to look at it when it ends
+    return code

@@ -1,26 +1,199 @@
-"""What the user should know after uv ran: variants taken, ignored or missing, and why."""
+"""What the user should know after uv ran.
+
+That is which variants were taken, ignored or missing, and why, and what there is to know of a lock
+on this machine: variants that do not fit, or that it lacks.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import platform
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from .checks import admitted_choices
-from .dry_run import Planned, would_take
-from .installed_state import versions_by_project
-from .locked_variants import Lock
-from .report import report_variants, warn, why_missing
-from .site_packages import installed_requirements
+from .choices import report_variants, warn, why_missing
+from .command_line import Scope
+from .environments import (
+    Installed,
+    installed_requirements,
+    installed_variants,
+    installed_without_variant,
+)
+from .installed_state import FittingMarks, versions_by_project
+from .uv_lock import Lock
 from .version_bounds import puts_first
 
 if TYPE_CHECKING:
     from packaging.version import Version
 
+    from .choices import OlderBuild, VersionChoice
     from .context import Context
     from .installed_state import InstalledState
-    from .proxy_client import OlderBuild, VersionChoice
-    from .site_packages import Installed
+    from .session_plan import SessionPlan
+
+
+MOST_ASKED = 8
+"""Most projects of a lock without variants that the index is asked about."""
+
+_PAGE = "docs/how-to/uv-locks.md"
+
+
+def after_lock(plan: SessionPlan, state: InstalledState) -> None:
+    """Write which machine a lock is for, and print what is to be known of it on this one.
+
+    Args:
+        plan: of the command, which succeeded.
+        state: of lock file and environment before it.
+    """
+    lines = [*_machine_of_lock(plan), *_unfit(plan, state), *_lacking(plan, state)]
+    if not state.context.is_quiet:
+        for line in lines:
+            warn(line)
+
+
+def _machine_of_lock(plan: SessionPlan) -> Iterator[str]:
+    """Write which machine the lock is for that has variants now; yield what is to be known."""
+    context, before = plan.context, plan.context.lock
+    now = Lock.read(before.path)
+    is_new = now.text != before.text or context.kept.keys() != before.names.keys()
+    stays = context.is_frozen or context.invocation.has("dry-run", "check", "check-exists")
+    if now.path is None or now.text is None or not is_new or stays:
+        return
+    from pep_variants.internal import names_file
+
+    from .uv_lock import LockMachine, path_beside
+
+    known = plan.lock_machine
+    if known is not None:
+        if not known.is_like(plan.machine_here.machine):
+            yield (
+                f"{now.path.name} was locked for {known}, which is not this machine; "
+                "--variant-platform names another one to lock for (native: this one)"
+            )
+        return
+    if path_beside(now.path).exists() and "variant-platform" not in context.options.variants:
+        return  # it cannot be read, or is not about what this command chose
+    builds = _builds(now) if context.preferences.catalog is not None else set()
+    if plan.plugins is not None or not (now.labels or builds):
+        return  # what plugins say has no place in a platform file
+    if {*before.labels, *_builds(before)} & context.kept.keys():
+        return  # it was chosen for a machine that nothing is known of
+    given = context.preferences.platform_file
+    name = "" if given is None or names_file(given) else given
+    machine = LockMachine.of(now.path, plan.machine.machine, name)
+    machine.write(now.path.name)
+    yield (
+        f"{now.path.name} is for {name or 'this machine'}, as {machine.path.name} beside it says: "
+        "keep both together"
+    )
+
+
+def _builds(lock: Lock) -> set[str]:
+    """Return the projects of a lock with a version whose local part names a build."""
+    return {name for name, versions in lock.versions.items() if any("+" in v for v in versions)}
+
+
+def _unfit(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
+    """Yield which variants are installed because the lock has them, and do not fit this machine."""
+    context = state.context
+    now = installed_variants(context.environments)
+    if context.invocation.command == ("run",) and now == state.before:
+        return  # the output is the program's; `sync` has said it
+    locked = context.lock.labels
+    found = [
+        (each, why)
+        for name, each in now.items()
+        if each.label in locked.get(name, {}).get(each.version, ())
+        if (why := _why_unfit(each, plan))
+    ]
+    if not found:
+        return
+    first, why = found[0]
+    others = ", ".join(f"{each.name} {each.version} ({each.label!r})" for each, _ in found[1:])
+    lock = context.lock.path.name if context.lock.path else "the lock"
+    machine = f" for {plan.lock_machine}" if plan.lock_machine is not None else ""
+    yield (
+        f"{first.name} {first.version} is installed as variant {first.label!r}, which {lock} has"
+        f"{machine} and which does not fit this machine: {why}"
+        + (f"; the same holds for {others}" if others else "")
+        + f"; see {_PAGE} for locks that fit several machines"
+    )
+
+
+def _why_unfit(installed: Installed, plan: SessionPlan) -> str:
+    """Return why a variant does not fit the machine at hand, empty if it does."""
+    here = plan.machine_here
+    marks = FittingMarks(plan.context.cache / "fits", lambda: f"lock {here.key}", ())
+    if installed.folder is None or here.platform is None or marks.is_known(installed):
+        return ""
+    from pep_variants import Detector, VariantError, rank, read_metadata
+    from pep_variants.internal import (
+        ABI_DEPENDENCY,
+        DOCUMENT_BYTES,
+        VARIANT_FILE,
+        read_regular,
+        why_not,
+    )
+
+    path = installed.folder / VARIANT_FILE
+    try:
+        metadata = read_metadata(read_regular(path, DOCUMENT_BYTES).data, str(path))
+    except (OSError, VariantError):
+        return ""  # what is installed is what the lock has, whatever became of it
+    preferences = plan.context.preferences
+    platform = Detector(enabled=preferences.enable, platform=here.platform).platform(metadata)
+    ranking = rank(metadata, platform, preferences)
+    label = str(installed.label)
+    if all(reason.namespace == ABI_DEPENDENCY for reason in ranking.reasons(label)):
+        marks.remember(installed)
+        return ""
+    return "; ".join(why_not(ranking, label))
+
+
+def _lacking(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
+    """Yield that there are variants of projects of a lock that has none, in one line.
+
+    The index is asked about few projects, once a day.
+    """
+    context, lock = state.context, state.context.lock
+    asks = context.scope is Scope.PROJECT and context.invocation.command == ("sync",)
+    if not asks or context.is_offline or not context.preferences.use_variants or lock.projects:
+        return
+    names = [name for name in context.requested if name in lock.versions]
+    asked = Installed(
+        "lock", " ".join(f"{name}=={min(lock.versions[name])}" for name in names), None
+    )
+    # Another machine or other settings are another question; what this one supports takes long.
+    settings = f"{platform.node()} {context.preferences!r}"
+    marks = FittingMarks(context.cache / "fits", lambda: settings, state.marks.indexes)
+    if not names or marks.is_known(asked):
+        return
+    if plan.lock_machine is not None and not plan.lock_machine.is_like(plan.machine_here.machine):
+        return  # what fits here is of no use for the lock
+    installed = (installed_without_variant(context.environments, name) for name in names)
+    # What has a local part is a build that the lock names.
+    candidates = [each for each in installed if each is not None and "+" not in each.version]
+    better = {}
+    state.choices.ask(each.name for each in candidates[:MOST_ASKED])
+    for each in candidates[:MOST_ASKED]:
+        if (choice := state.choices.of_installed(each)) is not None:
+            instead = next((row.instead for row in choice.locked if row.label is None), None)
+            label = instead or choice.label_for(each.tags)
+            if label not in (None, choice.label_of_build(each)):
+                better[each.name] = f"{each.name} {each.version} ({label})"
+    marks.remember(asked)
+    if better:
+        options = " ".join(f"--upgrade-package {name}" for name in better)
+        yield (
+            f"the lock has no variants; there are some that fit this machine: "
+            f"{', '.join(better.values())}; uv-variants lock {options} takes them, for everybody "
+            "who uses the lock"
+        )
+
+
+Planned = Sequence[tuple[str, str]]
+"""Normalized names and versions."""
 
 MOST_REASONS = 3
 """Most projects for which a failure says why none of their variants fits."""
@@ -31,6 +204,7 @@ def after_success(
     noted: Iterable[str],
     planned: Planned = (),
     builds: Mapping[str, OlderBuild] = MappingProxyType({}),
+    refused: Collection[str] = (),
 ) -> None:
     """Print what there is to know after a command that succeeded.
 
@@ -39,6 +213,7 @@ def after_success(
         noted: projects (normalized names) that uv asked for and that the proxy has notices about.
         planned: what a dry run would install.
         builds: what went before newer versions, by project.
+        refused: projects whose older version uv refused, which was said.
     """
     noted = list(noted)
     if not state.context.is_quiet:
@@ -46,7 +221,8 @@ def after_success(
         names = [*noted, *(each.name for each in taken)]
         state.choices.ask(names)
         report_variants(taken, state.choices, verbose=state.context.is_verbose)
-        for line in (*_of_catalog(state, noted), *_version_notices(state, names, planned, builds)):
+        notices = _version_notices(state, names, planned, builds, refused)
+        for line in (*_of_catalog(state, noted), *notices):
             warn(line)
     _warn_of_lock(state)
 
@@ -111,6 +287,7 @@ def _version_notices(
     names: Iterable[str],
     planned: Planned,
     builds: Mapping[str, OlderBuild],
+    refused: Collection[str],
 ) -> dict[str, None]:
     """Return notices about the versions of projects that were installed or locked."""
     names = list(dict.fromkeys(names))
@@ -130,7 +307,8 @@ def _version_notices(
         for version, choice in relevant.items():
             if present is None or _is_among(version, choice, present):
                 lines.update(dict.fromkeys(_notices_of(context, name, version, choice)))
-                lines.update(dict.fromkeys(_of_version(context, name, choice.older_build)))
+                if name not in refused:
+                    lines.update(dict.fromkeys(_of_version(context, name, choice.older_build)))
                 if name in builds and builds[name].version == version:
                     lines[builds[name].preferred] = None
                 break
@@ -143,12 +321,11 @@ def _of_version(context: Context, name: str, older: OlderBuild | None) -> Iterat
     """Yield the line about an older version with a build for the accelerator."""
     if older is None:
         return
-    is_first = puts_first(context)(name)
     if older.version is None:
-        if is_first:
+        if puts_first(context)(name):
             yield older.preferred
     elif _asks_for(context, name, older.version):
-        yield older.excluded if is_first else older.text
+        yield older.text
 
 
 def _asks_for(context: Context, name: str, version: str) -> bool:
@@ -221,3 +398,26 @@ def _warn_of_lock(state: InstalledState) -> None:
             f"{now.path.name} lists {files} of variants without a hash, which plain uv cannot "
             "verify: install from it with uv-variants only, or lock again after a sync"
         )
+
+
+def would_take(planned: Planned, state: InstalledState, *, verbose: bool) -> Iterator[Installed]:
+    """Yield the variants among what is *planned*.
+
+    Args:
+        planned: what uv says that it would install.
+        state: of the environment.
+        verbose: also the variants of what the command names and what stays as it is.
+    """
+    choices = state.choices
+    listed = [Installed(name, version, None) for name, version in planned]
+    if verbose:
+        names = [name for name in state.context.requested if name not in dict(planned)]
+        environments = state.context.environments
+        there = (state.before.get(n) or installed_without_variant(environments, n) for n in names)
+        listed += [each for each in there if each is not None]
+    choices.ask(each.name for each in listed)
+    for each in listed:
+        choice = choices.of_installed(each)
+        if choice is not None and choice.chosen is not None:
+            label = choices.label_of(each) or choice.chosen.label
+            yield Installed(each.name, each.version, label)

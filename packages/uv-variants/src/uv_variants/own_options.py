@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pep_variants.internal import OPTIONS, PreferenceError
-
 OWN_COMMANDS = {
     "doctor": "say whether what is installed and locked fits this machine",
     "config": "print the index URL of a proxy, or write a uv.toml with it, for plain uv",
 }
 """Commands that uv does not have, and their help."""
 
+_PREFIXES = ("--variant", "--no-vari")
+
 
 class Options(NamedTuple):
     """The command line, split into our options and uv's arguments.
 
     Attributes:
-        variants: values by the names of `OPTIONS`, those that were given.
+        variants: values by the names of `pep_variants.internal.OPTIONS`, those that were given.
         uv_arguments: the arguments that follow.
     """
 
@@ -32,10 +32,14 @@ def read_options(arguments: Sequence[str]) -> Options:
     Raises:
         PreferenceError: an option is unknown, lacks its value, or has one that is not valid.
     """
+    if not arguments or not arguments[0].startswith(_PREFIXES):
+        return Options({}, tuple(arguments))
+    from pep_variants.internal import OPTIONS, PreferenceError
+
     known = {option.name: option for option in OPTIONS}
     found: dict[str, Any] = {}
     position = 0
-    while position < len(arguments) and arguments[position].startswith(("--variant", "--no-vari")):
+    while position < len(arguments) and arguments[position].startswith(_PREFIXES):
         name, equals, value = arguments[position][2:].partition("=")
         option = known.get(name)
         if option is None:
@@ -62,6 +66,8 @@ def print_help(program: str) -> None:
     Args:
         program: ``uv-variants``, or ``uvx-variants``, which has no commands.
     """
+    from pep_variants.internal import OPTIONS
+
     place = "any uv command" if program == "uv-variants" else "the arguments of uvx"
     print(f"uv with wheel variants. Options of {program}, before {place}:\n")
     rows = [(f"--{each.name} {each.metavar}".strip(), each.help) for each in OPTIONS]

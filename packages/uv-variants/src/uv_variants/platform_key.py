@@ -12,7 +12,7 @@ from variants_proxy import Machine, encode
 if TYPE_CHECKING:
     from pep_variants import Platform, Preferences, Support
 
-    from .lock_machine import LockMachine
+    from .uv_lock import LockMachine
 
 # Values of --python-platform, and the words of wheel tags for them.
 _SYSTEMS = {"linux": "linux", "windows": "win", "macos": "macosx", "darwin": "macosx"}

@@ -13,14 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .report import warn
+from .choices import warn
 
 if TYPE_CHECKING:
     from pep_variants import Metadata, Preferences, Support
     from pep_variants.internal import PluginFailed, ProviderInfo
     from variants_plugins import Sources
 
-    from .used_indexes import UsedIndexes
+    from .indexes import UsedIndexes
 
 _MOST = 200
 

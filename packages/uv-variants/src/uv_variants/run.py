@@ -1,43 +1,292 @@
-"""One uv command whose requests a session answers: prepared, run, and reported."""
+"""One uv command whose requests a session answers: prepared, run, and reported.
+
+What ``uv pip install --dry-run`` would take, uv alone knows: nothing is installed that tells of
+variants, so its output is read while it is printed.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator, Mapping
+import re
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from pep_variants.internal import NotPrivate, cache_directory, make_private
 
-from .command_scope import EXPORTING
+from .checks import check_before, check_direct_wheels
+from .choices import Choices, OlderBuild, asked, report_platform, warn
+from .command_line import EXPORTING, Scope
 from .context import Context
-from .dry_run import Planned, is_planned, run_and_read
-from .errors import USER_ERRORS, ProxyFailed
-from .prepared_run import PreparedRun, learn_afterwards, prepare
-from .report import warn
-from .site_packages import installed_variants
-from .uv_environment import program_run
-from .uv_process import end_as, run_uv
+from .environments import installed_variants
+from .errors import USER_ERRORS, ProxyFailed, VariantMissing
+from .indexes import PROXIES, link_options, link_variables
+from .installed_state import FittingMarks, InstalledState
+from .named_projects import normalized
+from .session import Session
+from .session_plan import SessionPlan
+from .uv_environment import program_run, uv_variables, variables_without_session
+from .uv_process import Check, end_as, run_uv
 from .uv_program import become_uv
-from .version_bounds import bounds_of, may_run_again
+from .version_bounds import bound_options, bounds_of, may_run_again, wanted_builds
 
 if TYPE_CHECKING:
-    from .command_scope import Scope
-    from .invocation import Invocation
+    from .command_line import Invocation
+    from .notices import Planned
     from .own_options import Options
 
 
-def run(
-    uv: str, invocation: Invocation, scope: Scope, options: Options, environ: Mapping[str, str]
-) -> int:
-    """Run uv with wheel variants; return the exit code.
+# " + torch==2.9.0", with colours on a terminal; "~" is a reinstallation.
+_TAKEN = re.compile(rb"\s*[+~]\s([A-Za-z0-9][\w.-]*)==([\w.+!]+)\s*")
+_STYLE = re.compile(rb"\x1b\[[0-9;]*m")
+
+
+def is_planned(context: Context) -> bool:
+    """Return whether uv says what the command would install."""
+    invocation = context.invocation
+    return invocation.command == ("pip", "install") and invocation.has("dry-run")
+
+
+def run_and_read(command: Sequence[str], environ: Mapping[str, str]) -> tuple[int, Planned]:
+    """Run uv; return its exit code, and what it says that it would install."""
+    planned: list[tuple[str, str]] = []
+
+    def read(line: bytes) -> None:
+        match = _TAKEN.fullmatch(_STYLE.sub(b"", line))
+        if match is not None:
+            planned.append((normalized(match[1].decode()), match[2].decode()))
+
+    if sys.stderr.isatty() and not environ.get("NO_COLOR"):
+        environ = {"FORCE_COLOR": "1", **environ}
+    return run_uv(command, environ, read_line=read), planned
+
+
+_MAY_ASK_NOTHING = (("run",), ("sync",), ("lock",), ("tree",), ("export",))
+"""Commands that ask no index if lock file and environment are up to date."""
+
+_INSTALLS = (("run",), ("sync",), ("add",), ("remove",), ("tool", "run"))
+_INSTALLS_TOO = (("pip", "install"), ("pip", "sync"), ("tool", "install"), ("tool", "upgrade"))
+
+
+class PreparedRun(NamedTuple):
+    """All that is needed to run uv.
+
+    Attributes:
+        session: that answers uv's requests.
+        plan: what the session was asked for.
+        state: of environment and lock file before uv runs.
+        arguments, environ: of uv.
+        builds: what shall go before newer versions, by project, see `version_bounds`.
+        refused: projects of which uv found no solution with these.
+    """
+
+    session: Session
+    plan: SessionPlan
+    state: InstalledState
+    arguments: list[str]
+    environ: dict[str, str]
+    builds: Mapping[str, OlderBuild] = MappingProxyType({})
+    refused: Collection[str] = ()
+
+    def unbound(self) -> PreparedRun:
+        """Return the same without `builds`."""
+        arguments = _arguments(self.plan, self.state)
+        return self._replace(arguments=arguments, builds={}, refused=frozenset(self.builds))
+
+
+def prepare(context: Context) -> PreparedRun:
+    """Return what uv is run with; its session is open from now on if uv may ask for something.
 
     Raises:
         UvVariantsError, ProxyError, VariantError: see `errors.USER_ERRORS`.
     """
-    with writable_cache(cache_directory(environ, "proxy")) as cache:
-        context = Context.of(uv, invocation, scope, options, environ, cache)
+    _warn_of_settings(context)
+    check_direct_wheels(context.invocation)
+    plan = SessionPlan(context)
+    if context.is_verbose and plan.machine.platform is not None:
+        report_platform(plan.machine.platform)
+    session = Session(plan.settings)
+    try:
+        if plan.plugins is not None and learn(plan, session, context.requested):
+            plan.relearned()
+            session.close()
+            session = Session(plan.settings)
+        choices = Choices(session)
+        try:
+            check_before(context, choices)
+        except VariantMissing as error:
+            raise VariantMissing(f"{error}{plan.lock_note}") from None
+        marks = FittingMarks(context.cache / "fits", lambda: plan.machine.key, tuple(plan.indexes))
+        state = InstalledState.of(context, choices, marks)
+        if _may_have_nothing_to_do(plan):
+            arguments = _arguments(plan, state)
+            # No reinstallation was added to those that the check has.
+            if len(arguments) == len(context.options.uv_arguments) and context.check.passes():
+                environ = variables_without_session(context, plan.uv_cache)
+                return PreparedRun(session, plan, state, arguments, environ)
+        context.check.close()
+        session.open()
+        if context.lock.text is None or context.invocation.command not in _MAY_ASK_NOTHING:
+            session.start()
+        environ = uv_variables(context, session, plan.uv_cache)
+        environ |= link_variables(context.invocation, context.place, context.local_links)
+        builds = wanted_builds(plan, choices)
+        arguments = _arguments(plan, state, bound_options(context, session, builds))
+        return PreparedRun(session, plan, state, arguments, environ, builds)
+    except BaseException:
+        context.check.close()
+        session.close()
+        raise
+
+
+def _may_have_nothing_to_do(plan: SessionPlan) -> bool:
+    """Return whether the command is ``sync --frozen`` without settings that have to be checked."""
+    context = plan.context
+    preferences = context.preferences
+    given = context.options.variants or preferences.platform_file or preferences.catalog
+    if given or plan.plugins is not None or context.local_links or context.is_verbose:
+        return False
+    is_frozen = context.invocation.has("frozen") or context.place.is_on("UV_FROZEN")
+    return context.invocation.command == ("sync",) and is_frozen and context.lock.text is not None
+
+
+def learn(plan: SessionPlan, session: Session, projects: Iterable[str]) -> bool:
+    """Run the plugins that *projects* want; return whether one of them is new.
+
+    Raises:
+        PluginFailed: one of them fails.
+    """
+    if plan.plugins is None:
+        return False
+    from .provider_plugins import WantedProvider
+
+    return plan.plugins.learn(
+        WantedProvider.read(namespace, tree)
+        for versions in asked(session, projects).values()
+        for choice in versions.values()
+        for namespace, tree in choice.providers.items()
+    )
+
+
+def learn_afterwards(prepared: PreparedRun) -> None:
+    """Run the plugins that dependencies want, which were not known before uv ran.
+
+    A warning says that the next command uses their answers.
+
+    Raises:
+        PluginFailed: one of them fails.
+    """
+    plan, state = prepared.plan, prepared.state
+    if plan.plugins is None or not learn(plan, state.choices.client, state.projects_now()):
+        return
+    before = plan.machine.key
+    plan.relearned()
+    if plan.machine.key != before:
+        is_locked = plan.context.scope is Scope.PROJECT
+        again = "lock with uv-variants --variant-switch lock" if is_locked else "run it again"
+        warn(
+            "dependencies need provider plugins that ran for the first time in this "
+            f"command: {again} to use their variants"
+        )
+
+
+def _arguments(plan: SessionPlan, state: InstalledState, bounds: Sequence[str] = ()) -> list[str]:
+    """Return the user's arguments, and what has to be added to them."""
+    context, invocation = plan.context, plan.context.invocation
+    links, more = link_options(invocation, context.place, context.local_links)
+    values = {**cache_options(plan), **links}
+    return invocation.rewritten(values, [*added_options(context, state), *more, *bounds])
+
+
+def cache_options(plan: SessionPlan) -> dict[int, str]:
+    """Return other values for ``--cache-dir``: it outranks the variable, and can be given once."""
+    given = plan.context.invocation.given
+    return {item.start: str(plan.uv_cache) for item in given if item.name == "cache-dir"}
+
+
+def added_options(context: Context, state: InstalledState) -> list[str]:
+    """Return the options with which uv replaces variants that it would keep."""
+    invocation = context.invocation
+    added = []
+    if invocation.command in (*_INSTALLS, *_INSTALLS_TOO) and context.environments:
+        replaced = state.replaced()
+        if invocation.command == ("tool", "run"):
+            # uv replaces nothing in the environment of a tool then, but it can use another one.
+            added += ["--isolated"] if replaced else []
+        else:
+            added += [part for name in replaced for part in ("--reinstall-package", name)]
+    return added + _locks_anew(context)
+
+
+def _locks_anew(context: Context) -> list[str]:
+    """Return the options with which uv chooses the files of a lock that it takes for valid anew.
+
+    No version changes: uv compares versions only, and `--upgrade-package` names the present one.
+    """
+    lock, renewed = context.lock, context.renewed
+    invocation = context.invocation
+    if lock.path is None or not lock.versions or context.is_frozen or renewed == frozenset():
+        return []
+    if invocation.has("upgrade", "U") or invocation.values("upgrade-package"):
+        return []
+    names = [name for name in lock.names if renewed is None or name in renewed]
+    found: list[str] = []
+    needed = False
+    for name in names:
+        # The local part of a version names a build, which another one may replace.
+        versions = {version.partition("+")[0] for version in lock.names[name]}
+        if len(versions) == 1:
+            is_build = any("+" in version for version in lock.names[name])
+            # One is enough to have the lock resolved again, and all pages read.
+            if is_build or not needed:
+                found.append(f"{name}=={versions.pop()}")
+            needed = True
+    return [part for text in found for part in ("--upgrade-package", text)]
+
+
+def _warn_of_settings(context: Context) -> None:
+    """Print a warning if a setting of uv's sends its requests elsewhere."""
+    scalars = context.indexes.configuration.scalars
+    for name in PROXIES:
+        if scalars.get(name):
+            variable = name.upper().replace("-", "_")
+            warn(
+                f"variant wheels are ignored: uv's setting {name!r} in a file outranks the proxy "
+                f"of this command: set the variable {variable} in its place"
+            )
+            return
+
+
+def run(
+    uv: str,
+    invocation: Invocation,
+    scope: Scope,
+    options: Options,
+    environ: Mapping[str, str],
+    check: Check,
+) -> int:
+    """Run uv with wheel variants; return the exit code.
+
+    Args:
+        uv: path of uv.
+        invocation: uv's command line.
+        scope: what it works on.
+        options: our own options.
+        environ: environment variables of the user.
+        check: whether the command changes nothing; ended here.
+
+    Raises:
+        UvVariantsError, ProxyError, VariantError: see `errors.USER_ERRORS`.
+    """
+    with (
+        contextlib.closing(check),
+        writable_cache(cache_directory(environ, "proxy")) as cache,
+    ):
+        context = Context.of(uv, invocation, scope, options, environ, cache, check)
         if context.preferences.coherent:
             warn(
                 "--variant-coherent has no effect with uv, which asks for one project "
@@ -46,6 +295,7 @@ def run(
         if context.lock.problem:
             warn(f"{context.lock.problem}: the variants of the lock are not known")
         if not _has_to_do_with_variants(context):
+            check.close()
             return become_uv([uv, *options.uv_arguments], environ)
         return end_as(_run(context))
 
@@ -160,11 +410,16 @@ def _run_uv(context: Context, prepared: PreparedRun) -> tuple[int, Planned]:
 
             return export.run(command, environ, files, check), ()
     if any("pylock" in text for text in context.invocation.arguments):
-        from .exports.command import unread_variants
+        from .exports import unread_variants
 
         for line in unread_variants(context.invocation, context.place):
             warn(line)
-    return run_uv(command, environ), ()
+    return run_uv(command, environ, meanwhile=_import_reports), ()
+
+
+def _import_reports() -> None:
+    """Import what `_report` needs, while uv runs."""
+    from . import checks, notices  # noqa: F401 - for `_report`
 
 
 def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned) -> None:
@@ -177,8 +432,7 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
         SourcesMissing, TwoNames: what uv wrote or installed is not to be used.
     """
     from .checks import check_after, check_installed, check_lock
-    from .lock_advice import after_lock
-    from .notices import after_failure, after_success
+    from .notices import after_failure, after_lock, after_success
 
     session, state = prepared.session, prepared.state
     failure = session.failure()
@@ -189,7 +443,7 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
             state.choices.expect_none(session.plain_projects())
         noted = list(session.noted_projects())
         check_lock(state, noted)
-        after_success(state, noted, planned, prepared.builds)
+        after_success(state, noted, planned, prepared.builds, prepared.refused)
         check_after(state)
         check_installed(state)
         after_lock(prepared.plan, state)

@@ -5,27 +5,234 @@ A command that is known to ask nothing never opens its session.
 uv may connect at once: its first connection waits while a thread imports the server, which begins
 with that connection, or with the first question of the command itself. A command that asks no index
 imports no server.
+
+What an index shows with credentials goes to requests that have them: uv finds credentials itself
+(``uv auth``, keyring, netrc, variables, URLs), and there is one application of `variants_proxy` for
+each ``Authorization`` that it sent. It is made, and imported, for the first page that it has to
+choose from: a command that meets no variants has none.
 """
 
 from __future__ import annotations
 
+import os
 import select
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from .errors import ProxyFailed
 
 if TYPE_CHECKING:
     import asyncio
-    from pathlib import Path
 
-    from .index_services import IndexServices, SessionSettings
+    from starlette.applications import Starlette
+
+    from variants_proxy import Settings, Upstream
+    from variants_proxy.internal import ProjectView, Service
+
+    from .indexes import UserIndex
     from .transport.authority import Authority
     from .transport.index_application import IndexApplication
+    from .transport.outbound import Application, Receive, Scope, Send
     from .transport.proxy_server import Transport
+
+
+def with_authorization(settings: Settings, index: str, authorization: str) -> Settings:
+    """Return *settings* with the credentials of a request for one index, and no others.
+
+    Places of a catalogue, which uv does not know of, keep those of netrc and keyring.
+
+    Args:
+        settings: of the service.
+        index: name of the upstream that the request is for.
+        authorization: value of the header, empty without one.
+    """
+    upstreams = tuple(
+        _authorized(each, authorization if each.name == index else "")
+        for each in settings.upstreams
+    )
+    environ = {**settings.environ, "NETRC": os.devnull}
+    return replace(
+        settings,
+        upstreams=upstreams,
+        environ=environ,
+        keyring=False,
+        catalog_environ=settings.environ,
+        catalog_keyring=settings.keyring,
+    )
+
+
+def _authorized(upstream: Upstream, authorization: str) -> Upstream:
+    import base64
+    import binascii
+
+    from variants_index.internal import Credentials
+
+    scheme, _, given = authorization.partition(" ")
+    given = given.strip()
+    if scheme.lower() == "bearer":
+        return replace(upstream, credentials=None, token=given)
+    if scheme.lower() == "basic":
+        try:
+            user, _, password = base64.b64decode(given, validate=True).decode().partition(":")
+        except (binascii.Error, UnicodeDecodeError):
+            return replace(upstream, credentials=None, token="")
+        return replace(upstream, credentials=Credentials(user, password), token="")
+    return replace(upstream, credentials=None, token="")
+
+
+@dataclass(frozen=True)
+class SessionSettings:
+    """What one uv command needs of its session.
+
+    Attributes:
+        proxy: settings of the service, whose upstreams are the indexes.
+        indexes: of the user, in the order in which uv asks them.
+        key: platform key of the machine, or name of one of the service's platforms.
+        projects: for explicit indexes, by `UserIndex.proxy_name`, the projects (normalized names)
+            that they are used for.
+        locked: labels that an existing lock file has, by project and version: they stay.
+        hashes: whether pages need hashes of all wheels, for a lock file.
+        forced: projects (normalized names) whose variant the user names.
+        system_certs: whether the command line or a file asks for the system's certificates.
+    """
+
+    proxy: Settings
+    indexes: tuple[UserIndex, ...]
+    key: str
+    projects: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    locked: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    hashes: bool = True
+    forced: frozenset[str] = frozenset()
+    system_certs: bool = False
+
+    def may_keep(self, project: str) -> bool:
+        """Return whether a page without variants stays as it is while its index does not change it.
+
+        The catalogue, find-links and variants that are asked for by name change it.
+        """
+        is_simple = all(each.kind == "simple" for each in self.proxy.upstreams)
+        return is_simple and self.proxy.catalog is None and project not in self.forced
+
+
+class _Made(NamedTuple):
+    """An application, its service, and the name of the command in its URLs."""
+
+    application: Starlette
+    service: Service
+    client: str
+
+
+class IndexServices:
+    """The applications."""
+
+    def __init__(self, settings: SessionSettings, roots: Path, session: Session) -> None:
+        """Set up.
+
+        Args:
+            settings: of the session.
+            roots: file of certificates that upstreams may have.
+            session: is told of transfers that break off.
+        """
+        self._settings = settings
+        self._proxy = replace(settings.proxy, ca_bundle=roots)
+        self._session = session
+        self._sent: dict[str, str] = {}
+        self._made: dict[tuple[str, str] | None, _Made] = {}
+
+    def application(self, index: str, authorization: str) -> Application:
+        """Return the application for a request of uv's, whose path is below that of the index.
+
+        Args:
+            index: name of the index.
+            authorization: that uv sent for it, empty without one.
+        """
+        self._sent[index] = authorization
+
+        async def application(scope: Scope, receive: Receive, send: Send) -> None:
+            made = self._for(index, authorization)
+            path = f"/p/{made.client}/i/{index}/{scope['path']}"
+            state = {**scope.get("state", {}), "observer": self._session}
+            await made.application({**scope, "path": path, "state": state}, receive, send)
+
+        return application
+
+    def _for(self, index: str, sent: str | None) -> _Made:
+        """Return the application that asks an index with what uv *sent*.
+
+        None stands for credentials that we find ourselves, before uv has asked.
+        """
+        # Without credentials it is the same for all indexes.
+        key = None if sent is None else (index if sent else "", sent)
+        if key not in self._made:
+            proxy = self._proxy if key is None else with_authorization(self._proxy, *key)
+            try:
+                self._made[key] = self._new(proxy)
+            except Exception as error:
+                self._session.failed(error)
+                raise
+        return self._made[key]
+
+    def _new(self, proxy: Settings) -> _Made:
+        from variants_proxy import create_app
+        from variants_proxy.internal import ClientSettings
+
+        made, own = create_app(proxy), self._settings
+        service: Service = made.state.service
+        client = ClientSettings(own.key, own.locked, hashes=own.hashes)
+        return _Made(made, service, service.clients.register(client))
+
+    def has_notices(self, project: str) -> bool:
+        """Return whether there are notices about *project*, a normalized name."""
+        return any(
+            service.noted.has(service.clients.client(client), project)
+            for _, service, client in self._made.values()
+        )
+
+    def is_plain(self, project: str) -> bool:
+        """Return whether nothing was chosen for *project*, whichever index it is from."""
+        found = {
+            service.plain.is_plain(service.clients.client(client), project)
+            for _, service, client in self._made.values()
+        }
+        return False not in found
+
+    async def report(self, index: str, project: str) -> Any:  # noqa: ANN401
+        """Return the decisions on a project of an index as a tree, None if it has no such project.
+
+        The index is asked with the credentials that uv sent, if it did.
+        """
+        service, view = await self._view(index, project)
+        return None if view is None else await service.decisions(view)
+
+    async def release_files(
+        self, index: str, project: str, version: str, tags: Sequence[str], *, served: bool
+    ) -> Any:  # noqa: ANN401
+        """Return the files of a version as a tree, see `Deliveries.files_of`."""
+        service, view = await self._view(index, project)
+        if view is None:
+            return None
+        return await service.deliveries.files_of(view, version, tags, served=served)
+
+    async def _view(self, index: str, project: str) -> tuple[Service, ProjectView | None]:
+        _, service, name = self._for(index, self._sent.get(index))
+        from variants_proxy.internal import ANSWERED
+
+        client = service.clients.client(name)
+        try:
+            return service, await service.views.view(client, service.upstream(index), project)
+        except ANSWERED:
+            return service, None  # there is less to report, and uv is not affected
+
+    def close(self) -> None:
+        """Close the connections to the upstreams."""
+        for made in self._made.values():
+            made.service.upstreams.close()
+
 
 ANSWER_SECONDS = 120.0
 """Seconds that a decision may take: the page has to be fetched first."""
@@ -154,7 +361,7 @@ class Session:
         return sorted(self._application.asked) if self._application is not None else []
 
     def reports(self, projects: Iterable[str]) -> dict[str, Mapping[str, Any]]:
-        """Return the reports of `variants_proxy.projects.decision_report` by project.
+        """Return the reports of `variants_proxy.choice.reports` by project.
 
         A project (normalized name) that no index has is missing.
         """
@@ -168,7 +375,7 @@ class Session:
     def release_files(
         self, project: str, version: str, *, index: str, tags: Iterable[str], served: bool
     ) -> Mapping[str, Any] | None:
-        """Return the files of a version, see `variants_proxy.projects.release_files`.
+        """Return the files of a version, see `variants_proxy.pages.deliveries`.
 
         Args:
             project: normalized name.
@@ -258,11 +465,10 @@ class Session:
     async def _serve(self) -> None:
         import asyncio
 
-        from .index_services import IndexServices
         from .transport.forwarding import Forwarder
         from .transport.index_application import AnsweredIndex, IndexApplication
+        from .transport.outbound import Outbound, Route
         from .transport.proxy_server import Transport
-        from .transport.route import Outbound, Route
 
         settings, forwarder = self._settings, Forwarder()
         services = IndexServices(settings, self._roots, self)

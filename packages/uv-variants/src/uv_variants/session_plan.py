@@ -11,20 +11,19 @@ from typing import TYPE_CHECKING
 
 from pep_variants.internal import is_local
 
-from .command_scope import EXPORTING, Scope
-from .environments import python_version
-from .index_services import SessionSettings
+from .choices import warn
+from .command_line import EXPORTING, Scope
+from .environments import SHARED, python_version
 from .indexes import UserIndex
 from .named_projects import pinned_versions, requirement_texts
-from .program_version import release_of
-from .report import warn
-from .uv_directories import SHARED
+from .uv_program import release_of
 
 if TYPE_CHECKING:
     from .context import Context
-    from .lock_machine import LockMachine
     from .platform_key import PlatformKey
     from .provider_plugins import Plugins
+    from .session import SessionSettings
+    from .uv_lock import LockMachine
 
 _KEEPS_BUILD_TAGS = (0, 6, 12)
 """The first release of uv that was found to tell wheels of its cache apart by their build tags."""
@@ -96,7 +95,7 @@ class SessionPlan:
             return None
         from pep_variants.internal import PlatformFileError
 
-        from .lock_machine import LockMachine
+        from .uv_lock import LockMachine
 
         try:
             return LockMachine.read(context.lock.path)
@@ -198,6 +197,8 @@ class SessionPlan:
             ProxyError, VariantError: one of them is not valid.
         """
         from variants_proxy import Limits, Settings
+
+        from .session import SessionSettings
 
         context = self.context
         indexes = self.indexes

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Final
 from variants_index.internal import configuration_files, read_toml
 
 from . import launcher
-from .configuration import PROXIES
-from .invocation import parse
-from .program_version import release_of
+from .command_line import parse
+from .indexes import PROXIES
+from .uv_program import release_of
 
 if TYPE_CHECKING:
     from .context import Context

@@ -20,6 +20,7 @@ def run_uv(
     *,
     stdout: IO[bytes] | None = None,
     read_line: Callable[[bytes], None] | None = None,
+    meanwhile: Callable[[], None] | None = None,
 ) -> int:
     """Run uv on the user's terminal, forward signals, and return its exit code.
 
@@ -30,6 +31,7 @@ def run_uv(
         environ: environment variables.
         stdout: file for its standard output, None for that of this process.
         read_line: called with each line of its standard error, which is passed on.
+        meanwhile: called while uv runs.
     """
     stderr = None if read_line is None else subprocess.PIPE
     process = subprocess.Popen(list(command), env=dict(environ), stdout=stdout, stderr=stderr)
@@ -38,6 +40,8 @@ def run_uv(
         if read_line is not None and process.stderr is not None:
             reader = threading.Thread(target=_pass_on, args=(process.stderr, read_line))
             reader.start()
+        if meanwhile is not None:
+            meanwhile()
         while True:
             try:
                 code = process.wait()
@@ -46,6 +50,42 @@ def run_uv(
             if reader is not None:
                 reader.join()
             return code
+
+
+class Check:
+    """Whether ``uv sync --frozen`` changes nothing, which uv says while this process imports.
+
+    uv only compares lock file and environment then, in a few milliseconds. An older uv, which has
+    no ``--check`` for this command, ends with an error, and so does one that needs an index.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes] | None = None) -> None:
+        self._process = process
+
+    @classmethod
+    def start(cls, command: Sequence[str], environ: Mapping[str, str]) -> Check:
+        """Start *command*, uv's command line with ``--check``."""
+        with contextlib.suppress(OSError):
+            return cls(
+                subprocess.Popen(
+                    list(command),
+                    env={**environ, "UV_OFFLINE": "1"},
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+            )
+        return cls()
+
+    def passes(self) -> bool:
+        """Return whether uv was asked, and says that nothing changes."""
+        return self._process is not None and self._process.wait() == 0
+
+    def close(self) -> None:
+        """End uv, if it still runs: the command does not need to know."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
 
 
 def _pass_on(stream: IO[bytes], read_line: Callable[[bytes], None]) -> None:

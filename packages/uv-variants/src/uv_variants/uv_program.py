@@ -1,6 +1,8 @@
-"""The user's uv: finding the program, and running it in place of this process.
+"""The user's uv: finding the program, its version, and running it in place of this process.
 
-The module imports very little, because commands without an index become uv at once.
+``uv-variants pip list`` becomes uv as fast as Python starts, so the module imports very little.
+What uv needs no index for is told apart here; command lines that begin with an option are left to
+`command_line`, which knows all of uv's options.
 """
 
 # ruff: noqa: PTH100, PTH113, PTH118, PTH120 - pathlib would take as long as the rest
@@ -13,6 +15,30 @@ import sys
 TYPE_CHECKING = False  # `typing` would take longer than everything here
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+DIRECT = (
+    *("auth", "format", "generate-shell-completion", "help", "init"),
+    *("publish", "python", "self", "workspace"),
+)
+"""Commands that are uv's alone, and never need an index, as `cache_command` does not."""
+
+PIP = ("install", "sync", "compile", "download", "wheel")
+"""Commands of ``uv pip`` that need one; others with ``--outdated`` only."""
+
+TOOL = ("install", "run", "upgrade")
+"""The same of ``uv tool``."""
+
+
+def is_direct(arguments: Sequence[str]) -> bool:
+    """Return whether *arguments*, those after ``uv``, surely need no index."""
+    first, second = (*arguments[:2], "", "")[:2]
+    if first in DIRECT:
+        return True
+    if first not in ("pip", "tool") or not second or second.startswith("-"):
+        return False
+    return second not in (PIP if first == "pip" else TOOL) and "--outdated" not in arguments
+
 
 UV_VARIABLE = "VARIANTS_UV"
 
@@ -74,3 +100,89 @@ def _not_found(text: str) -> Exception:
     from .errors import UvNotFound
 
     return UvNotFound(text)
+
+
+TESTED_UVS = ("0.5.31", "0.8.24", "0.11.19", "0.13.8", "0.13.9")
+"""The releases of uv that the tests run with, oldest first."""
+
+
+def own_version() -> str:
+    """Return the version of the distribution ``uv-variants``."""
+    from importlib.metadata import version
+
+    return version("uv-variants")
+
+
+def uv_version(uv: str, environ: Mapping[str, str]) -> str:
+    """Return the version of the program *uv*, as ``uv --version`` prints it after the name.
+
+    Raises:
+        OSError: the program cannot be run.
+        UvNotFound: it runs, and is not uv.
+    """
+    import subprocess
+
+    done = subprocess.run([uv, "--version"], env=dict(environ), capture_output=True, check=False)
+    name, _, version = done.stdout.decode("utf-8", "replace").strip().partition(" ")
+    if done.returncode != 0 or name != "uv" or not version:
+        from .errors import UvNotFound
+
+        raise UvNotFound(f"{uv}: is not uv: '--version' ended with {done.returncode}")
+    return version.partition(" ")[0]
+
+
+def release_of(uv: str, environ: Mapping[str, str], folder: Path) -> tuple[int, ...]:
+    """Return the release (``(0, 13, 9)``) of the program *uv*, empty if it does not say.
+
+    The program is run once: what it says is kept in *folder*, a directory of our cache. Scripts and
+    launchers, which may choose another uv each time, are always asked.
+    """
+    import contextlib
+    import hashlib
+    import re
+    from pathlib import Path
+
+    from .errors import UvNotFound
+
+    kept: Path | None = None
+    text = ""
+    with contextlib.suppress(OSError, UvNotFound):
+        path = Path(uv).resolve()
+        if path.name in ("uv", "uv.exe"):
+            with path.open("rb") as program:
+                is_script = program.read(2) == b"#!"
+            stat = path.stat()
+            state = f"{path}\0{stat.st_mtime_ns}\0{stat.st_size}"
+            digest = hashlib.sha256(state.encode("utf-8", "surrogateescape")).hexdigest()
+            kept = None if is_script else folder / digest[:32]
+        with contextlib.suppress(OSError):
+            text = kept.read_text("utf-8") if kept is not None else ""
+        if not text:
+            text = uv_version(uv, environ)
+            if kept is not None:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                kept.write_text(text, "utf-8")
+    found = re.match(r"\d+(?:\.\d+)*", text)
+    return tuple(int(part) for part in found[0].split(".")) if found else ()
+
+
+def print_version(program: str, environ: Mapping[str, str]) -> int:
+    """Print the line of ``--version``; return the exit code.
+
+    Our own version is printed even if there is no uv, because reports of that need it.
+
+    Args:
+        program: ``uv-variants`` or ``uvx-variants``.
+        environ: which says what uv is run.
+
+    Raises:
+        UvNotFound: there is no uv; our own version is printed.
+        OSError: it cannot be run; our own version is printed.
+    """
+    own = f"{program} {own_version()}"
+    try:
+        print(f"{own} (uv {uv_version(find_uv(environ), environ)})")
+    except Exception:
+        print(own, flush=True)
+        raise
+    return 0

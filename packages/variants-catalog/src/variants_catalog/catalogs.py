@@ -22,7 +22,6 @@ from pep_variants.internal import (
     DEFAULT_CATALOG,
     NON_VARIANT_LABEL,
     CatalogError,
-    indexes_with,
     is_catalog_path,
     json_values,
     read_regular,
@@ -266,9 +265,6 @@ def no_variants(
         ways.append(
             f"the catalogue describes builds of it: add --variant-catalog {DEFAULT_CATALOG}"
         )
-    others = [url for url in indexes_with(project) if not _has(places, url)]
-    if others:
-        ways.append(f"indexes with variants of it, for -i: {', '.join(others)}")
     return f"{lack}; {'; '.join(ways)}" if ways else f"{lack}, and none are known elsewhere"
 
 
@@ -283,7 +279,3 @@ def is_in_catalog(project: str) -> bool:
 
 def _no_fetch(url: str) -> bytes:
     raise AssertionError(f"the shipped catalogue is not at a URL, such as {url}")
-
-
-def _has(places: Sequence[str], index: str) -> bool:
-    return any(place.startswith(index) for place in places)

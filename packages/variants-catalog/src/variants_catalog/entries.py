@@ -9,7 +9,7 @@ published file.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -311,6 +311,31 @@ class CatalogProject:
         if namespace in self.static:
             return ProviderInfo(static=self.static[namespace])
         return ProviderInfo(builtin=namespace)
+
+
+def same_files(
+    projects: Iterable[str],
+    names: Container[str],
+    entry: Callable[[str], CatalogProject | None],
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield the projects of which *names* has builds, ascending, each with these builds.
+
+    A build has the files of its project: ``cupy-cuda13x`` those of ``cupy``. So of all these names
+    one is installed, and the build counts as the project where both are required.
+
+    Args:
+        projects: normalized names that are looked up.
+        names: normalized names of what is, or will be, installed.
+        entry: returns the entry of a project in the catalogue, None without one.
+
+    Raises:
+        CatalogError: *entry* raised it.
+    """
+    for project in sorted(set(projects)):
+        found = entry(project)
+        builds = [name for name in found.targets if name in names] if found is not None else []
+        if builds:
+            yield project, builds
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:

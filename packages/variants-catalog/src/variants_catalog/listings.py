@@ -8,7 +8,7 @@ client, and hands in what it got. Files are opaque here but for their names.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
@@ -39,12 +39,14 @@ class Listed(Generic[F]):
         file: what the client knows it by.
         sha256: hexadecimal, None if the page has none.
         position: of the user's index that lists it, in the order in which the client asks them.
+        yanked: reason, empty if none was given; None for a file that is not yanked (PEP 592).
     """
 
     filename: str
     file: F
     sha256: str | None = None
     position: int = 0
+    yanked: str | None = None
 
 
 @dataclass(frozen=True)
@@ -70,11 +72,13 @@ class Found(Generic[F]):
         listed: the file.
         published: what it is; None for a file of an index of variants.
         url: of the page that lists it; empty for one of the user's indexes.
+        yanked: as of `Listed`; also of a file whose version is yanked on the user's indexes.
     """
 
     listed: Listed[F]
     published: PublishedFile | None
     url: str = ""
+    yanked: str | None = None
 
 
 @dataclass(frozen=True)
@@ -206,7 +210,8 @@ class PlaceReader(Generic[F]):
         """Return the files that the entry adds, once all pages are answered.
 
         A version of which the user's indexes have variant wheels gets none. Of another one the
-        variant wheels of an index of variants count, or else the files that the entry describes.
+        variant wheels of an index of variants count, or else the files that the entry describes;
+        they are yanked if all files of that version are that the user's indexes have.
 
         Args:
             own: the project's files on the user's indexes.
@@ -221,6 +226,7 @@ class PlaceReader(Generic[F]):
             if (version := _variant_version(item.listed.filename)) is not None
         }
         hashes = {item.filename: item.sha256 for item in own if item.sha256 is not None}
+        yanked = _yanked(own)
         found: dict[Version, dict[str, Found[F]]] = {}
         for item in self._described(own, targets):
             known = item.published
@@ -233,7 +239,8 @@ class PlaceReader(Generic[F]):
             files = found.setdefault(known.version, {})
             before = files.get(known.filename)
             if before is None or _is_newer(item, before):
-                files[known.filename] = item
+                reason = yanked.get(known.version)
+                files[known.filename] = replace(item, yanked=reason) if reason is not None else item
         return [*added, *(item for files in found.values() for item in files.values())]
 
     def _variant_wheels(self, real: set[Version]) -> Iterator[Found[F]]:
@@ -248,7 +255,7 @@ class PlaceReader(Generic[F]):
             else:
                 wanted = described[0] == self.entry.name and described[1] in theirs
             if wanted and page is not None:
-                yield Found(item, None, page.url)
+                yield Found(item, None, page.url, item.yanked)
 
     def _described(
         self, own: Sequence[Listed[F]], targets: Mapping[str, Iterable[Listed[F]]]
@@ -257,11 +264,11 @@ class PlaceReader(Generic[F]):
         for page in self.pages:
             for item in self._listed.get(page, ()) if page.place else ():
                 for known in self.entry.files(page.place, item.filename):
-                    yield Found(item, known, page.url)
+                    yield Found(item, known, page.url, item.yanked)
         if self.entry.uses_own_files:
             for item in own:
                 for known in self.entry.own_files(item.filename):
-                    yield Found(item, known)
+                    yield Found(item, known, yanked=item.yanked)
         versions: dict[Version, int] = {}
         for item in own if self.entry.targets else ():
             version = _file_version(item.filename)
@@ -271,7 +278,7 @@ class PlaceReader(Generic[F]):
             for item in targets.get(name, ()):
                 for known in self.entry.renamed_files(item.filename):
                     if self.entry.may_take(versions, known.version, item.position):
-                        yield Found(item, known)
+                        yield Found(item, known, yanked=item.yanked)
 
     def _labels(self, pages: Sequence[PlacePage]) -> tuple[str, ...]:
         places = {page.place for page in pages}
@@ -290,6 +297,16 @@ def _is_newer(item: Found[F], before: Found[F]) -> bool:
         return False
     new, old = (read_version(each.published_version) for each in (item.published, before.published))
     return new is not None and old is not None and new > old
+
+
+def _yanked(own: Iterable[Listed[F]]) -> dict[Version, str]:
+    """Return the reasons of the versions of which all files are yanked."""
+    reasons: dict[Version, str | None] = {}
+    for item in own:
+        version = _file_version(item.filename)
+        if version is not None and reasons.get(version, "") is not None:
+            reasons[version] = item.yanked
+    return {version: reason for version, reason in reasons.items() if reason is not None}
 
 
 def _variant_version(filename: str) -> Version | None:

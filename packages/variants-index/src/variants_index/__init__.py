@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pep_variants.internal import Sources
 
-    from .cache import Bounds, Store
+    from .cache import Store
     from .candidate import Candidate, CoreMetadata
     from .distribution_metadata import fetch_core_metadata
     from .downloads import Download, download_files
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "Bounds",
     "Candidate",
     "CandidateEvaluator",
     "CoreMetadata",
@@ -73,7 +72,7 @@ __all__ = [
 ]
 
 _NAMES = {
-    "cache": "Bounds Store",
+    "cache": "Store",
     "candidate": "Candidate CoreMetadata",
     "distribution_metadata": "fetch_core_metadata",
     "downloads": "Download download_files",

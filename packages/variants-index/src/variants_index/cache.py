@@ -20,22 +20,18 @@ import contextlib
 import hashlib
 import logging
 import os
-import re
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 from pep_variants.internal import (
     VARIABLE,
     NotPrivate,
-    PreferenceError,
     check_private,
     make_private,
     replacing,
-    shortened,
 )
 
 logger = logging.getLogger(__name__)
@@ -43,7 +39,9 @@ logger = logging.getLogger(__name__)
 FORMAT = "1"
 """Version of the format of records, a part of the path."""
 
-SIZE_VARIABLE = "VARIANTS_CACHE_SIZE"
+SIZE = 1024**3
+"""Bytes that a cache takes on disk; each concurrent writer may exceed it by one record."""
+
 LEDGER = "written"
 LOCK = "trim.lock"
 UNFINISHED = "unfinished"
@@ -57,37 +55,6 @@ _SHARE = 10
 _HOUR = 3600.0
 """Seconds before a record that is read is marked as used again, before a temporary file is
 abandoned, and before the directory is checked again."""
-_SIZE = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*(?:([kmgt])(i?)b?|b)?\s*", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """Limits of a cache directory.
-
-    Attributes:
-        size: bytes on disk; each concurrent writer may exceed it by one record.
-    """
-
-    size: int = 1024**3
-
-    @classmethod
-    def from_environ(cls, environ: Mapping[str, str]) -> Bounds:
-        """Return the limits in ``VARIANTS_CACHE_SIZE`` (``500MB``, ``2 GiB``).
-
-        Raises:
-            PreferenceError: the value is invalid; the message names the variable.
-        """
-        text = environ.get(SIZE_VARIABLE, "").strip()
-        if not text:
-            return cls()
-        found = _SIZE.fullmatch(text)
-        if found is None:
-            raise PreferenceError(
-                f"{SIZE_VARIABLE}: expected a size such as 500MB or 2GiB, found {shortened(text)}"
-            )
-        number, unit, binary = found.groups()
-        power = "kmgt".index(unit.lower()) + 1 if unit else 0
-        return cls(int(float(number) * (1024 if binary else 1000) ** power))
 
 
 class Store:
@@ -95,14 +62,14 @@ class Store:
 
     Attributes:
         root: the directory, created on the first write.
-        bounds: its limits.
+        size: the most bytes that it takes on disk, see `SIZE`.
         problem: why the cache is no longer used, empty while it is. A full disk disables the
             cache, and is not an error.
     """
 
-    def __init__(self, root: Path, bounds: Bounds | None = None) -> None:
+    def __init__(self, root: Path, size: int = SIZE) -> None:
         self.root = root / FORMAT
-        self.bounds = bounds or Bounds()
+        self.size = size
         self.problem = ""
         self._unfinished = self.root / UNFINISHED
         self._look_again = 0.0
@@ -136,9 +103,9 @@ class Store:
         return None
 
     def put(self, kind: str, name: str, payload: bytes) -> None:
-        """Write a record, unless it exceeds the bounds or the cache is disabled."""
+        """Write a record, unless it is larger than the cache or the cache is disabled."""
         room = occupied(len(_MAGIC) + _DIGEST + len(payload))
-        if self.problem or room > self.bounds.size:
+        if self.problem or room > self.size:
             return
         path = self._path(kind, name)
         try:
@@ -190,7 +157,7 @@ class Store:
                 self._clear_abandoned()
                 records = sorted(self._records())
                 total = sum(size for _, size, _ in records)
-                allowed = min(self.bounds.size * (_SHARE - 1) // _SHARE, self.bounds.size - room)
+                allowed = min(self.size * (_SHARE - 1) // _SHARE, self.size - room)
                 for _, size, path in records:
                     if total <= allowed:
                         break
@@ -217,7 +184,7 @@ class Store:
 
     def _admit(self, room: int) -> bool:
         """Make *room* for a record; return False if another process is trimming the directory."""
-        if self._count(room) * _SHARE <= self.bounds.size:
+        if self._count(room) * _SHARE <= self.size:
             return True
         from filelock import Timeout
 

@@ -138,7 +138,8 @@ class CatalogPages:
 
 def listed(file: PageFile, place: str, position: int = 0) -> Listed[PlacedFile]:
     """Return *file* of the page *place* for `PlaceReader`."""
-    return Listed(file.filename, (file, place), file.hashes.get("sha256"), position)
+    digest = file.hashes.get("sha256")
+    return Listed(file.filename, (file, place), digest, position, file.yanked)
 
 
 def catalog_metadata(files: Sequence[CatalogFile]) -> ReleaseMetadata:

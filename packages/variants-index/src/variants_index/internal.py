@@ -42,9 +42,9 @@ _NAMES = {
     "evaluator": "REWRITTEN is_pinned",
     "package_finder": "by_version",
     "http.credentials": "Credentials split_credentials",
-    "http.responses": "BUSY CHUNK Response certificate_error check_digests retry_after",
+    "http.responses": "BUSY CHUNK Response check_digests retry_after",
     "http.user_proxies": "InvalidProxy PORTS UserProxy proxy_for read",
-    "pages": "ACCEPT GENERATOR HTML JSON html_link html_metas html_projects json_projects",
+    "pages": "ACCEPT GENERATOR HTML JSON html_projects json_projects",
     "pages.page": "Links",
     "target": "covers environment_of is_for_platform platform_of_namespaces read_target",
     "uv_files": (

@@ -255,6 +255,8 @@ class PackageFinder:
             if found.published is None:
                 variant_wheels.setdefault(place, []).append(file)
                 continue
+            if found.yanked != file.yanked:
+                file = replace(file, yanked=found.yanked)
             known = CatalogFile(entry, found.published, place)
             item = SourceFile(file, entry.source, None, known)
             added.setdefault(found.published.version, []).append(item)

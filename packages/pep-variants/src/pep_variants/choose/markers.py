@@ -202,23 +202,6 @@ def _with_marker(requirement: str, semicolon: int, marker: str | bool) -> str | 
     return requirement[: space.end()] + marker
 
 
-def reduce_marker(marker: str, context: VariantContext) -> str | bool:
-    """Return *marker* with its variant terms evaluated: a plain marker, or its truth.
-
-    A marker without variant terms comes back unchanged.
-
-    Raises:
-        InvalidMarker: there are variant terms, but the marker cannot be understood.
-    """
-    if "variant_" not in marker or not _terms(marker):
-        return marker
-
-    def truth(comparison: re.Match[str]) -> Term | bool:
-        return _evaluate(comparison, context, marker, publishing=False)
-
-    return _reduce(marker, truth, marker)
-
-
 def variant_terms(text: str) -> frozenset[str]:
     """Return which of the four variant variables the marker in *text* uses.
 

@@ -45,8 +45,7 @@ def read_metadata(data: bytes | str, source: str) -> Metadata:
     if isinstance(data, str):
         data = data.encode("utf-8", "surrogatepass")
     if len(data) > limits.DOCUMENT_BYTES:
-        limit = limits.DOCUMENT_BYTES // limits.MIB
-        raise MetadataError(source, "", f"larger than {limit} MiB, the most that is read")
+        raise _too_large(source, limits.DOCUMENT_BYTES)
     # A value takes a byte at least.
     if len(data) > limits.DOCUMENT_VALUES < limits.json_values(data):
         raise MetadataError(
@@ -76,8 +75,7 @@ def read_pyproject(data: bytes | str, source: str) -> Metadata:
         MetadataError: as in `read_metadata`.
     """
     if len(data) > limits.PYPROJECT_BYTES:
-        limit = limits.PYPROJECT_BYTES // limits.MIB
-        raise MetadataError(source, "", f"larger than {limit} MiB, the most that is read")
+        raise _too_large(source, limits.PYPROJECT_BYTES)
     tree = Tree(partial(MetadataError, source)).load_toml(data)
     return _Reader(source, prefix="variant", source_tree=True).read(tree.get("variant", {}))
 
@@ -93,6 +91,11 @@ def metadata_from_tree(tree: object, source: str) -> Metadata:
     except RecursionError:
         raise MetadataError(source, "", "nested too deeply") from None
     return _Reader(source).read(tree)
+
+
+def _too_large(source: str, limit: int) -> MetadataError:
+    size = limits.size_in_words(limit)
+    return MetadataError(source, "", f"larger than {size}, the most that is read")
 
 
 class _Reader:
@@ -213,6 +216,9 @@ class _Reader:
             if type(properties) is not dict:
                 raise self._tree.expected("an object", properties, f"variants.{label}")
             for namespace, features in properties.items():
+                if features == {}:  # no property, so that no priority is needed either
+                    self._tree.name(namespace, f"variants.{label}", NAME, "namespace")
+                    continue
                 key = namespace, _text(features)
                 if key not in shared or not key[1]:
                     values = _in_lists(features) if generation.texts else features

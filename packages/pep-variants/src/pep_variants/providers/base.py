@@ -235,11 +235,6 @@ def tried(place: str, answer: str, *, found: bool = False) -> None:
     _logger.debug("%s %s", place, answer, extra={"attempt": attempt})
 
 
-def are_recorded() -> bool:
-    """Return whether attempts are wanted, for a provider that has to look again to report one."""
-    return _logger.isEnabledFor(logging.DEBUG)
-
-
 @contextmanager
 def recorded() -> Iterator[Trail]:
     """Yield what is tried while the context lasts; warnings go there only, not to the terminal."""

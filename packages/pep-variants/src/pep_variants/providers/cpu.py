@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from ..model.platform import Fact
 from ..model.property import NAME, Features
-from .base import are_recorded, tried
+from .base import tried
 
 if TYPE_CHECKING:
     from archspec.cpu import Microarchitecture
@@ -84,58 +84,20 @@ def _host(family: str) -> Cpu:
         import archspec.cpu
 
         cpu = Cpu.of(archspec.cpu.host())
-        if are_recorded():
-            _report(cpu, family)
+    _report(cpu, family)
     return cpu
 
 
 def _report(cpu: Cpu, family: str) -> None:
-    """Report what archspec read, and what it takes the CPU for."""
-    from archspec.cpu import detect
-
+    """Report what archspec takes the CPU for, where it was asked about *family*."""
     place = _SOURCES.get(platform.system(), _MACHINE_TYPE)
     if cpu.family != family:
         tried(place, f"shows a CPU of the family {cpu.family}")
-        return
-    try:
-        # The first is all there is of every system; `detected_info` would hide its failure.
-        read = next(iter(detect.INFO_FACTORY[platform.system()]), None)
-        info = read() if read is not None else None
-    except Exception as error:  # as above
-        tried(place, f"cannot be read: {getattr(error, 'strerror', None) or error}")
+    elif cpu.name == cpu.family:
+        tried(place, "does not tell the model of the CPU")
         tried(_MACHINE_TYPE, f"is {platform.machine()}, all that is known", found=True)
-        return
-    if info is None or not (info.features or info.name or info.cpu_part):
-        tried(place, "shows neither model nor features of the CPU")
-        tried(_MACHINE_TYPE, f"is {platform.machine()}, all that is known", found=True)
-        return
-    shown = [info.vendor or "no vendor"]
-    shown += [f"part {info.cpu_part}"] if info.cpu_part else []
-    shown += [f"{len(info.features)} features"] if info.features else []
-    text = f"shows {', '.join(shown)}; archspec takes it for {cpu.name}"
-    if lacking := _lacking(cpu, info):
-        text += f"; {lacking}"
-    tried(place, text, found=True)
-
-
-def _lacking(cpu: Cpu, info: Microarchitecture) -> str:
-    """Return which features the CPU lacks of the next generic level, empty at the highest."""
-    from archspec.cpu import TARGETS
-
-    above = [
-        target
-        for target in TARGETS.values()
-        if target.vendor == "generic"
-        and target.family.name == cpu.family
-        and target.name not in cpu.generics
-        and {parent.name for parent in target.parents} & cpu.generics
-    ]
-    # Of aarch64, levels branch: what lacks least is next.
-    missing = sorted((len(target.features - info.features), target.name) for target in above)
-    if not missing or not missing[0][0]:
-        return ""
-    target = TARGETS[missing[0][1]]
-    return f"for {target.name} it lacks {', '.join(sorted(target.features - info.features))}"
+    else:
+        tried(place, f"shows a CPU that archspec takes for {cpu.name}", found=True)
 
 
 def cpu_source(cpu: Cpu) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from ..limits import PLUGIN_ANSWER_BYTES, PLUGIN_NOISE_BYTES
+from ..limits import PLUGIN_ANSWER_BYTES, PLUGIN_NOISE_BYTES, size_in_words
 
 if TYPE_CHECKING:
     import subprocess
@@ -50,19 +50,18 @@ def run(
     environ: Mapping[str, str],
     cwd: Path,
     time_limit: float,
-    output_limit: int = PLUGIN_ANSWER_BYTES,
-    noise_limit: int = PLUGIN_NOISE_BYTES,
     request: bytes = b"",
 ) -> Outcome:
     """Run *command* until it ends or exceeds a limit, then kill everything that it started.
+
+    It may write `PLUGIN_ANSWER_BYTES` to its standard output and `PLUGIN_NOISE_BYTES` to its error
+    output, of which only the end is kept.
 
     Args:
         command: program and arguments; no shell is involved.
         environ: its environment variables, all of them.
         cwd: its working directory.
         time_limit: in seconds.
-        output_limit: the most bytes on its standard output.
-        noise_limit: the most bytes on its error output, of which only the end is kept.
         request: what it reads from its standard input, at most 16 KiB, as pipes hold that much.
 
     It gets a new session (on Windows a job). It is asked to end (SIGTERM), then killed with
@@ -92,8 +91,8 @@ def run(
     assert process.stdout
     assert process.stderr
     finished, ended = threading.Event(), threading.Event()
-    output = _Drain(process.stdout, output_limit, output_limit, finished)
-    errors = _Drain(process.stderr, noise_limit, NOISE_BYTES, finished)
+    output = _Drain(process.stdout, PLUGIN_ANSWER_BYTES, PLUGIN_ANSWER_BYTES, finished)
+    errors = _Drain(process.stderr, PLUGIN_NOISE_BYTES, NOISE_BYTES, finished)
     watch = threading.Thread(target=_await_end, args=(process, finished, ended), daemon=True)
     try:
         for thread in (output, errors, watch):
@@ -115,9 +114,9 @@ def run(
             drain.stream.close()
     exceeded = ""
     if output.exceeded:
-        exceeded = f"answered more than {_size(output_limit)}"
+        exceeded = f"answered more than {size_in_words(PLUGIN_ANSWER_BYTES)}"
     elif errors.exceeded:
-        exceeded = f"printed more than {_size(noise_limit)}"
+        exceeded = f"printed more than {size_in_words(PLUGIN_NOISE_BYTES)}"
     elif not in_time:
         exceeded = f"did not end within {time_limit:g} s"
     return Outcome(
@@ -230,7 +229,3 @@ class _Job:
             self._handle = None
             with contextlib.suppress(OSError):
                 self._process.kill()
-
-
-def _size(count: int) -> str:
-    return f"{count // (1024 * 1024)} MiB" if count >= 1024 * 1024 else f"{count} bytes"

@@ -184,13 +184,6 @@ class PartialFile(io.RawIOBase):
         self._position += wanted
         return bytes(data)
 
-    def readinto(self, buffer: object, /) -> int:
-        """Read into *buffer*."""
-        view = memoryview(buffer)  # type: ignore[arg-type]
-        data = self.read(len(view))
-        view[: len(data)] = data
-        return len(data)
-
     def _at(self, start: int, length: int) -> bytes:
         """Return at least one and at most *length* bytes from *start* on."""
         for part in self._parts:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import IO
 
 from ..errors import InvalidSdist, InvalidWheel, printable, redacted
-from ..limits import CORE_METADATA_BYTES, MIB, SDIST_MEMBERS, SDIST_UNPACKED
+from ..limits import CORE_METADATA_BYTES, SDIST_MEMBERS, SDIST_UNPACKED, size_in_words
 from .zip_reading import open_zip, read_entry, reason
 
 _BLOCK = tarfile.BLOCKSIZE
@@ -121,7 +121,7 @@ class _Decompressed:
             self._chunk, self._position = next(self._chunks, b""), 0
             self._left -= len(self._chunk)
             if self._left < 0:
-                raise ValueError(f"it unpacks to more than {SDIST_UNPACKED // MIB} MiB")
+                raise ValueError(f"it unpacks to more than {size_in_words(SDIST_UNPACKED)}")
         return bool(self._chunk)
 
 

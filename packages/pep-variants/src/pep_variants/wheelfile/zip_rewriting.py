@@ -53,20 +53,6 @@ class Rewrite:
     original: int
     size: int
 
-    def between(self, start: int, end: int) -> tuple[Piece, ...]:
-        """Return the pieces of the result's bytes from *start* to *end*."""
-        found = []
-        position = 0
-        for piece in self.pieces:
-            first, last = max(start - position, 0), min(end - position, len(piece))
-            if first < last:
-                if piece.data is None:
-                    found.append(Piece(piece.start + first, piece.start + last))
-                else:
-                    found.append(Piece(data=piece.data[first:last]))
-            position += len(piece)
-        return tuple(found)
-
     def write(self, original: IO[bytes], target: IO[bytes]) -> None:
         """Write the result to *target*, copying from *original* in chunks.
 

@@ -25,8 +25,18 @@ from .forwarding import (
     send_text,
     while_connected,
 )
-from .route import Application, Origin, Outbound, Receive, Scope, Send, address, origin
-from .tunnel import FAILED, Unreachable
+from .outbound import (
+    FAILED,
+    Application,
+    Origin,
+    Outbound,
+    Receive,
+    Scope,
+    Send,
+    Unreachable,
+    address,
+    origin,
+)
 
 _PROJECT = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _PAGE = re.compile(r"simple/([^/]+)/")

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from pep_variants.internal import read_regular
+from variants_index.internal import is_on
 
 from ..errors import UvVariantsError
 
@@ -24,7 +25,6 @@ LIMIT: Final = 16 * 2**20
 FILES: Final = 5000
 """Maximum number of files read in a directory of certificates."""
 
-_NO = ("", "0", "false", "no", "off", "f", "n")
 _CERTIFICATE = re.compile(
     rb"-----BEGIN (?:TRUSTED |X509 )?CERTIFICATE-----[A-Za-z0-9+/=\s]+"
     rb"-----END (?:TRUSTED |X509 )?CERTIFICATE-----"
@@ -69,11 +69,7 @@ def trusted_roots(environ: Mapping[str, str], *, system: bool = False) -> bytes:
             found.append(_folder(Path(each)))
     if any(found):
         return _only_certificates(b"".join(found))
-    asked = any(
-        environ.get(name, "").strip().lower() not in _NO
-        for name in ("UV_SYSTEM_CERTS", "UV_NATIVE_TLS")
-    )
-    if system or asked:
+    if system or any(is_on(environ.get(n, "")) for n in ("UV_SYSTEM_CERTS", "UV_NATIVE_TLS")):
         certificates = _system()
         if certificates:
             return certificates

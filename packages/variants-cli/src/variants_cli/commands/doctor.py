@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -18,6 +18,7 @@ from .index_options import index_options, places, progress, repeated_options, re
 
 if TYPE_CHECKING:
     from pep_variants.internal import Installed
+    from variants_index.internal import Findings
 
     from ..checkup import Compared, Environment
 
@@ -31,12 +32,17 @@ python_option = click.option(
 @click.argument("projects", metavar="[PROJECT]...", nargs=-1)
 @python_option
 @click.option("--offline", is_flag=True, help="Ask no index; skip what is installed.")
+@click.option(
+    "--verify", is_flag=True,
+    help="Only compare the installed files of this project and of pip with their RECORD.",
+)  # fmt: skip
 @index_options
 @json_option
 def doctor(
     projects: tuple[str, ...],
     python: Path | None,
     offline: bool,
+    verify: bool,
     as_json: bool,
     **options: Any,  # noqa: ANN401
 ) -> None:
@@ -47,11 +53,13 @@ def doctor(
     those that fit now. PROJECTs are also looked at if installed without a variant.
     Changes nothing. Exits with 1 if something is wrong.
     """
-    from variants_index.internal import lines
-
     from ..checkup import compare, examine
 
     environment = _environment(python, options)
+    if verify:
+        from ..verification import verify as verified
+
+        _print(verified(environment.paths), as_json=as_json)
     machine = next(iter(options["targets"]), None)
     where = places(options)
     values = option_values(options)
@@ -66,12 +74,7 @@ def doctor(
         environment, os.environ, sources=where.sources, options=values, projects=projects,
         lookup=None if offline else lookup,
     )  # fmt: skip
-    if as_json:
-        print_json(findings.as_tree())
-    else:
-        for line in lines(findings):
-            click.echo(line)
-    click.get_current_context().exit(0 if findings.is_well else 1)
+    _print(findings, as_json=as_json)
 
 
 @click.command()
@@ -130,6 +133,18 @@ def check(python: Path | None, every: bool, as_json: bool, **options: Any) -> No
         command = environment.switch_command(*(item.project for item, _ in better))
         click.echo(f"To switch: {command}")
     click.get_current_context().exit(1 if better or damage else 0)
+
+
+def _print(findings: Findings, *, as_json: bool) -> NoReturn:
+    """Print what was found, and exit with 1 if something is wrong."""
+    from variants_index.internal import lines
+
+    if as_json:
+        print_json(findings.as_tree())
+    else:
+        for line in lines(findings):
+            click.echo(line)
+    click.get_current_context().exit(0 if findings.is_well else 1)
 
 
 def _environment(python: Path | None, options: dict[str, Any]) -> Environment:

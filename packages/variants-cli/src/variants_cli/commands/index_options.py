@@ -168,14 +168,14 @@ def resolving(places: Places, values: Mapping[str, Any]) -> Iterator[IndexResolv
     from pep_variants import load_preferences
     from pep_variants.internal import cache_directory
     from resolvelib_variants.resolution import IndexResolver, NoSolution, ResolverError
-    from variants_index import Bounds, PackageIndexError, Store
+    from variants_index import PackageIndexError, Store
 
     from ..console import note, warn
 
     preferences = load_preferences(values, os.environ, warn=warn)
     store = None
     if places.cached:
-        store = Store(cache_directory(os.environ, "index"), Bounds.from_environ(os.environ))
+        store = Store(cache_directory(os.environ, "index"))
     try:
         with IndexResolver(places.sources, preferences=preferences, store=store) as resolver:
             yield resolver

@@ -25,11 +25,10 @@ from ..matrix.building import (
     with_other_projects,
 )
 from ..matrix.combination import built_against, combine, select
-from ..matrix.machines_page import markdown
 from ..matrix.model import BuildError, Matrix, Variant
 from ..matrix.output import TEXTS
 from ..matrix.reading import read_matrix
-from .arguments import FILE, platform_option, preference_options
+from .arguments import FILE, preference_options
 from .index import index
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
     from pep_variants import VariantError
 
-TABLE, MARKDOWN = "table", "markdown"
+TABLE = "table"
 
 
 def _matrix_file(text: str) -> object:
@@ -63,11 +62,10 @@ def _matrix_file(text: str) -> object:
 @click.option(
     "--format",
     "form",
-    type=click.Choice([TABLE, *TEXTS, MARKDOWN]),
+    type=click.Choice([TABLE, *TEXTS]),
     default=TABLE,
     show_default=True,
-    help="What to print; 'metadata' is the *-variants.json of the release. "
-    f"'{MARKDOWN}' shows which machines get what.",
+    help="What to print; 'metadata' is the *-variants.json of the release.",
 )
 @click.option(
     "--only",
@@ -75,13 +73,7 @@ def _matrix_file(text: str) -> object:
     multiple=True,
     help="Select variants: a label, a pattern such as 'sm90_*', or AXIS=VALUE. Repeatable.",
 )
-@platform_option(
-    "machines",
-    several=True,
-    help="Machine for --format markdown: a name or pattern such as 'h100-*', facts such as "
-    "cuda=12.8,sm=9.0,cpu=zen4, or a platform file. Default: all known machines",
-)
-@preference_options("variant-enable", "variant-allow-provider")
+@preference_options("variant-allow-provider")
 @click.option("--build", is_flag=True, help="Build variant wheels on this machine, and index them.")
 @click.option(
     "-o",
@@ -101,8 +93,6 @@ def matrix(
     files: tuple[Path, ...],
     form: str,
     only: tuple[str, ...],
-    machines: tuple[str, ...],
-    variant_enable: list[str],
     variant_allow_provider: list[str],
     build: bool,
     output: Path | None,
@@ -123,8 +113,6 @@ def matrix(
         raise click.UsageError(f"--format {form} is for one project: name one FILE")
     if len(files) > 1 and source is not None:
         raise click.UsageError("--source needs one FILE")
-    if (machines or variant_enable) and form != MARKDOWN:
-        raise click.UsageError(f"--platform and --variant-enable need --format {MARKDOWN}")
     _check_output(output, build=build, form=form)
     releases = [_read(file, source, variant_allow_provider) for file in files]
     chosen = [(read, select(variants, only)) for read, variants in releases]
@@ -133,8 +121,6 @@ def matrix(
         for read, some in chosen:
             _build(read, some, target)
         index.main([str(target)], prog_name="variants index", standalone_mode=False)
-    elif form == MARKDOWN:
-        _print(markdown(*chosen[0], machines, variant_enable), output)
     elif form == TABLE:
         _show_table(chosen[0][1], releases[0][1])
     else:

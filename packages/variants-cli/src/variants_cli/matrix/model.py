@@ -88,7 +88,6 @@ class Value:
         requires: conditions on the values of other axes.
         host: environment marker of machines that can build it; None for any machine.
         settings: its settings.
-        details: what documents say of it, by heading.
     """
 
     name: str
@@ -97,7 +96,6 @@ class Value:
     requires: Where = field(default_factory=dict)
     host: Marker | None = None
     settings: Settings = field(default_factory=Settings)
-    details: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -157,8 +155,6 @@ class Matrix:
         exclude: combinations that are not variants.
         override: overrides; later ones win.
         build: how the variants are built.
-        title: what is released; may be empty.
-        details: what documents say of it, by heading.
         name: normalized name of the project; empty if the file does not say.
     """
 
@@ -169,8 +165,6 @@ class Matrix:
     exclude: tuple[Where, ...]
     override: tuple[Override, ...]
     build: Build
-    title: str = ""
-    details: Mapping[str, str] = field(default_factory=dict)
     name: str = ""
 
     def error(self, path: str, problem: str) -> TableError:

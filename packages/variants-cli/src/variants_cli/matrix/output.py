@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pep_variants import Property, VariantError
@@ -31,20 +31,13 @@ def table(variants: Sequence[Variant]) -> list[tuple[str, str, str]]:
     ]
 
 
-def needs(properties: Iterable[Property], optional: Collection[str] = ()) -> str:
-    """Return in a few words what machines need for *properties*; several values are alternatives.
-
-    Args:
-        properties: of a variant.
-        optional: namespaces that users have to enable, of which that is all that is said.
-    """
+def needs(properties: Iterable[Property]) -> str:
+    """Return in a few words what *properties* need; several values are alternatives."""
     parts = []
     for namespace, features in group_properties(properties).items():
         for feature, values in features.items():
             texts = dict.fromkeys(answered(namespace, feature, value) for value in values)
-            if namespace in optional:
-                parts.append(f"{namespace} enabled")
-            elif len(texts) > 1:
+            if len(texts) > 1:
                 parts.append(f"{asked(namespace, feature)} {', '.join(texts)}")
             else:
                 parts.append(why_chosen({namespace: {feature: values}}))

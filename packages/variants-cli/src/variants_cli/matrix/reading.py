@@ -21,11 +21,11 @@ ABI = ("none", "major", "minor", "patch")
 """Names for the number of components of a release that an ``abi_dependency`` has."""
 
 _KEYS = (
-    "extends", "project", "title", "details", "label", "variant", "axes", "exclude", "override",
+    "extends", "project", "label", "variant", "axes", "exclude", "override",
     "build",
 )  # fmt: skip
 _SETTINGS = ("properties", "environment", "config-settings", "ci", "flags")
-_VALUE = ("label", "title", "details", "requires", "host", *_SETTINGS)
+_VALUE = ("label", "title", "requires", "host", *_SETTINGS)
 _VARIANT = ("$schema", "default-priorities", "providers", "static-properties")
 
 _AXIS = re.compile(r"[a-z][a-z0-9_-]*")
@@ -74,8 +74,6 @@ def read_matrix(path: Path) -> Matrix:
         exclude=tuple(_where(table, names) for table in exclude),
         override=tuple(_override(table, names) for table in root.tables("override")),
         build=_build(root.table("build"), path.parent),
-        title=root.string("title"),
-        details=root.table("details").texts(),
         name=root.read("project", project_name, "is not a valid project name") or "",
     )
 
@@ -149,7 +147,6 @@ def _value(values: Table, name: str, axis: str, names: Names) -> Value:
         requires=requires,
         host=table.read("host", Marker, _NO_MARKER),
         settings=_settings(table),
-        details=table.table("details").texts(),
     )
 
 

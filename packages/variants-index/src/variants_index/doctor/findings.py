@@ -19,7 +19,7 @@ CODES = frozenset((
     "plain-uv", "uv-missing", "uv-version",
     "stale-variant", "better-variant", "unfit-variants", "wrong-index", "no-variants",
     "catalog-off", "catalog-place", "shared-files", "missing-files", "duplicate-distribution",
-    "not-installed", "plugin", "choice", "metadata", "lookup",
+    "not-installed", "plugin", "choice", "metadata", "lookup", "changed-file", "unlisted-file",
     "lock",
 ))  # fmt: skip
 """Every `Problem.code`; docs/reference/doctor.md has the cause of each."""

@@ -98,22 +98,6 @@ class Pip(NamedTuple):
         knows = "knows variants" if self.patched else "does not know variants"
         return f"pip {self.version}, {knows}"
 
-    @property
-    def interpreter(self) -> str:
-        """What to type for its interpreter, empty if it is a program that does not tell."""
-        if len(self.command) > 1:
-            return shlex.quote(self.command[0])
-        try:
-            with Path(self.command[0]).open("rb") as file:
-                line = file.readline(400)
-        except OSError:
-            return ""
-        if not line.startswith(b"#!/"):
-            return ""
-        words = line[2:].decode(errors="replace").split()
-        is_python = len(words) == 1 and Path(words[0]).name.startswith(("python", "pypy"))
-        return shlex.quote(words[0]) if is_python else ""
-
     def as_tree(self) -> dict[str, Any]:
         """Return it for JSON."""
         indexes = [
@@ -216,7 +200,7 @@ def installers_part(
     rows = [(pip.name, pip.described) for pip in pips] or [("pip", "not on PATH")]
     rows += ((each.file, f"pip's {each.option} {redacted(each.value)}") for each in settings)
     problems = [
-        *_pip_problems(pips, environ, python, other=bool(wrappers)),
+        *_pip_problems(pips, environ, other=bool(wrappers)),
         *(problem for each in settings for problem in _setting_problems(each, pips[0], drivers)),
         *_other_indexes(settings, environ, indexes),
         *uv.problems,
@@ -249,14 +233,10 @@ def uv_part(environ: Mapping[str, str]) -> Part:
     return Part(tuple(rows), tuple(problems), tree)
 
 
-def _pip_problems(
-    pips: list[Pip], environ: Mapping[str, str], python: Path, *, other: bool
-) -> Iterator[Problem]:
+def _pip_problems(pips: list[Pip], environ: Mapping[str, str], *, other: bool) -> Iterator[Problem]:
     if not pips or pips[0].patched:
         return
     first = pips[0]
-    quoted = shlex.quote(str(python))
-    runner = f"{first.interpreter} -m pip" if first.interpreter else first.name
     patched = next((pip for pip in pips if pip.patched), None)
     if first.problem:
         yield Problem("broken-pip", f"{first.name} does not work: {first.problem}")
@@ -271,7 +251,7 @@ def _pip_problems(
             "old-pip",
             f"{first.name} is pip {first.version}, which pep-variants-shim beside it does not "
             "support",
-            f"{first.interpreter or quoted} -m pip install --upgrade pip",
+            f"{first.name} install --upgrade pip",
         )
     elif patched is not None:
         yield Problem(
@@ -288,7 +268,7 @@ def _pip_problems(
             f"{first.name} is pip {first.version} without pep-variants-shim: it takes the wheel "
             "without a variant",
             # A new pip as well: environments often come with one that is too old.
-            f"{runner} install --upgrade pip pep-variants-shim",
+            f"{first.name} install --upgrade pip pep-variants-shim",
             fails=not other,
         )
 

@@ -12,8 +12,6 @@ from .json_reader import read_json_page, read_json_projects
 from .page import ACCEPT, API_VERSION, HTML, JSON, Page, PageFile, is_filename
 from .page_writer import (
     GENERATOR,
-    html_link,
-    html_metas,
     html_page,
     html_projects,
     json_page,
@@ -28,8 +26,6 @@ __all__ = [
     "JSON",
     "Page",
     "PageFile",
-    "html_link",
-    "html_metas",
     "html_page",
     "html_projects",
     "json_page",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .page import API_VERSION, Page, PageFile
@@ -52,24 +52,15 @@ def _json_file(file: PageFile) -> dict[str, Any]:
 
 def html_page(page: Page) -> bytes:
     """Return *page* as HTML (PEP 503). Equal pages give equal bytes."""
-    links = [html_link(file) for file in page.files]
-    return _document(f"Links for {page.project}", links, html_metas(page))
-
-
-def html_metas(page: Page) -> str:
-    """Return what the head of *page* says to installers, as ``<meta>`` tags.
-
-    For writers of pages with more than links: API version, generator, status of the project.
-    """
-    metas = _meta("pypi:repository-version", API_VERSION) + _meta("generator", GENERATOR)
+    metas = _METAS
     if page.status != "active":
         metas += _meta("pypi:project-status", page.status)
         if page.status_reason:
             metas += _meta("pypi:project-status-reason", page.status_reason)
-    return metas
+    return _document(f"Links for {page.project}", map(_file_link, page.files), metas)
 
 
-def html_link(file: PageFile) -> str:
+def _file_link(file: PageFile) -> str:
     """Return *file* as the link that installers read, with its ``data-`` attributes."""
     attributes = {"requires-python": file.requires_python, "yanked": file.yanked}
     if file.core_metadata is not None:
@@ -98,11 +89,10 @@ def json_projects(names: Sequence[str]) -> bytes:
 
 def html_projects(names: Sequence[str]) -> bytes:
     """Return the page that lists the projects of an index as HTML."""
-    metas = _meta("pypi:repository-version", API_VERSION) + _meta("generator", GENERATOR)
-    return _document("Simple index", [_link(f"{name}/", name, {}) for name in names], metas)
+    return _document("Simple index", (_link(f"{name}/", name, {}) for name in names), _METAS)
 
 
-def _document(title: str, links: Sequence[str], metas: str) -> bytes:
+def _document(title: str, links: Iterable[str], metas: str) -> bytes:
     lines = [
         "<!DOCTYPE html>",
         '<html><head><meta charset="utf-8">',
@@ -126,3 +116,6 @@ def _link(url: str, text: str, attributes: Mapping[str, str | None]) -> str:
         if value is not None
     )
     return f'<a href="{html.escape(url)}"{given}>{html.escape(text)}</a>'
+
+
+_METAS = _meta("pypi:repository-version", API_VERSION) + _meta("generator", GENERATOR)

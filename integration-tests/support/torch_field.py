@@ -1,0 +1,258 @@
+"""What the publishers of torch, torchvision and vLLM have on their indexes, and what runs where.
+
+These are the publishers' facts, none of the catalogue's: builds and the architectures they have
+code for, as published for each release, and drivers as NVIDIA documents them. The sources:
+
+- https://github.com/pytorch/pytorch/pull/164471, pull/175253, pull/182849, pull/194367 and
+  pull/197555 (releases 2.9, 2.11 and 2.12 to 2.14), issues/190385 (2.15)
+- https://github.com/pytorch/pytorch/blob/v2.8.0/.ci/manywheel/build_cuda.sh (2.8), and
+  https://github.com/moi90/pytorch_compute_capabilities (2.7)
+- https://github.com/runpod/containers, ``official-templates/pytorch/docker-bake.hcl`` (CUDA 12.9
+  from 2.9 to 2.13: not for 2.12.0, not for Windows, the architectures of CUDA 13.0)
+- https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html (drivers)
+- https://github.com/NixOS/nixos-hardware/pull/1843 (590 is not for Pascal and Volta)
+- ``Requires-Dist`` of the wheels on PyPI (which CUDA they are for, which torch they require)
+
+PTX is left out: no machine here needs it. So are the builds of 2.14 and later for ROCm 7.14: it
+is not documented which GPUs they have code for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
+from .index import Index
+from .published_builds import LINUX, MAC, WINDOWS, Builds, Field
+from .wheels import Wheel
+
+TAGS = {"linux": LINUX, "windows": WINDOWS, "macos": MAC}
+LINUX_ONLY, BOTH = ("linux",), ("linux", "windows")
+
+
+class Build(NamedTuple):
+    """One of the builds of torch and torchvision.
+
+    Attributes:
+        local: local version that marks its wheels, and name of its index.
+        releases: specifier of the releases of torch that have it.
+        systems: names in `TAGS`.
+        cuda: major version, 0 without CUDA.
+        code: compute capabilities, or names of other architectures, that it has code for.
+    """
+
+    local: str
+    releases: str
+    systems: tuple[str, ...]
+    cuda: int
+    code: str
+
+
+CUDA_12_6 = "5.0 6.0 7.0 7.5 8.0 8.6 9.0"
+CUDA_12_8 = "7.0 7.5 8.0 8.6 9.0 10.0 12.0"
+TURING = "7.5 8.0 8.6 9.0 10.0 12.0"
+ROCM = "gfx900 gfx906 gfx908 gfx90a gfx942 gfx1030 gfx1100 gfx1101 gfx1102 gfx1200 gfx1201"
+BUILDS = (
+    Build("cu118", "==2.7.*", BOTH, 11, CUDA_12_6),
+    Build("cu126", ">=2.7,<2.15", BOTH, 12, CUDA_12_6),
+    Build("cu128", "==2.7.*", BOTH, 12, TURING),
+    Build("cu128", ">=2.8,<2.11", BOTH, 12, CUDA_12_8),
+    Build("cu128", "==2.11.*", BOTH, 12, TURING),
+    Build("cu129", "==2.8.*", BOTH, 12, CUDA_12_8),
+    Build("cu129", ">=2.9,<2.11", LINUX_ONLY, 12, CUDA_12_8),
+    Build("cu129", ">=2.11,<2.14,!=2.12.0", LINUX_ONLY, 12, TURING),
+    Build("cu130", ">=2.9", BOTH, 13, TURING),
+    Build("cu132", ">=2.12", BOTH, 13, TURING),
+    Build("rocm6.3", ">=2.7,<2.10", LINUX_ONLY, 0, ROCM),
+    Build("rocm6.4", ">=2.8,<2.10", LINUX_ONLY, 0, ROCM),
+    Build("rocm7.0", "==2.10.*", LINUX_ONLY, 0, f"{ROCM} gfx950"),
+    Build("rocm7.1", "==2.10.*", LINUX_ONLY, 0, f"{ROCM} gfx950"),
+    Build("rocm7.2", ">=2.11,<2.14", LINUX_ONLY, 0, f"{ROCM} gfx950 gfx1150 gfx1151"),
+    Build("xpu", ">=2.9", BOTH, 0, "Arc"),
+)
+VLLM_CODE = TURING
+RELEASES = {
+    "2.7.1": "0.22.1",
+    "2.8.0": "0.23.0",
+    "2.9.1": "0.24.1",
+    "2.10.0": "0.25.0",
+    "2.11.0": "0.26.0",
+    "2.12.1": "0.27.1",
+    "2.13.0": "0.28.0",
+    "2.14.0": "0.29.0",
+    "2.15.0": "0.30.0",
+}
+"""Releases of torch, and the torchvision that requires each; oldest first."""
+VLLM = {"0.19.1": "2.10.0", "0.26.0": "2.11.0", "0.29.0": "2.13.0"}
+"""Releases of vLLM, and the torch that each requires; oldest first."""
+ON_PYPI = {
+    "torch": {"<2.8": "cu126", ">=2.8,<2.11": "cu128", ">=2.11,<2.15": "cu130", ">=2.15": "cu132"},
+    "vllm": {"<0.20": "cu129", ">=0.20": "cu130"},
+}
+"""The build that PyPI has for Linux, by specifier; for other systems it is the one for CPUs."""
+LEAST_DRIVER = {11: 450, 12: 525, 13: 580}
+"""The oldest driver for Linux, by major version of CUDA."""
+CUDA_OF_DRIVER = {470: "11.4", 525: "12.0", 550: "12.4", 570: "12.8", 580: "13.0", 590: "13.1"}
+DRIVERS = {
+    "6.0": (470, 580),
+    "7.0": (470, 580),
+    "7.5": (470, 590),
+    "8.0": (470, 590),
+    "9.0": (525, 590),
+    "10.0": (570, 590),
+    "12.0": (570, 590),
+}
+"""Oldest and newest driver for GPUs, by compute capability."""
+
+
+class Box(NamedTuple):
+    """A machine.
+
+    Attributes:
+        name: of its GPU.
+        driver: of NVIDIA, 0 without.
+        system: name in `TAGS`.
+        architecture: compute capability, or architecture in `Build.code`; empty without GPU.
+        facts: value of ``--variant-platform``.
+    """
+
+    name: str
+    driver: int
+    system: str
+    architecture: str
+    facts: str
+
+    @property
+    def title(self) -> str:
+        """Its name, driver and system."""
+        driver = f", driver {self.driver}" if self.driver else ""
+        system = {"linux": "", "windows": ", Windows", "macos": ""}[self.system]
+        return f"{self.name}{driver}{system}"
+
+    def uses(self, build: Build, *, code: str = "") -> bool:
+        """Return whether the build, or another project's for the same CUDA, runs on its GPU."""
+        known = (code or build.code).split()
+        if not build.cuda:
+            return self.architecture in known
+        if self.driver < LEAST_DRIVER[build.cuda]:
+            return False
+        major, _, minor = self.architecture.partition(".")
+        others = (each.split(".") for each in known)
+        return any(each[0] == major and int(each[1]) <= int(minor) for each in others)
+
+
+def _nvidia(name: str, architecture: str, cpu: str, system: str = "linux") -> Iterator[Box]:
+    oldest, newest = DRIVERS[architecture]
+    if system == "windows":  # whose numbers of the others differ
+        oldest = max(oldest, 550)
+    for driver, cuda in CUDA_OF_DRIVER.items():
+        if oldest <= driver <= newest:
+            facts = f"cuda={cuda},sm={architecture},cpu={cpu}"
+            yield Box(name, driver, system, architecture, facts)
+
+
+BOXES = (
+    *_nvidia("P100", "6.0", "broadwell"),
+    *_nvidia("V100", "7.0", "broadwell"),
+    *_nvidia("T4", "7.5", "cascadelake"),
+    *_nvidia("A100", "8.0", "zen3"),
+    *_nvidia("H100", "9.0", "zen4"),
+    *_nvidia("B200", "10.0", "sapphirerapids"),
+    *_nvidia("RTX 5090", "12.0", "zen5"),
+    Box("MI100", 0, "linux", "gfx908", "rocm=7.0,gfx=gfx908,cpu=zen2"),
+    Box("MI210", 0, "linux", "gfx90a", "rocm=7.0,gfx=gfx90a,cpu=zen3"),
+    Box("MI300X", 0, "linux", "gfx942", "rocm=7.0,gfx=gfx942,cpu=zen4"),
+    Box("Intel Arc A770", 0, "linux", "Arc", "arc-a770-alderlake"),
+    Box("no GPU", 0, "linux", "", "cpu-zen4"),
+    *_nvidia("RTX 5090", "12.0", "zen5", "windows"),
+    *_nvidia("T4", "7.5", "cascadelake", "windows"),
+    Box("no GPU", 0, "windows", "", "cpu-zen4"),
+    Box("Mac with Apple M4", 0, "macos", "", "apple-m4"),
+)
+
+Picks = Mapping[str, str]
+"""Chosen version by project, with its local version."""
+
+
+def build_of(project: str, version: str, system: str) -> Build | None:
+    """Return the build that a wheel with *version* is, None for one for CPUs."""
+    public, _, local = version.partition("+")
+    pinned = {"torchvision": {new: old for old, new in RELEASES.items()}, "vllm": VLLM}
+    torch = pinned.get(project, {}).get(public, public)
+    if not local and system == "linux":
+        place = ON_PYPI["vllm" if project == "vllm" else "torch"]
+        release = Version(public if project == "vllm" else torch)
+        local = next(each for text, each in place.items() if release in SpecifierSet(text))
+    builds = (each for each in BUILDS if each.local == local and Version(torch) in _of(each))
+    return next(builds, None)
+
+
+def uses_gpu(picks: Picks, box: Box) -> bool:
+    """Return whether all that was chosen runs on the GPU of the machine."""
+    builds = {name: build_of(name, version, box.system) for name, version in picks.items()}
+    if len({each and each.cuda for each in builds.values()}) > 1:
+        return False
+    return all(
+        build is not None and box.uses(build, code=VLLM_CODE if name == "vllm" else "")
+        for name, build in builds.items()
+    )
+
+
+def newest(project: str, box: Box) -> str | None:
+    """Return the newest release of torch or vLLM of which a build runs on the machine's GPU."""
+    pins = VLLM if project == "vllm" else {torch: torch for torch in RELEASES}
+    for release, torch in reversed(pins.items()):
+        for build in BUILDS:
+            if Version(torch) not in _of(build) or box.system not in build.systems:
+                continue
+            if project == "vllm" and (
+                box.system != "linux" or build.local not in _vllm_builds(release)
+            ):
+                continue
+            if box.uses(build) and (project != "vllm" or box.uses(build, code=VLLM_CODE)):
+                return release
+    return None
+
+
+def standin() -> Field:
+    """Return all the indexes: PyPI, PyTorch's, and Astral's for vLLM."""
+    found = Field(Index(), Builds())
+    whl, astral = "https://download.pytorch.org/whl", "https://wheels.astral.sh/simple"
+    for torch, vision in RELEASES.items():
+        for name, version, requires in (
+            ("torch", torch, ()),
+            ("torchvision", vision, (f"torch=={torch}",)),
+        ):
+            for system, tag in TAGS.items():
+                found.index.add_wheel(Wheel(name, version, tag=tag, requires=requires))
+                local = "" if system == "macos" else "+cpu"
+                cpu = Wheel(name, f"{version}{local}", tag=tag, requires=requires)
+                found.builds.add(f"{whl}/cpu/{name}/", cpu)
+            for build in BUILDS:
+                page = f"{whl}/{build.local}/{name}/"
+                for system in build.systems if Version(torch) in _of(build) else ():
+                    local = f"{version}+{build.local}"
+                    found.builds.add(page, Wheel(name, local, tag=TAGS[system], requires=requires))
+    # Places of older releases, which are not here.
+    for place in ("cu121", "cu124"):
+        for name in ("torch", "torchvision"):
+            found.builds.add(f"{whl}/{place}/{name}/", Wheel(name, "0.0.1+old", tag=LINUX))
+    for release, torch in VLLM.items():
+        requires = (f"torch=={torch}",)
+        found.index.add_wheel(Wheel("vllm", release, tag=LINUX, requires=requires))
+        for local in ("cpu", *(each for each in ("cu129",) if each in _vllm_builds(release)[1:])):
+            wheel = Wheel("vllm", f"{release}+{local}", tag=LINUX, requires=requires)
+            found.builds.add(f"{astral}/{local}/vllm/", wheel)
+    return found
+
+
+def _of(build: Build) -> SpecifierSet:
+    return SpecifierSet(build.releases)
+
+
+def _vllm_builds(release: str) -> tuple[str, ...]:
+    """Return the builds of vLLM: that of PyPI, and since 0.20 one for CUDA 12.9."""
+    return ("cu129",) if Version(release) < Version("0.20") else ("cu130", "cu129")

@@ -1,0 +1,288 @@
+"""Which build of torch each client takes on which machine, beside what the publishers' facts say.
+
+    cd integration-tests; python -m support.torch_table
+
+prints the table of ``docs/explanation/compared.md``. It runs every client for every machine, on a
+stand-in of the indexes, which takes some minutes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from packaging.utils import canonicalize_name
+
+from .certificates import certified
+from .environments import PIPS, Environments
+from .index import Answer, served
+from .proxied_network import http_proxy
+from .published_builds import Builds, Field, standing_in
+from .torch_field import BOXES, RELEASES, Box, Picks, newest, standin, uses_gpu
+from .uvs import UVS, Machine, downloaded_uv, uv_variants
+
+HOST = "download.pytorch.org"
+PROJECTS = (("torch",), ("torch", "torchvision"), ("vllm",))
+PIP_TAGS = {"windows": "win_amd64", "macos": "macosx_11_0_arm64"}
+UV_PLATFORMS = {
+    "linux": "x86_64-manylinux_2_28",
+    "windows": "x86_64-pc-windows-msvc",
+    "macos": "aarch64-apple-darwin",
+}
+INTEL = 'mount --bind {folder} /sys/bus/pci/devices && exec "$@"'
+"""Shows a command Intel's graphics card, for ``unshare``."""
+
+
+@dataclass
+class _Host:
+    """The stand-in's pages of one host, at its own paths."""
+
+    builds: Builds
+    host: str
+    requests: list[str] = field(default_factory=list)
+    url: str = ""
+
+    def answer(self, path: str, headers: Mapping[str, str]) -> Answer:
+        """Return the answer to a request."""
+        return self.builds.answer(f"/hosts/{self.host}{path}", headers)
+
+
+@dataclass(frozen=True)
+class World:
+    """The indexes, and what asks them.
+
+    Attributes:
+        field: all there is.
+        variables: environment variables that lead uv to PyTorch's host.
+        environments: with pip.
+        machine: with uv.
+    """
+
+    field: Field
+    variables: Mapping[str, str]
+    environments: Environments
+    machine: Machine
+
+    @property
+    def options(self) -> list[str]:
+        """Options of our clients, but for the machine."""
+        return ["--variant-catalog=default", *self.field.options]
+
+
+@contextmanager
+def running(folder: Path, environments: Environments) -> Iterator[World]:
+    """Serve the indexes, PyTorch's also at its own name with a certificate of ours.
+
+    Args:
+        folder: for what is written.
+        environments: of pip and uv.
+    """
+    tls = certified(folder, HOST)
+    home, work = folder / "home", folder / "work"
+    for path in (home, work):
+        path.mkdir()
+    uv = downloaded_uv(UVS[-1], environments.wheelhouse)
+    machine = Machine(uv, uv_variants(environments.folder), home, work)
+    with standing_in(standin()) as found:
+        host = _Host(found.builds, HOST)
+        with served(host, tls.context):  # type: ignore[arg-type] # answers as an index does
+            place = host.url.removesuffix("/simple/").partition("://")[2]
+            with http_proxy(names={f"{HOST}:443": place}) as proxy:
+                variables = {
+                    "HTTPS_PROXY": proxy.url,
+                    "NO_PROXY": "127.0.0.1",
+                    "SSL_CERT_FILE": str(tls.authority),
+                }
+                yield World(found, variables, environments, machine)
+
+
+def resolved(world: World, boxes: Sequence[Box], projects: Iterable[str]) -> list[Picks]:
+    """Return what ``variants resolve`` takes for *boxes*, which are of one system."""
+    variants = Path(sys.executable).with_name("variants")
+    command = [variants, "resolve", "--json", *projects, "-i", world.field.index.url]
+    command += [*world.options, f"--python-platform={boxes[0].system}"]
+    command += [f"--platform={box.facts}" for box in boxes]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=world.machine.work)
+    assert done.returncode == 0, done
+    return [
+        {each["name"]: each["filename"].split("-")[1] for each in tree["packages"]}
+        for tree in json.loads(done.stdout)["resolutions"]
+    ]
+
+
+def resolve(world: World, box: Box, projects: Iterable[str]) -> Picks:
+    """Return what ``variants resolve`` takes."""
+    (picks,) = resolved(world, [box], projects)
+    return picks
+
+
+def pip_with_shim(world: World, box: Box, projects: Iterable[str]) -> Picks:
+    """Return what pip with the shim takes."""
+    options = [*world.options, f"--variant-platform={box.facts}"]
+    return _pip(world, box, projects, options, shim=True)
+
+
+def plain_pip(world: World, box: Box, projects: Iterable[str]) -> Picks:
+    """Return what pip takes."""
+    return _pip(world, box, projects, [], shim=False)
+
+
+def _pip(
+    world: World, box: Box, projects: Iterable[str], options: list[str], *, shim: bool
+) -> Picks:
+    python = "{}.{}".format(*sys.version_info)
+    make = world.environments.patched if shim else world.environments.plain
+    report = world.machine.work / "report.json"
+    options = [f"--report={report}", "-i", world.field.index.url, "--dry-run", *options]
+    if box.system in PIP_TAGS:
+        options += [f"--platform={PIP_TAGS[box.system]}", "--only-binary=:all:", "--target=new"]
+    done = make(python, PIPS[-1]).pip("install", *options, *projects)
+    assert done.code == 0, done
+    items = (item["metadata"] for item in json.loads(report.read_text("utf-8"))["install"])
+    return {canonicalize_name(item["name"]): item["version"] for item in items}
+
+
+def uv_with_variants(world: World, box: Box, projects: Iterable[str]) -> Picks:
+    """Return what ``uv-variants pip compile`` takes."""
+    options = [*world.options, f"--variant-platform={box.facts}"]
+    done = world.machine.run(*options, *_compile(world, box, projects))
+    return _pins(done.code, done.out, done.err)
+
+
+def plain_uv(world: World, box: Box, projects: Iterable[str]) -> Picks:
+    """Return what ``uv pip compile --torch-backend=auto`` takes."""
+    told = {}
+    if box.driver:
+        told["UV_CUDA_DRIVER_VERSION"] = f"{box.driver}.65.06"
+    elif box.architecture.startswith("gfx"):
+        told["UV_AMD_GPU_ARCHITECTURE"] = box.architecture
+    machine = world.machine.with_environ({**world.variables, **told})
+    arguments = [*_compile(world, box, projects), "--torch-backend=auto"]
+    if box.architecture != "Arc":
+        done = machine.plain(*arguments)
+    else:
+        folder = machine.home / "pci"
+        (folder / "0000:00:02.0").mkdir(parents=True, exist_ok=True)
+        for name, value in (("class", "0x030000"), ("vendor", "0x8086")):
+            (folder / "0000:00:02.0" / name).write_text(f"{value}\n")
+        shown = ["--user", "--map-root-user", "--mount", "sh", "-c", INTEL.format(folder=folder)]
+        done = machine.execute(Path("unshare"), *shown, "sh", str(machine.uv), *arguments)
+    return _pins(done.code, done.out, done.err)
+
+
+def _compile(world: World, box: Box, projects: Iterable[str]) -> list[str]:
+    (world.machine.work / "all.in").write_text("\n".join(projects))
+    arguments = ["pip", "compile", "all.in", "--no-annotate", "--no-header"]
+    arguments += ["--python", sys.executable, "--python-platform", UV_PLATFORMS[box.system]]
+    return [*arguments, "--index-url", world.field.index.url]
+
+
+def _pins(code: int, out: str, err: str) -> Picks:
+    assert code == 0, err
+    return dict(re.findall(r"(?m)^([a-z-]+)==(\S+)", out))
+
+
+Client = Callable[[World, Box, Iterable[str]], Picks]
+OURS: dict[str, Client] = {
+    "`variants resolve`": resolve,
+    "pip with the shim": pip_with_shim,
+    "`uv-variants`": uv_with_variants,
+}
+THEIRS: dict[str, Client] = {"uv": plain_uv, "pip": plain_pip}
+
+
+def best(project: str, box: Box) -> str | None:
+    """Return the newest release of a project that runs on the GPU of the machine."""
+    release = newest("vllm" if project == "vllm" else "torch", box)
+    return RELEASES[release] if project == "torchvision" and release else release
+
+
+def verdict(picks: Picks, box: Box, projects: Iterable[str]) -> str:
+    """Return ``right``, ``older`` than the newest release that uses the GPU, or ``wrong``."""
+    wanted = {name: best(name, box) for name in projects}
+    if None in wanted.values():
+        return "right"
+    if not uses_gpu(picks, box):
+        return "wrong"
+    public = {name: picks[name].partition("+")[0] for name in wanted}
+    return "right" if public == wanted else "older"
+
+
+def cell(picks: Picks, box: Box) -> str:
+    """Return what the table says of a choice of torch."""
+    signs = {"right": "", "older": " (older)", "wrong": " ✗"}
+    return f"{picks['torch']}{signs[verdict(picks, box, ('torch',))]}"
+
+
+def rows(results: Mapping[Box, Sequence[str]]) -> list[str]:
+    """Return the rows of the table: machines that differ in their driver alone in one."""
+    grouped: dict[tuple[str, str, tuple[str, ...]], list[int]] = {}
+    for box, cells in results.items():
+        grouped.setdefault((box.name, box.system, tuple(cells)), []).append(box.driver)
+    lines = []
+    for (name, system, cells), drivers in grouped.items():
+        suffix = ", Windows" if system == "windows" else ""
+        ends = f"{drivers[0]} to {drivers[-1]}" if len(drivers) > 1 else f"{drivers[0]}"
+        driver = f", driver {ends}" if drivers[0] else ""
+        lines.append(f"| {name}{driver}{suffix} | {' | '.join(cells)} |")
+    return lines
+
+
+def chosen(world: World, projects: Iterable[str]) -> dict[Box, dict[str, Picks]]:
+    """Return what each client takes of *projects*, by machine and name of the client."""
+    projects = tuple(projects)
+    boxes = [box for box in BOXES if "vllm" not in projects or box.system == "linux"]
+    known: dict[tuple[str, ...], Picks] = {}
+    found: dict[Box, dict[str, Picks]] = {box: {} for box in boxes}
+    for box in boxes:
+        # pip knows nothing of the machine, uv nothing of NVIDIA's architectures.
+        tells = {"pip": "", "uv": str(box.driver or box.architecture)}
+        for name, client in {**OURS, **THEIRS}.items():
+            key = (name, box.system, tells.get(name, box.facts))
+            if key not in known:
+                known[key] = client(world, box, projects)
+            found[box][name] = known[key]
+    return found
+
+
+def table(world: World) -> str:
+    """Return the tables of the page."""
+    clients = (*OURS, *THEIRS)
+    results: dict[Box, list[str]] = {}
+    counted = []
+    for projects in PROJECTS:
+        found = chosen(world, projects)
+        counts = {name: Counter[str]() for name in clients}
+        for box, choices in found.items():
+            for name, picks in choices.items():
+                counts[name][verdict(picks, box, projects)] += 1
+        if projects == ("torch",):
+            for box, choices in found.items():
+                ours = dict.fromkeys(cell(choices[name], box) for name in OURS)
+                results[box] = [" / ".join(ours), *(cell(choices[name], box) for name in THEIRS)]
+        cells = " | ".join(f"{each['wrong']} + {each['older']}" for each in counts.values())
+        counted.append(f"| {' and '.join(projects)} ({len(found)} machines) | {cells} |")
+    return "\n".join(
+        (
+            *("| machine | this project | uv | pip |", "|---|---|---|---|", *rows(results), ""),
+            *(f"| | {' | '.join(clients)} |", "|---|" + "---|" * len(clients), *counted),
+        )
+    )
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as text:
+        folder = Path(text)
+        wheelhouse = folder / "wheelhouse"
+        wheelhouse.mkdir()
+        (folder / "world").mkdir()
+        with running(folder / "world", Environments(folder / "environments", wheelhouse)) as found:
+            print(table(found))

@@ -1,0 +1,332 @@
+"""Views of projects: which files of an upstream's page a client gets, selected once."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from http import HTTPStatus
+from operator import itemgetter
+
+from packaging.utils import canonicalize_name
+
+from pep_variants.internal import (
+    NON_VARIANT_LABEL,
+    PluginFailed,
+    iter_fields,
+)
+from variants_index import Page, PageFile
+
+from ..choice.catalog_choice import locked_names, with_published
+from ..choice.choice import Chooser, LockedVersion, OtherSource, target_of
+from ..choice.offers import NO_AGREEMENT, Agreed, Choice, ProjectView
+from ..choice.reports import is_notable
+from ..clients import Client, NotedProjects
+from ..errors import UpstreamError
+from ..settings import Upstream
+from ..sharing import LRUCache, SingleFlight, gather_limited
+from ..upstream.release_metadata import ReleaseMetadata, known_metadata
+from ..upstream.releases import (
+    CatalogPage,
+    FetchedPage,
+    Release,
+    known_variants,
+    plain_releases,
+    published,
+    releases,
+    wheel_version,
+)
+from ..upstream.upstream_pages import PageSource, UpstreamPages
+from ..upstream.upstreams import Upstreams
+from ..upstream.wheels import Wheels
+from .plain_pages import PlainPages
+
+logger = logging.getLogger(__name__)
+
+_NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
+
+
+class ProjectViews:
+    """Selects the files of projects for clients."""
+
+    def __init__(
+        self,
+        upstreams: Upstreams,
+        pages: UpstreamPages,
+        source: PageSource,
+        wheels: Wheels,
+        noted: NotedProjects,
+        plain: PlainPages,
+    ) -> None:
+        self._settings = upstreams.settings
+        self._upstreams = upstreams
+        self._pages = pages
+        self.source = source
+        self.metadata = ReleaseMetadata(upstreams)
+        self._wheels = wheels
+        self._noted = noted
+        self._plain = plain
+        self._choices: LRUCache[tuple[str, str, str, str], Choice] = LRUCache(
+            upstreams.limits.kept_choice_bytes
+        )
+        self._choosing: SingleFlight[tuple[Choice, bool]] = SingleFlight()
+
+    async def view(
+        self, client: Client, upstream: Upstream | None, project: str
+    ) -> ProjectView | None:
+        """Return the view of *project*, None if no upstream has it.
+
+        Args:
+            client: of the request.
+            upstream: index; None for the first one that has the project. One that fails is not
+                skipped: a private name must not be looked up elsewhere.
+            project: normalized name, empty for all of a find-links page.
+
+        Raises:
+            UpstreamError: an upstream fails.
+        """
+        asked = (
+            [item for item in self._settings.upstreams if not item.explicit]
+            if upstream is None
+            else [upstream]
+        )
+        for item in asked:
+            try:
+                found = await self.source.get_project_page(item, project, client)
+            except UpstreamError as error:
+                if error.status != HTTPStatus.GONE or upstream is not None:
+                    raise
+                continue  # as installers do; one index alone says it itself
+            if found is not None:
+                if await self._plain.passes(client, item, project, found):
+                    return ProjectView(item, project, found, None, not found.stale)
+                choice, sure = await self.chosen(client, item, project, found)
+                return ProjectView(item, project, found, choice, sure and not found.stale)
+        return None
+
+    async def chosen(
+        self,
+        client: Client,
+        upstream: Upstream,
+        project: str,
+        found: FetchedPage,
+        *,
+        alone: bool = False,
+    ) -> tuple[Choice, bool]:
+        """Return the choice of files, and whether everything it depends on could be read.
+
+        Args:
+            client: of the request.
+            upstream: of the page.
+            project: normalized name.
+            found: its page.
+            alone: do not look at what is chosen for other projects.
+        """
+        agreed = NO_AGREEMENT if alone else await self._agreed(client, upstream, project, found)
+        others = await self._pages.other_sources(upstream, project)
+        digests = "-".join((found.digest, *(other.digest for _, other in others), *agreed.labels))
+        key = (upstream.name, project, digests, client.key)
+        known = self._choices.get(key)
+        if known is not None:
+            return known, True
+
+        async def work() -> tuple[Choice, bool]:
+            choice, sure = await self._choice(client, upstream, project, found, others, agreed)
+            # Of a publisher's file only this proxy knows the label.
+            if isinstance(found, CatalogPage) or await self._upstreams.compute(
+                lambda: is_notable(choice, project)
+            ):
+                self._noted.add(client, project)
+            if sure:
+                self._choices.put(key, choice, 200 + 300 * len(choice.offers))
+            return choice, sure
+
+        return await self._choosing.join(key, work)
+
+    async def _choice(
+        self,
+        client: Client,
+        upstream: Upstream,
+        project: str,
+        found: FetchedPage,
+        others: Sequence[tuple[Upstream, FetchedPage]],
+        agreed: Agreed,
+    ) -> tuple[Choice, bool]:
+        """Choose, see `chosen`, with the pages of *others* and what is *agreed*."""
+        compute = self._upstreams.budget(upstream).compute
+        page, preferences = found.page, client.machine.preferences
+        forced = preferences.forced.get(project)
+        chooses = preferences.use_variants and forced != NON_VARIANT_LABEL
+
+        def read_versions() -> tuple[list[Release], tuple[Release, ...]]:
+            theirs = (releases(other.page) for _, other in others)
+            also = {release.version for some in theirs for release in some}
+            versions = releases(page, also)
+            return list(versions), plain_releases(page, versions if chooses else ())
+
+        versions, plain_versions = await compute(read_versions)
+        locked = locked_names(client.locked.get(project, {}), page)
+        # A lock file may have older versions than those that are evaluated otherwise.
+        evaluated = {each.version for each in versions[: self._settings.limits.versions]}
+        evaluated.update(locked)
+        versions.sort(key=lambda each: each.version not in evaluated)
+        wanted = [each for each in versions if each.version in evaluated]
+        metadata, sure = await self.metadata.read_all(upstream, wanted)
+        others_found = [await self._other_source(*other, wanted) for other in others]
+        marked = await self._wheels.marked(
+            upstream, plain_versions, thorough=any(map(_has_own_variants, versions))
+        )
+        unhashed = await self._unhashed(upstream, project, page, wanted)
+        read = partial(known_metadata, metadata)
+
+        chooser = Chooser(
+            client.machine,
+            read,
+            limit=len(wanted),
+            marked=marked,
+            failures=self._settings.failures,
+            others=[other for other, _ in others_found],
+            is_last=upstream.kind != "find-links",
+            portable=client.portable,
+            locked={v: LockedVersion(items) for v, items in locked.items()},
+            agreed=agreed,
+            unhashed=unhashed,
+        )
+
+        def choose_files() -> Choice:
+            choice = chooser.choose(page, versions)
+            # Others without a look at each file.
+            is_catalog = isinstance(found, CatalogPage)
+            return with_published(choice, target_of(client.machine)) if is_catalog else choice
+
+        try:
+            return await compute(choose_files), sure and all(is_sure for _, is_sure in others_found)
+        except (UpstreamError, PluginFailed):
+            raise
+        except Exception:  # a bug here must cost the variants, not the installation
+            if forced is not None:
+                raise
+            logger.exception("%s: variants are ignored because of an internal error", project)
+            machine = replace(client.machine, preferences=replace(preferences, use_variants=False))
+            return await compute(lambda: Chooser(machine, read, limit=0).choose(page, ())), False
+
+    async def _agreed(
+        self, client: Client, upstream: Upstream, project: str, found: FetchedPage
+    ) -> Agreed:
+        """Return what *project* should have because of another one, as torchvision does of torch.
+
+        Pages are made one project at a time. So it is the label that the user or a lock gives the
+        other one, or that is chosen for it where the project depends on it.
+        """
+        entry = found.entry if isinstance(found, CatalogPage) else None
+        forced = client.machine.preferences.forced
+        if entry is None or not entry.coherent or project in forced:
+            return NO_AGREEMENT
+        for name in entry.coherent:
+            if name in forced:
+                label = forced[name]
+                return NO_AGREEMENT if label == NON_VARIANT_LABEL else Agreed((label,), name)
+        for name in entry.coherent:
+            if name in client.locked and (labels := await self._labels(client, upstream, name)):
+                return Agreed(labels, name)
+        needed = await self._required(upstream, found)
+        for name in entry.coherent:
+            if name in needed:
+                labels = await self._labels(client, upstream, name, locked=False)
+                if labels:
+                    return Agreed(labels, name)
+        return NO_AGREEMENT
+
+    async def _labels(
+        self, client: Client, upstream: Upstream, project: str, *, locked: bool = True
+    ) -> tuple[str, ...]:
+        """Return the labels that a lock has of a project, or those chosen for its versions."""
+        try:
+            found = await self.source.get_project_page(upstream, project, client)
+        except UpstreamError:
+            found = None  # a request for its page says why
+        labels: list[str | None] = []
+        if found is not None and locked:
+            for items in locked_names(client.locked[project], found.page).values():
+                version = LockedVersion(items)
+                labels += [*version.labels, *version.names.values()]
+        elif found is not None:
+            choice, _ = await self.chosen(client, upstream, project, found, alone=True)
+            best = (decision.selection.chosen for decision in choice.decisions)
+            labels += [file.label for file in best if file is not None]
+        return tuple(dict.fromkeys(label for label in labels if label is not None))
+
+    async def _required(self, upstream: Upstream, found: FetchedPage) -> frozenset[str]:
+        """Return what the newest of the publishers' files requires, without extras."""
+        versions = [
+            (version, file.filename, file)
+            for file in found.page.files
+            if published(file) is not None and (version := wheel_version(file.filename)) is not None
+        ]
+        try:
+            newest = max(versions, key=itemgetter(0, 1))[2]
+            metadata = await self._wheels.read(upstream, newest)
+        except (UpstreamError, ValueError):  # there are none
+            return frozenset()
+        values = [item.value for item in iter_fields(metadata) if item.name == "requires-dist"]
+        matches = (_NAME.match(value) for value in values if "extra" not in value)
+        return frozenset(canonicalize_name(match[1]) for match in matches if match is not None)
+
+    async def _unhashed(
+        self, upstream: Upstream, project: str, page: Page, wanted: Iterable[Release]
+    ) -> frozenset[str]:
+        """Return the wheels that have none of the hashes which the user gives, as they are served.
+
+        Wheels with variant markers are rewritten, which gives them another hash. It is not known
+        before they are read; so they count where a hash is given that no file of the page has.
+        """
+        given = self._settings.hashes.get(project, frozenset())
+        rewritten = given - {file.hashes.get("sha256", "") for file in page.files}
+
+        async def is_usable(file: PageFile) -> bool:
+            is_given = file.hashes["sha256"] in given
+            if not (is_given or rewritten):
+                return False
+            is_marked = await self._wheels.is_marked(upstream, file, thorough=True)
+            return bool(rewritten) if is_marked else is_given
+
+        files = [
+            file
+            for release in wanted
+            if any(file.hashes.get("sha256") in given for file in release.wheels)
+            for file in release.wheels
+            if "sha256" in file.hashes
+        ]
+        usable = await gather_limited(
+            [partial(is_usable, file) for file in files], self._settings.limits.parallel
+        )
+        pairs = zip(files, usable, strict=True)
+        return frozenset(file.filename for file, is_usable in pairs if not is_usable)
+
+    async def _other_source(
+        self, upstream: Upstream, found: FetchedPage, wanted: Sequence[Release]
+    ) -> tuple[OtherSource, bool]:
+        """Return the wheels of another upstream, and whether all their metadata could be read."""
+        also = {release.version for release in wanted}
+        there = await self._upstreams.budget(upstream).compute(lambda: releases(found.page, also))
+        theirs = [release for release in there if release.version in also]
+        metadata, sure = await self.metadata.read_all(upstream, theirs)
+        by_version = {release.version: release for release in theirs}
+        return OtherSource(upstream.name, by_version, partial(known_metadata, metadata)), sure
+
+    async def links(self, client: Client, upstream: Upstream) -> list[ProjectView]:
+        """Return the views of all projects of a find-links page.
+
+        Raises:
+            UpstreamError: the upstream fails.
+        """
+        projects = await self._pages.projects(upstream)
+        shown = [await self.view(client, upstream, project) for project in projects]
+        return [item for item in shown if item is not None]
+
+
+def _has_own_variants(release: Release) -> bool:
+    """Return whether the index, not the catalogue, has variants of a version."""
+    return release.has_variants and known_variants(release.wheels) is None

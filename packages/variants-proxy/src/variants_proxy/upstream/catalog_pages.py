@@ -1,0 +1,376 @@
+"""Pages of projects that the catalogue has an entry of: the upstream's, with the files it names.
+
+The pages of other places are fetched as those of upstreams are, within limits of their own. A place
+is asked for the projects of its entries alone. One that fails costs its variants, and nothing else.
+The catalogue itself is opened when it is needed, and again when it may have changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
+
+from packaging.version import Version
+
+from pep_variants import Metadata, Preferences
+from pep_variants.internal import (
+    CATALOG_BYTES,
+    DEFAULT_CATALOG,
+    NON_VARIANT_LABEL,
+    CatalogError,
+    is_catalog_path,
+    redacted,
+)
+from variants_catalog.internal import (
+    Catalog,
+    CatalogProject,
+    Found,
+    Listed,
+    PlacePage,
+    PlaceReader,
+    PublishedFile,
+    own_place,
+    pages_of,
+    preferred_catalog,
+)
+from variants_index import Page, PageFile
+
+from ..clients import Client
+from ..errors import UpstreamError
+from ..index_urls import upstream_name
+from ..settings import Kind, Upstream
+from ..sharing import LRUCache, SingleFlight, gather_limited
+from .releases import CatalogPage, FetchedPage, listed_as
+from .upstream_pages import UpstreamPages
+from .upstreams import Upstreams
+
+logger = logging.getLogger(__name__)
+
+_URL_SECONDS = 3600.0
+"""Seconds after which a catalogue at a URL is fetched again; one on disk is read as pages are."""
+
+
+class CatalogSource:
+    """Entries of the catalogue by project."""
+
+    def __init__(self, upstreams: Upstreams) -> None:
+        self._settings = upstreams.settings
+        self._upstreams = upstreams
+        self._catalog: Catalog | None = None
+        self._problem: CatalogError | None = None
+        self._until = 0.0
+        self._opening: SingleFlight[None] = SingleFlight()
+
+    async def entry(self, project: str) -> CatalogProject | None:
+        """Return the entry of *project*, a normalized name; None without one.
+
+        Raises:
+            CatalogError: it cannot be read.
+            UpstreamError: the proxy is overloaded.
+        """
+        if self._settings.catalog is None:
+            return None
+        if time.monotonic() > self._until:
+            await self._opening.join("", self._open)
+        catalog = self._catalog
+        if catalog is None:
+            if self._problem is not None:
+                raise self._problem
+            return None
+        return await self._upstreams.compute(lambda: catalog.project(project))
+
+    async def _open(self) -> None:
+        """Open the catalogue; one that was open before stays if that fails."""
+        settings, name = self._settings, self._settings.catalog
+        assert name is not None
+        preferences = Preferences(catalog=name, catalog_mirrors=settings.catalog_mirrors)
+        kept = settings.fresh_seconds
+        try:
+            data = b""
+            if name != DEFAULT_CATALOG and not is_catalog_path(name):
+                data = await self._fetched(name)
+                kept = max(kept, _URL_SECONDS)
+            self._catalog = await self._upstreams.compute(
+                lambda: preferred_catalog(preferences, lambda _: data)
+            )
+        except CatalogError as error:
+            self._problem = error
+            logger.warning("%s", error)
+        except UpstreamError as error:
+            self._problem = CatalogError(redacted(name), "", f"cannot be fetched: {error}")
+            logger.warning("%s", self._problem)
+        self._until = time.monotonic() + kept
+
+    async def _fetched(self, url: str) -> bytes:
+        at = Upstream("catalog", url, "find-links", explicit=True)
+        self._upstreams.add(at)
+        session = self._upstreams.session(at)
+        return await self._upstreams.budget(at).fetch(
+            lambda: session.fetch(at.url, limit=CATALOG_BYTES).body
+        )
+
+
+_PREFIX = "catalog-"
+
+_OF_ONE_PAGE = re.compile(r"^https?://\S+: ")
+
+_File: TypeAlias = "tuple[Upstream, PageFile]"
+"""What the proxy knows a listed file by."""
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What asking for a page gave.
+
+    Attributes:
+        upstream: that was asked, the last one of several.
+        page: None without the project.
+        position: of the upstream among those that installers ask.
+        reason: why the page cannot be had, empty if it can.
+    """
+
+    upstream: Upstream
+    page: FetchedPage | None = None
+    position: int = 0
+    reason: str = ""
+
+    @property
+    def digest(self) -> str:
+        """Changes with the answer."""
+        found = "" if self.page is None else self.page.digest
+        return f"{self.upstream.name} {found} {self.reason}"
+
+    def listed(self) -> list[Listed[_File]]:
+        """Return the files."""
+        files = () if self.page is None else self.page.page.files
+        return [
+            Listed(
+                item.filename,
+                (self.upstream, item),
+                item.hashes.get("sha256"),
+                self.position,
+                item.yanked,
+            )
+            for item in files
+        ]
+
+
+class CatalogPages:
+    """Adds what the catalogue knows to the pages of upstreams."""
+
+    def __init__(self, upstreams: Upstreams, pages: UpstreamPages) -> None:
+        settings = self._settings = upstreams.settings
+        self._upstreams = upstreams
+        self._pages = pages
+        self._source = CatalogSource(upstreams)
+        self._places: dict[tuple[str, Kind], Upstream] = {}
+        self._combined: LRUCache[tuple[str, str], CatalogPage] = LRUCache(
+            settings.limits.kept_page_bytes
+        )
+        self._combining: SingleFlight[CatalogPage] = SingleFlight()
+        self._order = [
+            each for each in settings.upstreams if each.kind == "simple" and not each.explicit
+        ]
+
+    async def get_project_page(
+        self, upstream: Upstream, project: str, client: Client
+    ) -> FetchedPage | None:
+        """Return the upstream's page, with the builds that the catalogue describes for *client*.
+
+        The catalogue counts at the first upstream that has the project, or else at the last one.
+        See `PageSource`.
+        """
+        found = await self._pages.get_project_page(upstream, project, client)
+        if not self._counts(client, upstream, project):
+            return found
+        if found is None and upstream is not self._order[-1]:
+            return None
+        try:
+            entry = await self._source.entry(project)
+        except CatalogError as error:
+            logger.warning("%s", error)
+            return None if found is None else _without_catalog(found, str(error))
+        if entry is None or own_place(entry, (each.url for each in self._order)) is not None:
+            return found
+        for each in self._order[: self._order.index(upstream)]:
+            if await self._pages.get_project_page(each, project, client) is not None:
+                return found
+        return await self._with(entry, upstream, found)
+
+    async def adds(self, upstream: Upstream, project: str, client: Client) -> bool:
+        """Return whether the catalogue has an entry of *project*, or cannot be read."""
+        if not self._counts(client, upstream, project):
+            return False
+        try:
+            return await self._source.entry(project) is not None
+        except CatalogError:
+            return True
+
+    def _counts(self, client: Client, upstream: Upstream, project: str) -> bool:
+        settings, preferences = self._settings, client.machine.preferences
+        if settings.catalog is None or not project or project in settings.pinned:
+            return False
+        if upstream not in self._order:
+            return False
+        return preferences.use_variants and preferences.forced.get(project) != NON_VARIANT_LABEL
+
+    async def _with(
+        self, entry: CatalogProject, upstream: Upstream, found: FetchedPage | None
+    ) -> FetchedPage | None:
+        pages = pages_of(entry)
+        works = [partial(self._asked, self._place(entry, page), entry.name) for page in pages]
+        order = self._order[: self._order.index(upstream) + 1]
+        works += [partial(self._first, order, name) for name in entry.targets]
+        answers = await gather_limited(works, self._settings.limits.parallel)
+        at_places = dict(zip(pages, answers, strict=False))
+        targets = dict(zip(entry.targets, answers[len(pages) :], strict=True))
+        own = _Answer(upstream, found, len(order) - 1)
+        if not any(each.page or each.reason for each in (own, *answers)):
+            return None
+
+        parts = repr(entry), *(each.digest for each in (own, *answers))
+        digest = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+        key = entry.name, digest
+
+        async def work() -> CatalogPage:
+            page = await self._upstreams.budget(upstream).compute(
+                lambda: _combined(entry, digest, own, at_places, targets, self._settings.hashes)
+            )
+            for item in page.unavailable:
+                logger.warning("%s", item)
+            self._combined.put(key, page, 500 + 800 * len(page.page.files))
+            return page
+
+        page = self._combined.get(key) or await self._combining.join(key, work)
+        every = [each.page for each in (own, *answers) if each.page is not None]
+        return replace(
+            page,
+            private=any(item.private for item in every),
+            stale=bool(page.unavailable) or any(item.stale for item in every),
+        )
+
+    async def _asked(self, upstream: Upstream, project: str, position: int = 0) -> _Answer:
+        """Ask *upstream* for the page of *project*."""
+        limits = self._settings.limits
+        try:
+            page = await asyncio.wait_for(
+                self._pages.get_project_page(upstream, project), limits.catalog_seconds
+            )
+            return _Answer(upstream, page, position)
+        except UpstreamError as error:
+            # The same for all pages of a host that is down.
+            reason = re.sub(_OF_ONE_PAGE, "", str(error).replace(f"index {upstream.name}: ", ""))
+        except asyncio.TimeoutError:
+            reason = f"no complete response within {limits.catalog_seconds:g} seconds"
+        return _Answer(upstream, None, position, reason)
+
+    async def _first(self, upstreams: Sequence[Upstream], project: str) -> _Answer:
+        """Ask *upstreams* for the page of *project* up to the first one that has it, or fails."""
+        answer = _Answer(upstreams[-1])
+        for position, each in enumerate(upstreams):
+            answer = await self._asked(each, project, position)
+            if answer.page is not None or answer.reason:
+                break
+        return answer
+
+    def _place(self, entry: CatalogProject, page: PlacePage) -> Upstream:
+        """Return the upstream that has *page*."""
+        url = page.place or entry.variants_index or page.url
+        kind: Kind = "find-links" if page.is_links else "simple"
+        known = self._places.get((url, kind))
+        if known is None:
+            name = _PREFIX + upstream_name(url, "", kind)
+            known = self._places[url, kind] = Upstream(name, url, kind, explicit=True)
+            self._upstreams.add(known)
+        return known
+
+
+def _combined(
+    entry: CatalogProject,
+    digest: str,
+    own: _Answer,
+    places: Mapping[PlacePage, _Answer],
+    targets: Mapping[str, _Answer],
+    hashes: Mapping[str, frozenset[str]],
+) -> CatalogPage:
+    """Return the page of *own* with the files of the catalogue after its own.
+
+    Args:
+        entry: of the project.
+        digest: of all that is given here.
+        own: the user's index.
+        places: by the page of the entry.
+        targets: by the publisher's name.
+        hashes: see `Settings.hashes`.
+    """
+    reader: PlaceReader[_File] = PlaceReader(entry)
+    for place, answer in places.items():
+        if answer.reason:
+            reader.fail(place, answer.reason)
+        elif answer.page is not None:
+            reader.answer(place, answer.listed())
+    for name, answer in targets.items():
+        if answer.reason:
+            reader.fail_target(name, answer.reason)
+    found = reader.files(own.listed(), {name: each.listed() for name, each in targets.items()})
+    given = hashes.get(entry.name)
+    kept = [item for item in found if given is None or _is_given(item, given)]
+    page = Page(entry.name, ()) if own.page is None else own.page.page
+    added = _added(entry, kept)
+    # The versions that a page lists (PEP 700) would have to be those that a client is shown.
+    page = replace(page, files=(*page.files, *added), versions=None if added else page.versions)
+    return CatalogPage(
+        page,
+        digest,
+        private=False,
+        entry=entry,
+        unavailable=reader.unavailable,
+        excluded=len(kept) < len(found) and (not kept or any(map(_is_rewritten, found))),
+    )
+
+
+def _is_given(item: Found[_File], hashes: frozenset[str]) -> bool:
+    """Return whether a file is installed as it is, with one of *hashes*."""
+    return not _is_rewritten(item) and item.listed.sha256 in hashes
+
+
+def _is_rewritten(item: Found[_File]) -> bool:
+    return item.published is not None and item.published.is_rewritten
+
+
+def _added(entry: CatalogProject, found: Iterable[Found[_File]]) -> list[PageFile]:
+    """Return the files of *found*, with the variant metadata of their versions."""
+    added: list[PageFile] = []
+    described: dict[Version, list[tuple[PublishedFile, _File]]] = {}
+    for item in found:
+        upstream, file = item.listed.file
+        if item.published is None:
+            added.append(listed_as(file, file.filename, upstream, entry))
+        else:
+            if item.yanked != file.yanked:
+                file = replace(file, yanked=item.yanked)
+            same = described.setdefault(item.published.version, [])
+            same.append((item.published, (upstream, file)))
+    equal: list[Metadata] = []
+    for same in described.values():
+        metadata = entry.metadata(known for known, _ in same)
+        if metadata in equal:
+            metadata = equal[equal.index(metadata)]
+        else:
+            equal.append(metadata)
+        added += [
+            listed_as(file, known.filename, upstream, entry, known, metadata)
+            for known, (upstream, file) in same
+        ]
+    return added
+
+
+def _without_catalog(found: FetchedPage, problem: str) -> CatalogPage:
+    return CatalogPage(found.page, found.digest, found.private, True, problem=problem)

@@ -14,6 +14,7 @@ from packaging.utils import canonicalize_name
 
 from pep_variants.internal import (
     NON_VARIANT_LABEL,
+    NULL_LABEL,
     PluginFailed,
     iter_fields,
 )
@@ -256,6 +257,8 @@ class ProjectViews:
             choice, _ = await self.chosen(client, upstream, project, found, alone=True)
             best = (decision.selection.chosen for decision in choice.decisions)
             labels += [file.label for file in best if file is not None]
+            # One version without a build for the accelerator says nothing of those that have one.
+            labels = [each for each in labels if each != NULL_LABEL] or labels
         return tuple(dict.fromkeys(label for label in labels if label is not None))
 
     async def _required(self, upstream: Upstream, found: FetchedPage) -> frozenset[str]:

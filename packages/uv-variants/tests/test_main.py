@@ -122,3 +122,10 @@ def test_folders_of_pythonpath_are_for_what_uv_runs(tmp_path):
     env = {**os.environ, "PYTHONPATH": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no terminals of that kind")
+def test_without_a_terminal_signals_are_passed_on():
+    code = "from uv_variants.uv_process import in_foreground; raise SystemExit(in_foreground())"
+    done = subprocess.run([sys.executable, "-c", code], start_new_session=True)
+    assert done.returncode == 0

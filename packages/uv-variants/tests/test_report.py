@@ -65,3 +65,5 @@ def test_why_one_was_taken(capsys, locked, why):
     choice = version({LINUX: "cu128"})._replace(verdicts=(chosen,), why=chosen.why, locked=locked)
     report_variants([Installed("torch", "2.9.0", "cu128")], Known(choice), verbose=False)
     assert capsys.readouterr().err == f"Variant cu128 for torch 2.9.0: {why}\n"
+    report_variants([Installed("torch", "2.9.0", "cu128")], Known(choice), verbose=True)
+    assert capsys.readouterr().err.startswith("Variants of torch 2.9.0:\n  cu128  chosen")

@@ -223,16 +223,19 @@ def cell(picks: Picks, box: Box) -> str:
 
 
 def rows(results: Mapping[Box, Sequence[str]]) -> list[str]:
-    """Return the rows of the table: machines that differ in their driver alone in one."""
-    grouped: dict[tuple[str, str, tuple[str, ...]], list[int]] = {}
+    """Return the rows of the table: machines and drivers with the same cells in one."""
+    drivers: dict[tuple[str, str, tuple[str, ...]], list[int]] = {}
     for box, cells in results.items():
-        grouped.setdefault((box.name, box.system, tuple(cells)), []).append(box.driver)
+        drivers.setdefault((box.name, box.system, tuple(cells)), []).append(box.driver)
+    names: dict[tuple[int, int, str, tuple[str, ...]], list[str]] = {}
+    for (name, system, cells), found in drivers.items():
+        names.setdefault((found[0], found[-1], system, cells), []).append(name)
     lines = []
-    for (name, system, cells), drivers in grouped.items():
-        suffix = ", Windows" if system == "windows" else ""
-        ends = f"{drivers[0]} to {drivers[-1]}" if len(drivers) > 1 else f"{drivers[0]}"
-        driver = f", driver {ends}" if drivers[0] else ""
-        lines.append(f"| {name}{driver}{suffix} | {' | '.join(cells)} |")
+    for (first, last, system, cells), same in names.items():
+        driver = f", driver {first}" if first else ""
+        driver += f" to {last}" if last > first else ""
+        windows = ", Windows" if system == "windows" else ""
+        lines.append(f"| {' or '.join(same)}{driver}{windows} | {' | '.join(cells)} |")
     return lines
 
 

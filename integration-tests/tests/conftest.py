@@ -73,10 +73,8 @@ def _combinations(metafunc: pytest.Metafunc) -> list[Combination]:
         return ONE
     # What is patched, whichever way.
     either = "patched" in metafunc.fixturenames and "hook" not in marked
-    if marked & {"matrix", "every_pip", "everywhere"} and full:
+    if marked & {"matrix", "everywhere"} and full:
         return FULL_MATRIX + [item.by_command for item in FULL_MATRIX if either]
-    if "every_pip" in marked:
-        return EVERY_PIP
     if "matrix" in marked:
         return [SAMPLE[0], SAMPLE[1].by_command if either else SAMPLE[1], SAMPLE[2]]
     if full:
@@ -111,7 +109,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marks."""
     every = "runs on every Python and pip, or on every uv, by make test-matrix"
-    config.addinivalue_line("markers", f"every_pip: {every}; on every pip by make test")
     config.addinivalue_line("markers", f"matrix: {every}; on a sample by make test")
     config.addinivalue_line("markers", f"everywhere: {every}; on one by make test")
     config.addinivalue_line("markers", "hook: not with pip-variants, which has no start file")

@@ -101,7 +101,7 @@ def answer(session: Session, fetch: Fetch) -> FetchAnswer:
 def _response(session: Session, fetch: Fetch) -> FetchAnswer:
     url = fetch.url
     if not fetch.is_wheel:
-        return Whole(session.fetch(url, limit=fetch.limit).body)
+        return Whole(session.fetch(url, limit=fetch.limit, hashes=fetch.file.hashes).body)
     try:
         if is_local(url):
             return LocalFile(local_path(url).open("rb"))

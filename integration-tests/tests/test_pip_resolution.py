@@ -243,6 +243,7 @@ def test_what_stays_installed_is_not_broken(fresh, serve):
     described = metadata(variants, namespaces=["n"], providers={"n": STATIC})
     index.add_release(Release("own", "1.0", described))
     index.add_release(Release("atop", "1.0", described, ("torch",)))
+    index.add_release(Release("stuck", "1.0", described, ("absent; variant_label == 'null'",)))
     serve(index)
     assert fresh.pip("install", "-i", index.url, "torch==2.8.0").code == 0
     for options in ((), ("--upgrade", "--upgrade-strategy", "eager")):
@@ -251,6 +252,8 @@ def test_what_stays_installed_is_not_broken(fresh, serve):
     installs(done, "own-1.0-t29", "torch-2.9.0")
     assert fresh.pip("install", "-i", index.url, "torch==2.7.1").code == 0
     installs(dry_run(fresh, index, "own"), "own-1.0-null")
+    # The null variant fits and cannot be had: what was passed over comes again.
+    installs(dry_run(fresh, index, "stuck"), "stuck-1.0-t29")
     installs(dry_run(fresh, index, "atop"), "atop-1.0-t29", "torch-2.9.0")
 
 

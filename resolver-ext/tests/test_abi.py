@@ -156,6 +156,8 @@ RANKED = Metadata(
         ({"t9": [], None: []}, "ext==1", None),
         # Nothing else fits, so the version counts, and the installer tells.
         ({"t9": []}, "ext==1", "t9"),
+        # The one that fits is not to be had.
+        ({"t9": [], "any": ["absent==1"]}, "ext==1", "t9"),
         # What is part of the resolution is upgraded.
         ({"t9": ["torch==987"], "any": []}, "ext==1", "t9"),
         ({"t9": [], "any": []}, "ext==1 torch==987", "t9"),

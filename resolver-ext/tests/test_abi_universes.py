@@ -43,3 +43,33 @@ def test_conditions_between_variants(chunk):
             check(number)
         except AssertionError as error:
             raise AssertionError(f"universe {number}: {error}") from error
+
+
+class Installed:
+    """Any release of some projects."""
+
+    def __init__(self, dice, names):
+        versions = "1234"
+        self._found = {name: dice.pick(versions) for name in names if dice.chance(0.6)}
+
+    def version(self, project):
+        return None
+
+    def present(self, project):
+        return self._found.get(project)
+
+    def variants(self):
+        return ()
+
+
+def test_what_is_installed_takes_no_result_away():
+    changed = 0
+    for number in range(150):
+        universe = abi_universe(number)
+        installed = Installed(universes.Dice(number), sorted(universe.releases))
+        outcome = universes.resolve_wrapped(universe, installed=installed)
+        plain = universes.resolve_wrapped(universe)
+        assert outcome.error == plain.error, number
+        assert outcome.error or Oracle(universe).invalid(outcome.result) == "", number
+        changed += outcome.result != plain.result
+    assert changed > 5

@@ -456,13 +456,14 @@ def resolve_bare(universe):
     return run(UniverseProvider(universe, *listed(universe), log), universe, log)
 
 
-def resolve_wrapped(universe, files=None):
+def resolve_wrapped(universe, files=None, **options):
     """Resolve with the provider wrapped."""
     log = []
     provider = VariantProvider(
         UniverseProvider(universe, *listed(universe), log),
         files or UniverseFiles(universe),
         platform=Detector(platform=platform_of(universe)).platform,
+        **options,
     )
     return run(provider, universe, log)
 

@@ -123,6 +123,7 @@ class CandidateOrdering:
             return
         self._admitted[project] = given
         self._files.note(project, given)
+        seen: set[str] = set()
         for info in self.variants.arrange(project, given):
             link = link_of(info)
             if self.variants.provisional(project, info):
@@ -133,7 +134,11 @@ class CandidateOrdering:
                 yield info
             else:
                 self._offered[link.url] = project, info
-                yield self._offered_version(project, info), self._reporting(project, info)
+                version = self._offered_version(project, info)
+                if link.url in seen:  # offered again, after others: to pip another candidate
+                    version = VariantVersion(version, f"{link.filename}, again")
+                seen.add(link.url)
+                yield version, self._reporting(project, info)
 
     def only_label(self, project: str, infos: list[Info], version: str, label: str) -> list[Info]:
         """Return *infos* with only *label* of *version*; unchanged if it does not exist or fit."""

@@ -7,8 +7,8 @@ condition but the conflicts it brings, which are conflicts like any other: the n
 tried, then the next version, then the earlier pin is taken back.
 
 A project that is installed and not part of the resolution stays as it is. A variant that is built
-against another release of it is refused as well, as long as another file of the version goes with
-it. That ends when the project turns out to be required.
+against another release of it comes after the files of its version that go with it: it is refused
+the first time. That ends when the project turns out to be required.
 
 A conflict is given as a requirement of the candidate that is refused: an `AbiRequirement`, which
 nothing satisfies, filed under the pinned one. Thereby it shows up among the causes of a failure.
@@ -98,6 +98,10 @@ class ResolutionState(Generic[CT, KT]):
         if not self.looking_back:
             self._attempted.append(candidate)
         return not self.looking_back
+
+    def attempts(self, candidate: CT) -> int:
+        """Return how often *candidate* was attempted in this round."""
+        return sum(each is candidate for each in self._attempted)
 
     def __iter__(self) -> Iterator[tuple[KT, CT]]:
         """Yield identifier and candidate of every pin, in the order in which they were required.
@@ -212,7 +216,7 @@ class AbiConditions(Generic[RT, CT, KT]):
         if not self._ordering.abi_dependencies(self._project(identifier), candidate):
             return own
         own = tuple(own)
-        return (self.refusal(candidate),) if self._breaks_installed(candidate, own) else own
+        return (self.refusal(candidate),) if self._is_postponed(candidate, own) else own
 
     def refusal(self, candidate: CT) -> RT:
         """Return a requirement that nothing meets, for a provisional *candidate*."""
@@ -227,10 +231,10 @@ class AbiConditions(Generic[RT, CT, KT]):
             found = self._conflict(self._identify(candidate), candidate, self._state)
             if found is not None:
                 yield self._requirement(found)
-            elif self._breaks_installed(candidate, own):
+            elif self._is_postponed(candidate, own):
                 yield self.refusal(candidate)
 
-    def _breaks_installed(self, candidate: CT, own: Iterable[RT]) -> bool:
+    def _is_postponed(self, candidate: CT, own: Iterable[RT]) -> bool:
         def takes_part(project: str) -> bool:
             required = (item for item in own if self.condition(item) is None)
             items = (*required, *(pinned for _, pinned in self._state))
@@ -238,7 +242,8 @@ class AbiConditions(Generic[RT, CT, KT]):
             return project in self._sought or project in names
 
         project = self._project(self._identify(candidate))
-        return self._ordering.breaks_installed(project, candidate, takes_part)
+        is_again = self._state.attempts(candidate) > 1
+        return self._ordering.postpones(project, candidate, takes_part, is_again=is_again)
 
     def clashes(self, candidate: CT) -> bool:
         """Return whether *candidate*, a pin that has come back, does not go with the others."""

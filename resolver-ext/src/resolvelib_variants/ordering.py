@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from operator import is_
@@ -65,6 +66,19 @@ from .interfaces import (
 logger = logging.getLogger(__name__)
 
 CT = TypeVar("CT")
+
+
+@dataclass
+class Pass:
+    """One way through the files of a version.
+
+    Attributes:
+        postponed: name and source of files that are offered again after the others.
+        is_over: the others were offered.
+    """
+
+    postponed: set[tuple[str, str]] = field(default_factory=set)
+    is_over: bool = False
 
 
 class VariantOrdering(Generic[CT]):
@@ -107,8 +121,8 @@ class VariantOrdering(Generic[CT]):
             preferences: what the user asked for.
             listener: hears decisions and faults; may be a `CoherenceListener`, too.
             installed: what is installed; of variants that are built against different releases
-                of an installed project, those for that release are preferred, and no other one is
-                taken in their place if the project is not part of the resolution.
+                of an installed project, those for that release are preferred; the others come
+                last where the project is not part of the resolution.
             together: which projects should have the same label, see `Together`.
             version_order: which version goes first where the preferences leave it open.
         """
@@ -146,6 +160,8 @@ class VariantOrdering(Generic[CT]):
         self._hashes = files if isinstance(files, MetadataHashes) else None
         # By project: the label that was chosen last, None for files that are no variants.
         self._latest: dict[str, str | None] = {}
+        # The latest of each project and version.
+        self._passes: dict[tuple[str, Hashable], Pass] = {}
         self._provisional: dict[tuple[str, Hashable], ProvisionalVersion[CT]] = {}
         # By project, version and source: what was read, or the error of that.
         self._metadata: dict[tuple[str, Hashable, str], Metadata | Exception] = {}
@@ -212,14 +228,14 @@ class VariantOrdering(Generic[CT]):
             if not forced:
                 provisional = self._provisional_candidate(project, version, group)
                 if provisional is None:
-                    yield from self._arranged(project, version, group, offered)
+                    yield from self._with_postponed(project, version, group, offered)
                     continue
                 found = self._provisional[project, version]
                 found.attempted = False
                 yield provisional
                 if found.attempted and (project, version) not in self._decisions:
                     continue
-                for candidate in self._arranged(project, version, group, offered):
+                for candidate in self._with_postponed(project, version, group, offered):
                     if not (found.confirmed and candidate is provisional):
                         yield candidate
                 continue
@@ -233,6 +249,22 @@ class VariantOrdering(Generic[CT]):
             error = missing_variant(project, considered)
             if error is not None:
                 self.missing.setdefault(project, error)
+
+    def _with_postponed(
+        self, project: str, version: Hashable, group: list[CT], offered: int
+    ) -> Iterator[CT]:
+        """Yield what is chosen, then again what was postponed meanwhile, see `postpones`."""
+        arranged = self._arranged(project, version, group, offered)
+        if not self.abi_projects:
+            yield from arranged
+            return
+        passing = self._passes[project, version] = Pass()
+        yield from arranged
+        passing.is_over = True
+        for candidate in arranged if passing.postponed else ():
+            file = self._file(candidate)
+            if (file.filename, file.source) in passing.postponed:
+                yield candidate
 
     def _arranged(
         self, project: str, version: Hashable, group: list[CT], offered: int
@@ -365,18 +397,23 @@ class VariantOrdering(Generic[CT]):
         decision = self._decisions.get((project, self._files.version(candidate)))
         return () if decision is None else decision.built_against(self._file(candidate))
 
-    def breaks_installed(
-        self, project: str, candidate: CT, takes_part: Callable[[str], bool]
+    def postpones(
+        self, project: str, candidate: CT, takes_part: Callable[[str], bool], *, is_again: bool
     ) -> bool:
-        """Return whether *candidate* breaks with an installed project, and another file does not.
+        """Return whether other files of its version come before *candidate*.
+
+        They do if it breaks with an installed project, and one of them does not. It is offered
+        again after them.
 
         Args:
             project: normalized project name.
             candidate: a file of a version that was judged.
             takes_part: whether a project is part of the resolution, which may change its version.
+            is_again: whether the others were tried before.
         """
-        decision = self._decisions.get((project, self._files.version(candidate)))
-        if decision is None or self._installed is None:
+        key = (project, self._files.version(candidate))
+        decision, passing = self._decisions.get(key), self._passes.get(key)
+        if is_again or decision is None or passing is None or self._installed is None:
             return False
         present = self._installed.present
 
@@ -387,7 +424,14 @@ class VariantOrdering(Generic[CT]):
                 for version in (present(item.project),)
             )
 
-        return breaks(self._file(candidate)) and not all(map(breaks, decision.selection.files))
+        file = self._file(candidate)
+        if not breaks(file) or all(map(breaks, decision.selection.files)):
+            return False
+        name = (file.filename, file.source)
+        if passing.is_over:  # offered again only if it was postponed in time
+            return name in passing.postponed
+        passing.postponed.add(name)
+        return True
 
     def judged(self, project: str) -> Iterator[tuple[Hashable, Selection[CT]]]:
         """Yield version and decision of every version of *project* that was judged, in order."""

@@ -43,7 +43,7 @@ test-package: $(VENV)/.done ## the tests of one distribution, P=pep-variants
 	$(if $(wildcard packages/$(P)/tests $(P)/tests),,$(error give the folder of a distribution: make test-package P=pep-variants))
 	$(RUN)/pytest -n auto --dist worksteal $(wildcard packages/$(P)/tests $(P)/tests) $(ARGS)
 
-test-matrix: $(VENV)/.done ## tests marked matrix, everywhere or load, on every pip and Python; takes long
+test-matrix: $(VENV)/.done ## tests marked matrix, everywhere or load on every pip and Python, and the commands of all documents; takes long
 	$(RUN)/pytest -n auto --full-matrix integration-tests/tests $(ARGS)
 
 conformance: $(VENV)/.done ## the newest clients on the corpus, and docs/reference/conformance.md; SAMPLE=1 for all generated cases, ARGS=--oldest

@@ -6,13 +6,12 @@ Pages are HTML without PEP 691. Links are percent-encoded, and lead to another h
 from __future__ import annotations
 
 import hashlib
-import http.server
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import quote
 
+from .index import Answer, handler_of
 from .loopback import serving
 from .wheels import Wheel
 
@@ -79,29 +78,14 @@ class Places:
 def served_places(places: Places) -> Iterator[Places]:
     """Serve *places* on two free ports of loopback."""
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
+    def answer(path: str, _: object) -> Answer:
+        status, kind, body = places.answer(path)
+        return Answer(status, body, kind)
 
-        def do_GET(self) -> None:
-            if self.path in places.silent:
-                self.connection.recv(1)
-            status, kind, body = places.answer(self.path)
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            if self.command == "GET":
-                self.wfile.write(body)
-
-        do_HEAD = do_GET  # noqa: N815 - the name is the library's
-
-        def log_message(self, *args: Any) -> None:
-            pass
-
+    handler = handler_of(answer, silent=places.silent)
     with ExitStack() as stack:
-        places.url = stack.enter_context(serving(Handler, None))
-        places.files_url = stack.enter_context(serving(Handler, None))
+        places.url = stack.enter_context(serving(handler))
+        places.files_url = stack.enter_context(serving(handler))
         yield places
 
 

@@ -13,7 +13,7 @@ import itertools
 import json
 import re
 import ssl
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.message import Message
@@ -229,13 +229,16 @@ def _normalized(name: str) -> str:
 
 
 def handler_of(
-    answer: Callable[[str, Message], Answer], posted: Callable[[str], object] = print
+    answer: Callable[[str, Message], Answer],
+    posted: Callable[[str], object] | None = None,
+    silent: Container[str] = (),
 ) -> type[http.server.BaseHTTPRequestHandler]:
     """Return what answers requests.
 
     Args:
         answer: called with path and headers of a ``GET`` or ``HEAD``.
         posted: called with the path of a ``POST``, which is accepted.
+        silent: paths without an answer, until the client goes away.
     """
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -244,6 +247,8 @@ def handler_of(
         disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
+            if self.path in silent:
+                self.connection.recv(1)
             found = answer(self.path, self.headers)
             headers = {"Content-Type": found.kind, **found.headers}
             if isinstance(found.body, bytes):
@@ -266,7 +271,8 @@ def handler_of(
 
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            posted(self.path)
+            if posted is not None:
+                posted(self.path)
             self.send_response(200)
             self.send_header("Content-Length", "0")
             self.end_headers()

@@ -23,7 +23,7 @@ from .tools import tool
 START = 60
 """Seconds that a server may take to start."""
 
-_NGINX = """
+_HTTP = """
 daemon off;
 {user}
 pid {work}/pid;
@@ -36,6 +36,10 @@ http {{
   fastcgi_temp_path {work}/temp;
   uwsgi_temp_path {work}/temp;
   scgi_temp_path {work}/temp;
+  {more}
+}}
+"""
+_FILES = """
   types {{
     text/html html;
     application/json json;
@@ -51,7 +55,6 @@ http {{
     index $page;
     {more}
   }}
-}}
 """
 
 
@@ -80,38 +83,11 @@ def nginx(
         (work / "passwords").write_text(f"{user}:{{PLAIN}}{password}\n")
         more += f'auth_basic "index"; auth_basic_user_file {work}/passwords;'
     port = free_port()
-    config = work / "nginx.conf"
     pattern = JSON.replace(".", r"\.").replace("+", r"\+")
     negotiation = f'"~{pattern}" index.v1_json;' if api == "json" else ""
-    config.write_text(
-        _NGINX.format(
-            user=_user(), work=work, root=root, port=port, json=JSON,
-            negotiation=negotiation, more=more,
-        )
-    )  # fmt: skip
-    # Where its package puts it is not on everybody's PATH.
-    program = shutil.which("nginx") or "/usr/sbin/nginx"
-    with running([program, "-p", str(work), "-c", str(config)], work, port):
+    files = _FILES.format(root=root, port=port, json=JSON, negotiation=negotiation, more=more)
+    with _nginx(files, work, port):
         yield f"http://127.0.0.1:{port}/"
-
-
-_FRONT = """
-daemon off;
-{user}
-pid {work}/pid;
-error_log {work}/error.log;
-events {{}}
-http {{
-  access_log {work}/access.log;
-  client_body_temp_path {work}/temp;
-  proxy_temp_path {work}/temp;
-  fastcgi_temp_path {work}/temp;
-  uwsgi_temp_path {work}/temp;
-  scgi_temp_path {work}/temp;
-  keepalive_requests 1000000;
-  include {work}/*.part;
-}}
-"""
 
 
 @contextmanager
@@ -148,11 +124,20 @@ def nginx_before(
             "/etc/nginx/tls/tls.key": str(certificate[1]),
         }
         _adapted("nginx/server.conf", work / "server.part", secure)
+    parts = f"keepalive_requests 1000000;\n  include {work}/*.part;"
+    with _nginx(parts, work, port):
+        yield f"http{'s' if certificate else ''}://127.0.0.1:{port}"
+
+
+@contextmanager
+def _nginx(more: str, work: Path, port: int) -> Iterator[None]:
+    """Run nginx with the lines *more* in its part about HTTP."""
     config = work / "nginx.conf"
-    config.write_text(_FRONT.format(user=_user(), work=work))
+    config.write_text(_HTTP.format(user=_user(), work=work, more=more))
+    # Where its package puts it is not on everybody's PATH.
     program = shutil.which("nginx") or "/usr/sbin/nginx"
     with running([program, "-p", str(work), "-c", str(config)], work, port):
-        yield f"http{'s' if certificate else ''}://127.0.0.1:{port}"
+        yield
 
 
 def _adapted(name: str, path: Path, changes: Mapping[str, str]) -> None:

@@ -106,12 +106,14 @@ def test_client(case, name, runner):
 
 def test_page_shows_counts_and_differences():
     case = Case("area/topic/name", {"title": "x", "source": [], "expect": {}})
+    left_out = Case("field/topic/name", {"title": "x", "source": [], "expect": {}})
     verdicts = [
         Verdict("engine", case.id, "agrees"),
         Verdict("other", case.id, "differs", ("order: expected a | b",)),
         Verdict("third", case.id, "refused", ("needs a lock file",)),
     ]
     titles = {"engine": "Engine", "other": "Other", "third": "Third"}
-    text = page({case.id: case}, titles, verdicts)
+    text = page({case.id: case, left_out.id: left_out}, titles, verdicts)
+    assert "all 1 that were\nwritten by hand, and 0 of the 1 that were generated" in text
     assert "| area | 1 | 1/1 | 0/1 |  |" in text
     assert "| other | 1 | order: expected a \\| b | not explained yet | `area/topic/name` |" in text

@@ -1,6 +1,8 @@
 """The parts of the uploader: answers of servers, URLs of pages, metadata, hashes, the order."""
 
+import io
 import json
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -78,6 +80,18 @@ def test_metadata_of_a_form(build_wheel):
     found = package_of(file).metadata_dictionary()
     assert found["requires_dist"] == [marker, "einops"]
     assert (found["requires_python"], found["pyversion"]) == ("", "py3")
+
+
+def test_a_source_distribution(tmp_path):
+    path = tmp_path / "example_pkg-1.0.tar.gz"
+    text = b"Metadata-Version: 2.4\nName: example-pkg\nVersion: 1.0\nRequires-Dist: einops\n"
+    info = tarfile.TarInfo("example_pkg-1.0/PKG-INFO")
+    info.size = len(text)
+    with tarfile.open(path, "w:gz") as archive:
+        archive.addfile(info, io.BytesIO(text))
+    found = package_of(ReleaseFile(read_distribution(path))).metadata_dictionary()
+    assert (found["filetype"], found["pyversion"]) == ("sdist", "source")
+    assert (found["name"], found["requires_dist"]) == ("example-pkg", ["einops"])
 
 
 def test_file_that_changes(build_wheel):

@@ -136,12 +136,17 @@ def test_neither_files_nor_folders(folder):
 
 
 def test_command(variants, tmp_path):
+    """The interpreter is not started, which would run what is in a start file."""
     venv.create(tmp_path / "env", symlinks=True)
     (folder,) = (tmp_path / "env").glob("lib/python*/site-packages")
     install(folder, "pip-26.3", PIP)
+    (folder / "evil.pth").write_text(f"import os; open({str(tmp_path / 'ran')!r}, 'w')\n")
     done = variants("doctor", "--verify", "--python", tmp_path / "env")
     assert (done.code, done.out.splitlines()[0]) == (0, "Nothing is wrong")
     (folder / "pip/__init__.py").write_text("raise SystemExit\n")
     done = variants("doctor", "--verify", "--python", tmp_path / "env", "--json")
     assert (done.code, [each["code"] for each in done.json["problems"]]) == (1, ["changed-file"])
     assert [each["project"] for each in done.json["files"]] == ["pip"]
+    assert not (tmp_path / "ran").exists()
+    python = tmp_path / "env/bin/python"
+    assert variants("doctor", "--verify", "--python", python, "--json").json == done.json

@@ -11,6 +11,7 @@ import base64
 import hashlib
 import os
 import re
+import sys
 from collections.abc import Collection, Iterable, Iterator
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
@@ -35,6 +36,22 @@ _COMPILED = re.compile(r"(^|/)__pycache__/[^/]*\.pyc$")
 _ALGORITHMS = ("sha256", "sha384", "sha512")
 _MAX_START_FILE = 1 << 20
 _CHUNK = 1 << 20
+
+
+def virtual_environment_paths(given: Path | None) -> list[str]:
+    """Return the package folders of a virtual environment, empty if it is none.
+
+    Its Python is not started, as that runs the start files which are to be verified.
+
+    Args:
+        given: its folder or its interpreter, None for the active one.
+    """
+    path = given or Path(os.environ.get("VIRTUAL_ENV") or sys.prefix)
+    folder = path if path.is_dir() else path.parent.parent
+    if not (folder / "pyvenv.cfg").is_file():
+        return []
+    patterns = ("lib*/python*/site-packages", "lib*/pypy*/site-packages", "Lib/site-packages")
+    return [str(found) for pattern in patterns for found in sorted(folder.glob(pattern))]
 
 
 def verify(paths: Iterable[str]) -> Findings:

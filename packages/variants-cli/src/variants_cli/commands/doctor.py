@@ -55,11 +55,13 @@ def doctor(
     """
     from ..checkup import compare, examine
 
-    environment = _environment(python, options)
     if verify:
         from ..verification import verify as verified
+        from ..verification import virtual_environment_paths
 
-        _print(verified(environment.paths), as_json=as_json)
+        paths = virtual_environment_paths(python) or _environment(python, options).paths
+        _print(verified(paths), as_json=as_json)
+    environment = _environment(python, options)
     machine = next(iter(options["targets"]), None)
     where = places(options)
     values = option_values(options)

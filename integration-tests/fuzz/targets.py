@@ -54,9 +54,9 @@ from variants_index.lock_files import read_lock
 from variants_index.pages import JSON, PageFile, html_page, json_page, read_page
 from variants_plugins.answer import read_answer
 from variants_proxy.choice.wheel_environments import environments
-from variants_proxy.client.key import decode
 from variants_proxy.errors import ProxyError
-from variants_proxy.projects.merged_metadata import WheelMetadata, merge_metadata
+from variants_proxy.key import decode
+from variants_proxy.pages.merged_metadata import WheelMetadata, merge_metadata
 
 from .seeds import seeds
 

@@ -26,7 +26,7 @@ _SERVE = """
 import sys
 from pathlib import Path
 from variants_proxy import Settings, Upstream
-from variants_proxy.server.authentication import TokenMiddleware
+from variants_proxy.server.middleware import TokenMiddleware
 from variants_proxy.server.listening import listen
 from variants_proxy.server.server import make_server
 settings = Settings(

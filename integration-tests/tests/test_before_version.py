@@ -18,6 +18,7 @@ from pep_variants.formats import toml
 from support.environments import PIPS, Environment, Environments
 from support.published_builds import Field, published, standing_in
 from support.uvs import Machine
+from support.wheels import Wheel
 
 RELEASES = {
     "torch": ("2.13.0", "2.14.0", "2.15.0"),
@@ -134,6 +135,24 @@ def test_a_release_that_is_yanked(
         options += ["--variant-platform=cuda=12.8,sm=9.0,cpu=zen4"]
         versions, _ = client(found, options, environments, machine)
     assert versions == {"torch": "2.13.0+cu126", "torchvision": "0.28.0+cu126"}
+
+
+def test_tool_run(field: Field, machine: Machine) -> None:
+    """The bound is for what the command names; of what only the tool requires a line says it."""
+    main = "import importlib.metadata as m\ndef main(): print(m.version('torch'))\n"
+    for name, requires in (("alone", ()), ("requiring", ("torch",))):
+        entry_points = f"[console_scripts]\n{name} = {name}.cli:main\n"
+        files = {f"{name}/cli.py": main, f"{name}-1.dist-info/entry_points.txt": entry_points}
+        field.index.add_wheel(Wheel(name, "1", files=files, requires=requires))
+    options = ["--variant-catalog=default", *field.options]
+    options += ["--variant-platform=cuda=12.8,sm=9.0,cpu=zen4", "tool", "run"]
+    user = machine.with_environ({"UV_DEFAULT_INDEX": field.index.url, "UV_PYTHON": sys.executable})
+    done = user.run(*options, "--with", "torch", "alone")
+    assert (done.code, done.out.strip()) == (0, "2.14.0+cu126"), done
+    assert " rather than 2.15.0: " in done.err
+    done = user.run(*options, "requiring")
+    assert (done.code, done.out.strip()) == (0, "2.15.0+cpu"), done
+    assert "to take it, require torch==2.14.0" in done.err
 
 
 def test_an_upgrade_of_what_is_named(field: Field, fresh: Environment) -> None:

@@ -32,7 +32,7 @@ from support.uvs import Machine
 from support.waiting import wait_until
 from variants_catalog.catalogs import DirectoryCatalog
 from variants_catalog.entries import CatalogProject, CatalogVariant, target
-from variants_proxy.people.installer_lines import Address
+from variants_proxy.server.landing import Address
 
 VERSIONS = {
     "torch": "2.11.0",
@@ -230,7 +230,7 @@ def pdm(place: Place) -> Installed:
 def _locked(place: Place, name: str, lock: str) -> Installed:
     mine = Person(place.folder / "mine", programs_of(place.environments, name))
     projects = ("\n" if name == "pip-tools" else " ").join(VERSIONS)
-    mine.paste(name, Address(place.proxy, place.platform, projects, in_path=True))
+    mine.paste(name, Address(place.proxy, place.platform, projects))
     text = (mine.folder / lock).read_text("utf-8")
     if lock.endswith(".txt"):
         found = {

@@ -47,6 +47,7 @@ SENSITIVE = [
 ]
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(os.name == "nt", reason="the files are where they are looked for elsewhere")
 @pytest.mark.nightly
 def test_the_tests_pass_whatever_the_user_has(tmp_path):

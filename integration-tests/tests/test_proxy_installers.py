@@ -25,9 +25,8 @@ from support.index import Index, served
 from support.people import Person, programs_of, seeds
 from support.projects import app_index
 from support.waiting import wait_until
-from support.wheels import Wheel
 from variants_proxy import Machine, Settings, Upstream, create_app, encode
-from variants_proxy.people.installer_lines import Address
+from variants_proxy.server.landing import Address
 from variants_proxy.server.listening import listen
 
 NVIDIA = Platform({"nvidia": Support({"cuda_version_lower_bound": ("12.8", "12.6")})})
@@ -38,18 +37,13 @@ ON_CPU = {"app", "always", "for_cpu"}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run every installer with both forms of the URL in ``make test-matrix``, each once else."""
+    """Run every installer for both machines in ``make test-matrix``, each once else."""
     full = metafunc.config.getoption("full_matrix")
-    if metafunc.function is test_locks_and_installs:
-        cases = [(name, in_path) for in_path in (False, True) for name in LOCKS]
-        metafunc.parametrize(("name", "in_path"), cases if full else cases[: len(LOCKS)])
-    elif metafunc.function is test_a_machine_without_a_gpu:
+    if metafunc.function is test_a_machine_without_a_gpu:
         metafunc.parametrize("name", list(LOCKS) if full else ["pdm"])
     elif metafunc.function is test_old_pip:
-        keys = [(GPU, True), (CPU, False), (GPU, False), (CPU, True)]
-        ids = [f"{'gpu' if key == GPU else 'cpu'}-{in_path}" for key, in_path in keys]
-        number = len(keys) if full else 1
-        metafunc.parametrize(("key", "in_path"), keys[:number], ids=ids[:number])
+        number = 2 if full else 1
+        metafunc.parametrize("key", [GPU, CPU][:number], ids=["gpu", "cpu"][:number])
 
 
 @dataclass
@@ -59,8 +53,8 @@ class Proxy:
     url: str
     index: Index
 
-    def address(self, key: str, *, in_path: bool, token: bool = False) -> Address:
-        return Address(self.url, key, "app", token, in_path)
+    def address(self, key: str) -> Address:
+        return Address(self.url, key, "app")
 
 
 @pytest.fixture(scope="module")
@@ -115,17 +109,17 @@ def served_wheel(proxy: Proxy) -> bytes:
     return httpx.get(f"{proxy.url}/simple/app/{link}", auth=(GPU, "v"), trust_env=False).content
 
 
-def test_locks_and_installs(environments, proxy, tmp_path, name, in_path):
+@pytest.mark.parametrize("name", ["poetry", "pip-tools", "pdm"])
+def test_locks_and_installs(environments, proxy, tmp_path, name):
     mine = Mine(tmp_path / "mine", programs_of(environments, name))
-    mine.paste(name, proxy.address(GPU, in_path=in_path))
+    mine.paste(name, proxy.address(GPU))
     assert (mine.label, mine.installed) == ("cu128", ON_GPU)
     lock, again = LOCKS[name]
     path = mine.folder / lock
     text = path.read_text()
     digest = hashlib.sha256(served_wheel(proxy)).hexdigest()
     assert hashes_of_app(text) == {f"sha256:{digest}"}
-    if not in_path:  # it is the same for every machine
-        assert GPU not in text
+    assert GPU not in text  # it is the same for every machine
     # What is locked is installed, and nothing else that has the same name.
     mine.empty()
     mine.type(again)
@@ -157,16 +151,15 @@ def hashes_of_app(text: str) -> set[str]:
 
 def test_a_machine_without_a_gpu(environments, proxy, tmp_path, name):
     mine = Mine(tmp_path / "mine", programs_of(environments, name))
-    mine.paste(name, proxy.address(CPU, in_path=False))
+    mine.paste(name, proxy.address(CPU))
     assert (mine.label, mine.installed) == ("null", ON_CPU)
 
 
-def test_old_pip(environments, proxy, tmp_path, key, in_path):
+def test_old_pip(environments, proxy, tmp_path, key):
     """It knows neither variants nor JSON pages, as a command line or in pip.conf."""
     mine = Mine(tmp_path / "mine", programs_of(environments, "old-pip"))
     use_old_pip(environments, mine)
-    address = proxy.address(key, in_path=in_path)
-    mine.paste("pip", address)
+    mine.paste("pip", proxy.address(key))
     label, names = ("cu128", ON_GPU) if key == GPU else ("null", ON_CPU)
     assert (mine.label, mine.installed) == (label, names)
     mine.empty()
@@ -182,22 +175,10 @@ def use_old_pip(environments: Environments, mine: Person) -> None:
     mine.programs = Path(mine.environment.python).parent
 
 
-@pytest.mark.parametrize("in_path", [False, True], ids=["user", "path"])
-def test_uv(proxy, tmp_path, in_path):
+def test_uv(proxy, tmp_path):
     mine = Mine(tmp_path / "mine", Path(uv_command()[0]).parent)
-    mine.paste("uv", proxy.address(GPU, in_path=in_path))
+    mine.paste("uv", proxy.address(GPU))
     assert (mine.label, mine.installed) == ("cu128", ON_GPU)
     text = (mine.folder / "uv.lock").read_text()
     assert hashlib.sha256(served_wheel(proxy)).hexdigest() in text
-    assert (GPU in text) == in_path
-
-
-def test_wheels_without_variants_are_untouched(proxy, tmp_path):
-    """Their hash is the index's own."""
-    data = Wheel("untouched", "1.0").build()
-    proxy.index.add("untouched", "untouched-1.0-py3-none-any.whl", data)
-    mine = Mine(tmp_path / "mine", Path(uv_command()[0]).parent)
-    (mine.folder / "requirements.in").write_text("untouched\n")
-    url = Address(proxy.url, GPU, "untouched").url
-    lock = mine.type(f"uv pip compile --generate-hashes --default-index {url} requirements.in")
-    assert f"--hash=sha256:{hashlib.sha256(data).hexdigest()}" in lock
+    assert GPU not in text

@@ -96,14 +96,17 @@ def test_nothing_is_lost_when_things_fail(index, tmp_path):
     """One proxy is killed, one is slow, and the index fails for longer than pages are fresh."""
     with (
         replicas(index.url, tmp_path, fresh_seconds=1) as fleet,
-        nginx_before([each.port for each in fleet], tmp_path / "nginx", read_timeout="1s") as url,
+        nginx_before([each.port for each in fleet], tmp_path / "nginx", read_timeout="3s") as url,
     ):
+        for each in fleet:  # the first answer takes longer: what it needs is imported
+            for key in LABELS:
+                assert get(f"http://127.0.0.1:{each.port}", "/simple/app/", key).is_success
         for key, label in LABELS.items():
             assert install(keyed_url(url, key), label, {}) == ""
         with installing(url, LABELS, {}) as installs:
             assert wait_until(lambda: installs.right + len(installs.wrong) >= 5)
             fleet[0].kill()
-            with fleet[1].slow(stopped=1.5, running=0.3):
+            with fleet[1].slow(stopped=3.5, running=0.3):
                 index.page_faults[""] = lambda: Answer(500, b"the index is down")
                 time.sleep(4)
                 del index.page_faults[""]

@@ -62,6 +62,13 @@ def test_every_client(client: str, box: Box, world: World) -> None:
     assert verdict(picks, box, PROJECTS[1]) == "right", picks
 
 
+def test_a_build_that_has_to_agree_with_torch(world: World) -> None:
+    """Of the versions of torch, the newest has no build for this GPU, and others no such label."""
+    (box,) = (box for box in BOXES if box.title == "H100, driver 570")
+    picks = OURS["`uv-variants`"](world, box, ["vllm"])
+    assert verdict(picks, box, ["vllm"]) == "right", picks
+
+
 @linux
 @pytest.mark.parametrize("client", THEIRS)
 def test_other_tools(client: str, box: Box, world: World) -> None:

@@ -183,6 +183,21 @@ def test_fault_where_a_variant_was_asked_for(guard, module, calls):
     assert not calls
 
 
+@pytest.mark.parametrize(("word", "asked"), [
+    ("--variant=app=cu128", True), ("--variant-platform", True), ("--variant-prefer=x", False),
+])  # fmt: skip
+def test_fault_before_the_options_are_read(guard, module, calls, monkeypatch, word, asked):
+    """The command line tells whether a variant or a machine was asked for."""
+    monkeypatch.setattr(sys, "argv", ["pip", "install", word])
+    guard.replace(module, "function")(before)
+    if asked:
+        with pytest.raises(Fault):
+            module.function(1)
+    else:
+        assert module.function(1) == ("theirs", 1, 2)
+    assert len(calls) == (not asked)
+
+
 @pytest.mark.parametrize(("options", "ours", "raises"), [
     ({}, before, True),
     ({}, after, False),

@@ -3,13 +3,11 @@
 They run with every supported release of resolvelib, see `test_resolvelib_releases`.
 """
 
-from collections import Counter
-
 import pytest
 import resolvelib
 import universes
 from abi_universes import Oracle, abi_universe
-from test_universes import CHUNK, EVERY, chunks
+from test_universes import CHUNK, chunks
 
 COUNT = 1000
 # What a release does not find, or comes to by a detour. 1.1.0, asked the same, finds all.
@@ -25,19 +23,17 @@ def check(number):
     assert (hashed.result, hashed.error) == (outcome.result, outcome.error)
     version = resolvelib.__version__
     if outcome.error == "IndexError" and version == "1.2.0":  # a bug of that release
-        return "lost"
+        return
     if outcome.error is not None:
         assert outcome.error == "ResolutionImpossible"
         assert oracle.solvable() == (number in UNSOLVED.get(version, ()))
-        return "impossible"
+        return
     assert oracle.invalid(outcome.result) == ""
     if len(universe.roots) == 1 and number not in DETOURS.get(version, ()):
         ((name, versions),) = universe.roots
         fitting = (c for c in oracle.choices(name) if c.version in versions)
         best = next(candidate for candidate in fitting if oracle.solvable(candidate))
         assert outcome.result[name] == best.filename
-        return "best for the root"
-    return "valid"
 
 
 @pytest.mark.parametrize("chunk", chunks(COUNT))
@@ -47,29 +43,3 @@ def test_conditions_between_variants(chunk):
             check(number)
         except AssertionError as error:
             raise AssertionError(f"universe {number}: {error}") from error
-
-
-@pytest.mark.skipif(not EVERY, reason="only with EVERY_UNIVERSE")
-def test_the_universes_are_worth_it():
-    counts = Counter()
-    for number in range(0, COUNT, 4):
-        counts[check(number)] += 1
-        universe = abi_universe(number)
-        oracle = Oracle(universe)
-        outcome = universes.resolve_wrapped(universe)
-        chosen = [
-            candidate
-            for name, filename in (outcome.result or {}).items()
-            for candidate in oracle.choices(name)
-            if candidate.filename == filename
-        ]
-        against = [name for candidate in chosen for name in oracle.built_against(candidate)]
-        counts["condition held"] += any(name in outcome.result for name in against)
-        counts["condition on what is absent"] += any(name not in outcome.result for name in against)
-        refused = [entry for entry in outcome.log if "built against" in str(entry)]
-        counts["refused"] += bool(refused)
-    assert counts["best for the root"] > 50, counts
-    assert counts["impossible"] > 20, counts
-    assert counts["condition held"] > 50, counts
-    assert counts["condition on what is absent"] > 50, counts
-    assert counts["refused"] > 50, counts

@@ -1,7 +1,7 @@
 """Random package universes, two ways to resolve them, and an oracle that knows the answer.
 
 A universe is generated from its number alone. Only `random.Random.random` is used, which Python
-promises to keep the same across releases, so that results can be recorded.
+promises to keep the same across releases, so that a universe that failed can be tried again.
 
 The oracle looks at the structure that the generator made, never at filenames, metadata files or
 marker text: these are what the code under test has to understand.
@@ -9,10 +9,9 @@ marker text: these are what the code under test has to understand.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import random
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
@@ -92,9 +91,6 @@ class Universe:
     supported: dict[str, dict[str, list[str]]]
     form: str  # of what find_matches returns: list, iterator or callable
     counting: bool  # whether preferences count candidates, which takes laziness away
-
-    def fingerprint(self):
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:12]
 
     def release(self, candidate):
         return next(r for r in self.releases[candidate.name] if r.version == candidate.version)
@@ -429,13 +425,6 @@ class Outcome:
 
     def events(self, *without):
         return [entry for entry in self.log if entry[0] not in without]
-
-    @property
-    def rounds(self):
-        return sum(1 for entry in self.log if entry[0] == "starting_round")
-
-    def digest(self, without):
-        return hashlib.sha256(json.dumps(self.events(*without)).encode()).hexdigest()[:12]
 
 
 def run(provider, universe, log):

@@ -222,6 +222,9 @@ def test_a_file_without_suffix_in_the_working_directory(tmp_path, monkeypatch):
     assert supported(load_machine("./h100-zen4")) == haswell
     assert supported(load_machine(tmp_path / "h100-zen4")) == haswell
     assert load_machine("h100-zen4") == load_machine(BY_NAME["h100-zen4"].facts)
+    assert names_file("folder/cuda=13.0")
+    assert names_file("cuda=13.0.toml")
+    assert not names_file("cuda=13.0")
 
 
 def test_detector():

@@ -8,10 +8,18 @@ import pytest
 from release_files import NAME, a_wheel, document, wheel
 
 from pep_variants.errors import MetadataError, VariantError
-from pep_variants.fetch import Absent, Failed, Fetch, LocalFile, NoRanges, ReleaseFile, Whole
-from pep_variants.fetch import read_response as read
 from pep_variants.limits import DOCUMENT_BYTES, INSPECTED_WHEEL_BYTES, INSPECTED_WHEELS
-from pep_variants.release import ReleaseReader
+from pep_variants.release import (
+    Absent,
+    Failed,
+    Fetch,
+    LocalFile,
+    NoRanges,
+    ReleaseFile,
+    ReleaseReader,
+    Whole,
+)
+from pep_variants.release import read_response as read
 from pep_variants.wheelfile.lazy_file import FIRST_PART, Part, Range
 
 SOURCE = "https://index.example/simple/app/"

@@ -10,7 +10,7 @@ import pytest
 from release_files import NAME, a_wheel, document, wheel
 
 from pep_variants.errors import MetadataError
-from pep_variants.fetch import ReleaseFile
+from pep_variants.release import ReleaseFile
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "use-the-engine.md"
 

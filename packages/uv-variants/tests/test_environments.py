@@ -10,7 +10,7 @@ import pytest
 
 from uv_variants.command_line import parse
 from uv_variants.environments import Search, python_version
-from uv_variants.named_projects import Place
+from uv_variants.named_projects import Place, requested
 
 BASE = Path(sys.executable).resolve()
 """The interpreter that the environment of the tests was made with."""
@@ -38,6 +38,7 @@ def search(arguments, cwd, environ=None, *, uv="uv-that-does-not-exist", **more)
         ("run plain.py", {}, [".venv"]),  # no inline metadata: it runs in the project
         ("lock", {}, []),
         ("pip compile r.txt", {}, []),
+        ("pip install x", {}, [".venv"]),
         ("pip install x", {"VIRTUAL_ENV": "/v"}, ["/v"]),
         ("pip install x", {"CONDA_PREFIX": "/c"}, ["/c"]),
         ("pip install --target there x", {"VIRTUAL_ENV": "/v"}, ["there"]),
@@ -55,6 +56,8 @@ def search(arguments, cwd, environ=None, *, uv="uv-that-does-not-exist", **more)
 def test_where_a_command_installs(tmp_path: Path, arguments, environ, wanted):
     (tmp_path / "tools" / "z").mkdir(parents=True)
     (tmp_path / "tools" / "z" / "uv-receipt.toml").touch()
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "pyvenv.cfg").touch()
     assert search(arguments, tmp_path, environ) == wanted
 
 
@@ -79,7 +82,7 @@ def test_the_lock_is_the_one_that_uv_uses(tmp_path):
     """V4: a project's lock does not decide for commands that do not use it."""
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "p"\n')
     (tmp_path / "plain.py").write_text("print()\n")
-    (tmp_path / "s.py").write_text("# /// script\n# dependencies = []\n# ///\n")
+    (tmp_path / "s.py").write_text('# /// script\n# dependencies = ["torch"]\n# ///\n')
 
     def lock_of(arguments, environ=None):
         path = Place.of(parse(arguments.split()), tmp_path, environ or {}).lock_path
@@ -89,6 +92,8 @@ def test_the_lock_is_the_one_that_uv_uses(tmp_path):
         ["uv.lock"] * 4
     )
     assert lock_of("run s.py") == lock_of("lock --script s.py") == "s.py.lock"
+    script = parse(["run", "s.py"])
+    assert requested(script, Place.of(script, tmp_path, {})) == ["torch"]
     assert lock_of("run --no-project s.py") == "s.py.lock"
     assert lock_of("run --no-project --with torch python") is None
     assert lock_of("run python", {"UV_NO_PROJECT": "1"}) is None

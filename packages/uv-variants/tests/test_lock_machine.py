@@ -8,7 +8,7 @@ from pep_variants.choose.preferences import Preferences
 from pep_variants.detect.machines import load_machine
 from pep_variants.model.platform import Platform, Support
 from uv_variants.uv_lock import LockMachine, path_beside
-from variants_proxy.client.key import Machine
+from variants_proxy.key import Machine
 
 GPU = Platform(
     {"nvidia": Support({"cuda_version_lower_bound": ("12.8", "12.7")}, ("x==1",), "x:y")}

@@ -1,8 +1,16 @@
-"""What is printed of a forced variant that cannot be had."""
+"""What is printed of variants: those that were taken, and a forced one that cannot be had."""
 
 import pytest
 
-from uv_variants.choices import VersionChoice, why_missing
+from uv_variants.choices import (
+    Choices,
+    LockedLabel,
+    Verdict,
+    VersionChoice,
+    report_variants,
+    why_missing,
+)
+from uv_variants.environments import Installed
 
 MAC = {"torch-2.9.0-py3-none-macosx_11_0_arm64.whl": None}
 LINUX = "torch-2.9.0-py3-none-manylinux_2_17_x86_64.whl"
@@ -39,3 +47,21 @@ def test_no_variants_at_all():
         "torch has no variants, but --variant torch=cu128 asks for one"
     )
     assert why_missing("torch", "", {}) is None
+
+
+class Known(Choices):
+    """The choices for one version of torch, for which no index is asked."""
+
+    def __init__(self, choice):
+        self._versions = {"torch": {"2.9.0": choice}}
+
+
+@pytest.mark.parametrize(
+    ("locked", "why"),
+    [((), "CUDA 12.8"), ((LockedLabel("cu128", False, "no GPU", "cu126"),), "the lock has it")],
+)
+def test_why_one_was_taken(capsys, locked, why):
+    chosen = Verdict("cu128", "chosen", "CUDA 12.8")
+    choice = version({LINUX: "cu128"})._replace(verdicts=(chosen,), why=chosen.why, locked=locked)
+    report_variants([Installed("torch", "2.9.0", "cu128")], Known(choice), verbose=False)
+    assert capsys.readouterr().err == f"Variant cu128 for torch 2.9.0: {why}\n"

@@ -207,7 +207,7 @@ def test_headers_for_browsers(served, path, host):
 class TestSlowClients:
     def test_of_many_none_stays(self, tmp_path):
         """A request's head comes byte by byte from 200 clients."""
-        code = f"import variants_proxy.server.connections as s; s.HEAD_SECONDS = 1.0\n{STARTED}"
+        code = f"import variants_proxy.server.server as s; s.HEAD_SECONDS = 1.0\n{STARTED}"
         with proxy_at(tmp_path, "http://127.0.0.1:9/simple/", code=code) as (_, port):
             clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]
             try:
@@ -228,7 +228,7 @@ class TestSlowClients:
                     client.close()
 
     def test_the_oldest_makes_room(self, tmp_path):
-        code = f"import variants_proxy.server.connections as s; s.CONNECTIONS = 20\n{STARTED}"
+        code = f"import variants_proxy.server.server as s; s.CONNECTIONS = 20\n{STARTED}"
         with proxy_at(tmp_path, "http://127.0.0.1:9/simple/", code=code) as (_, port):
             clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(40)]
             try:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from uv_variants.command_line import parse, scope_of
-from uv_variants.indexes import has_variants, used_indexes
+from uv_variants.indexes import has_variants, index_at, link_options, used_indexes
 from uv_variants.named_projects import Place
 
 PROJECT = '[project]\nname = "p"\n'
@@ -184,3 +185,15 @@ def test_names_are_the_same_everywhere_and_tell_no_secret(tmp_path):
     other = read("sync", tmp_path, {"UV_INDEX": "https://corp.example/simple"})
     assert tuple(found.indexes) == tuple(other.indexes)
     assert "secret" not in repr(found)
+
+
+def test_directories_with_variants_have_urls_in_their_place(tmp_path):
+    """Of an option that names one of two; the other is of a file, which the option outranks."""
+    shown = {}
+    for name in ("own", "filed"):
+        index = index_at(name, tmp_path, {}, links=True, legacy=True)
+        shown[index.proxy_name] = replace(index, shown=f"http://find-links.localhost/{name}/")
+    invocation = parse(["pip", "install", "--find-links", "own", "app"])
+    values, added = link_options(invocation, Place.of(invocation, tmp_path, {}), shown)
+    assert values == {2: "http://find-links.localhost/own/"}
+    assert added == ["--find-links", "http://find-links.localhost/filed/"]

@@ -373,15 +373,3 @@ def test_sizes(server, check, build_wheel):
     assert check(extra(LINUX), name="tensorflow")[1] == []
     _, found = check(extra(LINUX, "macosx_11_0_arm64"), name="tensorflow")
     assert found == [("error", "platform-missing", "variant 1")]
-
-
-def test_what_a_choice_saves(server, variants, build_wheel, tmp_path):
-    """Where the pages have sizes, as that of xgboost, whose build for CPUs is a tenth of it."""
-    for page, version, size in (("app", "1.0", 60), ("cpu/app", "1.0+cpu", 4)):
-        path = build_wheel(f"app-{version}-py3-none-any.whl")
-        server.page(page, {path.name: {"body": path.read_bytes(), "size": size * 1_000_000}})
-    path = tmp_path / "app.toml"
-    table = f'[[variant]]\nlabel = "null"\nindex = "{server.simple}cpu"\nlocal = "cpu"\n'
-    path.write_text(HEAD.format(name="app") + table)
-    done = variants("explain", "app", "--variant-catalog", path, "-i", server.simple)
-    assert done.out.splitlines()[-1] == "Saves 56 MB against the wheel without a variant"

@@ -376,7 +376,8 @@ def test_an_index_without_variants(installed, doctor):
         assert doctor(folder, index)[1]["packages"] == []
 
 
-def test_an_index_that_does_not_answer(installed, doctor):
+def test_an_index_that_does_not_answer(installed, doctor, monkeypatch):
+    monkeypatch.setattr("variants_index.http.session.LONGEST_PAUSE", 0.0)
     folder = installed(gpu("cu128"))
     with served(gpu_index()) as index:
         pass

@@ -3,20 +3,17 @@ import html.parser
 import json
 import os
 import re
-import subprocess
-import sys
 import tarfile
 import time
 import zipfile
 from functools import partial
-from urllib.parse import unquote, urljoin
+from urllib.parse import unquote
 
 import pytest
 from filelock import FileLock
 from packaging.version import Version
 
 from pep_variants.formats.reader import read_metadata
-from support.loopback import served_folder
 from variants_cli.indexing.static_index import INVENTORY
 
 V3 = {"x86_64": {"level": ["v3"]}}
@@ -390,42 +387,6 @@ def test_generations_that_cannot_be_joined(tmp_path, build_wheel, variant_json, 
     result = variants("index", tmp_path)
     assert result.code == 1
     assert "default-priorities.feature: wheels of several format versions cannot" in result.err
-
-
-@pytest.fixture
-def served(dist):
-    """The URL of the directory, served by the standard library's static file server."""
-    with served_folder(dist) as url:
-        yield url
-
-
-def test_pip_and_uv_install_from_it(tmp_path, dist, served, variants):
-    pytest.importorskip("pip")
-    pytest.importorskip("uv")
-    variants("index", dist)
-    index_url = urljoin(served, "simple/")
-    subprocess.run(
-        [
-            *(sys.executable, "-m", "pip", "--isolated", "--disable-pip-version-check"),
-            *("install", "--no-cache-dir", "--no-deps", "--target", tmp_path / "pip"),
-            *("--index-url", index_url, "example-pkg==1.0", "other"),
-        ],
-        check=True,
-        env={"PATH": "/usr/bin:/bin", "PIP_CONFIG_FILE": "/dev/null"},
-    )
-    subprocess.run(
-        [
-            *(sys.executable, "-m", "uv", "pip", "install", "--no-config", "--no-cache"),
-            *("--python", sys.executable, "--no-deps", "--target", tmp_path / "uv"),
-            *("--index-url", index_url, "example-pkg==1.0", "other"),
-        ],
-        check=True,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
-    )
-    for client in ("pip", "uv"):
-        found = sorted(path.name for path in (tmp_path / client).glob("*.dist-info"))
-        assert found == ["example_pkg-1.0.dist-info", "other-2.0.dist-info"]
-        assert not (tmp_path / client / "example_pkg-1.0.dist-info" / "variant.json").exists()
 
 
 def test_versions_are_in_order(tmp_path, build_wheel, variants):

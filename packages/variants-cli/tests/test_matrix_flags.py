@@ -92,14 +92,21 @@ def test_read_pyproject(tmp_path):
         read_pyproject(broken)
 
 
-@pytest.mark.parametrize("text", ["9.0", "8.6;9.0a;12.0+PTX", "Hopper 8.0(8.6)", "All", "10.0f"])
+@pytest.mark.parametrize(
+    "text", ["9.0", "8.6;9.0a;12.0+PTX", "Ampere+Tegra 8.0(8.6)", "native", "All", "10.0f"]
+)
 def test_architectures_that_pytorch_takes(text):
     assert problem_of("TORCH_CUDA_ARCH_LIST", text) == ""
 
 
 @pytest.mark.parametrize(
     ("text", "meant"),
-    [("sm_90", "write 9.0"), ("9.0;120a", "write 12.0a"), ("8.0,86", "write 8.6")],
+    [
+        ("sm_90", "write 9.0"),
+        ("9.0;120a", "write 12.0a"),
+        ("8.0,86", "write 8.6"),
+        ("compute_75", "write 7.5"),
+    ],
 )
 def test_architectures_that_pytorch_refuses(text, meant):
     assert meant in problem_of("TORCH_CUDA_ARCH_LIST", text)

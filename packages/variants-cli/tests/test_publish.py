@@ -349,18 +349,18 @@ class TestMerging:
 
 
 class TestFaults:
-    @pytest.mark.parametrize("name", [WHEEL3, DOCUMENT, NULL])
     @pytest.mark.parametrize(
-        "fault",
+        ("name", "fault"),
         [
-            Fault(503, reason="Service Unavailable"),
-            Fault(429, headers={"Retry-After": "0"}),
-            Fault(502, stage=STORED),
-            Fault(stage=RECEIVING),
-            Fault(stage=RECEIVED),
-            Fault(stage=STORED),
+            (WHEEL3, Fault(503, reason="Service Unavailable")),
+            (DOCUMENT, Fault(429, headers={"Retry-After": "0"})),
+            (NULL, Fault(502, stage=STORED)),
+            (WHEEL3, Fault(stage=RECEIVING)),
+            (DOCUMENT, Fault(stage=RECEIVED)),
+            (WHEEL3, Fault(stage=STORED)),
+            (DOCUMENT, Fault(stage=STORED)),
+            (NULL, Fault(stage=STORED)),
         ],
-        ids=["503", "429", "502-stored", "cut", "no-answer", "answer-lost"],
     )
     def test_passing(self, dist, index, publish, name, fault):
         index.faults[re.escape(name)] = [fault, Fault(503)]

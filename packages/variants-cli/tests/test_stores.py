@@ -1,7 +1,6 @@
 """Every store keeps the same promises."""
 
 import hashlib
-import multiprocessing
 import os
 import re
 import threading
@@ -116,31 +115,6 @@ def test_conditions(store):
     with pytest.raises(PreconditionFailed):
         store.put_if("page", b"four", second.version)
     assert store.get("page", LIMIT) is None
-
-
-def add_lines(place, name, count):
-    store = open_store(place)
-    for number in range(count):
-        while True:
-            found = store.get("page", LIMIT)
-            data, version = (b"", None) if found is None else (found.data, found.version)
-            try:
-                store.put_if("page", data + f"{name} {number}\n".encode(), version)
-                break
-            except PreconditionFailed:
-                continue
-
-
-def test_processes_at_once_lose_nothing(place):
-    context = multiprocessing.get_context("spawn")
-    running = [context.Process(target=add_lines, args=(place, name, 5)) for name in "abcd"]
-    for process in running:
-        process.start()
-    for process in running:
-        process.join()
-        assert process.exitcode == 0
-    lines = open_store(place).get("page", LIMIT).data.decode().splitlines()
-    assert sorted(lines) == sorted(f"{name} {number}" for name in "abcd" for number in range(5))
 
 
 def test_readers_see_whole_objects(store):

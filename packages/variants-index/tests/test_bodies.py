@@ -61,11 +61,9 @@ class TestCompression:
             (b"gzip", gzip.compress(PLAIN) + b"\0" * 100),
         ],
     )
-    @pytest.mark.parametrize("cached", [False, True])
-    def test_one_coding(self, coding, body, cached, tmp_path):
+    def test_one_coding(self, coding, body, tmp_path):
         header = b"Content-Encoding: %s\r\nCache-Control: max-age=9\r\n" % coding
-        store = Store(tmp_path) if cached else None
-        assert answered(body, header, store=store) == PLAIN
+        assert answered(body, header, store=Store(tmp_path)) == PLAIN
 
     def test_empty(self):
         assert answered(b"", b"Content-Encoding: gzip\r\n") == b""
@@ -97,17 +95,16 @@ class TestCompression:
             answered(body, b"Content-Encoding: gzip\r\n")
 
     @pytest.mark.parametrize("levels", [1, 3])
-    @pytest.mark.parametrize("cached", [False, True])
-    def test_a_bomb_takes_no_more_memory_than_the_limit(self, levels, cached, tmp_path):
+    def test_a_bomb_takes_no_more_memory_than_the_limit(self, levels, tmp_path):
         compressor = zlib.compressobj(9, wbits=31)
-        body = b"".join(compressor.compress(bytes(MIB)) for _ in range(200)) + compressor.flush()
+        body = b"".join(compressor.compress(bytes(MIB)) for _ in range(40)) + compressor.flush()
         for _ in range(levels - 1):
             body = gzip.compress(body)
         coding = b"Content-Encoding: %s\r\n" % b", ".join([b"gzip"] * levels)
         tracemalloc.start()
         try:
             with pytest.raises(BadResponse):
-                answered(body, coding, limit=4 * MIB, store=Store(tmp_path) if cached else None)
+                answered(body, coding, limit=4 * MIB, store=Store(tmp_path))
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()

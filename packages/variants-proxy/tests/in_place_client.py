@@ -5,8 +5,8 @@ from upstream_server import JSON
 
 from pep_variants.choose.preferences import preferences_from_options
 from variants_proxy import Machine, encode
-from variants_proxy.choice.clients import ClientSettings
 from variants_proxy.choice.in_place_names import wheel_at
+from variants_proxy.clients import ClientSettings
 from variants_proxy.index_urls import index_url, links_url
 
 KEY = encode(Machine(NVIDIA, target="linux-x86_64"))

@@ -128,25 +128,6 @@ class TestPages:
         digest = hashlib.sha256(upstream.files["app"][CU128]).hexdigest()
         assert f'href=".variant/cu128/{HERE}#sha256={digest}"' in answer.text
 
-    def test_every_platform_is_kept(self, upstream, start):
-        tags = ["cp312-cp312-manylinux_2_28_x86_64", "cp312-cp312-manylinux_2_28_aarch64",
-                "cp312-cp312-win_amd64", "cp313-cp313-manylinux_2_28_x86_64"]  # fmt: skip
-        upstream.add_release(tags=tags, plain=True)
-        chosen = {
-            name.removeprefix("app-1.0-")[:-4]: file["url"].split("/")[-2]
-            for name, file in start(upstream).files().items()
-        }
-        assert chosen == dict(zip(tags, ["cu128", "null", "null", "cu128"], strict=True))
-
-    def test_the_order_of_variants_outranks_the_order_of_tags(self, upstream, start):
-        upstream.add_release(tags=["cp312-cp312-manylinux_2_17_x86_64"], labels=["cu128"])
-        upstream.add_release(tags=["cp312-cp312-manylinux_2_28_x86_64"], labels=["null"])
-        assert set(start(upstream).files()) == {"app-1.0-cp312-cp312-manylinux_2_17_x86_64.whl"}
-
-    def test_a_variant_only_for_others(self, upstream, start):
-        upstream.add_release(labels=["cu130"])
-        assert start(upstream).files() == {}
-
     @pytest.mark.parametrize(
         ("options", "label"),
         [
@@ -166,12 +147,6 @@ class TestPages:
         upstream.add_release(plain=True)
         upstream.add("app", "app-2.0.tar.gz", b"source")
         assert start(upstream).files(key=key(variant=["app=cu999"])) == {}
-
-    def test_what_is_beyond_the_limit_has_no_variants(self, upstream, start):
-        for version in ("1.0", "2.0", "3.0"):
-            upstream.add_release(version)
-        files = start(upstream, limits=Limits(versions=1)).files()
-        assert [file["url"].split("/")[-2] for file in files.values()] == ["null", "null", "cu128"]
 
     def test_variants_without_a_metadata_file_are_looked_into(self, upstream, start):
         upstream.add_release()
@@ -204,19 +179,13 @@ class TestPages:
 
     def test_a_list_of_projects_may_be_larger_than_their_pages(self, upstream, start):
         upstream.add("b", "b-1.0-py3-none-any.whl", b"x")
-        entries = [{"name": f"project-{number}"} for number in range(250_000)]
+        entries = [{"name": f"project-{number}"} for number in range(5_000)]
         tree = {"meta": {"api-version": "1.1"}, "projects": entries}
         upstream.faults["/simple/"] = (200, {"Content-Type": JSON}, json.dumps(tree).encode())
         proxy = start(upstream, limits=Limits(page_bytes=1000))
         answer = proxy.get(index_url(KEY), headers={"Accept": JSON})
-        assert len(answer.json()["projects"]) == 250_000
+        assert len(answer.json()["projects"]) == 5_000
         assert list(proxy.files("b")) == ["b-1.0-py3-none-any.whl"]
-
-    @pytest.mark.parametrize(("yanked", "label"), [([], "cu128"), ([CU128], "cu126")])
-    def test_yanked_wheels_come_last(self, upstream, start, yanked, label):
-        upstream.add_release(labels=["cu126", "cu128"])
-        upstream.attributes = {name: {"yanked": "broken"} for name in yanked}
-        assert start(upstream).files()[APP]["url"].split("/")[-2] == label
 
     def test_what_the_upstream_says_of_the_project(self, upstream, start):
         """A page of version 1.0 stays one."""
@@ -291,6 +260,8 @@ class TestDirectories:
         proxy = start(Upstream("dir", root.as_uri()))
         assert proxy.files()[APP]["url"].split("/")[-2] == "cu128"
         assert proxy.get(f"{index_url(KEY)}nothing/").status_code == 404
+        tree = proxy.get(index_url(KEY), headers={"Accept": JSON}).json()
+        assert tree["projects"] == [{"name": "app"}]
 
 
 class TestUpstreams:
@@ -898,12 +869,16 @@ def test_what_has_begun_is_finished_when_the_proxy_is_told_to_stop(upstream, sta
             time.sleep(0.05)
             yield data[place : place + 200]
 
-    # Parts are read for the page and to compare; from now on there is only the slow whole.
-    proxy.client.head(file["url"])
-    upstream.faults[path] = (200, {}, slowly())
-    with proxy.client.stream("GET", file["url"]) as answer:
+    answer = upstream.answer
+
+    def whole_ones_are_slow(asked, headers):
+        is_whole = asked == path and "Range" not in headers
+        return (200, {}, slowly()) if is_whole else answer(asked, headers)
+
+    upstream.answer = whole_ones_are_slow
+    with proxy.client.stream("GET", file["url"]) as response:
         proxy.server.should_exit = True
-        found = b"".join(answer.iter_bytes())
+        found = b"".join(response.iter_bytes())
     assert hashlib.sha256(found).hexdigest() == file["hashes"]["sha256"]
     for _ in range(100):
         try:

@@ -17,7 +17,6 @@ from test_cli import run
 from upstream_server import metadata_of, wheel
 
 from pep_variants.choose.preferences import preferences_from_options
-from pep_variants.formats.platform_file import write_platform
 from variants_catalog.installed_builds import ORIGIN_FILE, read_origin
 from variants_catalog.listings import Unavailable
 from variants_proxy import Limits, Machine, Upstream, encode, index_url
@@ -579,32 +578,6 @@ class TestPip:
         }
         installed = {path.name for path in (tmp_path / "target").glob("*.dist-info")}
         assert "torch-2.9.0+cu128.dist-info" in installed
-
-
-def test_an_export(own, publisher, catalog, tmp_path):
-    """The publisher's file is a link to it; what is rewritten is a file."""
-    name = f"cupy_cuda12x-14.2.0-cp312-cp312-{LINUX}.whl"
-    own.add("cupy-cuda12x", name, wheel(name))
-    own.add("cupy", "cupy-14.2.0.tar.gz", b"source")
-    name = "jax-0.10.2-py3-none-any.whl"
-    own.add("jax", name, wheel(name, "plugin==1.0; extra == 'cuda12'"))
-    (tmp_path / "gpu.toml").write_text(write_platform(NVIDIA, "a test"))
-    place = catalog(publisher.entry(), OTHER_NAME, EXTRA)
-    projects = [item for each in ("torch", "cupy", "jax") for item in ("--project", each)]
-    done = run(
-        tmp_path, "export", "out", "--platform", "gpu.toml", "--system", "linux-x86_64", *projects,
-        "--index", f"main={own.simple}", "--variant-catalog", place,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    found = {}
-    for project in ("torch", "cupy", "jax"):
-        page = json.loads((tmp_path / f"out/simple/{project}/index.v1_json").read_text())
-        found |= {file["filename"]: file for file in page["files"]}
-    assert found[HERE]["url"].startswith(f"{publisher.server.url}/whl/cu128/")
-    for name in (f"cupy-14.2.0-cp312-cp312-{LINUX}.whl", "jax-0.10.2-py3-none-any.whl"):
-        data = (tmp_path / "out/simple/x" / found[name]["url"]).resolve().read_bytes()
-        assert hashlib.sha256(data).hexdigest() == found[name]["hashes"]["sha256"]
-        assert b"cupy-cuda12x" not in metadata_of(data)
 
 
 def test_the_options(own, publisher, catalog, tmp_path):

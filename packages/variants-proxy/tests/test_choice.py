@@ -21,11 +21,11 @@ from pep_variants.model.label import split_label
 from pep_variants.model.platform import Platform, Support
 from variants_index.pages import Page, PageFile
 from variants_index.target import covers
-from variants_proxy.choice.choice import choose
+from variants_proxy.choice.choice import Chooser
 from variants_proxy.choice.offers import version_in
-from variants_proxy.choice.remarks import is_notable, older_builds, refusal, remarks
-from variants_proxy.client.key import Machine
-from variants_proxy.upstream.releases import Listing, releases
+from variants_proxy.choice.reports import is_notable, older_builds, refusal, remarks
+from variants_proxy.key import Machine
+from variants_proxy.upstream.releases import plain_releases, releases
 from variants_proxy.upstream.upstream_pages import normalized
 
 MACHINE = Machine(
@@ -91,7 +91,7 @@ def chosen(filenames, machine=MACHINE, metadata=METADATA, limit=10):
             raise metadata
         return metadata
 
-    return choose(page, releases(page), machine, read, limit=limit)
+    return Chooser(machine, read, limit).choose(page, releases(page))
 
 
 def installed(plain_names, tags):
@@ -109,7 +109,7 @@ def installed(plain_names, tags):
     return best and best[1]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(names, st.sampled_from(range(len(ENVIRONMENTS))))
 def test_an_installer_without_variants_takes_what_one_with_them_would(filenames, number):
     tags = ENVIRONMENTS[number]
@@ -221,9 +221,9 @@ def test_versions_without_variants():
                  "app-0.9-py3-none-any.whl", "app-0.9.0-1-py3-none-any.whl", "app-2-1.whl",
                  "app-0.10-py3-none-any.whl", "app-x-py3-none-any.whl"]  # fmt: skip
     page = page_of(filenames)
-    found = Listing.of(page).plain_releases(releases(page))
+    found = plain_releases(page, releases(page))
     assert [(str(item.version), len(item.wheels)) for item in found] == [("0.10", 1), ("0.9", 2)]
-    assert [str(item.version) for item in Listing.of(page).plain_releases(())] == [
+    assert [str(item.version) for item in plain_releases(page)] == [
         "1.0",
         "0.10",
         "0.9",
@@ -233,7 +233,7 @@ def test_versions_without_variants():
 def test_markers_of_versions_without_variants():
     filenames = ["app-1.0-py3-none-any.whl", "app-0.9-py3-none-any.whl", "app-0.9.tar.gz"]
     page = page_of(filenames)
-    choice = choose(page, (), MACHINE, None, limit=0, marked={Version("0.9")})
+    choice = Chooser(MACHINE, None, 0, marked={Version("0.9")}).choose(page, ())
     contexts = {offer.filename: offer.context for offer in choice.offers}
     assert contexts == dict.fromkeys(filenames) | {filenames[1]: VariantContext("", {})}
 
@@ -254,7 +254,7 @@ def test_names_beyond_the_limits_are_no_wheels(hostile):
     (release,) = releases(page_of([hostile, good]))
     assert release.version == Version("1.0")
     assert [file.filename for file in release.wheels] == [good]
-    assert Listing.of(page_of([hostile])).plain_releases(()) == ()
+    assert plain_releases(page_of([hostile])) == ()
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_labels_that_need_other_pythons(python, tags, values, label):
     ]
     page = Page("app", tuple(files))
     machine = replace(MACHINE, python=python)
-    choice = choose(page, releases(page), machine, lambda _: METADATA, limit=10)
+    choice = Chooser(machine, lambda _: METADATA, 10).choose(page, releases(page))
     assert [(offer.filename, offer.label) for offer in choice.offers] == [
         (f"app-1.0-{tags}.whl", label)
     ]
@@ -340,7 +340,7 @@ def test_files_without_a_given_hash_are_not_chosen(unhashed, label, left_out):
     names = [f"app-1.0-py3-none-any-{each}.whl" for each in ("cu128", "cu126", "null")]
     page = page_of(names)
     refused = [f"app-1.0-py3-none-any-{each}.whl" for each in unhashed]
-    choice = choose(page, releases(page), MACHINE, lambda _: METADATA, limit=10, unhashed=refused)
+    choice = Chooser(MACHINE, lambda _: METADATA, 10, unhashed=refused).choose(page, releases(page))
     assert [offer.label for offer in choice.offers] == [label]
     decision = choice.decisions[0]
     assert decision.unhashed == left_out

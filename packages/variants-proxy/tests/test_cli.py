@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import httpx
 import pytest
@@ -17,7 +20,8 @@ from machines import NVIDIA
 
 from pep_variants.detect.machines import machine_text
 from variants_proxy import Machine, encode, index_url
-from variants_proxy.client.key import decode
+from variants_proxy.commands.cli import main
+from variants_proxy.key import decode
 
 COMMAND = [sys.executable, "-c", "from variants_proxy.commands.cli import main; main()"]
 DEPLOY = Path(__file__).parents[1] / "deploy"
@@ -31,15 +35,24 @@ def environ(folder, **variables):
 
 
 def run(folder, *arguments, **variables):
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        env=environ(folder, **variables),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    """Run a command in this process, with its own variables and working directory."""
+    found = SimpleNamespace(returncode=0, stdout=io.StringIO(), stderr=io.StringIO())
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        with (
+            patch.dict(os.environ, environ(folder, **variables), clear=True),
+            patch.object(sys, "argv", ["variants-proxy", *map(str, arguments)]),
+            redirect_stdout(found.stdout),
+            redirect_stderr(found.stderr),
+        ):
+            main()
+    except SystemExit as ended:
+        found.returncode = ended.code or 0
+    finally:
+        os.chdir(before)
+    found.stdout, found.stderr = found.stdout.getvalue(), found.stderr.getvalue()
+    return found
 
 
 @contextmanager

@@ -114,15 +114,6 @@ class TestPages:
         file = Asked(start(upstream)).files("plain")[name]
         assert file["url"] == f"{upstream.url}/elsewhere/files/plain/{name}"
 
-    def test_what_was_published_a_moment_ago(self, upstream, start):
-        """V2: uv asks again if it has no page, or an old one; so is the index."""
-        asked = Asked(start(upstream, fresh_seconds=3600.0))
-        assert asked.get().status_code == 404
-        upstream.add_release("1.0")
-        assert len(asked.files()) == 1
-        upstream.add_release("2.0")
-        assert len(asked.files()) == 2
-
     def test_no_project(self, upstream, start):
         asked = Asked(start(upstream))
         assert asked.get(project="nothing").status_code == 404
@@ -130,12 +121,6 @@ class TestPages:
 
 
 class TestFiles:
-    def test_unchanged(self, upstream, start):
-        upstream.add_release()
-        answer = Asked(start(upstream)).get(f".variant/cu128/{CU128_HERE}")
-        assert answer.status_code == 307
-        assert answer.headers["Location"] == f"{upstream.url}/files/app/{CU128}"
-
     @pytest.mark.parametrize("label", ["cu126", "cu128", "cu130", "null"])
     def test_every_label(self, upstream, start, label):
         """Also what does not fit here: it is in another user's lock file."""
@@ -143,13 +128,6 @@ class TestFiles:
         path = f".variant/{label}/app-1.0-0_{label}-py3-none-any.whl"
         answer = Asked(start(upstream)).get(path, follow_redirects=True)
         assert answer.content == upstream.files["app"][f"app-1.0-py3-none-any-{label}.whl"]
-
-    def test_the_metadata(self, upstream, start):
-        upstream.add_release()
-        answer = Asked(start(upstream)).get(f".variant/cu128/{CU128_HERE}.metadata")
-        assert answer.content == metadata_of(upstream.files["app"][CU128])
-        assert answer.headers["Cache-Control"] == "no-cache"
-        assert answer.headers["ETag"]
 
     @pytest.mark.parametrize(
         "path",

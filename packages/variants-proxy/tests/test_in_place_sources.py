@@ -1,12 +1,10 @@
-"""In-place pages of several places, of wheels that lie, and of metadata that is broken."""
+"""In-place pages of find-links places, and what the command has to tell the user afterwards."""
 
 import json
 
-import httpx
 import pytest
-from in_place_client import CU128, CU128_HERE, Asked, key, listed, registered
+from in_place_client import CU128, CU128_HERE, Asked, listed, registered
 from machines import NVIDIA
-from test_metadata_check import LIES
 from upstream_server import wheel
 
 from pep_variants.errors import PluginFailed
@@ -29,64 +27,17 @@ def both(upstream, other, start):
     return begin
 
 
-class TestFindLinks:
-    def test_the_page(self, upstream, other, both):
-        other.add_release()
-        other.add("app", "app-1.0.tar.gz", b"source")
-        _, links = both()
-        upstream.add("app", APP, wheel(APP))
-        files = links.files("")
-        assert set(files) == {CU128_HERE, "app-1.0.tar.gz"}
-        assert files["app-1.0.tar.gz"]["url"] == f"{other.url}/files/app/app-1.0.tar.gz"
-        answer = links.get(files[CU128_HERE]["url"], "", follow_redirects=True)
-        assert answer.content == other.files["app"][CU128]
-        assert links.get(f"{files[CU128_HERE]['url']}.metadata", "").status_code == 200
-
-    def test_its_variant_goes_before_a_plain_wheel_of_the_index(self, upstream, other, both):
-        """As in pip (U30)."""
-        upstream.add("app", APP, wheel(APP))
-        other.add_release(labels=["cu128", "null"])
-        index, links = both()
-        assert index.files() == {}
-        assert listed(links, "") == {"py3-none-any": "cu128"}
-
-    def test_what_fits_nowhere_does_not(self, upstream, other, both):
-        upstream.add("app", APP, wheel(APP))
-        other.add_release(labels=["cu130"])
-        index, links = both()
-        assert listed(index) == {"py3-none-any": None}
-        assert listed(links, "") == {}
-
-    def test_a_variant_of_the_index_goes_before_its_plain_wheel(self, upstream, other, both):
-        upstream.add_release(labels=["cu128"])
-        other.add("app", APP, wheel(APP))
-        index, links = both()
-        assert listed(index) == {"py3-none-any": "cu128"}
-        assert listed(links, "") == {}
-
-
-class TestPromises:
-    """What was promised is installed (U31)."""
-
-    @pytest.mark.parametrize("lie", LIES)
-    @pytest.mark.parametrize("ranges", [True, False])
-    def test_a_wheel_that_is_something_else(self, upstream, start, lie, ranges):
-        upstream.ranges = ranges
-        upstream.add_release()
-        upstream.add("app", CU128, wheel(CU128, variants=LIES[lie]))
-        for asked in (Asked(start(upstream)), registered(start(upstream), hashes=False)):
-            answer = asked.get(f".variant/cu128/{CU128_HERE}")
-            assert answer.status_code == 409, answer.text
-            assert CU128 in answer.text
-            other = asked.get(".variant/cu126/app-1.0-0_cu126-py3-none-any.whl")
-            assert other.status_code in (200, 307)
-
-    def test_the_wrong_hash(self, upstream, start):
-        upstream.add_release("1.0", "a; 'nvidia' in variant_namespaces")
-        upstream.lies.add(CU128)
-        asked = registered(start(upstream), hashes=False)
-        with pytest.raises(httpx.RemoteProtocolError):
-            asked.get(f".variant/cu128/{CU128_HERE}")
+def test_a_page_of_links(upstream, other, both):
+    other.add_release()
+    other.add("app", "app-1.0.tar.gz", b"source")
+    _, links = both()
+    upstream.add("app", APP, wheel(APP))
+    files = links.files("")
+    assert set(files) == {CU128_HERE, "app-1.0.tar.gz"}
+    assert files["app-1.0.tar.gz"]["url"] == f"{other.url}/files/app/app-1.0.tar.gz"
+    answer = links.get(files[CU128_HERE]["url"], "", follow_redirects=True)
+    assert answer.content == other.files["app"][CU128]
+    assert links.get(f"{files[CU128_HERE]['url']}.metadata", "").status_code == 200
 
 
 class TestNotices:
@@ -142,8 +93,3 @@ class TestNotices:
         answer = asked.get()
         assert answer.status_code == 424
         assert "it crashed" in answer.text
-
-    def test_a_variant_that_does_not_exist(self, upstream, start):
-        upstream.add_release()
-        asked = registered(start(upstream), key(variant=["app=cu999"]))
-        assert asked.files() == {}

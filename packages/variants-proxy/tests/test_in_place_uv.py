@@ -1,4 +1,4 @@
-"""Unmodified uvs, the oldest and the newest, at in-place pages: what they lock and install."""
+"""Unmodified uvs at in-place pages: what they lock and install, and names in the oldest one."""
 
 import os
 import subprocess
@@ -12,14 +12,14 @@ from upstream_server import document, json, wheel
 
 from support.uvs import UVS, downloaded_uv
 from variants_proxy import Machine, encode, host_target
-from variants_proxy.choice.clients import ClientSettings
+from variants_proxy.clients import ClientSettings
 from variants_proxy.index_urls import index_url
 
 HERE = encode(Machine(NVIDIA, target=host_target()))
 LABELS = ("null", "cu12.8", "x86_64_v3", "..", ".", "here", "_x", "a.b_c.", "0", "128")
 
 
-@pytest.fixture(params=[UVS[0], UVS[-1]])
+@pytest.fixture(params=[UVS[-1]])
 def uv(request, tmp_path, pytestconfig):
     program = downloaded_uv(request.param, Path(pytestconfig.cache.mkdir("wheelhouse")))
 
@@ -66,6 +66,7 @@ def add_variant(upstream, name, label, build=""):
     upstream.add(name, f"{name}-1.0-variants.json", json.dumps(found).encode())
 
 
+@pytest.mark.parametrize("uv", [UVS[0], UVS[-1]], indirect=True)
 def test_every_label(upstream, start, uv, tmp_path):
     """uv reads every name that a label makes, installs, locks, and installs from the lock."""
     names = [f"app{number}" for number in range(2 * len(LABELS))]

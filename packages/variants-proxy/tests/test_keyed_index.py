@@ -9,15 +9,14 @@ from dataclasses import replace
 import httpx
 import pytest
 from machines import NVIDIA
-from upstream_server import JSON, wheel
+from upstream_server import JSON
 
 from pep_variants.choose.preferences import Preferences
 from pep_variants.model.platform import Platform, Support
 from variants_proxy import Machine, Upstream, encode
-from variants_proxy.client.key import MAX_KEY, decode
-from variants_proxy.index_urls import keyed_url
-from variants_proxy.server.authentication import TokenMiddleware
-from variants_proxy.upstream.upstream_options import proxy_base
+from variants_proxy.index_urls import keyed_url, proxy_base
+from variants_proxy.key import MAX_KEY, decode
+from variants_proxy.server.middleware import TokenMiddleware
 
 GPU = encode(Machine(NVIDIA, target="linux-x86_64"))
 CPU = encode(Machine(Platform({}), target="linux-x86_64"))
@@ -97,21 +96,6 @@ class TestFiles:
                 f"{root}app/{url}.metadata", auth=(key, "v"), follow_redirects=True
             )
             assert b"Name: app" in metadata.content
-
-    def test_of_an_index_with_credentials(self, upstream, start):
-        """They stay with the proxy, so files pass through it: wheels and sdists."""
-        upstream.credentials = f"Basic {base64.b64encode(b'me:secret').decode()}"
-        name = "app-1.0-py3-none-any.whl"
-        upstream.add("app", name, wheel(name))
-        upstream.add("app", "app-1.0.tar.gz", b"sdist")
-        url = upstream.simple.replace("://", "://me:secret@")
-        proxy = start(Upstream("main", url))
-        found = names(asked(proxy, CPU))
-        assert set(found) == {"app-1.0-py3-none-any.whl", "app-1.0.tar.gz"}
-        for url in found.values():
-            answer = proxy.client.get(f"/simple/app/{url}", auth=(CPU, "v"))
-            assert answer.status_code == 200, answer.text
-        assert "secret" not in asked(proxy, CPU).text
 
 
 class TestKeys:

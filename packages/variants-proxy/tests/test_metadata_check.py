@@ -5,6 +5,7 @@ import json
 
 import httpx
 import pytest
+from in_place_client import CU128_HERE, registered
 from machines import NVIDIA
 from upstream_server import document, wheel
 
@@ -13,7 +14,6 @@ from variants_proxy import Limits, Machine, Upstream, encode
 
 APP = "app-1.0-py3-none-any.whl"
 CU128 = "app-1.0-py3-none-any-cu128.whl"
-APP_HERE = "app-1.0-0_here-py3-none-any.whl"
 KEY = encode(Machine(NVIDIA, target="linux-x86_64"))
 MARKED = ("a; 'nvidia' in variant_namespaces",)
 
@@ -48,29 +48,28 @@ def refused(proxy, url):
     assert CU128 in answer.text
 
 
-@pytest.mark.parametrize("requires", [(), MARKED], ids=["plain", "marked"])
-@pytest.mark.parametrize("ranges", [True, False], ids=["parts", "whole"])
-class TestLies:
-    def test_it_never_arrives(self, upstream, start, lie, requires, ranges):
-        upstream.add_release("1.0", *requires)
-        upstream.add("app", CU128, wheel(CU128, *requires, variants=lie))
-        upstream.ranges = ranges
-        proxy = start(upstream)
-        file = proxy.files()[APP]
-        for _ in range(2):  # a cache does not change that
-            refused(proxy, file["url"])
-        started = start(upstream)
-        refused(started, file["url"].replace(proxy.url, started.url))
-
-    def test_the_page_and_other_variants_are_there(self, upstream, start, lie, requires, ranges):
-        upstream.add_release("1.0", *requires)
-        upstream.add("app", CU128, wheel(CU128, *requires, variants=lie))
-        upstream.ranges = ranges
-        options = preferences_from_options({"variant": ["app=cu126"]})
-        other = encode(Machine(NVIDIA, target="linux-x86_64", preferences=options))
-        proxy = start(upstream)
-        answer = proxy.get(proxy.files(key=other)[APP]["url"], follow_redirects=True)
-        assert answer.status_code == 200
+@pytest.mark.parametrize(
+    ("requires", "ranges"),
+    [((), True), ((), False), (MARKED, True)],
+    ids=["parts", "whole", "marked"],
+)
+def test_a_wheel_that_lies_never_arrives(upstream, start, lie, requires, ranges):
+    upstream.add_release("1.0", *requires)
+    upstream.add("app", CU128, wheel(CU128, *requires, variants=lie))
+    upstream.ranges = ranges
+    proxy = start(upstream)
+    url = proxy.files()[APP]["url"]
+    for _ in range(2):  # a cache does not change that
+        refused(proxy, url)
+    started = start(upstream)
+    refused(started, url.replace(proxy.url, started.url))
+    in_place = registered(started, hashes=False)
+    assert in_place.get(f".variant/cu128/{CU128_HERE}").status_code == 409
+    # Other variants are there.
+    options = preferences_from_options({"variant": ["app=cu126"]})
+    other = encode(Machine(NVIDIA, target="linux-x86_64", preferences=options))
+    answer = proxy.get(proxy.files(key=other)[APP]["url"], follow_redirects=True)
+    assert answer.status_code == 200
 
 
 def test_a_copy_lies_in_the_cache(upstream, start, monkeypatch, tmp_path):

@@ -10,7 +10,7 @@ from upstream_server import JSON, document, wheel
 
 from pep_variants.wheelfile.core_metadata import requirements_of
 from variants_proxy import Machine, encode, index_url
-from variants_proxy.choice.clients import ClientSettings
+from variants_proxy.clients import ClientSettings
 
 LINUX, MAC = "cp312-cp312-manylinux_2_28_x86_64", "cp312-cp312-macosx_11_0_arm64"
 KEY = encode(Machine(NVIDIA, target="linux-x86_64"))

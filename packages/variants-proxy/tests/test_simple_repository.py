@@ -14,7 +14,7 @@ from upstream_server import document
 
 from pep_variants.choose.preferences import preferences_from_options
 from pep_variants.errors import PlatformFileError
-from support.wheels import Release, Wheel
+from support.wheels import Release
 from variants_proxy import Machine
 from variants_proxy.errors import InvalidKey
 from variants_proxy.simple_repository import VariantSelected
@@ -139,37 +139,12 @@ def test_non_variant_wheel_gives_way(tmp_path):
     assert not source.asked
 
 
-def test_other_platforms_have_what_fits_everywhere(tmp_path):
-    """A lock file has files for several systems; of the machine's own only the best."""
-    source = Source(release(tags=(LINUX, WINDOWS)), folder=tmp_path)
-    machine = Machine(VariantSelected(source, GPU)._machine.platform, target="linux-x86_64")
-    assert listed(VariantSelected(source, machine)) == {
-        f"app-1.0-{LINUX}.whl": f"app-1.0-{LINUX}-cu128.whl",
-        f"app-1.0-{WINDOWS}.whl": f"app-1.0-{WINDOWS}-null.whl",
-    }
-
-
-def test_a_wheel_that_a_better_variant_covers_is_not_listed(source):
-    """pip would prefer its tags to the variant."""
-    source.add(f"app-1.0-{LINUX}-null.whl")
-    assert list(listed(VariantSelected(source, GPU))) == ["app-1.0-py3-none-any.whl"]
-
-
 def test_yanked_variants_are_used_if_there_is_no_other(source):
     source.yanked.add("app-1.0-py3-none-any-cu128.whl")
     repository = VariantSelected(source, GPU)
     assert list(listed(repository).values()) == ["app-1.0-py3-none-any-cu126.whl"]
     source.yanked.update(path.name for path in source.folder.iterdir())
     assert list(listed(repository).values()) == ["app-1.0-py3-none-any-cu128.whl"]
-
-
-def test_forced_label(tmp_path):
-    source = Source(release(), release("2.0"), folder=tmp_path)
-    source.add("app-3.0-py3-none-any.whl", Wheel("app", "3.0").build())
-    preferences = preferences_from_options({"variant": ["app=cu126"]})
-    gpu = VariantSelected(source, GPU)._machine
-    names = listed(VariantSelected(source, replace(gpu, preferences=preferences)))
-    assert list(names.values()) == [f"app-{v}-py3-none-any-cu126.whl" for v in ("1.0", "2.0")]
 
 
 def test_metadata_is_read_from_wheels_without_the_file(source):

@@ -14,7 +14,7 @@ from variants_index.errors import BadResponse
 from variants_index.http.responses import CHUNK
 from variants_index.http.session import Session
 from variants_index.pages import PageFile
-from variants_proxy.wheels.transfers import Transfer, WheelDigest, read_digest, stream_all
+from variants_proxy.upstream.transfers import Transfer, WheelDigest, read_digest, stream_all
 
 SIZE = 3 * CHUNK + 12345
 BYTES = random.Random(7).randbytes(SIZE)

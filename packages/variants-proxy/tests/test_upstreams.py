@@ -16,6 +16,7 @@ from support.waiting import processor_limit
 from variants_index.errors import BadResponse
 from variants_proxy import Limits, Machine, Upstream, encode, index_url
 from variants_proxy.errors import UpstreamError
+from variants_proxy.sharing import gather_limited
 from variants_proxy.upstream.upstreams import Budget
 
 KEY = encode(Machine(NVIDIA, target="linux-x86_64"))
@@ -56,6 +57,25 @@ class TestBudget:
             release.set()
 
         asyncio.run(work())
+
+
+def test_what_has_begun_is_done_when_another_work_fails():
+    """An export that fails removes its files: nothing may write more of them."""
+    done = []
+
+    async def fails():
+        raise UpstreamError("one is missing")
+
+    async def slow():
+        await asyncio.sleep(0.01)
+        done.append("slow")
+
+    async def late():
+        done.append("late")
+
+    with pytest.raises(UpstreamError):
+        asyncio.run(gather_limited([slow, fails, late], 2))
+    assert done == ["slow"]
 
 
 class TestStreams:

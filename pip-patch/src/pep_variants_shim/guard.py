@@ -31,6 +31,13 @@ Item = TypeVar("Item")
 
 _ROOT = __name__.rpartition(".")[0]
 _MAX_LENGTH = 300  # characters of an error message
+_ASKING = (
+    "--variant",
+    "--variant-platform",
+    "PIP_VARIANT",
+    "PIP_VARIANT_PLATFORM",
+    "VARIANTS_VARIANT",
+)
 
 
 class Switch:
@@ -47,7 +54,7 @@ class Switch:
         failed: a fault has switched the patches off. Installed variants are still understood.
         again: pip resolves again, without the variant wheels that it has collected.
         explicit: the user asked for a specific variant or described the machine, and must not get
-            something else silently.
+            something else silently. None until the options are read, see `asked`.
     """
 
     def __init__(self) -> None:
@@ -55,7 +62,7 @@ class Switch:
         self.reason = ""
         self.used = False
         self.failed = False
-        self.explicit = False
+        self.explicit: bool | None = None
         self.again = False
         self._said = False
 
@@ -78,6 +85,13 @@ class Switch:
         if self.on:
             self.on, self.failed = False, True
             self.reason = f"{described(error)}: {ADVICE}"
+
+    def asked(self) -> bool:
+        """Return `explicit`, or before it is known whether the user gave any such option."""
+        if self.explicit is not None:
+            return self.explicit
+        given = {word.partition("=")[0] for word in (*sys.argv[1:], *os.environ)}
+        return "--no-variants" not in given and not given.isdisjoint(_ASKING)
 
     def yield_to_built_in(self) -> None:
         """Switch the patches off silently: this pip has its own, which are active."""
@@ -231,7 +245,7 @@ def fault(error: Exception, *, goes_on: bool = False, shows: bool = False) -> No
     if any(kind.__name__ == "VariantError" for kind in kinds):
         raise _errors().InstallationError(str(error)) from None
     switch.off_for_fault(error)
-    if switch.explicit and not shows:
+    if switch.asked() and not shows:
         raise _errors().Fault(error) from error
     if switch.used and not (goes_on or switch.again):
         raise _errors().VariantsOff(switch.reason) from error

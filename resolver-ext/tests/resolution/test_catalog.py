@@ -167,14 +167,6 @@ class TestBeforeVersion:
         assert found.packages[0].version.public == "2.15.0"
         assert found.warnings == ()
 
-    def test_the_user_may_say_otherwise(self, ended):
-        options = {"variant-before-version": [":none:"]}
-        found = ended.resolve("torch", on=target(OLD_GPU), options=options)
-        assert found.packages[0].filename == wheel("2.15.0+cpu")
-        assert found.warnings[0].endswith(": to take it, require torch==2.14.0")
-        found = ended.resolve("torch==2.15.0", on=target(OLD_GPU))
-        assert (found.packages[0].label, found.warnings) == ("null", ())
-
 
 class TestPlaces:
     @pytest.mark.parametrize(
@@ -445,18 +437,6 @@ class TestOtherNames:
         }  # fmt: skip
         assert list((tmp_path / "wrong").iterdir()) == []
 
-    @pytest.mark.parametrize(("platform", "said"), [(NEW_GPU, True), (NO_GPU, False)])
-    def test_a_project_that_is_late(self, cupy, platform, said):
-        cupy.world.add(Wheel("cupy", "14.3.0", tag=LINUX))
-        resolution = cupy.resolve("cupy", on=target(platform))
-        assert [item.filename for item in resolution.packages] == [wheel("14.3.0", name="cupy")]
-        expected = (
-            "cupy 14.3.0 has no variant for an accelerator; 14.2.0 has variant "
-            "cuda13 (CUDA driver 13.0 or newer, compute capability 9.0): to take "
-            "it, require cupy==14.2.0"
-        )
-        assert list(resolution.warnings) == ([expected] if said else [])
-
     def test_a_project_that_is_not_there(self, cupy):
         del cupy.world.files["cupy-cuda13x"]
         resolution = cupy.resolve("cupy")
@@ -611,11 +591,6 @@ class TestExtras:
         assert package.to_tree()["url"].endswith("/files/jax-0.10-py3-none-any.whl")
         assert package.depends == ("np", "plugin")
 
-    def test_without(self, jax):
-        resolution = jax.resolve("jax", on=target(NO_GPU))
-        assert [item.name for item in resolution.packages] == ["jax", "np"]
-        assert resolution.by_name["jax"].label is None
-
     def test_with_an_extra_of_its_own(self, jax):
         resolution = jax.resolve("jax[cuda13]", on=target(NO_GPU))
         assert [item.name for item in resolution.packages] == ["jax", "np", "plugin"]
@@ -637,14 +612,6 @@ class TestTogether:
         first = "vision" if wanted[0] == "vision" else "torch"
         # What is chosen first is followed, if it can be.
         assert labels == ({"cuda12.6"} if first == lacking else {"cuda12.6", "cuda13.0"})
-
-    @pytest.mark.parametrize("wanted", [("torch", "vision"), ("vision", "torch")])
-    def test_a_label_that_the_other_never_has(self, family, wanted):
-        text = torch(family.server.url, "vision", head='coherent = ["torch"]\n')
-        family.describe("vision", text.replace("cuda13.0", "other"))
-        assert [item.label for item in family.resolve("torch").packages] == ["cuda13.0"]
-        labels = [item.label for item in family.resolve(*wanted).packages]
-        assert labels == ["cuda12.6", "cuda12.6"]
 
     def test_the_null_variant_is_no_way_to_agree(self, family):
         text = torch(family.server.url, "vision", head='coherent = ["torch"]\n')
@@ -676,12 +643,6 @@ class TestTogether:
         labels = [item.label for item in family.resolve("vision", options=options).packages]
         assert labels == ["cuda12.6", "cuda12.6"]
 
-    def test_unrelated_projects_are_not_held_back(self, family):
-        family.describe("vision", torch(family.server.url, "vision"))
-        del family.server.resources["/whl/cu130/vision/"]
-        labels = [item.label for item in family.resolve("vision", "torch").packages]
-        assert labels == ["cuda13.0", "cuda12.6"]
-
 
 class TestRealVariants:
     """Variant wheels that the publisher has, on the user's index or on one of its own."""
@@ -707,10 +668,6 @@ class TestRealVariants:
     def test_on_an_index_of_its_own(self, published):
         assert published.names("torch") == ["torch-2.9.0-py3-none-any-cu120.whl cu120"]
         assert published.names("torch==2.8.0") == [f"{wheel('2.8.0+cu130')} cuda13.0"]
-
-    def test_its_null_variant_comes_before_other_files(self, published):
-        found = published.names("torch", on=target(NO_GPU))
-        assert found == ["torch-2.9.0-py3-none-any-null.whl null"]
 
     def test_that_index_fails(self, published):
         published.server.resources["/variant/torch/"] = Resource(b"", 500)

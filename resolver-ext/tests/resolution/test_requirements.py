@@ -1,10 +1,6 @@
 """Requirements, and the files they come in."""
 
-import re
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pep_variants import limits
 from resolvelib_variants.resolution import (
@@ -13,7 +9,6 @@ from resolvelib_variants.resolution import (
     parse_requirement,
     read_file,
 )
-from resolvelib_variants.resolution.requirements import _COMMENT, _OPTIONS
 
 DIGEST = "a" * 64
 
@@ -188,11 +183,3 @@ def test_white_space_is_looked_at_once(tmp_path, text):
     path.write_text(text)
     with pytest.raises(RequirementError):
         read_file(path, {})
-
-
-@given(st.text(" \t#-ah=\xa0", max_size=30))
-def test_white_space_before_comments_and_options_is_no_part_of_anything(text):
-    comment, options = r"(^|(?<!\s)\s+)#.*$", r"(?<!\s)\s+(?=--[a-z])"
-    assert _COMMENT.sub("", text).strip() == re.sub(comment, "", text).strip()
-    found = [part.rstrip() for part in _OPTIONS.split(text)]
-    assert found == [part.rstrip() for part in re.split(options, text)]

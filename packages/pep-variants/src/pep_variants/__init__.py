@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from .detect.detector import Detector
     from .detect.machines import load_machine
     from .errors import MetadataError, VariantError
-    from .fetch import Failed, ReleaseFile, read_response
     from .formats.merging import merge
     from .formats.platform_file import load_platform, write_platform
     from .formats.reader import read_metadata
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from .model.metadata import Metadata
     from .model.platform import Platform, Support
     from .model.property import Property
-    from .release import ReleaseReader
+    from .release import Failed, ReleaseFile, ReleaseReader, read_response
     from .settings.loader import load_preferences
     from .wheelfile.wheel import read_wheel_metadata
 
@@ -93,7 +92,6 @@ _NAMES = {
     "detect.detector": "Detector",
     "detect.machines": "load_machine",
     "errors": "MetadataError VariantError",
-    "fetch": "Failed ReleaseFile read_response",
     "formats.merging": "merge",
     "formats.platform_file": "load_platform write_platform",
     "formats.reader": "read_metadata",
@@ -103,7 +101,7 @@ _NAMES = {
     "model.metadata": "Metadata",
     "model.platform": "Platform Support",
     "model.property": "Property",
-    "release": "ReleaseReader",
+    "release": "Failed ReleaseFile ReleaseReader read_response",
     "settings.loader": "load_preferences",
     "wheelfile.wheel": "read_wheel_metadata",
 }

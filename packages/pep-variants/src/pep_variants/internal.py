@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from .digests import *
     from .directories import *
     from .errors import *
-    from .fetch import *
     from .files import *
     from .formats import toml as toml
     from .formats.merging import *
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from .providers.base import *
     from .providers.process import *
     from .providers.registry import *
+    from .release import *
     from .settings.loader import *
     from .settings.places import *
     from .settings.trust import *
@@ -79,12 +79,12 @@ _NAMES = {
     ),
     "choose.options": "OPTIONS Option",
     "choose.preferences": (
-        "ABORT ALL_PROJECTS DEFAULT_CATALOG NON_VARIANT_LABEL NO_PROJECTS SANDBOX_AUTO "
+        "ABORT DEFAULT_CATALOG NON_VARIANT_LABEL NO_PROJECTS SANDBOX_AUTO "
         "SANDBOX_OFF configuration_tree given_settings is_catalog_path read_configuration unmatched"
     ),
     "choose.rejections": (
         "Advice advise choice_line is_unfit "
-        "nothing_fits order_if_supported passed_over required_by_marker "
+        "nothing_fits passed_over required_by_marker "
         "why_not_better why_this"
     ),
     "choose.selection": "missing_variant",
@@ -102,7 +102,6 @@ _NAMES = {
         "PluginFailed PreferenceError ProviderError UnsupportedSchema fault_report in_words listed "
         "printable redacted shortened without_userinfo"
     ),
-    "fetch": "Absent Fetch FetchAnswer LocalFile NoRanges Whole",
     "files": "patiently read_regular read_text replacing write_if_changed",
     "formats": "toml",
     "formats.merging": "check_promise merge_all",
@@ -118,7 +117,7 @@ _NAMES = {
         "PLUGIN_ENVIRONMENTS PLUGIN_FEATURES PLUGIN_FILE_BYTES PLUGIN_MEMORY_BYTES "
         "PLUGIN_PROCESSES PLUGIN_SECONDS PLUGIN_THREADS PLUGIN_VALUES PROJECTS_BYTES "
         "PYPROJECT_BYTES RECORD_BYTES REQUIREMENTS_BYTES REQUIREMENT_LENGTH REQUIREMENT_LINES "
-        "SETTINGS_BYTES URL_CHARACTERS VALUES json_values size_in_words"
+        "SETTINGS_BYTES URL_CHARACTERS VALUES json_values"
     ),
     "lock.lock_selection": (
         "LockChoice Machine REQUIREMENTS REQUIRES_DIST TOOL select_packages write_table"
@@ -130,7 +129,7 @@ _NAMES = {
     "model.label": (
         "LABEL METADATA_SUFFIX NULL_LABEL ORIGIN_FILE VARIANT_FILE ZERO_LABEL check_label"
     ),
-    "model.metadata": "ProviderInfo natural",
+    "model.metadata": "ProviderInfo",
     "model.platform": "Fact",
     "model.property": (
         "ABI_DEPENDENCY Features NAME Properties VALUE group_properties iter_properties "
@@ -142,6 +141,7 @@ _NAMES = {
     "providers.registry": (
         "ACCELERATORS BUILTIN_NAMESPACES Examined KNOWN KnownProvider examine_host find_known"
     ),
+    "release": "Absent Fetch FetchAnswer LocalFile NoRanges Whole",
     "settings.loader": "Settings load_settings",
     "settings.places": "FILENAME Place Role any_file places",
     "settings.trust": (

@@ -2,7 +2,7 @@
 
 The rule of PEP 825 ("Installing a package from an index", step 5), with its limits and messages,
 for every client. Like h11, it does no I/O: `ReleaseReader` says what to fetch next and is given
-the answers. An installer on ``urllib``:
+the answers; nothing in here opens a connection. An installer on ``urllib``:
 
     def variant_metadata(wheels, index_file, page_url):
         reader = ReleaseReader(wheels, index_file, source=page_url)
@@ -25,30 +25,239 @@ the answers. An installer on ``urllib``:
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass, field
+from enum import Enum
 from functools import partial
+from typing import IO, TYPE_CHECKING, NoReturn, Protocol, TypeAlias, TypeVar
 
+from .digests import Digests
 from .errors import MetadataError, VariantError, redacted
-from .fetch import (
-    Absent,
-    Document,
-    Fetch,
-    FetchAnswer,
-    LocalFile,
-    Reading,
-    ReleaseFile,
-    Whole,
-    opened,
-    verify,
-)
-from .formats.merging import merge_all
+from .formats.merging import check_promise, merge_all
 from .formats.reader import read_metadata
-from .limits import INSPECTED_WHEELS
+from .limits import DOCUMENT_BYTES, INSPECTED_WHEEL_BYTES, INSPECTED_WHEELS
 from .model.filename import metadata_filename, parse_filename
-from .model.label import split_label
+from .model.label import VARIANT_FILE, split_label
 from .model.metadata import Metadata
 from .urls import is_local
+
+if TYPE_CHECKING:
+    from .wheelfile.lazy_file import Part, Range
+
+_T = TypeVar("_T")
+
+ABSENT = (401, 403, 404, 410)
+"""HTTP statuses of a server that does not have a file, or does not serve it to this user."""
+
+_OK = 200
+_PARTIAL_CONTENT = 206
+
+
+@dataclass(frozen=True)
+class ReleaseFile:
+    """A file of a version, as its index lists it.
+
+    Attributes:
+        filename: of a wheel or a metadata file.
+        url: of the file, http, https or file. For a client that knows files by another key: any
+            text that names the file in messages.
+        hashes: hexadecimal digests by algorithm, empty if the index gives none.
+        origin: whatever the client wants to find in `Fetch.file` again, such as its own link.
+    """
+
+    filename: str
+    url: str
+    hashes: Mapping[str, str] = field(default_factory=dict)
+    origin: object = None
+
+
+@dataclass(frozen=True, eq=False)
+class Fetch:
+    """A request to be made.
+
+    Attributes:
+        file: the file.
+        range: the bytes of it, None for the whole file.
+    """
+
+    file: ReleaseFile
+    range: Range | None = None
+
+    @property
+    def url(self) -> str:
+        """URL of the file."""
+        return self.file.url
+
+    @property
+    def is_wheel(self) -> bool:
+        """Whether it is a wheel; otherwise the index's metadata file of the version."""
+        return self.file.filename.endswith(".whl")
+
+    @property
+    def limit(self) -> int:
+        """The most bytes of a whole file that are used: one more is enough to refuse it."""
+        return INSPECTED_WHEEL_BYTES if self.is_wheel else DOCUMENT_BYTES
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The request headers.
+
+        The metadata file may change under its name, so caches have to revalidate it. Parts of a
+        wheel have to be of its present state, and bytes that are not compressed.
+        """
+        headers = {"Accept-Encoding": "identity", "Cache-Control": "no-cache"}
+        if self.range is not None:
+            headers["Range"] = self.range.header
+        return headers
+
+
+@dataclass(frozen=True)
+class Whole:
+    """The whole file, downloaded: its size and hashes are checked.
+
+    Servers may send it in place of a range.
+
+    Attributes:
+        data: the bytes, at most `Fetch.limit` + 1 of them; or a seekable binary file with them,
+            which is closed when it was read.
+    """
+
+    data: bytes | IO[bytes]
+
+
+@dataclass(frozen=True)
+class LocalFile:
+    """A file of this machine, in place of a range or the whole: only what is needed is read.
+
+    Attributes:
+        stream: seekable binary file; closed when it was read.
+    """
+
+    stream: IO[bytes]
+
+
+class NoRanges(Enum):
+    """A server does not send the range: `REFUSED` this one, or `NEVER` sends any."""
+
+    REFUSED = "refused"
+    NEVER = "never"
+
+
+@dataclass(frozen=True)
+class Absent:
+    """The server does not have the file, or does not serve it to this user: see `ABSENT`.
+
+    Attributes:
+        reason: in words, without the URL: ``HTTP status 404``.
+    """
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The file cannot be fetched.
+
+    Attributes:
+        reason: in words, without the URL: ``no connection``.
+    """
+
+    reason: str
+
+
+FetchAnswer: TypeAlias = "Part | Whole | LocalFile | NoRanges | Absent | Failed"
+
+
+class Headers(Protocol):
+    """Response headers, found whatever the case of their names."""
+
+    def get(self, name: str, default: str, /) -> str:
+        """Return the value of a header."""
+
+
+def read_response(
+    fetch: Fetch, status: int, headers: Headers, read: Callable[[int], bytes]
+) -> FetchAnswer:
+    """Return the answer that an HTTP response is, after redirects.
+
+    Args:
+        fetch: the request that was made, with its `Fetch.headers`.
+        status: HTTP status.
+        headers: of the response.
+        read: returns up to so many bytes of the body, fewer only at its end.
+    """
+    if status in ABSENT:
+        return Absent(f"HTTP status {status}")
+    if status == _OK:
+        return Whole(read(fetch.limit + 1))
+    if fetch.range is None:
+        return Failed(f"HTTP status {status}")
+    from .wheelfile.lazy_file import REFUSED, Part, read_content_range
+
+    if status in REFUSED:
+        return NoRanges.REFUSED
+    if status != _PARTIAL_CONTENT:
+        return Failed(f"HTTP status {status}")
+    span = read_content_range(headers.get("Content-Range", ""))
+    if span is None:
+        return NoRanges.NEVER
+    start, size, total = span
+    if size > fetch.range.length:
+        return Failed("the server sends more than the range asked for")
+    data = read(size)
+    if len(data) != size:
+        return Failed("the server sends fewer bytes than it announces")
+    return Part(data, start, total, headers.get("ETag", ""))
+
+
+Document = tuple[bytes, Metadata]
+"""A file with variant metadata, and what it says."""
+
+Reading = Generator[Fetch, FetchAnswer, Document]
+"""Yields what has to be fetched, is sent the answers, and returns the document."""
+
+_CHUNK = 64 * 1024
+
+
+def _opened(file: ReleaseFile, answer: FetchAnswer, stack: ExitStack) -> IO[bytes]:
+    """Return a whole file from its start; it is closed with *stack*.
+
+    Raises:
+        MetadataError: it cannot be fetched.
+    """
+    if isinstance(answer, LocalFile):
+        return stack.enter_context(answer.stream)
+    if isinstance(answer, Whole):
+        data = answer.data
+        stream = io.BytesIO(data) if isinstance(data, bytes) else data
+        stream.seek(0)
+        return stack.enter_context(stream)
+    if isinstance(answer, (Absent, Failed)):
+        _fail(file, answer)
+    raise TypeError(f"{answer!r} is not a valid answer to a request for a whole file")
+
+
+def _verify(file: ReleaseFile, stream: IO[bytes]) -> None:
+    """Compare the file in *stream* with the hashes of its index.
+
+    Raises:
+        MetadataError: it is another one.
+    """
+    digests = Digests(file.hashes)
+    if not digests.found:
+        return
+    while chunk := stream.read(_CHUNK):
+        digests.update(chunk)
+    problem = digests.problem()
+    if problem is not None:
+        raise MetadataError(file.url, "", problem)
+
+
+def _fail(file: ReleaseFile, answer: Absent | Failed) -> NoReturn:
+    """Raise the error for a file that cannot be fetched."""
+    raise MetadataError(file.url, "", f"cannot be fetched: {redacted(answer.reason)}")
+
 
 _INDEX_FILE = ""
 """Key of the index's metadata file where those of the wheels are their labels."""
@@ -169,11 +378,9 @@ class ReleaseReader:
                 f"from the wheels (at most {INSPECTED_WHEELS})",
             )
             return
-        from .release_wheels import wheel_file  # zip files are for the few that lack the file
-
         self._begin(
             {
-                label: wheel_file(wheel, label, self._check_place)
+                label: _wheel_file(wheel, label, self._check_place)
                 for label, wheel in sorted(self._wheels.items())
             }
         )
@@ -239,9 +446,113 @@ def _index_file(file: ReleaseFile, check: Callable[[ReleaseFile], None]) -> Read
     if isinstance(answer, Absent):
         raise _IndexFileAbsent(redacted(answer.reason))
     with ExitStack() as stack:
-        stream = opened(file, answer, stack)
+        stream = _opened(file, answer, stack)
         limit = Fetch(file).limit
         data = stream.read(limit + 1)
     if len(data) <= limit:  # else it was not read completely, and the reader says how large it is
-        verify(file, io.BytesIO(data))
+        _verify(file, io.BytesIO(data))
     return data, read_metadata(data, file.url)
+
+
+class _RangeWanted(Exception):
+    """A range of a partial file has to be fetched; no error that `zipfile` handles."""
+
+    def __init__(self, wanted: Range) -> None:
+        super().__init__()
+        self.range = wanted
+
+
+def _wheel_file(wheel: ReleaseFile, label: str, check: Callable[[ReleaseFile], None]) -> Reading:
+    """Read ``variant.json`` of *wheel*, which is named with *label*, by ranges where possible.
+
+    *check* raises the error for a place that it must not be read from.
+    """
+    # Imported late: zip files are for the few versions that lack the index's file.
+    from .wheelfile.wheel import open_wheel
+
+    check(wheel)
+    place = redacted(wheel.url)
+    with ExitStack() as stack:
+        file = yield from _wheel_stream(wheel, stack)
+        opening = partial(open_wheel, file, place, filename=wheel.filename)
+        contents = yield from _read(wheel, file, lambda: stack.enter_context(opening()))
+        data = yield from _read(wheel, file, lambda: contents.read(VARIANT_FILE))
+    if data is None:
+        raise MetadataError(wheel.url, "", f"is named a variant wheel, but has no {VARIANT_FILE}")
+    metadata = read_metadata(data, f"{place}: {contents.dist_info}/{VARIANT_FILE}")
+    check_promise(metadata, metadata, label)
+    return data, metadata
+
+
+def _wheel_stream(wheel: ReleaseFile, stack: ExitStack) -> Generator[Fetch, FetchAnswer, IO[bytes]]:
+    """Return the wheel as a seekable file: of parts, or whole where there are no ranges."""
+    from .wheelfile.lazy_file import (
+        FIRST_PART,
+        Part,
+        PartialFile,
+        RangeRefused,
+        last_part_ranges,
+    )
+
+    ranges = last_part_ranges(FIRST_PART)
+    step = partial(next, ranges)
+    tail: Part | None = None
+    while True:
+        try:
+            fetch = Fetch(wheel, step())
+        except StopIteration as end:
+            tail = end.value
+            break
+        answer = yield fetch
+        if isinstance(answer, Part):
+            step = partial(ranges.send, answer)
+        elif answer is NoRanges.REFUSED:
+            step = partial(ranges.throw, RangeRefused())
+        elif answer is NoRanges.NEVER:
+            step = partial(ranges.send, None)
+        else:
+            return _whole(wheel, answer, stack)
+    if tail is None:
+        return _whole(wheel, (yield Fetch(wheel)), stack)
+    file = PartialFile(tail, _raise_wanted, partial(MetadataError, wheel.url, ""))
+    return stack.enter_context(file)  # type: ignore[arg-type] # has what `zipfile` uses
+
+
+def _read(
+    wheel: ReleaseFile, file: IO[bytes], read: Callable[[], _T]
+) -> Generator[Fetch, FetchAnswer, _T]:
+    """Return what *read* returns, which is called again when a missing part was fetched."""
+    from .wheelfile.lazy_file import Part, PartialFile
+
+    while True:
+        try:
+            return read()
+        except _RangeWanted as missing:
+            wanted = missing.range
+        answer = yield Fetch(wheel, wanted)
+        if isinstance(answer, (Absent, Failed)):
+            _fail(wheel, answer)
+        assert isinstance(file, PartialFile)
+        file.add(wanted, answer if isinstance(answer, Part) else None)
+
+
+def _raise_wanted(wanted: Range) -> NoReturn:
+    raise _RangeWanted(wanted)
+
+
+def _whole(wheel: ReleaseFile, answer: FetchAnswer, stack: ExitStack) -> IO[bytes]:
+    """Return a whole wheel, its size and hashes checked."""
+    stream = _opened(wheel, answer, stack)
+    if isinstance(answer, Whole):
+        limit = Fetch(wheel).limit
+        if stream.seek(0, io.SEEK_END) > limit:
+            raise MetadataError(
+                wheel.url,
+                "",
+                "the server does not support range requests, and it is larger than the "
+                f"{limit} bytes that are downloaded for metadata",
+            )
+        stream.seek(0)
+        _verify(wheel, stream)
+        stream.seek(0)
+    return stream

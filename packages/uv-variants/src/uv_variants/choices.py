@@ -46,13 +46,11 @@ class OlderBuild(NamedTuple):
         version: that version; None if it was not found among the versions that are read.
         text: the line where the newest version is taken, by the order of versions.
         preferred: where the older version is taken.
-        excluded: where it cannot be, though the user prefers it.
     """
 
     version: str | None
     text: str
     preferred: str
-    excluded: str
 
 
 class VersionChoice(NamedTuple):
@@ -203,7 +201,7 @@ def asked(client: Session, projects: Iterable[str]) -> dict[str, dict[str, Versi
 
 
 def read_choices(tree: Mapping[str, Any]) -> dict[str, VersionChoice]:
-    """Return the choices in a report of `variants_proxy.projects.decision_report`, by version."""
+    """Return the choices in a report of `variants_proxy.choice.reports`, by version."""
     return {
         item["version"]: VersionChoice(
             item["files"],

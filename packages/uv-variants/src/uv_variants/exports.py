@@ -93,7 +93,7 @@ class IndexWheel(NamedTuple):
 
     @classmethod
     def read(cls, tree: Mapping[str, Any]) -> IndexWheel:
-        """Return the wheel in a report of `variants_proxy.projects.release_files`."""
+        """Return the wheel in a report of `variants_proxy.pages.deliveries`."""
         hashes = {kind: tree["hashes"][kind] for kind in _STRONG if kind in tree["hashes"]}
         fields = {key.replace("-", "_"): value for key, value in tree.items()}
         return cls(**{**fields, "url": without_userinfo(tree["url"]), "hashes": hashes})

@@ -128,13 +128,6 @@ def distinct(indexes: Iterable[UserIndex]) -> dict[str, UserIndex]:
     return found
 
 
-_REQUIREMENTS_OPTION = re.compile(
-    r"^\s*(-i|--index-url|--extra-index-url|-f|--find-links|-r|--requirement|-c|--constraint)"
-    r"[\s=]+(\S+)"
-)
-_AFTER = re.compile(r"\s(?:#|--)")
-"""Begins what may follow a requirement on its line: a comment, or options."""
-_HASH = re.compile(r"\s--hash[=\s]sha256:([0-9a-f]{64})")
 _MAX_FILES = 200
 
 PROXIES = ("http-proxy", "https-proxy", "no-proxy")
@@ -310,6 +303,12 @@ def _requirements(
     texts += invocation.values("build-constraints")
     if invocation.command in (("pip", "compile"), ("pip", "sync")):
         texts += invocation.operands
+    if not texts:
+        return [], {}, []
+    option_of = re.compile(
+        r"^\s*(-i|--index-url|--extra-index-url|-f|--find-links|-r|--requirement|-c|--constraint)"
+        r"[\s=]+(\S+)"
+    )
     waiting = [place.cwd / text for text in texts if text != "-"]
     seen: set[Path] = set()
     found: list[UserIndex] = []
@@ -329,12 +328,15 @@ def _requirements(
         except (OSError, ValueError):
             continue
         for line in re.sub(r"\\\r?\n", " ", text).splitlines():
-            match = _REQUIREMENTS_OPTION.match(line)
+            match = option_of.match(line)
             if match is None:
                 name = name_of(line)
                 if name is not None:
-                    lines.append(_AFTER.split(line, maxsplit=1)[0])
-                if name is not None and (given := _HASH.findall(line)):
+                    # What may follow on the line: a comment, or options.
+                    lines.append(re.split(r"\s(?:#|--)", line, maxsplit=1)[0])
+                if name is not None and (
+                    given := re.findall(r"\s--hash[=\s]sha256:([0-9a-f]{64})", line)
+                ):
                     hashes.setdefault(normalized(name), set()).update(given)
                 continue
             option, value = match[1], match[2].strip("'\"")

@@ -123,4 +123,6 @@ def _run(arguments: Sequence[str], *, is_uvx: bool) -> int:
         check = Check.start([uv, *checking], os.environ)
     from .run import run
 
-    return run(uv, invocation, scope, options, os.environ, check)
+    code = run(uv, invocation, scope, options, os.environ, check)
+    gc.freeze()  # nor does the interpreter have to look at it when it ends
+    return code

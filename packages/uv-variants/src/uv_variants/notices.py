@@ -204,6 +204,7 @@ def after_success(
     noted: Iterable[str],
     planned: Planned = (),
     builds: Mapping[str, OlderBuild] = MappingProxyType({}),
+    refused: Collection[str] = (),
 ) -> None:
     """Print what there is to know after a command that succeeded.
 
@@ -212,6 +213,7 @@ def after_success(
         noted: projects (normalized names) that uv asked for and that the proxy has notices about.
         planned: what a dry run would install.
         builds: what went before newer versions, by project.
+        refused: projects whose older version uv refused, which was said.
     """
     noted = list(noted)
     if not state.context.is_quiet:
@@ -219,7 +221,8 @@ def after_success(
         names = [*noted, *(each.name for each in taken)]
         state.choices.ask(names)
         report_variants(taken, state.choices, verbose=state.context.is_verbose)
-        for line in (*_of_catalog(state, noted), *_version_notices(state, names, planned, builds)):
+        notices = _version_notices(state, names, planned, builds, refused)
+        for line in (*_of_catalog(state, noted), *notices):
             warn(line)
     _warn_of_lock(state)
 
@@ -284,6 +287,7 @@ def _version_notices(
     names: Iterable[str],
     planned: Planned,
     builds: Mapping[str, OlderBuild],
+    refused: Collection[str],
 ) -> dict[str, None]:
     """Return notices about the versions of projects that were installed or locked."""
     names = list(dict.fromkeys(names))
@@ -303,7 +307,8 @@ def _version_notices(
         for version, choice in relevant.items():
             if present is None or _is_among(version, choice, present):
                 lines.update(dict.fromkeys(_notices_of(context, name, version, choice)))
-                lines.update(dict.fromkeys(_of_version(context, name, choice.older_build)))
+                if name not in refused:
+                    lines.update(dict.fromkeys(_of_version(context, name, choice.older_build)))
                 if name in builds and builds[name].version == version:
                     lines[builds[name].preferred] = None
                 break
@@ -316,12 +321,11 @@ def _of_version(context: Context, name: str, older: OlderBuild | None) -> Iterat
     """Yield the line about an older version with a build for the accelerator."""
     if older is None:
         return
-    is_first = puts_first(context)(name)
     if older.version is None:
-        if is_first:
+        if puts_first(context)(name):
             yield older.preferred
     elif _asks_for(context, name, older.version):
-        yield older.excluded if is_first else older.text
+        yield older.text
 
 
 def _asks_for(context: Context, name: str, version: str) -> bool:

@@ -10,7 +10,7 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -81,6 +81,7 @@ class PreparedRun(NamedTuple):
         state: of environment and lock file before uv runs.
         arguments, environ: of uv.
         builds: what shall go before newer versions, by project, see `version_bounds`.
+        refused: projects of which uv found no solution with these.
     """
 
     session: Session
@@ -89,10 +90,12 @@ class PreparedRun(NamedTuple):
     arguments: list[str]
     environ: dict[str, str]
     builds: Mapping[str, OlderBuild] = MappingProxyType({})
+    refused: Collection[str] = ()
 
     def unbound(self) -> PreparedRun:
         """Return the same without `builds`."""
-        return self._replace(arguments=_arguments(self.plan, self.state), builds={})
+        arguments = _arguments(self.plan, self.state)
+        return self._replace(arguments=arguments, builds={}, refused=frozenset(self.builds))
 
 
 def prepare(context: Context) -> PreparedRun:
@@ -440,7 +443,7 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
             state.choices.expect_none(session.plain_projects())
         noted = list(session.noted_projects())
         check_lock(state, noted)
-        after_success(state, noted, planned, prepared.builds)
+        after_success(state, noted, planned, prepared.builds, prepared.refused)
         check_after(state)
         check_installed(state)
         after_lock(prepared.plan, state)

@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from .errors import ProxyFailed
@@ -119,16 +119,6 @@ class SessionSettings:
         return is_simple and self.proxy.catalog is None and project not in self.forced
 
 
-class Observer(Protocol):
-    """Who is told of files that were not served."""
-
-    def refused(self, text: str) -> None:
-        """Note that a file was not served, and why."""
-
-    def failed(self, error: Exception) -> None:
-        """Note that nothing can be served."""
-
-
 class _Made(NamedTuple):
     """An application, its service, and the name of the command in its URLs."""
 
@@ -140,17 +130,17 @@ class _Made(NamedTuple):
 class IndexServices:
     """The applications."""
 
-    def __init__(self, settings: SessionSettings, roots: Path, observer: Observer) -> None:
+    def __init__(self, settings: SessionSettings, roots: Path, session: Session) -> None:
         """Set up.
 
         Args:
             settings: of the session.
             roots: file of certificates that upstreams may have.
-            observer: of transfers that break off.
+            session: is told of transfers that break off.
         """
         self._settings = settings
         self._proxy = replace(settings.proxy, ca_bundle=roots)
-        self._observer = observer
+        self._session = session
         self._sent: dict[str, str] = {}
         self._made: dict[tuple[str, str] | None, _Made] = {}
 
@@ -166,7 +156,7 @@ class IndexServices:
         async def application(scope: Scope, receive: Receive, send: Send) -> None:
             made = self._for(index, authorization)
             path = f"/p/{made.client}/i/{index}/{scope['path']}"
-            state = {**scope.get("state", {}), "observer": self._observer}
+            state = {**scope.get("state", {}), "observer": self._session}
             await made.application({**scope, "path": path, "state": state}, receive, send)
 
         return application
@@ -183,7 +173,7 @@ class IndexServices:
             try:
                 self._made[key] = self._new(proxy)
             except Exception as error:
-                self._observer.failed(error)
+                self._session.failed(error)
                 raise
         return self._made[key]
 
@@ -217,16 +207,16 @@ class IndexServices:
         The index is asked with the credentials that uv sent, if it did.
         """
         service, view = await self._view(index, project)
-        return None if view is None else await service.report.decisions(view)
+        return None if view is None else await service.decisions(view)
 
     async def release_files(
         self, index: str, project: str, version: str, tags: Sequence[str], *, served: bool
     ) -> Any:  # noqa: ANN401
-        """Return the files of a version as a tree, see `ReleaseFiles.of`."""
+        """Return the files of a version as a tree, see `Deliveries.files_of`."""
         service, view = await self._view(index, project)
         if view is None:
             return None
-        return await service.release_files.of(view, version, tags, served=served)
+        return await service.deliveries.files_of(view, version, tags, served=served)
 
     async def _view(self, index: str, project: str) -> tuple[Service, ProjectView | None]:
         _, service, name = self._for(index, self._sent.get(index))
@@ -371,7 +361,7 @@ class Session:
         return sorted(self._application.asked) if self._application is not None else []
 
     def reports(self, projects: Iterable[str]) -> dict[str, Mapping[str, Any]]:
-        """Return the reports of `variants_proxy.projects.decision_report` by project.
+        """Return the reports of `variants_proxy.choice.reports` by project.
 
         A project (normalized name) that no index has is missing.
         """
@@ -385,7 +375,7 @@ class Session:
     def release_files(
         self, project: str, version: str, *, index: str, tags: Iterable[str], served: bool
     ) -> Mapping[str, Any] | None:
-        """Return the files of a version, see `variants_proxy.projects.release_files`.
+        """Return the files of a version, see `variants_proxy.pages.deliveries`.
 
         Args:
             project: normalized name.

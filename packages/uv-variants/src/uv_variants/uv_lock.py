@@ -21,11 +21,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from pep_variants import Platform, Support
 from variants_proxy.internal import FOLDER, HERE, wheel_at
 
 if TYPE_CHECKING:
-    from pep_variants import Preferences
+    from pep_variants import Platform, Preferences
     from variants_proxy import Machine
 
     from .command_line import Invocation
@@ -37,7 +36,7 @@ _PACKAGE = re.compile(r'(?m)^\[\[package\]\]\nname = "([^"]+)"\nversion = "([^"]
 
 Names = Mapping[str, Mapping[str, tuple[str, ...]]]
 """Wheels of a lock by project (normalized name) and version: the last part of the URL, of wheels
-that the proxy serves from `FOLDER` on. `variants_proxy.choice.clients.ClientSettings.locked`."""
+that the proxy serves from `FOLDER` on. `variants_proxy.clients.ClientSettings.locked`."""
 
 
 @dataclass(frozen=True)
@@ -258,7 +257,7 @@ class LockMachine:
     Attributes:
         path: of the file.
         platform: supported properties.
-        target: operating system and processor, see `variants_proxy.client.key.Machine`.
+        target: operating system and processor, see `variants_proxy.key.Machine`.
         name: as it was given, a known name or facts; empty if it was detected or is a file.
         is_detected: the built-in providers found it: it counts where they would be asked.
     """
@@ -306,6 +305,8 @@ class LockMachine:
     @classmethod
     def of(cls, lock: Path, machine: Machine, name: str) -> LockMachine:
         """Return *machine* as that of the lock file at *lock*."""
+        from pep_variants import Platform, Support
+
         namespaces = {**machine.detected.namespaces, **machine.platform.namespaces}
         platform = Platform(
             {
@@ -334,6 +335,7 @@ class LockMachine:
 
     def machine(self, preferences: Preferences, target: str | None) -> Machine:
         """Return what the proxy chooses for, with other *preferences*, or for another *target*."""
+        from pep_variants import Platform
         from variants_proxy import Machine
 
         return Machine(

@@ -2,8 +2,9 @@
 
 uv orders versions itself. What ``--variant-before-version`` puts first is decided before uv runs:
 a bound such as ``torch<=2.14.0`` for the command alone, which nothing writes down. ``pip install``
-gets it as a constraint, other commands as ``--upgrade-package``, which does not upgrade what was
-not there. Where uv finds no solution with it, uv runs again without.
+gets it as a constraint, ``tool run`` as ``--with``, as it is for what that names, and other
+commands as ``--upgrade-package``, which does not upgrade what was not there. Where uv finds no
+solution with it, uv runs again without.
 
 Bounds are for projects that the command or its requirement files name, or on which its project
 depends. Of others it is not known before uv runs that they are needed.
@@ -25,16 +26,17 @@ if TYPE_CHECKING:
     from .session_plan import SessionPlan
 
 _CONSTRAINED = (("pip", "install"),)
+_WITH = (("tool", "run"),)
 _UPGRADED = (
     *(("lock",), ("sync",), ("add",), ("remove",), ("run",), ("export",), ("tree",)),
-    *(("pip", "compile"), ("tool", "install")),
+    ("pip", "compile"),
 )
 
 
 def wanted_builds(plan: SessionPlan, choices: Choices) -> dict[str, OlderBuild]:
     """Return which builds shall go before newer versions, by project (normalized name)."""
     context = plan.context
-    if context.invocation.command not in (*_CONSTRAINED, *_UPGRADED):
+    if context.invocation.command not in (*_CONSTRAINED, *_WITH, *_UPGRADED):
         return {}
     if context.is_offline or context.is_frozen or not context.preferences.use_variants:
         return {}
@@ -61,7 +63,7 @@ def bounds_of(builds: Mapping[str, OlderBuild]) -> list[str]:
 
 def may_run_again(context: Context) -> bool:
     """Return whether a failure is uv's own: what it runs may have done something, and failed."""
-    return context.invocation.command != ("run",)
+    return context.invocation.command not in (("run",), *_WITH)
 
 
 def bound_options(
@@ -75,7 +77,8 @@ def bound_options(
         path = session.folder / "bounds.txt"
         path.write_text("".join(f"{bound}\n" for bound in bounds), "utf-8")
         return ["--constraints", str(path)]
-    return [part for bound in bounds for part in ("--upgrade-package", bound)]
+    option = "--with" if context.invocation.command in _WITH else "--upgrade-package"
+    return [part for bound in bounds for part in (option, bound)]
 
 
 def puts_first(context: Context) -> Callable[[str], bool]:

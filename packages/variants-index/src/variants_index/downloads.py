@@ -37,11 +37,7 @@ MAX_DOWNLOAD = 16 * 1024**3
 
 @contextmanager
 def opened(
-    session: Session,
-    url: str,
-    hashes: Mapping[str, str] | None = None,
-    *,
-    largest: int = MAX_DOWNLOAD,
+    session: Session, url: str, hashes: Mapping[str, str] | None = None
 ) -> Iterator[IO[bytes]]:
     """Yield the file at *url*, seekable: by ranges, or downloaded if its server serves none.
 
@@ -49,7 +45,6 @@ def opened(
         session: makes the requests.
         url: http, https or file.
         hashes: expected digests; only checked if it is downloaded.
-        largest: the most bytes that are downloaded.
 
     Raises:
         PackageIndexError: it cannot be fetched; also raised by reading.
@@ -70,7 +65,7 @@ def opened(
             yield parts  # type: ignore[misc] # has all that readers of archives use
         return
     with temporary_file(session.store) as copy:
-        download(session, url, copy, hashes or {}, largest=largest)
+        download(session, url, copy, hashes or {})
         copy.seek(0)
         yield copy
 
@@ -82,7 +77,6 @@ def download(
     hashes: Mapping[str, str],
     *,
     size: int | None = None,
-    largest: int = MAX_DOWNLOAD,
 ) -> None:
     """Download *url* to *target*, and check *hashes* and *size*.
 
@@ -92,7 +86,7 @@ def download(
     """
     check = Digests(hashes)
     written = 0
-    limit = largest if size is None else size
+    limit = MAX_DOWNLOAD if size is None else size
     with session.stream(url) as chunks:
         for chunk in chunks:
             written += len(chunk)

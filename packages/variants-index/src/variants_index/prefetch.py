@@ -58,15 +58,15 @@ class Prefetcher:
             _do(future, work)
         return future.result()  # type: ignore[no-any-return]
 
-    def close(self, patience: float = 0.5) -> None:
-        """Cancel what was not started, and wait *patience* seconds for the rest."""
+    def close(self) -> None:
+        """Cancel what was not started, and wait half a second for the rest."""
         with self._lock:
             self._closed = True
             for future in self._futures.values():
                 future.cancel()
             for _ in self._threads:
                 self._waiting.put(None)
-        until = time.monotonic() + patience
+        until = time.monotonic() + 0.5
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
 

@@ -89,20 +89,10 @@ def release_file(file: PageFile) -> ReleaseFile:
     return ReleaseFile(file.filename, file.url, file.hashes)
 
 
-def answer(
-    session: Session, fetch: Fetch, *, passing: tuple[type[PackageIndexError], ...] = ()
-) -> FetchAnswer:
-    """Make the request *fetch*; what fails is an answer.
-
-    Args:
-        session: makes the request.
-        fetch: the request.
-        passing: errors that are raised instead.
-    """
+def answer(session: Session, fetch: Fetch) -> FetchAnswer:
+    """Make the request *fetch* with *session*; what fails is an answer."""
     try:
         return _response(session, fetch)
-    except passing:
-        raise
     except PackageIndexError as error:
         reason = str(error).removeprefix(f"{redacted(fetch.url)}: ")
         return Absent(reason) if isinstance(error, (NotFound, AccessDenied)) else Failed(reason)
@@ -111,7 +101,7 @@ def answer(
 def _response(session: Session, fetch: Fetch) -> FetchAnswer:
     url = fetch.url
     if not fetch.is_wheel:
-        return Whole(session.fetch(url, limit=fetch.limit).body)
+        return Whole(session.fetch(url, limit=fetch.limit, hashes=fetch.file.hashes).body)
     try:
         if is_local(url):
             return LocalFile(local_path(url).open("rb"))

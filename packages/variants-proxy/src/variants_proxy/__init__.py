@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .client.key import Machine, decode, encode, host_target
     from .index_urls import index_url, links_url, variants_url
+    from .key import Machine, decode, encode, host_target
     from .server.app import create_app
     from .settings import Limits, Settings, Upstream
     from .simple_repository import VariantSelected
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 _NAMES = {
-    "client.key": "Machine decode encode host_target",
+    "key": "Machine decode encode host_target",
     "server.app": "create_app",
     "settings": "Limits Settings Upstream",
     "simple_repository": "VariantSelected",

@@ -11,48 +11,42 @@ from typing import TYPE_CHECKING
 from pep_variants.internal import lazy_name
 
 if TYPE_CHECKING:
-    from .choice.clients import *
     from .choice.in_place_names import *
-    from .choice.remarks import *
-    from .choice.views import *
+    from .choice.offers import *
+    from .choice.reports import *
     from .choice.wheel_environments import *
-    from .client.host_machine import *
-    from .client.key import *
-    from .commands.catalog_remarks import *
+    from .clients import *
     from .commands.cli import cli as cli
     from .commands.source_options import *
     from .errors import *
     from .headers import *
-    from .projects.merged_metadata import *
-    from .server.connections import *
+    from .index_urls import *
+    from .key import *
+    from .pages.merged_metadata import *
     from .server.listening import *
     from .server.server import *
     from .service import *
     from .settings import *
-    from .upstream.single_flight import *
-    from .upstream.upstream_options import *
+    from .sharing import *
 
 _NAMES = {
-    "choice.clients": "ClientSettings",
+    "clients": "Client ClientSettings",
     "choice.in_place_names": "FOLDER HERE wheel_at",
-    "choice.remarks": "TAKEN",
-    "choice.views": "Client ProjectView",
+    "choice.offers": "ProjectView",
+    "choice.reports": "TAKEN",
     "choice.wheel_environments": "ELSEWHERE environments",
-    "client.host_machine": "described_machine",
-    "client.key": "PYTHON TARGET",
-    "commands.catalog_remarks": "excluded failures two_names",
     "commands.cli": "cli",
-    "commands.source_options": "checked_catalog local_catalog",
+    "commands.source_options": "checked_catalog excluded failures local_catalog two_names",
     "errors": "ANSWERED InvalidKey ProxyError",
     "headers": "page_digest tag_of_unchanged",
-    "projects.merged_metadata": "group_markers",
-    "server.connections": "LimitedProtocol connection_limit",
+    "index_urls": "PYPI absolute_url bare_url upstream_name",
+    "key": "PYTHON TARGET described_machine",
+    "pages.merged_metadata": "group_markers",
     "server.listening": "LOOPBACK listen",
-    "server.server": "limited_config",
+    "server.server": "LimitedProtocol connection_limit limited_config",
     "service": "Service",
     "settings": "Kind",
-    "upstream.single_flight": "gather_limited",
-    "upstream.upstream_options": "PYPI absolute_url bare_url upstream_name",
+    "sharing": "gather_limited",
 }
 
 

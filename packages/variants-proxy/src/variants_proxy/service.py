@@ -8,25 +8,19 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from .choice.clients import Clients
-from .components import PageSource
+from .clients import Clients, NotedProjects
 from .errors import NoSuchFile
-from .projects.observations import NotedProjects
-from .projects.plain_pages import PlainPages
+from .pages.plain_pages import PlainPages
 from .settings import Settings, Upstream
-from .upstream.upstream_pages import UpstreamPages
+from .upstream.upstream_pages import PageSource, UpstreamPages
 from .upstream.upstreams import Upstreams
-from .upstream.wheel_metadata import CoreMetadata
+from .upstream.wheels import Wheels
 
 if TYPE_CHECKING:
-    from .files.deliveries import Deliveries
+    from .choice.offers import ProjectView
+    from .pages.deliveries import Deliveries
     from .pages.project_pages import ProjectPages
-    from .projects.decision_report import DecisionReport
-    from .projects.project_views import ProjectViews
-    from .projects.release_files import ReleaseFiles
-    from .projects.served_metadata import ServedMetadata
-    from .upstream.release_metadata import ReleaseMetadata
-    from .wheels.wheel_preparation import WheelPreparation
+    from .pages.project_views import ProjectViews
 
 
 class Service:
@@ -44,36 +38,24 @@ class Service:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.upstreams = Upstreams(settings)
-        self.upstream_pages = UpstreamPages(settings, self.upstreams)
+        self.upstream_pages = UpstreamPages(self.upstreams)
         self.clients = Clients(settings)
         self.noted = NotedProjects()
-        self._core_metadata = CoreMetadata(self.upstreams, settings.limits)
+        self._wheels = Wheels(self.upstreams)
         self._source: PageSource = self.upstream_pages
         if settings.catalog is not None:
-            from .catalog.catalog_pages import CatalogPages
-            from .catalog.catalog_source import CatalogSource
+            from .upstream.catalog_pages import CatalogPages
 
-            catalog = CatalogSource(settings, self.upstreams)
-            self._source = CatalogPages(settings, self.upstreams, self.upstream_pages, catalog)
-        self.plain = PlainPages(
-            self.upstreams, self.upstream_pages, self._source, self._core_metadata
-        )
+            self._source = CatalogPages(self.upstreams, self.upstream_pages)
+        self.plain = PlainPages(self.upstreams, self.upstream_pages, self._source, self._wheels)
 
     @cached_property
     def views(self) -> ProjectViews:
         """Views of projects, for clients."""
-        from .projects.project_views import ProjectViews
+        from .pages.project_views import ProjectViews
 
         return ProjectViews(
-            self.settings,
-            self.upstreams,
-            self.upstream_pages,
-            self._source,
-            self._metadata,
-            self._core_metadata,
-            self._preparation,
-            self.noted,
-            self.plain,
+            self.upstreams, self.upstream_pages, self._source, self._wheels, self.noted, self.plain
         )
 
     @cached_property
@@ -81,65 +63,20 @@ class Service:
         """Pages that are written from views."""
         from .pages.project_pages import ProjectPages
 
-        return ProjectPages(
-            self.settings,
-            self.upstreams,
-            self.upstream_pages,
-            self._core_metadata,
-            self._preparation,
-            self._served,
-            self.noted,
-        )
+        return ProjectPages(self.upstreams, self.upstream_pages, self._wheels, self.noted)
 
     @cached_property
     def deliveries(self) -> Deliveries:
         """Deliveries of files."""
-        from .files.deliveries import Deliveries
+        from .pages.deliveries import Deliveries
 
-        return Deliveries(
-            self.upstreams,
-            self.views,
-            self._metadata,
-            self._core_metadata,
-            self._preparation,
-            self._served,
-        )
+        return Deliveries(self.upstreams, self.views, self._wheels)
 
-    @cached_property
-    def report(self) -> DecisionReport:
-        """Reports of decisions."""
-        from .projects.decision_report import DecisionReport
+    async def decisions(self, shown: ProjectView) -> dict[str, object]:
+        """Return the decisions on a project and their reasons, see `reports.decisions`."""
+        from .choice.reports import decisions
 
-        return DecisionReport(self.upstreams)
-
-    @cached_property
-    def release_files(self) -> ReleaseFiles:
-        """Files of versions, for lock files and exports."""
-        from .projects.release_files import ReleaseFiles
-
-        limits = self.settings.limits
-        return ReleaseFiles(
-            self.upstreams, self._metadata, self._core_metadata, self._preparation, limits
-        )
-
-    @cached_property
-    def _metadata(self) -> ReleaseMetadata:
-        from .upstream.release_metadata import ReleaseMetadata
-
-        return ReleaseMetadata(self.upstreams, self.settings.limits)
-
-    @cached_property
-    def _preparation(self) -> WheelPreparation:
-        from .wheels.wheel_preparation import WheelPreparation
-
-        return WheelPreparation(self.upstreams, self._core_metadata, self.settings.limits)
-
-    @cached_property
-    def _served(self) -> ServedMetadata:
-        from .projects.served_metadata import ServedMetadata
-
-        limits = self.settings.limits
-        return ServedMetadata(self.upstreams, self._core_metadata, self._preparation, limits)
+        return await self.upstreams.budget(shown.upstream).compute(lambda: decisions(shown))
 
     def upstream(self, name: str) -> Upstream:
         """Return the upstream called *name*.

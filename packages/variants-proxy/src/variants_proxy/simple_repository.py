@@ -31,8 +31,8 @@ from pep_variants import (
 from pep_variants.internal import METADATA_SUFFIX, Absent, Fetch, FetchAnswer, LocalFile, Whole
 from variants_index import Page, PageFile
 
-from .choice.choice import choose
-from .client.key import Machine, decode
+from .choice.choice import Chooser
+from .key import Machine, decode
 from .upstream.releases import Release, releases, wheel_version
 
 VERSIONS = 200
@@ -162,9 +162,8 @@ class VariantSelected(RepositoryContainer):
                 raise result
             return result
 
-        choice = await asyncio.to_thread(
-            choose, listing, found, self._machine, known, limit=VERSIONS
-        )
+        chooser = Chooser(self._machine, known, limit=VERSIONS)
+        choice = await asyncio.to_thread(chooser.choose, listing, found)
         return {offer.file.filename: offer.filename for offer in choice.offers if not offer.refused}
 
     async def _read(self, project: str, release: Release) -> Metadata:

@@ -70,7 +70,8 @@ def patch_found_candidates(module: ModuleType) -> None:
         *args: Any,
         **kwargs: Any,
     ) -> None:
-        original(self, lambda: _ordered(get_infos()), *args, **kwargs)
+        how = _ordered if switch.on else _plain if switch.used else iter
+        original(self, lambda: how(get_infos()), *args, **kwargs)
 
 
 def _ordered(infos: Iterator[Info]) -> Iterator[Info]:
@@ -79,8 +80,10 @@ def _ordered(infos: Iterator[Info]) -> Iterator[Info]:
     first = next(infos, None)
     if first is None:
         return
-    if switch.used or (switch.on and switch.explicit):
+    if switch.on and (switch.used or switch.explicit):
         yield from iterated(_variants_ordered([first, *infos]))
+    elif switch.used:
+        yield from _plain(iter([first, *infos]))
     else:
         yield first
         yield from infos
@@ -88,19 +91,19 @@ def _ordered(infos: Iterator[Info]) -> Iterator[Info]:
 
 def _variants_ordered(infos: list[Any]) -> Iterator[Info]:
     """Yield *infos* as their session orders them, without variants if there is no session."""
-    session = None
-    if switch.on:
-        # Only an info leads to the session: it has a partial of the factory's method.
-        build: Any = infos[0][1]
-        session, project = session_of(build.func.__self__._finder), build.keywords["name"]
-    if session is None:
-        # After a fault, so without anything that may have failed.
-        for info in infos:
-            link = info[1].keywords["link"]
-            if not isinstance(link, CatalogLink) and split_label(link.filename)[1] is None:
-                yield info
-    else:
-        yield from session.ordered(project, iter(infos))
+    # Only an info leads to the session: it has a partial of the factory's method.
+    build: Any = infos[0][1]
+    session, project = session_of(build.func.__self__._finder), build.keywords["name"]
+    found = iter(infos)
+    yield from _plain(found) if session is None else session.ordered(project, found)
+
+
+def _plain(infos: Iterator[Any]) -> Iterator[Info]:
+    """Yield *infos* without variants; also after a fault, so without what may have failed."""
+    for info in infos:
+        link = info[1].keywords["link"]
+        if not isinstance(link, CatalogLink) and split_label(link.filename)[1] is None:
+            yield info
 
 
 def patch_resolver(module: ModuleType) -> None:

@@ -69,7 +69,6 @@ class IndexResolver:
         preferences: Preferences | None = None,
         store: Store | None = None,
         environ: Mapping[str, str] | None = None,
-        threads: int = 16,
         session: Session | None = None,
     ) -> None:
         """Set up.
@@ -79,14 +78,13 @@ class IndexResolver:
             preferences: what the user asked for about variants.
             store: the cache, None for none.
             environ: environment variables, those of this process by default.
-            threads: how many fetch ahead.
             session: in place of one that is made from *sources*, *store* and *environ*.
         """
         self.preferences = preferences or Preferences()
         self.session = session or Session(
             sources, store=store, environ=os.environ if environ is None else environ
         )
-        self.prefetcher = Prefetcher(threads)
+        self.prefetcher = Prefetcher()
         try:
             catalog = _catalog(self.session, self.preferences)
         except BaseException:

@@ -60,15 +60,6 @@ class Explanation:
         """The judgements by source; sources that agree are one."""
         return {} if self.selection is None else self.selection.distinct_rankings
 
-    @property
-    def saved(self) -> int:
-        """Bytes by which the chosen variant is smaller than the non-variant wheel; 0 if unknown."""
-        chosen = self.chosen
-        size = chosen.file.size if chosen is not None and chosen.label is not None else None
-        plain = (item for item in self.candidates if item.label is None and item.is_wheel)
-        others = [item.file.size or 0 for item in plain]
-        return max(0, max(others, default=0) - size) if size else 0
-
     def label_of(self, version: Version) -> str | None:
         """Return the label of the build that the catalogue knows as *version*, None without one."""
         builds = (

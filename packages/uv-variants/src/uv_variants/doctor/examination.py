@@ -140,7 +140,7 @@ async def _asked(projects: list[str], settings: Settings, plan: SessionPlan) -> 
                 shown = await service.views.view(client, service.upstream(name), project)
                 if shown is None:
                     continue
-                reports[project] = await service.report.decisions(shown)
+                reports[project] = await service.decisions(shown)
                 sources[project] = redacted(bare_url(index.url))
             except (ProxyError, *ANSWERED) as error:
                 problems.setdefault(name, redacted(" ".join(str(error).split())))

@@ -11,7 +11,7 @@ import asyncio
 import base64
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import h11
 
@@ -57,7 +57,6 @@ _BROKEN = (OSError, EOFError, h11.ProtocolError, asyncio.TimeoutError)
 """What a connection to an upstream fails with."""
 
 Headers = list[tuple[bytes, bytes]]
-T = TypeVar("T")
 
 
 class BadRequest(Exception):
@@ -83,7 +82,6 @@ class _Connection:
         self._reader, self._writer = streams
         self._http = h11.Connection(h11.CLIENT, _HEAD_BYTES)
         self._kept = kept
-        self._is_late = False
         self.is_new = True
 
     @property
@@ -130,26 +128,13 @@ class _Connection:
     async def _send(self, event: h11.Event) -> None:
         if data := self._http.send(event):
             self._writer.write(data)
-            await self._timed(self._writer.drain())
+            await asyncio.wait_for(self._writer.drain(), _SECONDS)
 
     async def _next(self) -> Any:  # noqa: ANN401 - h11's events have no common type
         while (event := self._http.next_event()) is h11.NEED_DATA:
-            self._http.receive_data(await self._timed(self._reader.read(_CHUNK)))
+            data = await asyncio.wait_for(self._reader.read(_CHUNK), _SECONDS)
+            self._http.receive_data(data)
         return event
-
-    async def _timed(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what *work* returns, at less cost than `asyncio.wait_for`."""
-        timer = asyncio.get_running_loop().call_later(_SECONDS, self._give_up)
-        try:
-            return await work
-        finally:
-            timer.cancel()
-            if self._is_late:
-                raise asyncio.TimeoutError
-
-    def _give_up(self) -> None:
-        self._is_late = True
-        self._writer.transport.abort()
 
 
 async def _nothing() -> AsyncIterator[bytes]:

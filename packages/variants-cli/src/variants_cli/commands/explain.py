@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from resolvelib_variants.resolution import Explanation
 
 
-_MB = 1_000_000
-
-
 @click.command()
 @click.argument("requirement")
 @index_options
@@ -79,8 +76,6 @@ def _show(explanation: Explanation, *, several: bool) -> None:
             [(*row[:2], build, row[2]) for row, build in zip(shown, builds, strict=True)],
         )
         click.echo(f"These builds are as {entry.source} says; see {entry.documentation}")
-    if explanation.saved >= _MB:
-        click.echo(f"Saves {explanation.saved / _MB:.0f} MB against the wheel without a variant")
 
 
 def _tree(explanation: Explanation) -> dict[str, Any]:

@@ -2,16 +2,17 @@
 
 A pure function of a page, the metadata of its versions, and a machine. Wheels for the machine's
 platform are selected by the engine; for other platforms, which lock files need as well, there are
-the null variant and the non-variant wheel.
+the null variant and the non-variant wheel. Labels that a lock file has stay, whether or not they
+fit this machine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache, partial
 from typing import TypeAlias
+from urllib.parse import unquote, urlsplit
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
@@ -30,6 +31,7 @@ from pep_variants import (
 )
 from pep_variants.internal import (
     METADATA_SUFFIX,
+    NON_VARIANT,
     NON_VARIANT_LABEL,
     NULL_LABEL,
     ZERO_LABEL,
@@ -39,9 +41,9 @@ from pep_variants.internal import (
 from variants_index import Page, PageFile
 from variants_index.internal import covers, environment_of, is_for_platform, platform_of_namespaces
 
-from ..client.key import Machine
+from ..key import Machine
 from ..upstream.releases import Release, wheel_version
-from .locked_labels import LockedVersion, locked_offers, with_locked
+from .in_place_names import HERE, wheel_at
 from .offers import (
     NO_AGREEMENT,
     Agreed,
@@ -52,8 +54,110 @@ from .offers import (
     tags_of,
     version_in,
 )
-from .remarks import older_builds
-from .wheel_environments import CPYTHON, PYPY, Python, python_rank
+from .reports import older_builds
+from .wheel_environments import python_rank
+
+
+@dataclass(frozen=True)
+class LockedVersion:
+    """What a lock file has of one version.
+
+    Attributes:
+        items: labels, and URLs of wheels in the lock file.
+    """
+
+    items: tuple[str, ...]
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Labels for every tag set that has them."""
+        return tuple(item for item in self.items if not item.endswith(".whl"))
+
+    @cached_property
+    def names(self) -> Mapping[str, str | None]:
+        """Labels by plain filename, None for a wheel without one."""
+        found: dict[str, str | None] = {}
+        for item in self.items:
+            if item.endswith(".whl"):
+                plain, label = named_wheel(item)
+                if label != HERE:
+                    found[plain] = label
+        return found
+
+    @cached_property
+    def platforms(self) -> Mapping[str, str | None]:
+        """Labels by platform tag, for tag sets that came later, of another Python for example."""
+        found: dict[str, str | None] = {}
+        for plain, label in self.names.items():
+            found.setdefault(platform_of(plain), label)
+        return found
+
+    def pick(self, plain: str, wheels: Mapping[str | None, PageFile]) -> PageFile | None:
+        """Return the locked wheel with the plain filename *plain*, None if there is none.
+
+        Args:
+            plain: filename without label.
+            wheels: those with this plain filename, by label.
+        """
+        if plain in self.names:
+            return wheels.get(self.names[plain])
+        for label in self.labels:
+            if label in wheels:
+                return wheels[label]
+        platform = platform_of(plain)
+        if platform in self.platforms:
+            return wheels.get(self.platforms[platform])
+        return None
+
+
+def locked_offers(
+    release: Release, locked: LockedVersion, context: Callable[[str], VariantContext | None]
+) -> dict[str, Offer]:
+    """Return the wheels of *release* that a lock file has, by plain filename.
+
+    Args:
+        release: the version.
+        locked: what the lock file has of it.
+        context: for variant markers, by label.
+    """
+    wheels: dict[str, dict[str | None, PageFile]] = {}
+    for file in release.wheels:
+        plain, label = split_label(file.filename)
+        wheels.setdefault(plain, {}).setdefault(label, file)
+    found: dict[str, Offer] = {}
+    for plain, by_label in wheels.items():
+        kept = locked.pick(plain, by_label)
+        if kept is not None:
+            label = split_label(kept.filename)[1]
+            found[plain] = Offer(
+                kept, plain, label, NON_VARIANT if label is None else context(label)
+            )
+    return found
+
+
+def with_locked(usual: Mapping[str, Offer], locked: Mapping[str, Offer]) -> dict[str, Offer]:
+    """Return *usual* offers with *locked* ones in their place, by plain filename.
+
+    What an installer would take in place of a locked wheel is left out: other wheels whose tags are
+    more special.
+    """
+    tags = {plain: tags_of(plain) for plain in (*usual, *locked)}
+    kept = {
+        plain: offer
+        for plain, offer in usual.items()
+        if not any(
+            offer.label != theirs.label and covers(tags[other], tags[plain])
+            for other, theirs in locked.items()
+        )
+    }
+    return {**kept, **locked}
+
+
+def named_wheel(item: str) -> tuple[str, str | None]:
+    """Return plain filename and label of a wheel at a URL."""
+    label, plain = wheel_at(item) or (None, unquote(urlsplit(item).path.rpartition("/")[2]))
+    return plain, label
+
 
 _MINORS = range(10, 20)  # older ones are no longer supported
 _NULLS = (NULL_LABEL, ZERO_LABEL)
@@ -77,7 +181,7 @@ class OtherSource:
     Attributes:
         source: name of the upstream.
         releases: versions with wheels, with or without variants.
-        metadata: returns the metadata of a release, as for `choose`.
+        metadata: returns the metadata of a release, as for `Chooser`.
     """
 
     source: str
@@ -85,27 +189,11 @@ class OtherSource:
     metadata: Callable[[Release], Metadata]
 
 
-def choose(
-    page: Page,
-    found: Sequence[Release],
-    machine: Machine,
-    metadata: Callable[[Release], Metadata],
-    *,
-    limit: int,
-    marked: Collection[Version] = (),
-    failures: Mapping[str, PluginFailed] = MappingProxyType({}),
-    others: Sequence[OtherSource] = (),
-    is_last: bool = True,
-    portable: bool = False,
-    locked: Mapping[Version, LockedVersion] = MappingProxyType({}),
-    agreed: Agreed = NO_AGREEMENT,
-    unhashed: Collection[str] = (),
-) -> Choice:
-    """Choose among the files of *page* for *machine*.
+@dataclass(frozen=True)
+class Chooser:
+    """Chooses among the files of pages.
 
-    Args:
-        page: of one project of one upstream.
-        found: `releases` of the page.
+    Attributes:
         machine: of the client.
         metadata: returns the metadata of a release; a `VariantError` costs that release its
             variants.
@@ -120,41 +208,169 @@ def choose(
         agreed: labels that go before others that fit, see `ProjectViews`.
         unhashed: names of files that have none of the hashes which the user gives. They are chosen
             only where nothing else can be.
-
-    Raises:
-        PluginFailed: a release needs a plugin of *failures*.
     """
-    preferences = machine.preferences
-    forced = preferences.forced.get(page.project)
-    if not preferences.use_variants or forced == NON_VARIANT_LABEL:
-        return Choice(tuple(_without_variants(page.files, marked)))
-    chooser = _Chooser(
-        page.project, machine, metadata, failures, others, agreed, unhashed, is_last, portable
-    )
-    decisions = [chooser.decide(release) for release in found[:limit]]
-    if locked and forced is None:
-        decisions = [chooser.kept(decision, locked) for decision in decisions]
-    decisions += [_unevaluated(release, preferences, forced, limit) for release in found[limit:]]
-    decisions.sort(key=lambda decision: decision.release.version, reverse=True)
-    offered: dict[str, Offer] = {}  # by the upstream's filename
-    ours: set[str] = set()
-    for decision in decisions:
-        ours.update([file.filename for file in decision.release.wheels])
-        offered.update({offer.file.filename: offer for offer in decision.offers.values()})
-    offers = []
-    for file in page.files:
-        filename = file.filename
-        if filename in ours:
-            # A page may list a filename twice.
-            if (offer := offered.pop(filename, None)) is not None:
-                offers.append(offer)
-        elif forced is None:
-            offers += _without_variants((file,), marked)
-    choice = Choice((*offers, *_refused(offers, decisions)), tuple(decisions))
-    # By name alone: a page is for whatever is required, and newer versions are not on it.
-    return (
-        _held_back(choice, page.project) if page.project in preferences.before_version else choice
-    )
+
+    machine: Machine
+    metadata: Callable[[Release], Metadata]
+    limit: int
+    marked: Collection[Version] = ()
+    failures: Mapping[str, PluginFailed] = field(default_factory=dict)
+    others: Sequence[OtherSource] = ()
+    is_last: bool = True
+    portable: bool = False
+    locked: Mapping[Version, LockedVersion] = field(default_factory=dict)
+    agreed: Agreed = NO_AGREEMENT
+    unhashed: Collection[str] = ()
+
+    def choose(self, page: Page, found: Sequence[Release]) -> Choice:
+        """Choose among the files of *page*, of one project, whose `releases` are *found*.
+
+        Raises:
+            PluginFailed: a release needs a plugin of `failures`.
+        """
+        preferences = self.machine.preferences
+        forced = preferences.forced.get(page.project)
+        if not preferences.use_variants or forced == NON_VARIANT_LABEL:
+            return Choice(tuple(_without_variants(page.files, self.marked)))
+        decisions = [self._decide(page.project, release) for release in found[: self.limit]]
+        if self.locked and forced is None:
+            decisions = [self._kept(decision) for decision in decisions]
+        decisions += [
+            _unevaluated(release, preferences, forced, self.limit)
+            for release in found[self.limit :]
+        ]
+        decisions.sort(key=lambda decision: decision.release.version, reverse=True)
+        offered: dict[str, Offer] = {}  # by the upstream's filename
+        ours: set[str] = set()
+        for decision in decisions:
+            ours.update([file.filename for file in decision.release.wheels])
+            offered.update({offer.file.filename: offer for offer in decision.offers.values()})
+        offers = []
+        for file in page.files:
+            filename = file.filename
+            if filename in ours:
+                # A page may list a filename twice.
+                if (offer := offered.pop(filename, None)) is not None:
+                    offers.append(offer)
+            elif forced is None:
+                offers += _without_variants((file,), self.marked)
+        choice = Choice((*offers, *_refused(offers, decisions)), tuple(decisions))
+        # By name alone: a page is for whatever is required, and newer versions are not on it.
+        return (
+            _held_back(choice, page.project)
+            if page.project in preferences.before_version
+            else choice
+        )
+
+    @cached_property
+    def _target(self) -> str:
+        return target_of(self.machine)
+
+    @cached_property
+    def _platform(self) -> Callable[[Metadata], Platform]:
+        machine = self.machine
+        return Detector(
+            environment=environment_of(self._target),
+            enabled=machine.preferences.enable,
+            platform=machine.platform,
+            detected=machine.detected if machine.detected.namespaces else None,
+            answers={**machine.answers, **self.failures},
+        ).platform
+
+    def _decide(self, project: str, release: Release) -> Decision:
+        """Return the decision on *release*."""
+        sources = self._sources(release)
+        # By label: the metadata of a label is that of all its wheels in a source.
+        described: _ByLabel = {}
+        foreign: _ByLabel = {}
+        for source, (theirs, _) in sources.items():
+            for file in theirs.wheels:
+                name, version, tail = file.filename.split("-", 2)
+                plain_tail, label, is_described = _tail(tail, self._target)
+                plain = file.filename if label is None else f"{name}-{version}-{plain_tail}"
+                if is_described:
+                    described.setdefault((source, label), []).append((plain, file))
+                elif source == OWN and (label is None or label in _NULLS):
+                    foreign.setdefault((source, label), []).append((plain, file))
+
+        standing, unhashed = described, ""
+        chosen = partial(self._selection, project, sources)
+        selection = chosen(standing)
+        if self.unhashed and (best := selection.chosen) is not None:
+            some = _where(standing, lambda file: file.filename not in self.unhashed)
+            narrower = chosen(some)
+            if narrower.chosen is not None:
+                standing, selection = some, narrower
+                unhashed = best.label if best.label not in (None, narrower.chosen.label) else ""
+        # Yanked wheels are used only if there is no other (PEP 592).
+        some = _where(standing, lambda file: file.yanked is None)
+        if some is not standing and (narrower := chosen(some)).files:
+            standing, selection = some, narrower
+        some = _for_pythons(standing, selection, self.machine.python)
+        if some is not standing:
+            standing, selection = some, chosen(some)
+        best = selection.chosen
+        selection = _agreeing(selection, self.agreed.labels)
+        offers = _best(selection, standing, portable=self.portable)
+        if foreign:
+            # A forced label applies to this platform only.
+            other = chosen(foreign, forced=False)
+            offers = {**_best(other, foreign, portable=self.portable), **offers}
+        agrees = "" if selection.chosen is best else self.agreed.project
+        return Decision(release, selection, offers, agrees=agrees, unhashed=unhashed or "")
+
+    def _sources(self, release: Release) -> dict[str, _Source]:
+        theirs = {
+            other.source: (other.releases[release.version], other.metadata)
+            for other in self.others
+            if release.version in other.releases
+        }
+        own = {OWN: (release, self.metadata)}
+        return {**theirs, **own} if self.is_last else {**own, **theirs}
+
+    def _selection(
+        self,
+        project: str,
+        sources: Mapping[str, _Source],
+        wheels: _ByLabel,
+        *,
+        forced: bool = True,
+    ) -> Selection[PageFile]:
+        preferences = self.machine.preferences
+
+        def read(source: str) -> Metadata:
+            theirs, metadata = sources[source]
+            return metadata(theirs)
+
+        return select(
+            [File(same[0][1].filename, source, same[0][1]) for (source, _), same in wheels.items()],
+            metadata=read,
+            platform=self._platform,
+            preferences=preferences if forced else replace(preferences, forced={}),
+            project=project,
+        )
+
+    def _kept(self, decision: Decision) -> Decision:
+        """Return *decision* with what a lock file has of its version."""
+        release = decision.release
+        items = self.locked.get(release.version)
+        if items is None:
+            return decision
+
+        def context(label: str) -> VariantContext | None:
+            try:
+                return own_context(label, self.metadata(release))
+            except VariantError:
+                return None  # the file cannot be had, if anything depends on it
+
+        found = locked_offers(release, items, context)
+        here = dict.fromkeys(
+            offer.label
+            for plain, offer in found.items()
+            if _tail(plain.split("-", 2)[2], self._target)[2]
+        )
+        offers = with_locked(decision.offers, found)
+        return replace(decision, offers=offers, locked=found, kept=tuple(here))
 
 
 def _held_back(choice: Choice, project: str) -> Choice:
@@ -175,123 +391,6 @@ def _held_back(choice: Choice, project: str) -> Choice:
 def _versions(choice: Choice) -> Iterable[Version]:
     versions = (version_in(offer.filename) for offer in choice.offers)
     return (version for version in versions if version is not None)
-
-
-@dataclass(frozen=True)
-class _Chooser:
-    """Decides on versions; the attributes are arguments of `choose`."""
-
-    project: str
-    machine: Machine
-    metadata: Callable[[Release], Metadata]
-    failures: Mapping[str, PluginFailed]
-    others: Sequence[OtherSource]
-    agreed: Agreed
-    unhashed: Collection[str]
-    is_last: bool
-    portable: bool
-
-    @cached_property
-    def _target(self) -> str:
-        return target_of(self.machine)
-
-    @cached_property
-    def _platform(self) -> Callable[[Metadata], Platform]:
-        machine = self.machine
-        return Detector(
-            environment=environment_of(self._target),
-            enabled=machine.preferences.enable,
-            platform=machine.platform,
-            detected=machine.detected if machine.detected.namespaces else None,
-            answers={**machine.answers, **self.failures},
-        ).platform
-
-    def decide(self, release: Release) -> Decision:
-        """Return the decision on *release*."""
-        sources = self._sources(release)
-        # By label: the metadata of a label is that of all its wheels in a source.
-        described: _ByLabel = {}
-        foreign: _ByLabel = {}
-        for source, (theirs, _) in sources.items():
-            for file in theirs.wheels:
-                name, version, tail = file.filename.split("-", 2)
-                plain_tail, label, is_described = _tail(tail, self._target)
-                plain = file.filename if label is None else f"{name}-{version}-{plain_tail}"
-                if is_described:
-                    described.setdefault((source, label), []).append((plain, file))
-                elif source == OWN and (label is None or label in _NULLS):
-                    foreign.setdefault((source, label), []).append((plain, file))
-
-        preferences, standing, unhashed = self.machine.preferences, described, ""
-        selection = self._selection(standing, sources, preferences)
-        if self.unhashed and (best := selection.chosen) is not None:
-            some = _where(standing, lambda file: file.filename not in self.unhashed)
-            narrower = self._selection(some, sources, preferences)
-            if narrower.chosen is not None:
-                standing, selection = some, narrower
-                unhashed = best.label if best.label not in (None, narrower.chosen.label) else ""
-        # Yanked wheels are used only if there is no other (PEP 592).
-        some = _where(standing, lambda file: file.yanked is None)
-        if some is not standing and (narrower := self._selection(some, sources, preferences)).files:
-            standing, selection = some, narrower
-        some = _for_pythons(standing, selection, self.machine.python)
-        if some is not standing:
-            standing, selection = some, self._selection(some, sources, preferences)
-        best = selection.chosen
-        selection = _agreeing(selection, self.agreed.labels)
-        offers = _best(selection, standing, portable=self.portable)
-        if foreign:
-            # A forced label applies to this platform only.
-            other = self._selection(foreign, sources, replace(preferences, forced={}))
-            offers = {**_best(other, foreign, portable=self.portable), **offers}
-        agrees = "" if selection.chosen is best else self.agreed.project
-        return Decision(release, selection, offers, agrees=agrees, unhashed=unhashed or "")
-
-    def _sources(self, release: Release) -> dict[str, _Source]:
-        theirs = {
-            other.source: (other.releases[release.version], other.metadata)
-            for other in self.others
-            if release.version in other.releases
-        }
-        own = {OWN: (release, self.metadata)}
-        return {**theirs, **own} if self.is_last else {**own, **theirs}
-
-    def _selection(
-        self, wheels: _ByLabel, sources: Mapping[str, _Source], preferences: Preferences
-    ) -> Selection[PageFile]:
-        def read(source: str) -> Metadata:
-            theirs, metadata = sources[source]
-            return metadata(theirs)
-
-        return select(
-            [File(same[0][1].filename, source, same[0][1]) for (source, _), same in wheels.items()],
-            metadata=read,
-            platform=self._platform,
-            preferences=preferences,
-            project=self.project,
-        )
-
-    def kept(self, decision: Decision, locked: Mapping[Version, LockedVersion]) -> Decision:
-        """Return *decision* with what a lock file has of its version."""
-        release = decision.release
-        items = locked.get(release.version)
-        if items is None:
-            return decision
-
-        def context(label: str) -> VariantContext | None:
-            try:
-                return own_context(label, self.metadata(release))
-            except VariantError:
-                return None  # the file cannot be had, if anything depends on it
-
-        found = locked_offers(release, items, context)
-        here = dict.fromkeys(
-            offer.label
-            for plain, offer in found.items()
-            if _tail(plain.split("-", 2)[2], self._target)[2]
-        )
-        offers = with_locked(decision.offers, found)
-        return replace(decision, offers=offers, locked=found, kept=tuple(here))
 
 
 def target_of(machine: Machine) -> str:
@@ -404,12 +503,7 @@ def _pythons(plain: str, requires: str | None, python: str) -> int:
     minors = [
         minor
         for minor in _MINORS
-        if any(
-            python_rank(tag, abi, Python(name, minor)) is not None
-            for tag in tags[0]
-            for abi in tags[1]
-            for name in (CPYTHON, PYPY)
-        )
+        if any(python_rank(tag, abi, minor) is not None for tag in tags[0] for abi in tags[1])
     ]
     each = [f"3.{minor}.{micro}" for minor in minors for micro in (0, 99)]
     return sum(wanted.contains(item, prereleases=True) for item in ([python] if python else each))

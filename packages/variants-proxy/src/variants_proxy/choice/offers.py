@@ -1,9 +1,10 @@
-"""What a page offers of an upstream's files: the result of the selection."""
+"""What a client is offered of a page: the result of the selection."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from packaging.utils import parse_sdist_filename
 from packaging.version import Version
@@ -12,6 +13,10 @@ from pep_variants import Selection, VariantContext
 from variants_index import PageFile
 
 from ..upstream.releases import Release, wheel_version
+
+if TYPE_CHECKING:
+    from ..settings import Upstream
+    from ..upstream.releases import FetchedPage
 
 
 @dataclass(frozen=True)
@@ -104,3 +109,22 @@ def tags_of(plain: str) -> str:
 def platform_of(plain: str) -> str:
     """Return the platform tags in a plain filename."""
     return plain[plain.rfind("-") + 1 : -4]
+
+
+@dataclass(frozen=True)
+class ProjectView:
+    """One project of one upstream, as a client sees it.
+
+    Attributes:
+        upstream: of the page.
+        project: normalized name.
+        found: the upstream's page.
+        choice: of its files; None for the whole page, unchanged.
+        sure: whether everything that the choice depends on could be read.
+    """
+
+    upstream: Upstream
+    project: str
+    found: FetchedPage
+    choice: Choice | None
+    sure: bool

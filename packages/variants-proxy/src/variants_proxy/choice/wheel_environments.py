@@ -1,16 +1,16 @@
 """Environments that markers can tell apart, and the wheel that an installer takes in each.
 
-Markers know the system, the CPU, the implementation and the version of Python. They do not know
-the C library of Linux, its version, the version of macOS, nor whether Python has a GIL. Among
-wheels that differ in these only, the one that most machines take decides: glibc before musl, the
-newest platform tag first, with a GIL. Windows with a 32-bit Python reports the CPU of the machine:
-``win32`` wheels count for 32-bit machines only.
+Markers know the system, the CPU and the version of Python. They do not know the C library of Linux,
+its version, the version of macOS, nor whether Python has a GIL. Among wheels that differ in these
+only, the one that most machines take decides: glibc before musl, the newest platform tag first,
+with a GIL. Windows with a 32-bit Python reports the CPU of the machine: ``win32`` wheels count for
+32-bit machines only. Wheels for other implementations than CPython decide nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -18,15 +18,14 @@ from typing import TypeAlias, TypeVar
 
 from pep_variants.internal import LINUX, MACOS, Term, all_of, any_of, modern_tag
 
-K = TypeVar("K")
+_K = TypeVar("_K")
 
 Rank: TypeAlias = "tuple[int, ...]"
 """Place of a wheel among those that can be installed in an environment: the least is taken."""
 
-CPYTHON, PYPY = "cpython", "pypy"
 # More than any real project has: tags of a wheel, regions, versions of Python, and steps in all.
 _TAGS, _REGIONS, _MINORS, _STEPS = 128, 64, 64, 300_000
-_PYTHON = re.compile(r"(cp|pp|py)(\d)(\d*)")
+_PYTHON = re.compile(r"(cp|py)(\d)(\d*)")
 _BUILD = re.compile(r"([0-9]+)(.*)", re.DOTALL)
 _DIGITS = 9
 """Of build numbers that are compared."""
@@ -68,33 +67,20 @@ ELSEWHERE = Region()
 
 
 @dataclass(frozen=True)
-class Python:
-    """An implementation and a minor version of Python 3.
-
-    Attributes:
-        implementation: as in `implementation_name`; what is not PyPy counts as CPython.
-        minor: 12 for 3.12. The first of `Environments.minors` stands for older ones as well, the
-            last for newer ones.
-    """
-
-    implementation: str
-    minor: int
-
-
-@dataclass(frozen=True)
 class Environments:
     """The environments that the tags of some wheels tell apart.
 
     Attributes:
         regions: named by the wheels, in order, and the rest of each system.
-        minors: versions of Python, ascending.
-        deciding: by region and Python, the index of the wheel that an installer takes. Nothing
-            where none can be installed.
+        minors: minor versions of Python 3, ascending: 12 for 3.12. The first stands for older ones
+            as well, the last for newer ones.
+        deciding: by region and minor version, the index of the wheel that an installer takes.
+            Nothing where none can be installed.
     """
 
     regions: tuple[Region, ...]
     minors: tuple[int, ...]
-    deciding: Mapping[Region, Mapping[Python, int]]
+    deciding: Mapping[Region, Mapping[int, int]]
 
 
 def environments(filenames: Sequence[str]) -> Environments | None:
@@ -124,23 +110,22 @@ def _environments(tails: Sequence[str]) -> Environments | None:
         return None
     # One more on each side stands for all others.
     every = tuple(range(min(minors) - 1, max(minors) + 2)) if minors else (0,)
-    pythons = [Python(name, minor) for name in (CPYTHON, PYPY) for minor in every]
     steps = sum(len(tag.regions) or len(regions) for tags in wheels for tag in tags)
-    if steps * len(pythons) > _STEPS:
+    if steps * len(every) > _STEPS:
         return None
-    best: dict[Region, dict[Python, tuple[Rank, Rank, int]]] = {region: {} for region in regions}
+    best: dict[Region, dict[int, tuple[Rank, Rank, int]]] = {region: {} for region in regions}
     for number, tags in enumerate(wheels):
         for tag in tags:
-            ranks = {python: python_rank(tag.python, tag.abi, python) for python in pythons}
+            ranks = {minor: python_rank(tag.python, tag.abi, minor) for minor in every}
             for region, platform in tag.regions or [(region, _ANYWHERE) for region in regions]:
-                for python, rank in ranks.items():
+                for minor, rank in ranks.items():
                     if rank is not None:
                         kind = _FREE_THREADED if rank == _NO_GIL else platform[0]
                         place = (kind, rank, *platform[1:]), tag.build, number
-                        if place < best[region].setdefault(python, place):
-                            best[region][python] = place
+                        if place < best[region].setdefault(minor, place):
+                            best[region][minor] = place
     deciding = {
-        region: {python: number for python, (_, _, number) in places.items()}
+        region: {minor: number for minor, (_, _, number) in places.items()}
         for region, places in best.items()
     }
     return Environments(tuple(regions), every, deciding)
@@ -206,20 +191,18 @@ def _minors(tag: str) -> Iterator[int]:
 
 
 @lru_cache(maxsize=65536)
-def python_rank(tag: str, abi: str, python: Python) -> int | None:
-    """Return how much a wheel is preferred for *python*, None if it cannot be installed."""
+def python_rank(tag: str, abi: str, minor: int) -> int | None:
+    """Return how much a wheel is preferred for CPython 3.*minor*, None if it does not fit."""
     match = _PYTHON.fullmatch(tag)
     if match is None or match[2] != "3":
         return None
-    minor = int(match[3][:6]) if match[3] else None
-    older = 0 if minor is None else python.minor - minor
+    own = int(match[3][:6]) if match[3] else None
+    older = 0 if own is None else minor - own
     if older < 0:
         return None
     if match[1] == "py":
-        return 200 + older if minor is not None else 300
-    if (match[1] == "pp") != (python.implementation == PYPY):
-        return None
-    if minor is None:
+        return 200 + older if own is not None else 300
+    if own is None:
         return 150
     if abi == "abi3":
         return 10 + older if older else 1
@@ -230,19 +213,7 @@ def python_rank(tag: str, abi: str, python: Python) -> int | None:
     return _NO_GIL if abi == f"{tag}t" else 0
 
 
-def python_term(pythons: Iterable[Python], minors: Sequence[int]) -> Term | bool:
-    """Return the marker of *pythons*, of all that there are for *minors*."""
-    by_implementation: dict[str, list[int]] = {CPYTHON: [], PYPY: []}
-    for python in pythons:
-        by_implementation[python.implementation].append(python.minor)
-    usual, other = (
-        _version_term(sorted(found), minors) for found in by_implementation.values()
-    )  # fmt: skip
-    is_pypy = "implementation_name == 'pypy'", "implementation_name != 'pypy'"
-    return chosen_term({PYPY: other}, usual, lambda _: Term(is_pypy[0]), lambda _: Term(is_pypy[1]))
-
-
-def _version_term(found: Sequence[int], minors: Sequence[int]) -> Term | bool:
+def python_term(found: Sequence[int], minors: Sequence[int]) -> Term | bool:
     """Return the marker of the versions *found*, of all in *minors*; both ascending."""
     runs: list[tuple[int, int]] = []
     for minor in found:
@@ -291,10 +262,10 @@ def _machine_term(system: str, values: Mapping[str, Term | bool]) -> Term | bool
 
 
 def chosen_term(
-    values: Mapping[K, Term | bool],
+    values: Mapping[_K, Term | bool],
     otherwise: Term | bool,
-    is_key: Callable[[K], Term | bool],
-    is_not_key: Callable[[K], Term | bool],
+    is_key: Callable[[_K], Term | bool],
+    is_not_key: Callable[[_K], Term | bool],
 ) -> Term | bool:
     """Return the marker that has the value of the key that holds, *otherwise* if none does.
 

@@ -18,7 +18,6 @@ from ..server.listening import LOOPBACK, PORT, is_wildcard, listen
 from .source_options import (
     catalog_options,
     catalog_settings,
-    complete_machines,
     index_options,
     named_machine,
 )
@@ -115,7 +114,7 @@ def serve(
         raise click.ClickException(
             f"{host}:{port}: {error.strerror}; choose another address with --host and --port"
         ) from None
-    from ..server.authentication import TokenMiddleware
+    from ..server.middleware import TokenMiddleware
     from ..server.server import make_server
 
     server = make_server(
@@ -138,7 +137,6 @@ def serve(
     required=True,
     metavar="MACHINE",
     allow_from_autoenv=False,
-    shell_complete=complete_machines,
     help="Machine: a platform file, a name such as h100-zen4, or facts such as "
     "cuda=12.8,sm=9.0,cpu=zen4.",
 )
@@ -186,7 +184,7 @@ def export_command(
 
     from packaging.requirements import InvalidRequirement, Requirement
 
-    from ..client.key import PLATFORM_NAME, Machine
+    from ..key import PLATFORM_NAME, Machine
     from .export import export
 
     wanted = []
@@ -223,8 +221,8 @@ def _settings(
     """Return settings for the values of the options that commands share."""
     from pep_variants.internal import cache_directory
 
+    from ..index_urls import read_upstreams
     from ..settings import Settings
-    from ..upstream.upstream_options import read_upstreams
 
     here = Path.cwd()
     return Settings(
@@ -251,7 +249,6 @@ def _settings(
     "--target",
     default="",
     metavar="MACHINE",
-    shell_complete=complete_machines,
     help="Machine in place of this one: a name that the proxy knows, such as h100-zen4, facts such "
     "as cuda=12.8,sm=9.0,cpu=zen4, or a platform file, which the proxy need not have.",
 )
@@ -260,52 +257,32 @@ def _settings(
     is_flag=True,
     help="The URL that is the same for all machines, with the key as user name: for uv's locks.",
 )
-@click.option(
-    "-o",
-    "--uv-toml",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="New file for uv --config-file, with that URL as the default index.",
-)
-def url(proxy: str, index: str, platform: str, keyed: bool, uv_toml: Path | None) -> None:
+def url(proxy: str, index: str, platform: str, keyed: bool) -> None:
     """Print the index URL of a proxy for this machine, for the option --index-url of installers.
 
-    Settings count as in every client: VARIANTS_… variables and variants.toml. With --keyed or
-    --uv-toml the token of VARIANTS_PROXY_TOKEN is in the URL.
+    Settings count as in every client: VARIANTS_… variables and variants.toml. With --keyed the
+    token of VARIANTS_PROXY_TOKEN is in the URL.
     """
-    from ..index_urls import index_url, keyed_url
-    from ..upstream.upstream_options import proxy_base
+    from ..index_urls import index_url, keyed_url, proxy_base
 
     base = proxy_base(proxy)
     key = _key(platform)
-    if not keyed and uv_toml is None:
-        click.echo(base + index_url(key, index or None))
-        return
-    text = keyed_url(base, key, os.environ.get(TOKEN_VARIABLE, "").strip(), index or None)
-    if uv_toml is None:
-        click.echo(text)
+    if keyed:
+        token = os.environ.get(TOKEN_VARIABLE, "").strip()
+        click.echo(keyed_url(base, key, token, index or None))
     else:
-        _write_private(uv_toml, f'[[index]]\nurl = "{text}"\ndefault = true\n')
-
-
-def _write_private(path: Path, text: str) -> None:
-    """Write a file that is not there yet and that other users cannot read: it may have a token."""
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except OSError as error:
-        raise click.ClickException(f"{path}: {error.strerror}") from None
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
+        click.echo(base + index_url(key, index or None))
 
 
 def _key(platform: str) -> str:
     """Return the key of *platform*, or of the machine of the settings where it is empty."""
-    from ..client.key import PLATFORM_NAME, encode
+    from ..key import PLATFORM_NAME, encode
 
     if platform and (PLATFORM_NAME.fullmatch(platform) and not platform.endswith(".toml")):
         return platform
     from pep_variants import load_preferences
 
-    from ..client.host_machine import described_machine
+    from ..key import described_machine
 
     def warn(text: str) -> None:
         click.echo(f"variants-proxy: {text}", err=True)

@@ -37,14 +37,14 @@ from variants_index import PackageIndexError, Page, PageFile, html_page, json_pa
 from variants_index.internal import JSON, html_projects, is_for_platform, json_projects
 
 from ..choice.in_place_names import UNLABELLED, wheel_at
-from ..choice.offers import Choice, version_in
-from ..choice.views import Client, ProjectView
-from ..client.key import Machine, encode
+from ..choice.offers import Choice, ProjectView, version_in
+from ..clients import Client
 from ..errors import ExportError
+from ..key import Machine, encode
 from ..service import Service
 from ..settings import Settings, Upstream
-from ..upstream.single_flight import gather_limited
-from ..wheels.transfers import Transfer, stream_all, unchanged_transfer
+from ..sharing import gather_limited
+from ..upstream.transfers import Transfer, stream_all, unchanged_transfer
 
 RECORD = "variants-export.json"
 """What a folder has at its top if it is an export: what it is of."""

@@ -1,30 +1,23 @@
-"""Options that name indexes and the catalogue, for commands that run the proxy."""
+"""Options that name indexes and the catalogue, and what commands say of the catalogue."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
+
+from pep_variants import Preferences
+from variants_catalog.internal import Unavailable, by_host, same_files
 
 if TYPE_CHECKING:
     from pep_variants import Preferences
     from variants_catalog.internal import Catalog
 
+
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-
-
-def complete_machines(
-    _context: click.Context, _parameter: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """Return the known machines whose names begin with *incomplete*, and files where none does."""
-    from pep_variants.internal import names_beginning
-
-    names = map(CompletionItem, names_beginning(incomplete))
-    return [CompletionItem(incomplete, type="file"), *names]
 
 
 def named_machine(text: str) -> tuple[str, Path | str]:
@@ -142,3 +135,43 @@ def local_catalog(preferences: Preferences, base: Path) -> tuple[str, Catalog] |
         return None
     found = preferred_catalog(replace(preferences, catalog=name), lambda _: b"")
     return None if found is None else (name, found)
+
+
+def failures(reports: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return what cannot be had, one line for each host and reason.
+
+    Args:
+        reports: of projects, `Service.decisions`.
+    """
+    catalogs = [tree for report in reports if (tree := report.get("catalog"))]
+    problems = dict.fromkeys(tree["problem"] for tree in catalogs if tree["problem"])
+    items = [Unavailable(**item) for tree in catalogs for item in tree["unavailable"]]
+    return [*problems, *map(str, by_host(items))]
+
+
+def excluded(reports: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the projects of which builds are not taken because hashes are given."""
+    return [tree["project"] for tree in reports if (tree.get("catalog") or {}).get("excluded")]
+
+
+def two_names(
+    names: Iterable[str], preferences: Preferences, base: Path
+) -> Iterator[tuple[str, str]]:
+    """Yield projects and publishers' names for their builds that are both among *names*.
+
+    Of a catalogue at a URL nothing is known here.
+
+    Args:
+        names: normalized ones.
+        preferences: of the user.
+        base: directory that the path of a catalogue is relative to.
+
+    Raises:
+        CatalogError: the catalogue cannot be read.
+    """
+    found = local_catalog(preferences, base)
+    if found is None:
+        return
+    catalog, known = found[1], frozenset(names)
+    for name, builds in same_files(known.intersection(catalog.names()), known, catalog.project):
+        yield from ((name, build) for build in builds)

@@ -1,1 +1,1 @@
-"""Project pages for installers: HTML and JSON."""
+"""What clients get: pages, views of projects, METADATA and files."""

@@ -15,21 +15,18 @@ from variants_index import Page, PageFile, html_page, json_page
 from variants_index.internal import JSON, html_projects, json_projects
 
 from ..choice.in_place_names import REFUSED, folder_path, variant_place
-from ..choice.offers import Choice, Offer
-from ..choice.views import Client, ProjectView
+from ..choice.offers import Choice, Offer, ProjectView
+from ..clients import Client, NotedProjects
 from ..errors import UpstreamError
 from ..headers import Document, PageFormat
-from ..projects.observations import NotedProjects
-from ..projects.served_metadata import ServedMetadata
-from ..settings import Settings, Upstream
-from ..upstream.catalog_files import is_rewritten, origin, published
-from ..upstream.releases import wheel_version
-from ..upstream.single_flight import gather_limited
+from ..settings import Upstream
+from ..sharing import gather_limited
+from ..upstream.releases import is_rewritten, origin, published, wheel_version
+from ..upstream.transfers import WheelDigest
 from ..upstream.upstream_pages import UpstreamPages
 from ..upstream.upstreams import Upstreams
-from ..upstream.wheel_metadata import CoreMetadata, is_cheap, metadata_key
-from ..wheels.transfers import WheelDigest
-from ..wheels.wheel_preparation import WheelPreparation
+from ..upstream.wheels import Wheels, is_cheap, metadata_key
+from .merged_metadata import wheels_to_merge
 
 logger = logging.getLogger(__name__)
 
@@ -58,22 +55,12 @@ class ProjectPages:
     """Writes the pages of the proxy."""
 
     def __init__(
-        self,
-        settings: Settings,
-        upstreams: Upstreams,
-        pages: UpstreamPages,
-        core_metadata: CoreMetadata,
-        preparation: WheelPreparation,
-        served: ServedMetadata,
-        noted: NotedProjects,
+        self, upstreams: Upstreams, pages: UpstreamPages, wheels: Wheels, noted: NotedProjects
     ) -> None:
-        self._settings = settings
-        self._limits = settings.limits
         self._upstreams = upstreams
+        self._limits = upstreams.limits
         self._pages = pages
-        self._core_metadata = core_metadata
-        self._preparation = preparation
-        self._served = served
+        self._wheels = wheels
         self._noted = noted
 
     async def project_list(
@@ -89,7 +76,7 @@ class ProjectPages:
             UpstreamError: one of them fails.
         """
         asked = (
-            [item for item in self._settings.upstreams if not item.explicit]
+            [item for item in self._upstreams.settings.upstreams if not item.explicit]
             if upstream is None
             else [upstream]
         )
@@ -146,7 +133,7 @@ class ProjectPages:
             self._noted.add(client, shown.project)
         if markers.reduced:
             announced = await self._announced(client, shown, offers, markers)
-        merged = await compute(lambda: self._served.of_page(client, offers, markers.own))
+        merged = await compute(lambda: wheels_to_merge(client, offers, markers.own))
         hosts: dict[tuple[str, str], bool] = {}
 
         def is_direct(file: PageFile) -> bool:
@@ -183,7 +170,7 @@ class ProjectPages:
 
         async def one(file: PageFile) -> bytes | None:
             try:
-                return await self._core_metadata.read(upstream, file)
+                return await self._wheels.read(upstream, file)
             except UpstreamError as error:
                 logger.warning("%s: its metadata cannot be inspected: %s", file.filename, error)
                 return None
@@ -206,9 +193,10 @@ class ProjectPages:
         ahead = self._hashed(client, shown.project, list(marked.values()))[: self._limits.hashed]
         works = [
             partial(
-                self._preparation.announced,
+                self._wheels.announced,
                 shown.upstream,
-                offer,
+                offer.file,
+                offer.context,
                 markers.reduced[name],
                 ahead=offer in ahead,
             )
@@ -290,7 +278,7 @@ class _Entries:
         is_direct: whether clients can fetch a file from the upstream themselves.
         markers: of the wheels.
         announced: hash and size of rewritten wheels.
-        merged: see `ServedMetadata.of_page`.
+        merged: see `wheels_to_merge`.
     """
 
     is_direct: Callable[[PageFile], bool]

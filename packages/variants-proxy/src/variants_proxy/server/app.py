@@ -17,21 +17,19 @@ from starlette.routing import Route
 from pep_variants import VariantError
 from pep_variants.internal import PluginFailed
 
-from ..choice.clients import merging
-from ..choice.views import Client
+from ..clients import Client, merging
 from ..errors import ANSWERED, NoKey, NoSuchFile, UnusableFile, UpstreamError
 from ..headers import Document, accepted_formats, format_of
 from ..service import Service
 from ..settings import Settings, Upstream
 from ..upstream.upstream_pages import normalized
-from .authentication import key_of_user, unauthorized
-from .middleware import RequestMiddleware
+from .middleware import RequestMiddleware, key_of_user, unauthorized
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from ..choice.views import ProjectView
-    from ..files.deliveries import Delivery
+    from ..choice.offers import ProjectView
+    from ..pages.deliveries import Delivery
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +110,7 @@ class Handlers:
     async def landing(self, request: Request) -> Response:
         """Return a page for people."""
         # Imported here: programs never ask for it.
-        from ..people.landing import POLICY, Landing, read_question
+        from .landing import POLICY, Landing, read_question
 
         page, error = await Landing(self._service).page(
             read_question(request.query_params),
@@ -157,18 +155,18 @@ class Handlers:
     async def variants(self, request: Request) -> Response:
         """Return the decisions on a project; ``?markers`` adds requirements of variant markers.
 
-        ``?files=VERSION`` returns the files of that version instead, see `ReleaseFiles.of`.
+        ``?files=VERSION`` returns the files of that version instead, see `Deliveries.files_of`.
         """
         client, upstream = self._asked(request)
         project = _normalized(request.path_params["project"])
         shown = await self._view(client, upstream, project, expire=False)
         query = request.query_params
         if "files" in query:
-            tree = await self._service.release_files.of(
+            tree = await self._service.deliveries.files_of(
                 shown, query["files"], query.getlist("tags"), served="served" in query
             )
         else:
-            tree = await self._service.report.decisions(shown)
+            tree = await self._service.decisions(shown)
         body = await self._upstreams.compute(lambda: json.dumps(tree, ensure_ascii=False).encode())
         return Response(body, media_type="application/json", headers={"Cache-Control": "no-store"})
 
@@ -234,7 +232,7 @@ class Handlers:
 
     async def _delivered(self, request: Request, delivery: Delivery) -> Response:
         if delivery.transfer is not None:
-            from ..files.file_responses import transfer_response
+            from ..pages.deliveries import transfer_response
 
             return await transfer_response(request, delivery, delivery.transfer, self._upstreams)
         if delivery.redirect:

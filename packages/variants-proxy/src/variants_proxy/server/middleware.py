@@ -1,22 +1,29 @@
-"""ASGI middleware of every request: refuses invalid ones, adds headers, writes the access log."""
+"""ASGI middleware: refuses invalid requests, adds headers, writes the access log, asks for a token.
+
+Basic authentication carries the platform key as the user name and the token as the password.
+"""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hmac
 import json
 import logging
 import re
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 
-from ..headers import SECURITY_HEADERS
+from ..headers import SECURITY_HEADERS, for_one_client
 from ..settings import Settings
-from .authentication import varying
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 
 access = logging.getLogger("variants_proxy.access")
 
@@ -96,3 +103,79 @@ def _write(scope: Scope, status: int, size: int, begun: float) -> None:
         "ms": round((time.monotonic() - begun) * 1000, 2),
     }
     access.info(json.dumps(line))
+
+
+_AUTHORIZATION = b"authorization"
+
+
+class TokenMiddleware:
+    """ASGI middleware that answers 401 to requests without the token, except for ``/health``.
+
+    The user name of the others is ``scope["state"]["user"]``.
+    """
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._token = token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http" or scope["path"] == "/health":
+            await self._app(scope, receive, send)
+            return
+        user, secret = _credentials(scope["headers"])
+        if not _is_token(secret, self._token):
+            refused = unauthorized("401: missing or wrong proxy token\n")
+            await refused(scope, receive, send)
+            return
+        kept = [item for item in scope["headers"] if item[0] != _AUTHORIZATION]
+        state = {**scope.get("state", {}), "user": user}
+        await self._app({**scope, "headers": kept, "state": state}, receive, varying(send))
+
+
+def key_of_user(scope: Scope) -> str:
+    """Return the platform key that is the user name, empty without one."""
+    user: str | None = scope.get("state", {}).get("user")
+    return _credentials(scope["headers"])[0] if user is None else user
+
+
+def _is_token(secret: bytes, token: str) -> bool:
+    return bool(token) and hmac.compare_digest(secret, token.encode())
+
+
+def _credentials(headers: Iterable[tuple[bytes, bytes]]) -> tuple[str, bytes]:
+    """Return user name and password, or the bearer token, of a request."""
+    for key, value in headers:
+        scheme, _, given = value.partition(b" ")
+        if key != _AUTHORIZATION:
+            continue
+        if scheme.lower() == b"bearer":
+            return "", given
+        if scheme.lower() == b"basic":
+            try:
+                user, _, password = base64.b64decode(given, validate=True).partition(b":")
+            except binascii.Error:
+                return "", b""
+            return user.decode("utf-8", "replace"), password
+    return "", b""
+
+
+def varying(send: Send) -> Send:
+    """Return *send* for responses that depend on ``Authorization``."""
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": for_one_client(message["headers"])}
+        await send(message)
+
+    return sending
+
+
+def unauthorized(text: str) -> PlainTextResponse:
+    """Return the response to a request without the right credentials."""
+    response = PlainTextResponse(text, 401, {"Cache-Control": "no-store"})
+    response.raw_headers += [
+        *SECURITY_HEADERS,
+        (b"www-authenticate", b'Basic realm="variants-proxy"'),
+    ]
+    return response

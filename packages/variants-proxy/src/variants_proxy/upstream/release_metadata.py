@@ -1,11 +1,10 @@
 """The variant metadata of releases, fetched within the budget of their upstream, and cached.
 
-What is fetched, and what is made of it, is decided by `pep_variants.release`.
+`variants_index.fetch_release_metadata` fetches it: files with a hash once, for every process.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 from collections.abc import Mapping, Sequence
@@ -14,36 +13,25 @@ from functools import partial
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pep_variants import (
-    Metadata,
-    MetadataError,
-    ReleaseReader,
-    VariantError,
-    split_label,
-    write_metadata,
-)
-from pep_variants.internal import Fetch, FetchAnswer, Whole
-from variants_index.internal import answer, release_file
+from pep_variants import Metadata, MetadataError, VariantError, split_label, write_metadata
+from variants_index import Prefetcher, fetch_release_metadata
+from variants_index import ReleaseMetadata as FetchedMetadata
 
 from ..errors import UpstreamError
-from ..settings import Limits, Upstream
-from .catalog_files import known_variants, release_origin
-from .lru import LRUCache
-from .releases import Release
-from .single_flight import SingleFlight, gather_limited
+from ..settings import Upstream
+from ..sharing import LRUCache, SingleFlight, gather_limited
+from .releases import Release, known_variants, release_origin
 from .upstreams import Upstreams, identity
 
 logger = logging.getLogger(__name__)
-
-_KIND = "proxy-document"
 
 
 class ReleaseMetadata:
     """Reads the variant metadata of releases, each once, and keeps what cannot change."""
 
-    def __init__(self, upstreams: Upstreams, limits: Limits) -> None:
+    def __init__(self, upstreams: Upstreams) -> None:
         self._upstreams = upstreams
-        self._limits = limits
+        self._limits = upstreams.limits
         self._documents: LRUCache[tuple[str, str], Metadata] = LRUCache(4096)
         self._flights: SingleFlight[Metadata] = SingleFlight()
 
@@ -68,7 +56,7 @@ class ReleaseMetadata:
         key = upstream.name, _release_key(release)
 
         async def work() -> Metadata:
-            found = (await self._read(upstream, release)).result()
+            found = (await self._fetched(upstream, release)).metadata
             if _is_lasting(release):
                 self._documents.put(key, found)
             return found
@@ -86,42 +74,22 @@ class ReleaseMetadata:
         described = known_variants(release.wheels)
         if described is not None:
             return described, (write_metadata(described).encode(),)
-        reader = await self._read(release_origin(upstream, release.wheels), release)
-        found = reader.documents
-        return reader.result(), tuple(found[key] for key in sorted(found))
+        found = await self._fetched(release_origin(upstream, release.wheels), release)
+        return found.metadata, tuple(found.documents[key] for key in sorted(found.documents))
 
-    async def _read(self, upstream: Upstream, release: Release) -> ReleaseReader:
-        """Return a reader that wants no more; raises what `documents` does."""
-        document = release.document
-        reader = ReleaseReader(
-            map(release_file, release.wheels),
-            None if document is None else release_file(document),
-            source=upstream.name,
-        )
-
-        def work() -> None:
-            while fetches := reader.wanted():
-                reader.receive(fetches[0], self._answer(upstream, fetches[0]))
-
+    async def _fetched(self, upstream: Upstream, release: Release) -> FetchedMetadata:
+        """Fetch the variant metadata of *release*; raises what `documents` does."""
+        wheels, document = release.wheels, release.document
+        for file in (*wheels, *([document] if document is not None else [])):
+            self._upstreams.allow_links(upstream, file.url)
+        session, once = self._upstreams.session(upstream), Prefetcher(0)
         try:
-            await self._upstreams.budget(upstream).fetch(work, self._limits.file_seconds)
+            return await self._upstreams.budget(upstream).fetch(
+                lambda: fetch_release_metadata(session, once, wheels, document, upstream.name),
+                self._limits.file_seconds,
+            )
         except UpstreamError as error:
             raise MetadataError("", "", str(error)) from None
-        return reader
-
-    def _answer(self, upstream: Upstream, fetch: Fetch) -> FetchAnswer:
-        """Return what is fetched; the metadata file of an index from the cache, by its hash."""
-        self._upstreams.allow_links(upstream, fetch.url)
-        store, session = self._upstreams.store, self._upstreams.session(upstream)
-        digest = None if fetch.is_wheel else fetch.file.hashes.get("sha256")
-        known = store.get(_KIND, digest) if digest else None
-        if known is not None:
-            return Whole(known)
-        found = answer(session, fetch)
-        data = found.data if isinstance(found, Whole) else None
-        if isinstance(data, bytes) and hashlib.sha256(data).hexdigest() == digest:
-            store.put(_KIND, digest, data)
-        return found
 
     async def read_all(
         self, upstream: Upstream, wanted: Sequence[Release]

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from packaging.utils import InvalidName, canonicalize_name, parse_sdist_filename
@@ -35,11 +36,15 @@ from variants_index.internal import ACCEPT, HTML, JSON, Response
 
 from ..errors import UpstreamError
 from ..headers import Document, page_digest, tag_of_unchanged
-from ..settings import Settings, Upstream
-from .lru import LRUCache
-from .releases import Listing, Release
-from .single_flight import SingleFlight
+from ..settings import Upstream
+from ..sharing import LRUCache, SingleFlight
+from .releases import FetchedPage, Release, versions_of
 from .upstreams import Upstreams
+
+if TYPE_CHECKING:
+    from ..clients import Client
+    from ..settings import Upstream
+
 
 logger = logging.getLogger(__name__)
 
@@ -56,36 +61,13 @@ _RECORD, _PLAIN = "proxy-page", "proxy-plain"
 
 
 @dataclass(frozen=True)
-class FetchedPage:
-    """A project page as it was fetched.
-
-    Attributes:
-        page: the upstream's page, or one made for a directory.
-        digest: hash of its contents.
-        private: whether it was fetched with credentials: shared caches must not store it.
-        checked: time of the last validation, as `time.monotonic`.
-        stale: whether the last validation failed.
-        max_age: seconds for which the upstream allows its clients to use it without asking again.
-        newest: newest version of a page without variants, one without wheels if it has none; None
-            for a page with variants.
-    """
-
-    page: Page
-    digest: str
-    private: bool
-    checked: float
-    stale: bool = False
-    max_age: int = 0
-    newest: Release | None = None
-
-
-@dataclass(frozen=True)
 class SentPage:
     """A project page as the index sent it.
 
     Attributes:
         answer: of the index; without its body if that is not a page to pass on.
-        digest, private, checked, stale, newest: as of `FetchedPage`.
+        digest, private, stale, newest: as of `FetchedPage`.
+        checked: time of the last validation, as `time.monotonic`.
         page: None if it was not parsed.
         is_plain: whether it has nothing to do with variants, as far as known.
     """
@@ -120,11 +102,11 @@ class SentPage:
 class UpstreamPages:
     """The project pages of all upstreams."""
 
-    def __init__(self, settings: Settings, upstreams: Upstreams) -> None:
-        self._settings = settings
-        self._limits = settings.limits
+    def __init__(self, upstreams: Upstreams) -> None:
+        self._settings = upstreams.settings
+        self._limits = upstreams.limits
         self._upstreams = upstreams
-        self._pages: LRUCache[tuple[str, str], SentPage] = LRUCache(settings.limits.kept_page_bytes)
+        self._pages: LRUCache[tuple[str, str], SentPage] = LRUCache(self._limits.kept_page_bytes)
         self._splits: LRUCache[tuple[str, str], dict[str, tuple[Page, str]]] = LRUCache(64)
         self._flights: SingleFlight[SentPage | None] = SingleFlight()
         self._paused: dict[str, float] = {}  # until when, by the name of an upstream
@@ -273,9 +255,7 @@ class UpstreamPages:
             sent.page,
             sent.digest,
             sent.private,
-            sent.checked,
             sent.stale,
-            sent.answer.max_age,
             sent.newest,
         )
 
@@ -367,7 +347,6 @@ class UpstreamPages:
                 "url": answer.url,
                 "kind": answer.content_type,
                 "validators": dict(answer.validators),
-                "max_age": answer.max_age,
                 "time": time.time(),
             }
             data = json.dumps(head).encode() + b"\n" + answer.body
@@ -388,9 +367,8 @@ class UpstreamPages:
         try:
             tree = json.loads(head)
             validators = {str(name): str(value) for name, value in tree["validators"].items()}
-            url, kind, max_age = str(tree["url"]), str(tree["kind"]), int(tree["max_age"])
-            found = Response(url, kind, body, validators, max_age=max_age)
-            return found, time.time() - float(tree["time"])
+            url, kind = str(tree["url"]), str(tree["kind"])
+            return Response(url, kind, body, validators), time.time() - float(tree["time"])
         except (ValueError, KeyError, TypeError, AttributeError):
             return None, 0.0  # none, or of another release
 
@@ -451,10 +429,11 @@ def _parsed(sent: SentPage, project: str) -> SentPage:
 
 def _newest_plain(page: Page) -> Release | None:
     """Return the newest version of a page without variants, see `FetchedPage.newest`."""
-    listing = Listing.of(page)
-    if listing.labelled or any(each.filename.endswith(METADATA_SUFFIX) for each in page.files):
+    versions = versions_of(page)
+    has_documents = any(each.filename.endswith(METADATA_SUFFIX) for each in page.files)
+    if has_documents or any(each.has_variants for each in versions):
         return None
-    return next(iter(listing.plain_releases(())), Release(Version("0"), (), None))
+    return next(iter(versions), Release(Version("0"), (), None))
 
 
 def _digest(answer: Response) -> str:
@@ -519,3 +498,24 @@ def normalized(project: str) -> str | None:
         return canonicalize_name(project, validate=True)
     except InvalidName:
         return None
+
+
+class PageSource(Protocol):
+    """Project pages of the upstreams."""
+
+    async def get_project_page(
+        self, upstream: Upstream, project: str, client: Client
+    ) -> FetchedPage | None:
+        """Return the page of a project, None if the upstream does not have it.
+
+        Args:
+            upstream: index or find-links page.
+            project: normalized name; empty for all files of a find-links page.
+            client: of the request.
+
+        Raises:
+            UpstreamError: the upstream fails, and there is no old page.
+        """
+
+    async def adds(self, upstream: Upstream, project: str, client: Client) -> bool:
+        """Return whether the page may have files that the upstream's own does not have."""

@@ -157,23 +157,24 @@ def _status(error: Exception) -> int:
 
 
 class Upstreams:
-    """Connections to the upstreams of one proxy."""
+    """Connections to the upstreams of one proxy.
+
+    Attributes:
+        settings: of the proxy.
+        limits: of the settings.
+        store: the cache on disk.
+    """
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._limits = settings.limits
-        self._store = Store(settings.cache, settings.limits.cache_bytes)
+        self.settings = settings
+        self.limits = settings.limits
+        self.store = Store(settings.cache, settings.limits.cache_bytes)
         self._sessions = {item.name: self._begun(item) for item in settings.upstreams}
         self._shared: dict[tuple[str, str | None, int | None], Session] = {}
         self._privates: dict[str, bool] = {}
-        self._budgets = {item.name: Budget(item.name, self._limits) for item in settings.upstreams}
+        self._budgets = {item.name: Budget(item.name, self.limits) for item in settings.upstreams}
         # For responses that combine upstreams; pages of one are parsed within its budget.
-        self._computing = Budget("", self._limits)
-
-    @property
-    def store(self) -> Store:
-        """The cache on disk."""
-        return self._store
+        self._computing = Budget("", self.limits)
 
     def add(self, upstream: Upstream) -> None:
         """Add an upstream that is in no setting, if it is not there yet.
@@ -189,7 +190,7 @@ class Upstreams:
             session = self._shared[origin] = self._begun(upstream, in_no_setting=True)
         session.addresses.configure(upstream.url)
         self._sessions[upstream.name] = session
-        self._budgets[upstream.name] = Budget(upstream.name, self._limits)
+        self._budgets[upstream.name] = Budget(upstream.name, self.limits)
 
     def close(self) -> None:
         """Close all connections without waiting."""
@@ -209,7 +210,7 @@ class Upstreams:
         return self._sessions[upstream.name]
 
     def _begun(self, upstream: Upstream, *, in_no_setting: bool = False) -> Session:
-        settings = self._settings
+        settings = self.settings
         environ, keyring = settings.environ, settings.keyring
         if in_no_setting:  # a place of the catalogue
             environ = environ if settings.catalog_environ is None else settings.catalog_environ
@@ -220,11 +221,11 @@ class Upstreams:
                 trusted_hosts=tuple(sorted(settings.insecure_hosts)),
                 cert=str(settings.ca_bundle) if settings.ca_bundle else None,
                 client_cert=str(settings.client_cert) if settings.client_cert else None,
-                timeout=int(self._limits.read_seconds) or 1,
+                timeout=int(self.limits.read_seconds) or 1,
             ),
-            store=self._store,
+            store=self.store,
             environ=environ,
-            retries=self._limits.retries,
+            retries=self.limits.retries,
             keyring=keyring,
         )
         # Links to hosts of configured indexes are allowed; credentials are not shared.
@@ -248,9 +249,9 @@ class Upstreams:
             private = self.session(upstream).is_authenticated(upstream.url)
             if private:
                 # For the next process, whose first page may come from the cache.
-                self._store.put("proxy-private", name, b"")
+                self.store.put("proxy-private", name, b"")
             elif upstream.name not in self._privates:
-                private = self._store.get("proxy-private", name) is not None
+                private = self.store.get("proxy-private", name) is not None
             self._privates[upstream.name] = private
         return self._privates[upstream.name]
 

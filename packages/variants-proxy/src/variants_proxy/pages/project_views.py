@@ -14,30 +14,34 @@ from packaging.utils import canonicalize_name
 
 from pep_variants.internal import (
     NON_VARIANT_LABEL,
+    NULL_LABEL,
     PluginFailed,
     iter_fields,
 )
 from variants_index import Page, PageFile
 
-from ..catalog.catalog_choice import locked_names, with_published
-from ..choice.choice import OtherSource, choose, target_of
-from ..choice.locked_labels import LockedVersion
-from ..choice.offers import NO_AGREEMENT, Agreed, Choice
-from ..choice.remarks import is_notable
-from ..choice.views import Client, ProjectView
-from ..components import PageSource
+from ..choice.catalog_choice import locked_names, with_published
+from ..choice.choice import Chooser, LockedVersion, OtherSource, target_of
+from ..choice.offers import NO_AGREEMENT, Agreed, Choice, ProjectView
+from ..choice.reports import is_notable
+from ..clients import Client, NotedProjects
 from ..errors import UpstreamError
-from ..settings import Settings, Upstream
-from ..upstream.catalog_files import CatalogPage, known_variants, published
-from ..upstream.lru import LRUCache
+from ..settings import Upstream
+from ..sharing import LRUCache, SingleFlight, gather_limited
 from ..upstream.release_metadata import ReleaseMetadata, known_metadata
-from ..upstream.releases import Listing, Release, releases, wheel_version
-from ..upstream.single_flight import SingleFlight, gather_limited
-from ..upstream.upstream_pages import FetchedPage, UpstreamPages
+from ..upstream.releases import (
+    CatalogPage,
+    FetchedPage,
+    Release,
+    known_variants,
+    plain_releases,
+    published,
+    releases,
+    wheel_version,
+)
+from ..upstream.upstream_pages import PageSource, UpstreamPages
 from ..upstream.upstreams import Upstreams
-from ..upstream.wheel_metadata import CoreMetadata
-from ..wheels.wheel_preparation import WheelPreparation
-from .observations import NotedProjects
+from ..upstream.wheels import Wheels
 from .plain_pages import PlainPages
 
 logger = logging.getLogger(__name__)
@@ -50,27 +54,23 @@ class ProjectViews:
 
     def __init__(
         self,
-        settings: Settings,
         upstreams: Upstreams,
         pages: UpstreamPages,
         source: PageSource,
-        metadata: ReleaseMetadata,
-        core_metadata: CoreMetadata,
-        preparation: WheelPreparation,
+        wheels: Wheels,
         noted: NotedProjects,
         plain: PlainPages,
     ) -> None:
-        self._settings = settings
+        self._settings = upstreams.settings
         self._upstreams = upstreams
         self._pages = pages
         self.source = source
-        self._metadata = metadata
-        self._preparation = preparation
+        self.metadata = ReleaseMetadata(upstreams)
+        self._wheels = wheels
         self._noted = noted
         self._plain = plain
-        self._core_metadata = core_metadata
         self._choices: LRUCache[tuple[str, str, str, str], Choice] = LRUCache(
-            settings.limits.kept_choice_bytes
+            upstreams.limits.kept_choice_bytes
         )
         self._choosing: SingleFlight[tuple[Choice, bool]] = SingleFlight()
 
@@ -164,9 +164,8 @@ class ProjectViews:
         def read_versions() -> tuple[list[Release], tuple[Release, ...]]:
             theirs = (releases(other.page) for _, other in others)
             also = {release.version for some in theirs for release in some}
-            listing = Listing.of(page)
-            versions = listing.releases(also)
-            return list(versions), listing.plain_releases(versions if chooses else ())
+            versions = releases(page, also)
+            return list(versions), plain_releases(page, versions if chooses else ())
 
         versions, plain_versions = await compute(read_versions)
         locked = locked_names(client.locked.get(project, {}), page)
@@ -175,30 +174,30 @@ class ProjectViews:
         evaluated.update(locked)
         versions.sort(key=lambda each: each.version not in evaluated)
         wanted = [each for each in versions if each.version in evaluated]
-        metadata, sure = await self._metadata.read_all(upstream, wanted)
+        metadata, sure = await self.metadata.read_all(upstream, wanted)
         others_found = [await self._other_source(*other, wanted) for other in others]
-        marked = await self._preparation.marked(
+        marked = await self._wheels.marked(
             upstream, plain_versions, thorough=any(map(_has_own_variants, versions))
         )
         unhashed = await self._unhashed(upstream, project, page, wanted)
         read = partial(known_metadata, metadata)
 
+        chooser = Chooser(
+            client.machine,
+            read,
+            limit=len(wanted),
+            marked=marked,
+            failures=self._settings.failures,
+            others=[other for other, _ in others_found],
+            is_last=upstream.kind != "find-links",
+            portable=client.portable,
+            locked={v: LockedVersion(items) for v, items in locked.items()},
+            agreed=agreed,
+            unhashed=unhashed,
+        )
+
         def choose_files() -> Choice:
-            choice = choose(
-                page,
-                versions,
-                client.machine,
-                read,
-                limit=len(wanted),
-                marked=marked,
-                failures=self._settings.failures,
-                others=[other for other, _ in others_found],
-                is_last=upstream.kind != "find-links",
-                portable=client.portable,
-                locked={v: LockedVersion(items) for v, items in locked.items()},
-                agreed=agreed,
-                unhashed=unhashed,
-            )
+            choice = chooser.choose(page, versions)
             # Others without a look at each file.
             is_catalog = isinstance(found, CatalogPage)
             return with_published(choice, target_of(client.machine)) if is_catalog else choice
@@ -212,7 +211,7 @@ class ProjectViews:
                 raise
             logger.exception("%s: variants are ignored because of an internal error", project)
             machine = replace(client.machine, preferences=replace(preferences, use_variants=False))
-            return await compute(lambda: choose(page, (), machine, read, limit=0)), False
+            return await compute(lambda: Chooser(machine, read, limit=0).choose(page, ())), False
 
     async def _agreed(
         self, client: Client, upstream: Upstream, project: str, found: FetchedPage
@@ -258,6 +257,8 @@ class ProjectViews:
             choice, _ = await self.chosen(client, upstream, project, found, alone=True)
             best = (decision.selection.chosen for decision in choice.decisions)
             labels += [file.label for file in best if file is not None]
+            # One version without a build for the accelerator says nothing of those that have one.
+            labels = [each for each in labels if each != NULL_LABEL] or labels
         return tuple(dict.fromkeys(label for label in labels if label is not None))
 
     async def _required(self, upstream: Upstream, found: FetchedPage) -> frozenset[str]:
@@ -269,7 +270,7 @@ class ProjectViews:
         ]
         try:
             newest = max(versions, key=itemgetter(0, 1))[2]
-            metadata = await self._core_metadata.read(upstream, newest)
+            metadata = await self._wheels.read(upstream, newest)
         except (UpstreamError, ValueError):  # there are none
             return frozenset()
         values = [item.value for item in iter_fields(metadata) if item.name == "requires-dist"]
@@ -291,7 +292,7 @@ class ProjectViews:
             is_given = file.hashes["sha256"] in given
             if not (is_given or rewritten):
                 return False
-            is_marked = await self._core_metadata.is_marked(upstream, file, thorough=True)
+            is_marked = await self._wheels.is_marked(upstream, file, thorough=True)
             return bool(rewritten) if is_marked else is_given
 
         files = [
@@ -314,7 +315,7 @@ class ProjectViews:
         also = {release.version for release in wanted}
         there = await self._upstreams.budget(upstream).compute(lambda: releases(found.page, also))
         theirs = [release for release in there if release.version in also]
-        metadata, sure = await self._metadata.read_all(upstream, theirs)
+        metadata, sure = await self.metadata.read_all(upstream, theirs)
         by_version = {release.version: release for release in theirs}
         return OtherSource(upstream.name, by_version, partial(known_metadata, metadata)), sure
 

@@ -32,12 +32,16 @@ import sys
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pep_variants import Platform, Preferences, Support, VariantError, write_platform
 from pep_variants.internal import PROVIDER_ID_LENGTH, read_configuration, read_platform, shortened
 
-from ..errors import InvalidKey
+from .errors import InvalidKey
+
+if TYPE_CHECKING:
+    from pep_variants import Preferences, Support
+
 
 MAX_KEY = 4096
 """Maximum length of a key: half of what servers and proxies accept as a URL."""
@@ -56,7 +60,6 @@ PYTHON = re.compile(r"3\.[0-9]{1,3}(\.[0-9]{1,3})?")
 
 _PROVIDER_ID = re.compile(rf"[0-9a-f]{{{PROVIDER_ID_LENGTH}}}")
 _PREFIX = "2~"
-_OLD_PREFIX = "1~"
 _PREFERENCES = (
     "no-variants",
     "variant",
@@ -132,11 +135,6 @@ def decode(key: str) -> Machine:
     Raises:
         InvalidKey: it is neither a name nor a result of `encode`.
     """
-    if key.startswith(_OLD_PREFIX):
-        raise InvalidKey(
-            f"{shortened(key)} is the platform key of another release: make a new URL "
-            "with 'variants-proxy url'"
-        )
     if not key.startswith(_PREFIX):
         if not _is_name(key):
             raise InvalidKey(f"{shortened(key)} is not a valid platform key")
@@ -271,3 +269,41 @@ def _answers(tree: object) -> dict[str, Support]:
     if not isinstance(tree, dict) or not all(map(_PROVIDER_ID.fullmatch, tree)):
         raise ValueError("answers must be an object by provider id")
     return {name: _platform(text).support("a") for name, text in tree.items()}
+
+
+def described_machine(
+    preferences: Preferences,
+    target: str | None = None,
+    answers: Mapping[str, Support] | None = None,
+) -> Machine:
+    """Return the machine for *preferences*: its platform file, or what the providers detect here.
+
+    Args:
+        preferences: of the user.
+        target: operating system and processor, see `Machine.target`; None for those of this
+            machine. For another target nothing is detected.
+        answers: properties that plugins answered, by `provider_id`.
+
+    Raises:
+        PlatformFileError: the platform file cannot be read, or there is no such machine.
+    """
+    from pep_variants import Platform
+
+    if not preferences.use_variants:
+        return Machine(preferences=preferences)
+    stated, detected = Platform(), Platform()
+    if preferences.platform_file is not None:
+        from pep_variants import load_machine
+
+        stated = load_machine(preferences.platform_file)
+    elif target is None or target == host_target():
+        from pep_variants import Detector
+
+        detected = Detector(enabled=preferences.enable).host()
+    return Machine(
+        stated,
+        target=host_target() if target is None else target,
+        preferences=preferences,
+        detected=detected,
+        answers=answers or {},
+    )

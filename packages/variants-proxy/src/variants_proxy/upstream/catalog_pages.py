@@ -2,6 +2,7 @@
 
 The pages of other places are fetched as those of upstreams are, within limits of their own. A place
 is asked for the projects of its entries alone. One that fails costs its variants, and nothing else.
+The catalogue itself is opened when it is needed, and again when it may have changed.
 """
 
 from __future__ import annotations
@@ -18,9 +19,17 @@ from typing import TypeAlias
 
 from packaging.version import Version
 
-from pep_variants import Metadata
-from pep_variants.internal import NON_VARIANT_LABEL, CatalogError
+from pep_variants import Metadata, Preferences
+from pep_variants.internal import (
+    CATALOG_BYTES,
+    DEFAULT_CATALOG,
+    NON_VARIANT_LABEL,
+    CatalogError,
+    is_catalog_path,
+    redacted,
+)
 from variants_catalog.internal import (
+    Catalog,
     CatalogProject,
     Found,
     Listed,
@@ -29,21 +38,84 @@ from variants_catalog.internal import (
     PublishedFile,
     own_place,
     pages_of,
+    preferred_catalog,
 )
 from variants_index import Page, PageFile
 
-from ..choice.views import Client
+from ..clients import Client
 from ..errors import UpstreamError
-from ..settings import Kind, Settings, Upstream
-from ..upstream.catalog_files import CatalogPage, listed_as
-from ..upstream.lru import LRUCache
-from ..upstream.single_flight import SingleFlight, gather_limited
-from ..upstream.upstream_options import upstream_name
-from ..upstream.upstream_pages import FetchedPage, UpstreamPages
-from ..upstream.upstreams import Upstreams
-from .catalog_source import CatalogSource
+from ..index_urls import upstream_name
+from ..settings import Kind, Upstream
+from ..sharing import LRUCache, SingleFlight, gather_limited
+from .releases import CatalogPage, FetchedPage, listed_as
+from .upstream_pages import UpstreamPages
+from .upstreams import Upstreams
 
 logger = logging.getLogger(__name__)
+
+_URL_SECONDS = 3600.0
+"""Seconds after which a catalogue at a URL is fetched again; one on disk is read as pages are."""
+
+
+class CatalogSource:
+    """Entries of the catalogue by project."""
+
+    def __init__(self, upstreams: Upstreams) -> None:
+        self._settings = upstreams.settings
+        self._upstreams = upstreams
+        self._catalog: Catalog | None = None
+        self._problem: CatalogError | None = None
+        self._until = 0.0
+        self._opening: SingleFlight[None] = SingleFlight()
+
+    async def entry(self, project: str) -> CatalogProject | None:
+        """Return the entry of *project*, a normalized name; None without one.
+
+        Raises:
+            CatalogError: it cannot be read.
+            UpstreamError: the proxy is overloaded.
+        """
+        if self._settings.catalog is None:
+            return None
+        if time.monotonic() > self._until:
+            await self._opening.join("", self._open)
+        catalog = self._catalog
+        if catalog is None:
+            if self._problem is not None:
+                raise self._problem
+            return None
+        return await self._upstreams.compute(lambda: catalog.project(project))
+
+    async def _open(self) -> None:
+        """Open the catalogue; one that was open before stays if that fails."""
+        settings, name = self._settings, self._settings.catalog
+        assert name is not None
+        preferences = Preferences(catalog=name, catalog_mirrors=settings.catalog_mirrors)
+        kept = settings.fresh_seconds
+        try:
+            data = b""
+            if name != DEFAULT_CATALOG and not is_catalog_path(name):
+                data = await self._fetched(name)
+                kept = max(kept, _URL_SECONDS)
+            self._catalog = await self._upstreams.compute(
+                lambda: preferred_catalog(preferences, lambda _: data)
+            )
+        except CatalogError as error:
+            self._problem = error
+            logger.warning("%s", error)
+        except UpstreamError as error:
+            self._problem = CatalogError(redacted(name), "", f"cannot be fetched: {error}")
+            logger.warning("%s", self._problem)
+        self._until = time.monotonic() + kept
+
+    async def _fetched(self, url: str) -> bytes:
+        at = Upstream("catalog", url, "find-links", explicit=True)
+        self._upstreams.add(at)
+        session = self._upstreams.session(at)
+        return await self._upstreams.budget(at).fetch(
+            lambda: session.fetch(at.url, limit=CATALOG_BYTES).body
+        )
+
 
 _PREFIX = "catalog-"
 
@@ -93,17 +165,11 @@ class _Answer:
 class CatalogPages:
     """Adds what the catalogue knows to the pages of upstreams."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        upstreams: Upstreams,
-        pages: UpstreamPages,
-        source: CatalogSource,
-    ) -> None:
-        self._settings = settings
+    def __init__(self, upstreams: Upstreams, pages: UpstreamPages) -> None:
+        settings = self._settings = upstreams.settings
         self._upstreams = upstreams
         self._pages = pages
-        self._source = source
+        self._source = CatalogSource(upstreams)
         self._places: dict[tuple[str, Kind], Upstream] = {}
         self._combined: LRUCache[tuple[str, str], CatalogPage] = LRUCache(
             settings.limits.kept_page_bytes
@@ -169,8 +235,8 @@ class CatalogPages:
         if not any(each.page or each.reason for each in (own, *answers)):
             return None
 
-        parts = self._source.digest(entry), *(each.digest for each in (own, *answers))
-        digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        parts = repr(entry), *(each.digest for each in (own, *answers))
+        digest = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
         key = entry.name, digest
 
         async def work() -> CatalogPage:
@@ -187,8 +253,6 @@ class CatalogPages:
         return replace(
             page,
             private=any(item.private for item in every),
-            max_age=min((item.max_age for item in every), default=0),
-            checked=min((item.checked for item in every), default=time.monotonic()),
             stale=bool(page.unavailable) or any(item.stale for item in every),
         )
 
@@ -266,7 +330,6 @@ def _combined(
         page,
         digest,
         private=False,
-        checked=0.0,
         entry=entry,
         unavailable=reader.unavailable,
         excluded=len(kept) < len(found) and (not kept or any(map(_is_rewritten, found))),
@@ -310,6 +373,4 @@ def _added(entry: CatalogProject, found: Iterable[Found[_File]]) -> list[PageFil
 
 
 def _without_catalog(found: FetchedPage, problem: str) -> CatalogPage:
-    return CatalogPage(
-        found.page, found.digest, found.private, found.checked, True, problem=problem
-    )
+    return CatalogPage(found.page, found.digest, found.private, True, problem=problem)

@@ -3,16 +3,20 @@
 A program that runs the service for its own clients registers each with what no URL has room for,
 and uses the name that it gets in place of a platform key. The name is a digest of everything that
 answers depend on, contents of a platform file included: a URL always means the same.
+
+Notices belong to a choice, which many requests share: `NotedProjects` has them, by client.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, Protocol
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -20,10 +24,10 @@ from packaging.version import Version
 from pep_variants import Platform, VariantError, load_machine, load_platform
 from pep_variants.internal import BY_NAME, PlatformFileError, names_file, read_version
 
-from ..client.key import decode
-from ..errors import InvalidKey, NoKey
-from ..settings import Settings
-from .views import Client
+from .errors import InvalidKey, NoKey
+from .key import Machine, decode
+from .settings import Settings
+from .sharing import LRUCache
 
 HOW = (
     "the user name for this index is the platform key of your machine: use the URL that "
@@ -36,12 +40,42 @@ _OTHERS = ("poetry/", "pdm/")
 _SHOWN = 5
 
 
+@dataclass(frozen=True)
+class Client:
+    """The client of a request.
+
+    Attributes:
+        machine: described by the platform key of the URL.
+        key: the platform key.
+        at_index: whether pages stand in for the index's own: the client asks for them at its URLs,
+            and has its own credentials.
+        locked: what a lock file has of a project's versions, by project and version: labels, or
+            URLs of wheels, which stand for their tags only.
+        hashes: whether wheels with variant markers are read to know their hash: only lock files
+            need it.
+        portable: whether what a URL has must be the same for every machine: it may go into a lock
+            file without the machine's key.
+        merges: whether it takes the METADATA of one wheel for all wheels of a version, see
+            `merged_metadata`.
+        reads_any: whether that may be any of these wheels, not the one with the highest build tag.
+    """
+
+    machine: Machine
+    key: str
+    at_index: bool = False
+    locked: Mapping[str, Mapping[Version, tuple[str, ...]]] = field(default_factory=dict)
+    hashes: bool = True
+    portable: bool = False
+    merges: bool = False
+    reads_any: bool = False
+
+
 def merging(client: Client, user_agent: str) -> Client:
     """Return *client* with what its ``User-Agent`` says of it.
 
     Those that lock for several platforms take the METADATA of one wheel for all wheels of a
     version: uv that of the wheel with the highest build tag, others that of any. Only uv asks for
-    pages in place of an index's own (`Client.at_index`). See `served_metadata`.
+    pages in place of an index's own (`Client.at_index`). See `merged_metadata`.
     """
     if user_agent.startswith(_UV):
         return replace(client, merges=True)
@@ -188,3 +222,44 @@ def _locked(
 def _platform_file(path: Path, size: int, changed: int) -> Platform:  # noqa: ARG001 - cache keys
     """Return what is in a platform file of this size that was changed at this time."""
     return load_platform(path)
+
+
+logger = logging.getLogger(__name__)
+
+MOST_NOTED = 20_000
+"""Projects with notices that are remembered, of all clients together."""
+
+
+class Observer(Protocol):
+    """Who asked for something."""
+
+    def refused(self, text: str) -> None:
+        """Note that a file was not served; *text* names it and says why."""
+
+
+def report_abort(scope: Mapping[str, Any], text: str) -> None:
+    """Log that a transfer broke off, and note it for the observer of the request.
+
+    Args:
+        scope: of the request.
+        text: names the file and says why.
+    """
+    logger.warning("file not served: %s", text)
+    observer: Observer | None = scope.get("state", {}).get("observer")
+    if observer is not None:
+        observer.refused(text)
+
+
+class NotedProjects:
+    """The projects whose decision report has notices for the user of a client."""
+
+    def __init__(self) -> None:
+        self._projects: LRUCache[tuple[str, str], bool] = LRUCache(MOST_NOTED)
+
+    def add(self, client: Client, project: str) -> None:
+        """Note *project*, a normalized name."""
+        self._projects.put((client.key, project), True)
+
+    def has(self, client: Client, project: str) -> bool:
+        """Return whether there are notices about *project*."""
+        return self._projects.get((client.key, project)) is not None

@@ -18,11 +18,10 @@ from pep_variants.internal import NULL_LABEL
 from variants_index import Page, PageFile
 from variants_index.internal import covers, is_for_platform
 
-from ..choice.in_place_names import variant_path
-from ..choice.locked_labels import named_wheel
-from ..choice.offers import Choice, Decision, Offer, platform_of, tags_of
-from ..upstream.catalog_files import published
-from ..upstream.releases import wheel_version
+from ..upstream.releases import published, wheel_version
+from .choice import named_wheel
+from .in_place_names import variant_path
+from .offers import Choice, Decision, Offer, platform_of, tags_of
 
 
 def with_published(choice: Choice, target: str) -> Choice:

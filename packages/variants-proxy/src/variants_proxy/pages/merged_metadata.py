@@ -8,19 +8,29 @@ requirement the markers of the environments whose wheel has it. Equal METADATA s
 What markers cannot tell apart has the dependencies of the wheel that most machines take, see
 `wheel_environments`. Environments without a wheel, which build from source, have those of the
 wheels without a label or with the null label; else what all wheels require.
+
+Which wheels get it is up to `Client.merges`: pip compares the METADATA of a wheel with the one that
+it downloads, and reads that of the wheel it installs, so other clients get each wheel's own.
+
+uv reads the METADATA of the wheel with the highest build tag, of those that fit its Python and
+Pythons to come. On in-place pages variants have a build tag (`in_place_names`), so plain wheels
+beside them can keep their own URLs, and their own METADATA there, unless one has a build tag as
+high.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from operator import attrgetter
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
+from pep_variants import VariantError
 from pep_variants.internal import (
     NULL_LABEL,
     ZERO_LABEL,
@@ -30,16 +40,22 @@ from pep_variants.internal import (
     split_requirement,
 )
 
+from ..choice.in_place_names import encoded_name
+from ..choice.offers import Choice, Offer
 from ..choice.wheel_environments import (
-    CPYTHON,
-    PYPY,
     Environments,
-    Python,
     Region,
+    build_tag,
     environments,
     python_term,
     region_term,
 )
+from ..clients import Client
+from ..errors import UpstreamError
+from ..settings import Upstream
+from ..upstream.releases import wheel_version
+from ..upstream.upstreams import Upstreams
+from ..upstream.wheels import Wheels
 
 _MERGED = ("requires-dist", "requires-python", "provides-extra")
 # More than any real project has: requirements of all wheels, and steps to write their markers.
@@ -122,7 +138,7 @@ def group_markers(
     numbers = {name: number for number, name in enumerate(dict.fromkeys(groups))}
     numbers[default] = _DEFAULT
     places = {
-        region: _filled({p: numbers[groups[number]] for p, number in taken.items()}, found.minors)
+        region: _filled({m: numbers[groups[number]] for m, number in taken.items()}, found.minors)
         for region, taken in found.deciding.items()
     }
     return {
@@ -181,8 +197,8 @@ def _default(wheels: Sequence[WheelMetadata], each: Sequence[_Fields]) -> tuple[
 
 def _groups(
     each: Sequence[_Fields], found: Environments, default: Sequence[str]
-) -> Mapping[Region, Mapping[Python, int]]:
-    """Return whose dependencies apply, by region and Python: one of the wheels that have them.
+) -> Mapping[Region, Mapping[int, int]]:
+    """Return whose dependencies apply, by region and version of Python: one of their wheels.
 
     Pythons without a wheel have those of the nearest one with a wheel, so that markers are short;
     regions without a wheel have `_DEFAULT`.
@@ -190,35 +206,26 @@ def _groups(
     first: dict[frozenset[str], int] = {frozenset(default): _DEFAULT}
     same = [first.setdefault(fields.unordered[0], number) for number, fields in enumerate(each)]
     return {
-        region: _filled({python: same[number] for python, number in places.items()}, found.minors)
+        region: _filled({minor: same[number] for minor, number in places.items()}, found.minors)
         for region, places in found.deciding.items()
     }
 
 
-def _filled(known: Mapping[Python, int], minors: Sequence[int]) -> Mapping[Python, int]:
-    by_minor: dict[str, list[int]] = {}
-    for name in (CPYTHON, PYPY):
-        there = [minor for minor in minors if Python(name, minor) in known]
-        by_minor[name] = [
-            known[Python(name, min(there, key=lambda have: (abs(have - minor), -have)))]
-            for minor in minors
-            if there
-        ]
-    usual = by_minor[CPYTHON] or by_minor[PYPY] or [_DEFAULT] * len(minors)
+def _filled(known: Mapping[int, int], minors: Sequence[int]) -> Mapping[int, int]:
+    if not known:
+        return dict.fromkeys(minors, _DEFAULT)
     return {
-        Python(name, minor): value
-        for name in (CPYTHON, PYPY)
-        for minor, value in zip(minors, by_minor[name] or usual, strict=True)
+        minor: known[min(known, key=lambda have: (abs(have - minor), -have))] for minor in minors
     }
 
 
 def _marker(
-    having: frozenset[int], groups: Mapping[Region, Mapping[Python, int]], minors: Sequence[int]
+    having: frozenset[int], groups: Mapping[Region, Mapping[int, int]], minors: Sequence[int]
 ) -> Term | bool:
     """Return the marker of the environments whose dependencies are those of one of *having*."""
     return region_term(
         {
-            region: python_term((p for p, value in pythons.items() if value in having), minors)
+            region: python_term([m for m in minors if pythons[m] in having], minors)
             for region, pythons in groups.items()
         }
     )
@@ -269,3 +276,91 @@ def _with_fields(metadata: bytes, fields: bytes) -> bytes:
     if parts and not parts[-1].endswith((b"\n", b"\r")):
         parts.append(b"\n")
     return b"".join((*parts, fields, metadata[end:]))
+
+
+def wheels_to_merge(
+    client: Client, offers: Iterable[Offer], own: Mapping[str, bytes | None]
+) -> dict[str, bool]:
+    """Return the wheels for which other METADATA may be served, by upstream filename.
+
+    Merging takes a while, and clients read METADATA of few versions: it is done on request. The
+    values tell whether wheels without label have to come from the proxy for it.
+
+    Args:
+        client: of the page.
+        offers: those with variant markers or labels, and the others of their versions.
+        own: METADATA with evaluated markers by upstream filename, None if it is not known.
+    """
+    versions: dict[str, list[Offer]] = {}
+    for offer in offers if client.merges else ():
+        if offer.filename.endswith(".whl"):
+            versions.setdefault(offer.filename.split("-", 2)[1], []).append(offer)
+    found: dict[str, bool] = {}
+    for same in versions.values():
+        names = [offer.file.filename for offer in same]
+        # Most versions have one METADATA.
+        if len({own.get(name) for name in names}) > 1:
+            plain = client.reads_any or _plain_is_read(same)
+            found.update({name: plain for name in names if own.get(name) is not None})
+    return found
+
+
+async def merged_for(
+    upstreams: Upstreams, wheels: Wheels, upstream: Upstream, choice: Choice, offer: Offer
+) -> bytes | None:
+    """Return the METADATA to serve for a wheel, None for its own.
+
+    Args:
+        upstreams: of the proxy.
+        wheels: of the upstreams.
+        upstream: of the wheel.
+        choice: of the page that the client sees.
+        offer: the wheel; it counts in place of the one with its plain filename.
+
+    Raises:
+        UpstreamError: its own METADATA cannot be read.
+    """
+
+    async def own(item: Offer) -> WheelMetadata:
+        reduced = await wheels.reduced(upstream, item.file, item.context)
+        data = reduced or await wheels.read(upstream, item.file)
+        return WheelMetadata(item.filename, item.label, data)
+
+    version = wheel_version(offer.filename)
+    same = [
+        item
+        for item in choice.offers
+        if item.context is not None
+        and item.filename != offer.filename
+        and wheel_version(item.filename) == version
+    ]
+    found = [await own(offer)]
+    try:
+        found += [await own(item) for item in same]
+    except (UpstreamError, VariantError):
+        return None  # the page does not merge it either
+    # In the same order for every client: the result is the same byte for byte.
+    ordered = tuple(sorted(found, key=attrgetter("filename")))
+    limit = upstreams.limits.metadata_bytes
+    return await upstreams.budget(upstream).compute(lambda: _merged(ordered, limit))
+
+
+@lru_cache(maxsize=64)
+def _merged(wheels: Sequence[WheelMetadata], limit: int) -> bytes | None:
+    return merge_metadata(wheels, limit)
+
+
+def _plain_is_read(offers: Sequence[Offer]) -> bool:
+    """Return whether uv may read the METADATA of a wheel without label of an in-place page."""
+    labelled = [
+        _build(encoded_name(offer.filename, offer.label))
+        for offer in offers
+        if offer.label is not None
+    ]
+    plain = [_build(offer.filename) for offer in offers if offer.label is None]
+    return any(build >= max(labelled, default=build) for build in plain)
+
+
+def _build(filename: str) -> tuple[int, str]:
+    parts = filename.split("-")
+    return build_tag(parts[2] if len(parts) == 6 else "")

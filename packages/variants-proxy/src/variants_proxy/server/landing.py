@@ -1,7 +1,10 @@
 """The page for people: a form, the lines to paste, and what a machine gets of a project and why.
 
-It works without JavaScript. ``landing.html`` escapes everything that comes from a request or an
-index.
+The platform key is the user name of the index's URL, which installers leave out of their lock
+files.
+
+The page works without JavaScript. ``landing.html`` escapes everything that comes from a request or
+an index.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -22,17 +25,136 @@ from pep_variants.internal import KNOWN_MACHINES
 from variants_catalog.internal import Unavailable
 from variants_index.internal import is_for_platform
 
-from ..choice.offers import version_in
-from ..choice.views import Client, ProjectView
-from ..client.key import Machine, encode
+from ..choice.offers import ProjectView, version_in
+from ..clients import Client
 from ..errors import ANSWERED, InvalidKey, NoSuchFile
+from ..index_urls import bare_url, keyed_url
+from ..key import Machine, encode
 from ..service import Service
-from ..upstream.upstream_options import bare_url
 from ..upstream.upstream_pages import normalized
-from .installer_lines import INSTALLERS, Address
 
 if TYPE_CHECKING:
     from jinja2 import Template
+
+
+TOKEN = "TOKEN"  # noqa: S105 - a placeholder
+"""Stands for the token of a proxy, which no page shows."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the installers of one machine find the index.
+
+    Attributes:
+        base: URL of the proxy, without path and the last slash.
+        key: platform key of the machine.
+        project: normalized name of a project to install.
+        token: whether the proxy wants a token.
+    """
+
+    base: str
+    key: str
+    project: str
+    token: bool = False
+
+    @property
+    def url(self) -> str:
+        """The URL of the index with everything an installer needs."""
+        return keyed_url(self.base, self.key, TOKEN if self.token else "")
+
+    @property
+    def bare(self) -> str:
+        """The URL of the index without user name and password."""
+        return f"{self.base}/simple/"
+
+    @property
+    def password(self) -> str:
+        """The password beside the key; any is right for a proxy without a token."""
+        return TOKEN if self.token else "v"
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Lines to paste.
+
+    Attributes:
+        place: where: a shell, or the name of a file.
+        text: the lines.
+    """
+
+    place: str
+    text: str
+
+
+def _pip(address: Address) -> list[Lines]:
+    return [
+        Lines("shell", f"pip install --index-url {address.url} {address.project}"),
+        Lines("pip.conf", f"[global]\nindex-url = {address.url}"),
+    ]
+
+
+def _uv(address: Address) -> list[Lines]:
+    toml = f'[[tool.uv.index]]\nname = "variants"\nurl = "{address.bare}"\ndefault = true'
+    return [
+        Lines("shell", f"uv pip install --default-index {address.url} {address.project}"),
+        Lines("pyproject.toml", toml),
+        Lines(
+            "shell, with pyproject.toml",
+            f"export UV_INDEX_VARIANTS_USERNAME={address.key}\n"
+            f"export UV_INDEX_VARIANTS_PASSWORD={address.password}\n"
+            f"uv add {address.project}",
+        ),
+    ]
+
+
+def _poetry(address: Address) -> list[Lines]:
+    return [
+        Lines(
+            "shell",
+            f"poetry source add variants {address.bare}\n"
+            f"poetry config http-basic.variants {address.key} {address.password}\n"
+            f"poetry add {address.project}",
+        )
+    ]
+
+
+def _pip_tools(address: Address) -> list[Lines]:
+    # As a variable: pip-compile writes its options into the lock file.
+    return [
+        Lines("requirements.in", address.project),
+        Lines(
+            "shell",
+            f"export PIP_INDEX_URL={address.url}\n"
+            "pip-compile --generate-hashes --no-emit-index-url requirements.in\n"
+            "pip-sync requirements.txt",
+        ),
+    ]
+
+
+def _pdm(address: Address) -> list[Lines]:
+    scheme, _, rest = address.bare.partition("://")
+    url = f"{scheme}://${{VARIANTS_USER}}:${{VARIANTS_PASSWORD}}@{rest}"
+    # The name is that of the default source, which it replaces.
+    toml = f'[[tool.pdm.source]]\nname = "pypi"\nurl = "{url}"'
+    return [
+        Lines("pyproject.toml", toml),
+        Lines(
+            "shell",
+            f"export VARIANTS_USER={address.key}\nexport VARIANTS_PASSWORD={address.password}\n"
+            f"pdm add {address.project}",
+        ),
+    ]
+
+
+INSTALLERS: dict[str, tuple[str, Callable[[Address], list[Lines]]]] = {
+    "pip": ("pip", _pip),
+    "uv": ("uv", _uv),
+    "poetry": ("Poetry", _poetry),
+    "pip-tools": ("pip-tools", _pip_tools),
+    "pdm": ("PDM", _pdm),
+}
+"""Name for people, and the lines, of each installer."""
+
 
 SYSTEMS = {"": "any", "linux": "Linux", "win": "Windows", "macosx": "macOS"}
 """Operating systems of the form, by the first part of `Machine.target`."""
@@ -62,7 +184,6 @@ class Asked:
         platform: name of a platform of the proxy, empty for none.
         key: platform key or URL as pasted, in place of *platform*.
         system: one of `SYSTEMS`.
-        in_path: the key goes into the path of the index's URL, not its user name.
     """
 
     installer: str
@@ -70,7 +191,6 @@ class Asked:
     platform: str
     key: str
     system: str
-    in_path: bool
 
 
 def read_question(query: Mapping[str, str]) -> Asked:
@@ -83,7 +203,6 @@ def read_question(query: Mapping[str, str]) -> Asked:
         query.get("platform", "")[:100],
         query.get("key", "").strip()[:8192],
         system if system in SYSTEMS else "",
-        in_path=query.get("where") == "path",
     )
 
 
@@ -140,8 +259,8 @@ class Landing:
         shown = await self._service.views.view(client, None, project)
         if shown is None:
             raise NoSuchFile(f"no index has the project {project}")
-        report = await self._service.report.decisions(shown)
-        address = Address(base, key, project, token, asked.in_path)
+        report = await self._service.decisions(shown)
+        address = Address(base, key, project, token)
         found = await self._service.upstreams.compute(
             lambda: _described(shown, report, _target(client, asked.system))
         )

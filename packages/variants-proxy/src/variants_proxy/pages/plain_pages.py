@@ -6,16 +6,14 @@ from functools import partial
 
 from pep_variants.internal import NON_VARIANT_LABEL, is_local
 
-from ..choice.views import Client
-from ..components import PageSource
+from ..clients import Client
 from ..errors import NoSuchFile
 from ..settings import Upstream
-from ..upstream.catalog_files import CatalogPage
-from ..upstream.lru import LRUCache
-from ..upstream.releases import Release
-from ..upstream.upstream_pages import FetchedPage, SentPage, UpstreamPages
+from ..sharing import LRUCache
+from ..upstream.releases import CatalogPage, FetchedPage, Release
+from ..upstream.upstream_pages import PageSource, SentPage, UpstreamPages
 from ..upstream.upstreams import Upstreams
-from ..upstream.wheel_metadata import CoreMetadata, is_cheap
+from ..upstream.wheels import Wheels, is_cheap
 
 _MOST = 20_000
 """Projects that are remembered, of all clients together."""
@@ -29,12 +27,12 @@ class PlainPages:
         upstreams: Upstreams,
         pages: UpstreamPages,
         source: PageSource,
-        core_metadata: CoreMetadata,
+        wheels: Wheels,
     ) -> None:
         self._upstreams = upstreams
         self._pages = pages
         self._source = source
-        self._core_metadata = core_metadata
+        self._wheels = wheels
         self._projects: LRUCache[tuple[str, str], bool] = LRUCache(_MOST)
 
     def is_plain(self, client: Client, project: str) -> bool | None:
@@ -101,7 +99,7 @@ class PlainPages:
         """Return whether a release has variant markers, None if they cannot be read."""
         if not release.wheels:
             return False
-        return await self._core_metadata.is_marked(upstream, release.wheels[0], thorough=False)
+        return await self._wheels.is_marked(upstream, release.wheels[0], thorough=False)
 
     def _note(self, client: Client, project: str, *, plain: bool) -> None:
         """Note a page; a project with one that is not plain is not plain for good."""

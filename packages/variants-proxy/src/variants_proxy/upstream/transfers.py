@@ -2,7 +2,8 @@
 
 A wheel of any size is streamed in chunks; nothing is unpacked or held. Hash and size are verified
 while it is streamed, and the last chunk is sent only after that: a client never gets a
-complete file that differs from what its index promised.
+complete file that differs from what its index promised. Files are sent whole: the hash of a part
+cannot be verified.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import json
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pep_variants import VariantContext, VariantError
 from pep_variants.internal import (
@@ -30,7 +32,11 @@ from variants_index import PageFile, Session, Store
 from variants_index.internal import BadResponse, check_digests, opened
 
 from ..errors import UnusableFile
-from ..upstream.catalog_files import CatalogFile, added, installed
+from .releases import CatalogFile, added, installed
+
+if TYPE_CHECKING:
+    pass
+
 
 _FORMAT = "4"
 """Increased when rewriting gives other bytes for the same wheel and metadata."""

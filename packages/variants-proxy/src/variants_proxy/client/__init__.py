@@ -1,1 +1,0 @@
-"""The machine of a client: its platform key, or its registered name."""

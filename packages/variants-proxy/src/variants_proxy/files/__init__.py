@@ -1,1 +1,0 @@
-"""Files for clients: redirects, streams and ranges."""

@@ -1,1 +1,0 @@
-"""The page for people at the root of a proxy, and the lines that they paste."""

@@ -1,1 +1,0 @@
-"""Views of projects: what one client gets of a project, and the METADATA of its wheels."""

@@ -1,1 +1,0 @@
-"""Wheels with rewritten METADATA: prepared, and streamed."""

@@ -20,6 +20,8 @@ from support.environments import DISTRIBUTIONS, ROOT, uv_command
 from support.isolation import outside
 
 every_distribution = pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+SAMPLE = "packages/variants-proxy"
+"""The distribution whose sdist is built by ``make test``, too."""
 PYTHONS = [f"Programming Language :: Python :: 3.{minor}" for minor in range(10, 14)]
 
 
@@ -80,7 +82,13 @@ def build(source: Path, target: str, out: Path) -> Path:
     return path
 
 
-@every_distribution
+@pytest.mark.parametrize(
+    "distribution",
+    [
+        pytest.param(name, marks=[pytest.mark.nightly] if name != SAMPLE else [])
+        for name in DISTRIBUTIONS
+    ],
+)
 def test_sdist(distribution, tmp_path):
     """It has the tests and what they need, and gives the same wheel as the repository."""
     path = build(ROOT / distribution, "sdist", tmp_path / "sdist")
@@ -96,6 +104,7 @@ def test_sdist(distribution, tmp_path):
         assert direct.read_bytes() == unpacked.read_bytes()
 
 
+@pytest.mark.nightly  # CI runs `make release`, which does it for all
 def test_release_twice(tmp_path):
     """Two builds of the sdist of the pip shim, and of the wheel from it, are equal."""
     git = ["git", "-C", str(ROOT), "-c", "user.name=tests", "-c", "user.email=tests@example.org"]

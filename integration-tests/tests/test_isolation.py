@@ -49,6 +49,7 @@ SENSITIVE = [
 
 @pytest.mark.nightly
 @pytest.mark.skipif(os.name == "nt", reason="the files are where they are looked for elsewhere")
+@pytest.mark.nightly
 def test_the_tests_pass_whatever_the_user_has(tmp_path):
     """Those that are the most sensitive: once more, in a home where everything is wrong."""
     home = tmp_path / "home"

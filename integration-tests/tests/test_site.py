@@ -1,4 +1,7 @@
-"""The documentation site: `make docs` without a warning, and every link and anchor of its pages."""
+"""The documentation site: `make docs` without a warning, and every link and anchor of its pages.
+
+CI runs it with the site that it builds; `test_documents` has the links of the documents.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,12 @@ import pytest
 from pep_variants.internal import KNOWN_MACHINES
 from support.environments import ROOT
 
-pytestmark = pytest.mark.skipif(
-    find_spec("sphinx") is None, reason="Sphinx is installed on Python 3.11 and newer"
-)
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.skipif(
+        find_spec("sphinx") is None, reason="Sphinx is installed on Python 3.11 and newer"
+    ),
+]
 
 # Styles, scripts and pages that Sphinx makes without our text.
 MADE = {"genindex", "py-modindex", "search", "index"}

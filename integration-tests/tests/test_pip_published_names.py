@@ -140,7 +140,8 @@ def test_every_project_on_three_machines(fresh, published, project):
 
     def pip(platform, *args):
         options = ("-i", published.url, "--variant-catalog=default", "--variant-platform", platform)
-        done = fresh.pip("install", *options, *args)
+        newest = "--variant-before-version=:none:"  # whichever build that has
+        done = fresh.pip("install", *options, newest, *args)
         assert (done.code, done.err) == (0, ""), done
         found = owned(fresh)
         label = label_in(fresh, project)

@@ -163,3 +163,30 @@ def test_what_was_decided_stays(fresh, serve):
         assert "Would install other-1.0\n" in done.out, done
     assert fresh.pip("uninstall", "-y", "app").code == 0
     assert not info.exists()
+
+
+@pytest.mark.one
+def test_without_the_shim_and_without_markers(fresh, serve):
+    """A variant wheel like any other wheel is one."""
+    index = serve(index_of([Release("app", "1.0", cuda("12.8"), ("dep",))]))
+    index.add_wheel(Wheel("dep", "1.0"))
+    environment = installed(fresh, index)
+    assert environment.pip("uninstall", "-y", "pep-variants-shim").code == 0
+    for command in ("list", "freeze", "check", "show app", "inspect", "list --not-required"):
+        done = environment.pip(*command.split())
+        assert (done.code, done.err) == (0, ""), done
+    done = environment.pip("install", "-i", index.url, "app")
+    assert "Requirement already satisfied: dep" in done.out, done
+
+
+@pytest.mark.one
+def test_user_site(fresh, serve, tmp_path):
+    """--user, in an environment that sees the user's packages."""
+    index = serve(app_index())
+    config = fresh.path / "pyvenv.cfg"
+    config.write_text(config.read_text().replace("packages = false", "packages = true"))
+    user = {"PYTHONUSERBASE": str(tmp_path / "user")}
+    done = fresh.pip("install", "--user", "-i", index.url, "app", env={**CUDA_12_8, **user})
+    assert "app-1.0-cu128" in done.out, done
+    assert list((tmp_path / "user").glob("lib/*/site-packages/app-1.0.dist-info/variant.json"))
+    assert "Variant: cu128\n" in fresh.pip("show", "app", env=user).out

@@ -6,7 +6,7 @@ A project may be required beside a build of it under the publisher's name, as ``
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pip._internal.exceptions import InstallationError
@@ -129,9 +129,3 @@ def _unmet(item: Any, version: Any) -> str:
         return ""
     by = f" (from {item.parent.name} {item.parent.version})" if item.parent is not None else ""
     return f"{item.requirement.format_for_error()}{by}"
-
-
-def with_replaced(packages: Mapping[str, Any], replaced: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return pip's *packages*, by name, with the projects that are left out."""
-    added = {name: packages[target] for name, target in replaced.items() if target in packages}
-    return {**added, **packages}

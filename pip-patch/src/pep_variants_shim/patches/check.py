@@ -6,7 +6,7 @@ release of another project (``abi_dependency``) requires that too, if the projec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from pep_variants.internal import VARIANT_FILE
 from ..distributions import read_file
 from ..errors import logger
 from ..guard import Original, guarded, is_ours, replace, switch
-from ..same_files import with_replaced
 from ..session import current_session
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ def patch_check(module: ModuleType) -> None:
     def check_package_set(original: Original, package_set: Any, *args: Any, **kwargs: Any) -> Any:
         session = current_session()
         if session is not None and session.replaced:
-            package_set = with_replaced(package_set, session.replaced)
+            package_set = _with_replaced(package_set, session.replaced)
         return original(package_set, *args, **kwargs)
 
     @replace(module, "check_install_conflicts", shows=True)
@@ -144,3 +143,9 @@ class InstalledRequirement:
         return self._text
 
     __repr__ = __str__
+
+
+def _with_replaced(packages: Mapping[str, Any], replaced: Mapping[str, str]) -> Mapping[str, Any]:
+    """Return pip's *packages*, by name, with the projects that are left out."""
+    added = {name: packages[target] for name, target in replaced.items() if target in packages}
+    return {**added, **packages}

@@ -41,6 +41,12 @@ def pytest_configure(config: pytest.Config) -> None:
     isolate(homes / "session")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Return the workers of `-n auto`: half of the time, many tests wait for what they started."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, (cores or 1) * 3 // 2)
+
+
 def pytest_make_parametrize_id(val: object) -> str | None:
     """Name long binary values by their length: archives contain the time, and workers differ."""
     return f"{len(val)}-bytes" if isinstance(val, bytes) and len(val) > 16 else None

@@ -41,6 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
     isolate(homes / "session")
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """Return the workers of `-n auto`: half of the time, many tests wait for what they started."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

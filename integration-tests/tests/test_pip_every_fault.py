@@ -46,6 +46,8 @@ def functions():
 
 
 def pytest_generate_tests(metafunc):
+    if "fault" not in metafunc.fixturenames:
+        return
     step = 1 if metafunc.config.getoption("full_matrix") else 24
     chosen = [*functions()][::step]
     metafunc.parametrize("fault", chosen, ids=[f"{file}:{name}" for file, _, name in chosen])
@@ -72,6 +74,32 @@ def environment(environments, index, tmp_path_factory):
     return made
 
 
+def run(environment, file, line, commands, env):
+    """Run *commands* with a fault in the function at *line* of *file*."""
+    module = file.removesuffix(".py").replace("/", ".")
+    jobs = [
+        {"args": args, "env": env, "cwd": str(environment.path), "fault": [module, line]}
+        for args in commands
+    ]
+    ran = subprocess.run(
+        [environment.python, str(SEQUENCE)], input=json.dumps(jobs),
+        capture_output=True, text=True, env=env, check=True,
+    )  # fmt: skip
+    return [Result(*item) for item in json.loads(ran.stdout)]
+
+
+def test_a_variable_without_its_option(environment, index):
+    """A machine that a variable names is not lost where the options could not be added."""
+    file, line, _ = next(
+        each for each in functions() if each[::2] == ("patches/command.py", "init")
+    )
+    env = {**clean_environ(CUDA_12_8), "PIP_VARIANT_PLATFORM": "cuda=12.6"}
+    command = ("install", "--ignore-installed", "--dry-run", "-i", index.url, "app")
+    (done,) = run(environment, file, line, [command], env)
+    assert done.code == 1, done
+    assert "ERROR: a variable that asks for variants has no effect: RuntimeError" in done.err
+
+
 def test_fault(environment, index, tmp_path, fault):
     file, line, _name = fault
     (tmp_path / "plain.toml").write_text(ENTRY.format(place=index.url.rstrip("/")))
@@ -88,16 +116,7 @@ def test_fault(environment, index, tmp_path, fault):
         catalog = ("--variant-catalog", str(tmp_path / "plain.toml"))
         commands["catalogue"] = (*install, other, "--dry-run", *catalog, "plain")
     env = {**clean_environ(CUDA_12_8), "PIP_NO_CACHE_DIR": "1"}
-    module = file.removesuffix(".py").replace("/", ".")
-    jobs = [
-        {"args": args, "env": env, "cwd": str(environment.path), "fault": [module, line]}
-        for args in commands.values()
-    ]
-    ran = subprocess.run(
-        [environment.python, str(SEQUENCE)], input=json.dumps(jobs),
-        capture_output=True, text=True, env=env, check=True,
-    )  # fmt: skip
-    results = dict(zip(commands, (Result(*item) for item in json.loads(ran.stdout)), strict=True))
+    results = dict(zip(commands, run(environment, file, line, commands.values(), env), strict=True))
     for name, done in results.items():
         assert "Traceback" not in done.text, (name, done)
         ours = [text for text in done.err.splitlines() if text.startswith(OURS)]

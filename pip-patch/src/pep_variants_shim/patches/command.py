@@ -21,7 +21,8 @@ from ..session import Session, last_session
 def patch_commands(module: ModuleType) -> None:
     """Add the variant options to commands that resolve, and a session to their finder."""
 
-    @replace(module.RequirementCommand, "__init__")
+    # After a fault pip goes on, and refuses the options that it does not know.
+    @replace(module.RequirementCommand, "__init__", shows=True)
     def init(original: Original, self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         # Registered like pip's own, they can be set in pip.conf and by PIP_… variables.
@@ -37,6 +38,7 @@ def patch_commands(module: ModuleType) -> None:
         original: Original, self: Any, options: optparse.Values, *args: Any, **kwargs: Any
     ) -> Any:
         values = {option.name: _value(options, option) for option in OPTIONS}
+        asked = switch.asked()
         switch.explicit = is_explicit(values)
         note_options(values)
         finder = original(self, options, *args, **kwargs)
@@ -44,6 +46,8 @@ def patch_commands(module: ModuleType) -> None:
         if switch.explicit and not given:
             given.append("VARIANTS_VARIANT")
         if not complete():
+            if asked and not given:  # the options could not be added
+                given.append("a variable that asks for variants")
             if given and not values["no-variants"]:
                 raise CommandError(
                     f"{given[0]} has no effect: {switch.reason}; to continue without variants, "

@@ -28,7 +28,7 @@ read_text reason req Requirement requirements reset resolve scheme self session 
 status_code supported tell text timeout url values verify version Wheel
 cmd comments direct_url requirement
 platforms run target_python update
-add_options content_type downloaded extras format_control hash information local new
+add_options build_env content_type downloaded extras format_control hash information local new
 raise_for_status requires_python
 search_scope total iterdir
 """.split()
@@ -58,7 +58,7 @@ WheelDistribution write_output
 py_version_info
 call_subprocess editable get_dist_to_uninstall
 FrozenRequirement from_dist
-_get_cache_dir _get_candidates _lib_dirs build_env get_environment iter_all_distributions lib_dirs
+_get_cache_dir _get_candidates _lib_dirs get_environment iter_all_distributions lib_dirs
 _check_download_dir _dev_pkgs _fetch_metadata_using_lazy_wheel _get_prepared_distribution
 find_best_candidate process_project_url project_url save_linked_requirement
 """.split()

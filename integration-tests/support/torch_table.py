@@ -79,7 +79,7 @@ class World:
 
 @contextmanager
 def running(folder: Path, environments: Environments) -> Iterator[World]:
-    """Serve the indexes, PyTorch's also at its own name with a certificate of ours.
+    """Serve the indexes; PyTorch's has its own host name too, with a test certificate.
 
     Args:
         folder: for what is written.

@@ -1,4 +1,4 @@
-"""Random metadata, machines and wishes that belong together.
+"""Random metadata, machines and preferences that belong together.
 
 The names come from a small vocabulary, so that variants meet the machine and each other.
 """

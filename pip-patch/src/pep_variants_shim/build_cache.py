@@ -28,7 +28,6 @@ BUILT_WITH = "built-with.json"
 project name. ``options``: variant options of the command.
 """
 
-
 _PREFIX = "variants-"
 """Of the names of such folders."""
 

@@ -268,7 +268,7 @@ class VariantOrdering(Generic[CT]):
 
     def _arranged(
         self, project: str, version: Hashable, group: list[CT], offered: int
-    ) -> Iterable[CT]:
+    ) -> Sequence[CT]:
         """Return what of the first *offered* files of *group* is chosen, no label being forced.
 
         The other files of the group are those that were refused.

@@ -136,7 +136,7 @@ class IndexServices:
         Args:
             settings: of the session.
             roots: file of certificates that upstreams may have.
-            session: is told of transfers that break off.
+            session: records transfers that break off.
         """
         self._settings = settings
         self._proxy = replace(settings.proxy, ca_bundle=roots)

@@ -4,9 +4,9 @@ A variant wheel is in a lock at ``<index>/<project>/.variant/<label>/<name>``, b
 own index, with the label in its build tag too (`variants_proxy.choice.in_place_names`). The hash is
 that of the file that is served there.
 
-A lock has one variant for each platform, chosen for one machine, which a platform file beside it
-describes and which goes with it to everybody. Whoever changes the lock later, on whatever machine,
-chooses for that one, so that the lock does not flip between the machines of a team. The file only
+A lock has one variant for each platform, chosen for one machine. A platform file beside the lock
+describes that machine and is committed with it. Later changes of the lock, on any machine, choose
+for the described one, so that the lock does not flip between the machines of a team. The file only
 describes a machine: it runs nothing and does not change where code comes from, so it counts without
 being trusted.
 """

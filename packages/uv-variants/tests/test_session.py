@@ -7,8 +7,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-import urllib.error
-import urllib.request
 
 import pytest
 
@@ -66,24 +64,6 @@ def test_what_the_command_asks(settings, tmp_path):
         finally:
             session.close()
     assert list((tmp_path / "tmp").iterdir()) == []
-
-
-def test_uv_gets_no_answer_without_the_token(settings):
-    with served(app_index()) as index:
-        made = settings(index)
-        session = Session(lambda: made)
-        session.open()
-        try:
-            proxies = {"http": session.proxy_url.replace(session.token, "other")}
-            opener = urllib.request.build_opener(urllib.request.ProxyHandler(proxies))
-            with pytest.raises(urllib.error.HTTPError, match="407"):
-                opener.open(f"{index.url}app/")
-            proxies["http"] = session.proxy_url
-            opener = urllib.request.build_opener(urllib.request.ProxyHandler(proxies))
-            assert b"cu128" in opener.open(f"{index.url}app/").read()
-            assert session.noted_projects() == ["app"]
-        finally:
-            session.close()
 
 
 def test_a_command_that_asks_nothing_imports_no_server(tmp_path):

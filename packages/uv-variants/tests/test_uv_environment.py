@@ -143,7 +143,7 @@ def test_scripts_are_run_by_the_same_python(folder, script):
 @pytest.mark.parametrize("way", ["program", "python"])
 def test_the_variables_are_restored(way, tmp_path):
     user = {**os.environ, "ODD": os.fsdecode(b"\xff;=\n"), "EMPTY": ""}
-    user.pop("LC_CTYPE", None)
+    user["LC_CTYPE"] = "C.UTF-8"  # Python sets it in the C locale
     own = {**user, "ODD": "x", "EMPTY": "x", "SECRET": "x"}
     own[launcher.STATE] = uv_environment._state_of(own, user)
     end = ["-c", "import os; print(*sorted(os.environb.items()), sep='\\0')"]

@@ -247,7 +247,7 @@ def test_a_command_that_is_broken_off(
 
         return Answer(body=parts())
 
-    machine = places_machine(machine, index)
+    machine = places_machine(machine, index, **QUICK)
     name = slow.filename + (".metadata" if command == ("lock",) else "")
     ends = []
     try:

@@ -141,7 +141,8 @@ def test_other_users_cannot_use_the_proxy(machine: Machine, index: Index) -> Non
         return Answer(503)
 
     index.faults["always-1.0-py3-none-any.whl"] = held
-    machine = machine.with_environ({"UV_DEFAULT_INDEX": url})
+    # A uv whose command is killed asks no more.
+    machine = machine.with_environ({"UV_DEFAULT_INDEX": url, "UV_HTTP_RETRIES": "0"})
     machine.create_environment(PYTHON)
     with started(machine, "pip", "install", "always") as process:
         assert wait_until(lambda: any(path.endswith(".whl") for path in index.requests))

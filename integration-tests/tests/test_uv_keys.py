@@ -147,24 +147,14 @@ def test_exclude_newer_holds_for_variants(user: Machine) -> None:
 
 
 @posix
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "keyring",
-        "url of a variable",
-        *(pytest.param(kind, marks=pytest.mark.nightly)
-          for kind in ("auth login", "netrc", "variables", "url")),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("kind", ["auth login", "keyring", "url of a variable"])
 def test_credentials_reach_the_index(user: Machine, kind: str) -> None:
     """U10: whatever uv knows credentials from, variants come with them."""
     with served(app_index(credentials="user:pass word")) as index:
-        url = index.url
-        in_url = url.replace("://", "://user:pass%20word@")
-        environ = {}
+        url, environ = index.url, {}
         if kind == "auth login":
-            done = user.plain("auth", "login", url, "--username", "user", "--password", "pass word")
-            assert done.code == 0, done
+            login = ("--username", "user", "--password", "pass word")
+            assert user.plain("auth", "login", url, *login).code == 0
         elif kind == "keyring":
             program = user.home / "bin" / "keyring"
             program.parent.mkdir()
@@ -173,18 +163,11 @@ def test_credentials_reach_the_index(user: Machine, kind: str) -> None:
             url = url.replace("://", "://user@")
             path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
             environ = {"PATH": path, "UV_KEYRING_PROVIDER": "subprocess"}
-        elif kind == "netrc":
-            file = user.home / "netrc"
-            file.write_text('machine 127.0.0.1 login user password "pass word"\n')
-            environ = {"NETRC": str(file)}
-        elif kind == "variables":
-            environ = {"UV_INDEX_OWN_USERNAME": "user", "UV_INDEX_OWN_PASSWORD": "pass word"}
-        elif kind == "url of a variable":
-            environ = {"UV_DEFAULT_INDEX": f"own={in_url}"}
-        if kind != "url of a variable":
-            with_index(user, in_url if kind == "url" else url)
-        user = user.with_environ(environ)
-        done = user.run("add", "app", "-v")
+        else:
+            url = url.replace("://", "://user:pass%20word@")
+        done = user.with_environ({"UV_DEFAULT_INDEX": f"own={url}", **environ}).run(
+            "add", "app", "-v"
+        )
         assert done.code == 0, done
         assert user.labels() == {"app": "cu128"}
         assert "pass" not in (user.work / "uv.lock").read_text()

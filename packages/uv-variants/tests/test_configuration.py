@@ -66,11 +66,12 @@ def test_requirement_files(tmp_path):
         f"xgboost[x]==3.1 \\\n    --hash=sha256:{first} \\\n    --hash=sha256:{second}\n"
     )
     (tmp_path / "b.in").write_text(f"My.App==2.0 --hash sha256:{first}\r\n# jax\n")
-    (tmp_path / "c.txt").write_text("torch<2.15\n")
+    (tmp_path / "c.txt").write_text("torch<2.15\n-f https://a.example/\n")
     (tmp_path / "pyproject.toml").write_text("[project]\nname = 'x'\ndependencies = ['cupy']\n")
     found = read("pip install -r a.in", tmp_path)
     assert [line.split()[0] for line in found.requirements] == [
         *("torch>=2;", "xgboost[x]==3.1", "My.App==2.0", "torch<2.15"),
     ]
+    assert [index.links for index in found.indexes] == [True]
     assert found.hashes == {"xgboost": {first, second}, "my-app": {first}}
     assert read("pip compile pyproject.toml", tmp_path).requirements == ("cupy",)

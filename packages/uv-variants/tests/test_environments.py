@@ -88,6 +88,8 @@ def test_the_lock_is_the_one_that_uv_uses(tmp_path):
         assert lock_of(text) == "s.py.lock"
     script = parse(["run", "s.py"])
     assert requested(script, Place.of(script, tmp_path, {})) == ["torch"]
+    named = parse(["pip", "install", "My.App[x]>=1"])
+    assert requested(named, Place.of(named, tmp_path, {})) == ["my-app"]
     assert lock_of("run python", {"UV_NO_PROJECT": "1"}) is None
     assert lock_of("run python", {"UV_NO_PROJECT": "0"}) == "uv.lock"
 

@@ -8,23 +8,24 @@ from pathlib import Path
 
 import pytest
 
+from uv_variants import main
+
 RUN = [sys.executable, "-c", "from uv_variants.main import main; main()"]
 
 
-def test_a_fault_of_our_own_is_reported_as_one(tmp_path):
-    """Bytecode that is cut off, as a full disk leaves it: importing it ends in an EOFError."""
-    bytecode = {"PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}
-    command = [*RUN, "--help"]
-    subprocess.run(command, env={**os.environ, **bytecode}, check=True, capture_output=True)
-    (module,) = tmp_path.rglob("uv_variants/own_options.*.pyc")
-    module.write_bytes(module.read_bytes()[:100])
-    done = subprocess.run(command, env={**os.environ, **bytecode}, capture_output=True, text=True)
-    assert done.returncode == 70
-    said = done.stderr.splitlines()[-1]
-    assert said.startswith("uv-variants: internal error: EOFError: ")
-    assert said.endswith(
-        "; this is a bug: report it with the lines above, the command, and what "
-        "'uv-variants --version' prints"
+def test_a_fault_of_our_own_is_reported_as_one(monkeypatch, capsys):
+    """As from bytecode that is cut off, which a full disk leaves."""
+
+    def fails(*_, **__):
+        raise EOFError("marshal data too short")
+
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.setattr(main, "_run", fails)
+    with pytest.raises(SystemExit, match="70"):
+        main.main(["--help"])
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "uv-variants: internal error: EOFError: marshal data too short; this is a bug: report it "
+        "with the lines above, the command, and what 'uv-variants --version' prints"
     )
 
 

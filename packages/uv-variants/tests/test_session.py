@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import urllib.request
 
 import pytest
 
@@ -56,11 +57,12 @@ def test_what_the_command_asks(settings, tmp_path):
             files = session.release_files("app", "1.0", index="", tags=(), served=False)
             assert files is not None
             assert session.release_files("no", "1", index="own0", tags=(), served=False) is None
-            assert (session.refusals(), session.noted_projects(), session.failure()) == (
-                [],
-                [],
-                None,
-            )
+            # And what uv asks.
+            proxies = urllib.request.ProxyHandler({"http": session.proxy_url})
+            page = urllib.request.build_opener(proxies).open(f"{index.url}app/").read()
+            assert b"cu128" in page
+            assert (session.refusals(), session.failure()) == ([], None)
+            assert session.noted_projects() == ["app"]
         finally:
             session.close()
     assert list((tmp_path / "tmp").iterdir()) == []

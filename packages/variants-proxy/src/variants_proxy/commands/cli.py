@@ -80,7 +80,7 @@ def cli() -> None:
     help="Answer all clients, without a token.",
 )
 @catalog_options
-@click.option("--access-log", is_flag=True, help="Write one line of JSON per request to stderr.")
+@click.option("--access-log", is_flag=True, help="Write one line per request to stderr.")
 @click.option("--cache", type=click.Path(path_type=Path, file_okay=False), help="Cache directory.")
 def serve(
     host: str,
@@ -107,7 +107,6 @@ def serve(
         _settings(index, find_links, catalog, catalog_mirror, cache),
         platforms=dict(map(named_machine, platform)),
         hosts=(*name, *([] if is_wildcard(host) else [host])),
-        access_log=access_log,
     )
     try:
         listening = listen(host, port)
@@ -121,6 +120,7 @@ def serve(
     server = make_server(
         settings,
         middleware=None if is_open else lambda app: TokenMiddleware(app, token),
+        access_log=access_log,
     )
     place = f"[{host}]" if ":" in host else host
     names = ", ".join(upstream.name for upstream in settings.upstreams)

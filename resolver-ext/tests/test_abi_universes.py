@@ -64,7 +64,7 @@ class Installed:
 
 def test_what_is_installed_takes_no_result_away():
     changed = 0
-    for number in range(150):
+    for number in range(60):
         universe = abi_universe(number)
         installed = Installed(universes.Dice(number), sorted(universe.releases))
         outcome = universes.resolve_wrapped(universe, installed=installed)
@@ -72,4 +72,4 @@ def test_what_is_installed_takes_no_result_away():
         assert outcome.error == plain.error, number
         assert outcome.error or Oracle(universe).invalid(outcome.result) == "", number
         changed += outcome.result != plain.result
-    assert changed > 5
+    assert changed > 2

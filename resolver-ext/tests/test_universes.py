@@ -14,7 +14,7 @@ CHUNK = 50
 """Universes of one test."""
 
 EVERY = bool(os.environ.get("EVERY_UNIVERSE"))
-"""Whether all of them are tried: in `make test-matrix`, otherwise two fifths."""
+"""Whether all of them are tried: in `make test-matrix`, otherwise a fifth."""
 
 PLAIN, VARIANTS = 300, 500
 
@@ -27,7 +27,7 @@ UNSOLVED_VARIANTS = {"1.0.1": {350}}
 
 def chunks(count):
     """Return the numbers of the chunks of *count* universes that are tried."""
-    return range(count // CHUNK if EVERY else count * 2 // 5 // CHUNK)
+    return range(count // CHUNK if EVERY else count // 5 // CHUNK)
 
 
 @contextmanager
@@ -97,10 +97,6 @@ def check_variants(number):
         *universes.ASKED_BY_WRAPPER
     )
     assert (wrapped.result, wrapped.error) == (expanded.result, expanded.error)
-
-    first_choice = universes.first_choice(universe)
-    if first_choice is not None:
-        assert wrapped.result == first_choice
 
     assert len(files.metadata_calls) == len(set(files.metadata_calls))
 

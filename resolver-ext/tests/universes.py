@@ -619,25 +619,3 @@ def invalid(universe, result):
             needed.add(name)
             open_requirements += required(universe, chosen[name])
     return f"{sorted(set(chosen) - needed)} are not needed" if set(chosen) != needed else ""
-
-
-def first_choice(universe):
-    """Return the result in which every project gets its most preferred candidate.
-
-    None if these do not go together: then it takes a resolver.
-    """
-    chosen = {}
-    open_requirements = list(universe.roots)
-    seen = []
-    while open_requirements:
-        name, versions = open_requirements.pop()
-        seen.append((name, versions))
-        if name not in chosen:
-            candidates = [c for r in universe.releases[name] for c in choices(universe, r)]
-            if not candidates:
-                return None
-            chosen[name] = candidates[0]
-            open_requirements += required(universe, chosen[name])
-    if any(chosen[name].version not in versions for name, versions in seen):
-        return None
-    return {name: candidate.filename for name, candidate in sorted(chosen.items())}

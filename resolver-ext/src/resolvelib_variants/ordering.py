@@ -94,7 +94,6 @@ class VariantOrdering(Generic[CT]):
         abi_projects: projects that some variant judged so far is built against.
         abi_found: called when that is no longer empty; a provider that has to know sets it.
         confirmed: called with the project and a provisional candidate that was confirmed.
-        judges_first: offer nothing provisional.
         displaced: projects of which an older version goes before the newest, see `VersionOrder`.
         displacing: called when that is no longer empty, as `abi_found` is.
         coherent: whether variants of some project are to agree with what is chosen.
@@ -130,7 +129,6 @@ class VariantOrdering(Generic[CT]):
         self.abi_projects: set[str] = set()
         self.abi_found: Callable[[], object] = bool
         self.confirmed: Callable[[str, CT], object] = lambda *_: None
-        self.judges_first = False
         self.displaced: dict[str, NewestBuild] = {}
         self.displacing: Callable[[], object] = bool
         self.chosen: Callable[[], Iterable[tuple[str, CT]]] = tuple
@@ -342,7 +340,6 @@ class VariantOrdering(Generic[CT]):
         """Return what to offer of a version before it is judged, None to judge it now."""
         if (
             self._hashes is None
-            or self.judges_first
             or project not in self._latest
             or (project, version) in self._decisions
             # Both ask more of a candidate than its own dependencies do.

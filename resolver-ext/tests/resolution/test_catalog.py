@@ -9,7 +9,6 @@ from urllib.parse import quote
 import pytest
 from world import cuda, target
 
-from pep_variants.errors import NoSuchVariant
 from pep_variants.sources import Sources
 from resolvelib_variants.resolution import NoSolution, SameFiles, read_file
 from support.index_server import Resource, served
@@ -144,30 +143,6 @@ def wheel(version, tag=LINUX, name="torch"):
     return f"{name}-{version}-{tag}.whl"
 
 
-class TestBeforeVersion:
-    """A publisher ends the builds for older devices."""
-
-    @pytest.fixture
-    def ended(self, publisher):
-        text = torch(publisher.server.url, head="before-version = true\n")
-        publisher.describe("torch", text).torch("2.15.0", places=("cu130", "cpu"))
-        publisher.torch("2.14.0", places=("cu126",))
-        return publisher.torch("2.15.0", places=("cu130", "cpu"))
-
-    def test_the_last_build_for_the_device(self, ended):
-        found = ended.resolve("torch", on=target(OLD_GPU))
-        assert [item.filename for item in found.packages] == [wheel("2.14.0+cu126")]
-        (line,) = found.warnings
-        assert line.startswith("torch 2.14.0 (cuda12.6) rather than 2.15.0: cuda13.0 built for ")
-        assert line.endswith(" (--variant-before-version :none: takes 2.15.0)")
-
-    @pytest.mark.parametrize("platform", [NEW_GPU, NO_GPU])
-    def test_other_machines_get_the_newest(self, ended, platform):
-        found = ended.resolve("torch", on=target(platform))
-        assert found.packages[0].version.public == "2.15.0"
-        assert found.warnings == ()
-
-
 class TestPlaces:
     @pytest.mark.parametrize(
         ("platform", "expected"),
@@ -191,11 +166,6 @@ class TestPlaces:
         assert tree["catalog"] == str(torches.catalog / "torch.toml")
         assert tree["hashes"] == {"sha256": torches.hashes[wheel(version)]}
 
-    def test_without_the_catalogue(self, torches):
-        (package,) = torches.resolve("torch", options={"variant-catalog": None}).packages
-        assert (package.filename, package.label) == (wheel("2.9.0"), None)
-        assert torches.server.requests == []
-
     @pytest.mark.parametrize("options", [{"no-variants": True}, {"variant": ["torch="]}])
     def test_variants_that_are_not_wanted(self, torches, options):
         assert torches.names("torch", options=options) == [f"{wheel('2.9.0')} None"]
@@ -207,30 +177,10 @@ class TestPlaces:
         found = torches.names("torch", sources=Sources(index_url=index))
         assert found == [f"{wheel('2.9.0+cu126')} None"]
 
-    def test_other_projects_are_not_looked_up_there(self, torches):
-        torches.torch("2.9.0", requires=("other",))
-        torches.world.add(Wheel("other", "1.0"))
-        torches.resolve("torch")
-        assert not [path for path in torches.server.paths if "other" in path]
-
-    def test_macos(self, torches):
-        from variants_index.target import make_target
-
-        mac = make_target(python_version="3.12", platforms=["macosx_14_0_arm64"])
-        assert torches.names("torch", on=mac) == [f"{wheel('2.9.0', MACOS)} null"]
-
-    def test_a_forced_label(self, torches):
-        options = {"variant": ["torch=cuda12.6"]}
-        assert torches.names("torch", options=options) == [f"{wheel('2.9.0+cu126')} cuda12.6"]
-        with pytest.raises(NoSuchVariant, match=r"there are: cuda12\.6, cuda13\.0, null"):
-            torches.names("torch", options={"variant": ["torch=cuda11"]})
-
     @pytest.mark.parametrize(
         ("wanted", "expected"),
         [
             ("torch==2.9.0", "2.9.0+cu130"),
-            ("torch==2.9.*", "2.9.0+cu130"),
-            ("torch<=2.9.0", "2.9.0+cu130"),
             ("torch==2.9.0+cu126", "2.9.0+cu126"),
             ("torch!=2.9.0+cu130", "2.9.0+cu126"),
             ("torch===2.9.0", "2.9.0"),
@@ -292,10 +242,8 @@ class TestPlaces:
     def test_two_builds_with_one_label(self, publisher):
         publisher.describe("torch", torch(publisher.server.url))
         cpu = [Wheel("torch", version, tag=LINUX) for version in ("2.9.0", "2.9.0+cpu")]
-        for wheels in (cpu, cpu[::-1]):
-            publisher.place("cpu", "torch", *wheels)
-            publisher.torch("2.9.0", places=("cu130", "cu126"))
-            assert publisher.names("torch", on=target(NO_GPU)) == [f"{wheel('2.9.0+cpu')} null"]
+        publisher.torch("2.9.0", places=("cu130", "cu126")).place("cpu", "torch", *cpu)
+        assert publisher.names("torch", on=target(NO_GPU)) == [f"{wheel('2.9.0+cpu')} null"]
 
 
 class TestHashes:
@@ -307,24 +255,19 @@ class TestHashes:
         given = read_file(path, {})
         return publisher.resolve(requirement_set=given)
 
-    def test_the_build_with_that_hash(self, torches):
-        digest = torches.hashes[wheel("2.9.0+cu126")]
-        (package,) = self.resolve(torches, f"torch==2.9.0 --hash=sha256:{digest}").packages
-        assert package.label == "cuda12.6"
-
-    def test_no_build_has_it(self, torches):
-        with pytest.raises(NoSolution) as caught:
-            self.resolve(torches, f"torch==2.9.0 --hash=sha256:{'0' * 64}")
-        assert "has another hash than the requirements allow" in str(caught.value.details)
-
-    def test_a_page_without_hashes(self, torches):
+    @pytest.mark.parametrize("on_page", [True, False])
+    def test_the_build_with_that_hash(self, torches, on_page):
         cuda = Wheel("torch", "2.9.0+cu130", tag=LINUX)
-        torches.place("cu130", "torch", cuda, hashes=False)
-        digest = torches.hashes[wheel("2.9.0+cu130")]
+        if not on_page:
+            torches.place("cu130", "torch", cuda, hashes=False)
+        version, label = ("cu126", "cuda12.6") if on_page else ("cu130", "cuda13.0")
+        digest = torches.hashes[wheel(f"2.9.0+{version}")]
         (package,) = self.resolve(torches, f"torch==2.9.0 --hash=sha256:{digest}").packages
-        assert package.label == "cuda13.0"
-        with pytest.raises(BadResponse, match="none of the hashes"):
+        assert package.label == label
+        with pytest.raises(NoSolution if on_page else BadResponse) as caught:
             self.resolve(torches, f"torch==2.9.0 --hash=sha256:{'0' * 64}")
+        if on_page:
+            assert "has another hash than the requirements allow" in str(caught.value.details)
 
 
 class TestFailingPlaces:
@@ -333,9 +276,7 @@ class TestFailingPlaces:
         [
             (Resource(b"", 403), "403"),
             (Resource(b"", 404), "404"),
-            (Resource(b"", 503), "503"),
             (Resource(b"<html><form>log in</form></html>", kind="text/html"), "lists no wheels"),
-            (Resource(b"{", kind="application/vnd.pypi.simple.v1+json"), "JSON"),
         ],
     )
     def test_its_variants_are_lost(self, torches, resource, reason):
@@ -385,16 +326,6 @@ class TestOtherNames:
         publisher.world.add(Wheel("cupy-cuda13x", "14.3.0", tag=MACOS), Wheel("numpy", "2.0"))
         publisher.world.add(("cupy", "cupy-14.2.0.tar.gz", b""), Wheel("toolkit", "13.0"))
         return publisher
-
-    @pytest.mark.parametrize(
-        ("platform", "label", "name"),
-        [(NEW_GPU, "cuda13", "cupy_cuda13x"), (OLD_GPU, "cuda12", "cupy_cuda12x")],
-    )
-    def test_what_is_installed(self, cupy, platform, label, name):
-        assert cupy.names("cupy", on=target(platform)) == [
-            f"{name}-14.2.0-{LINUX}.whl {label}",
-            "numpy-2.0-py3-none-any.whl None",
-        ]
 
     def test_what_is_said_of_it(self, cupy):
         package = cupy.resolve("cupy").by_name["cupy"]
@@ -506,10 +437,9 @@ class TestBothNames:
         resolution = publisher.resolve(*requirements, **options)
         return [f"{item.name} {item.version}" for item in resolution.packages]
 
-    @pytest.mark.parametrize("every", [False, True])
-    @pytest.mark.parametrize("order", [("cudf", "cupy"), ("cupy", "cudf"), ("other", "cudf")])
-    def test_the_build_stands_for_the_project(self, cudf, order, every):
-        found = cudf.resolve(*order, every_variant=every)
+    @pytest.mark.parametrize("order", [("cudf", "cupy"), ("other", "cudf")])
+    def test_the_build_stands_for_the_project(self, cudf, order):
+        found = cudf.resolve(*order)
         named = [f"{item.name} {item.version}" for item in found.packages]
         expected = ["cudf 25.12", "cupy-cuda12x 14.2.0", "toolkit 12.9"]
         assert sorted(named) == sorted([*expected, *(["other 1.0"] if "other" in order else [])])
@@ -559,10 +489,6 @@ class TestBothNames:
         with pytest.raises(SameFiles, match="leave out http"):
             cudf.resolve("cudf", f"cupy @ {url}")
 
-    def test_without_a_catalogue(self, cudf):
-        resolution = cudf.resolve("cudf", "cupy", options={"variant-catalog": None})
-        assert {"cupy", "cupy-cuda12x"} <= resolution.by_name.keys()
-
     def test_a_project_that_requires_its_build(self, cudf):
         """It has no files of its own."""
         build = {"label": "x", "requires": ["whole=={version}"], "properties": CU130}
@@ -604,7 +530,7 @@ class TestTogether:
         publisher.describe("vision", torch(url, "vision", head='coherent = ["torch"]\n'))
         return publisher.torch("2.9.0").torch("1.0", name="vision", requires=("torch",))
 
-    @pytest.mark.parametrize("wanted", [("vision",), ("torch", "vision"), ("vision", "torch")])
+    @pytest.mark.parametrize("wanted", [("vision",), ("torch", "vision")])
     @pytest.mark.parametrize("lacking", ["torch", "vision"])
     def test_one_build_is_missing(self, family, wanted, lacking):
         del family.server.resources[f"/whl/cu130/{lacking}/"]

@@ -27,7 +27,6 @@ from pep_variants.internal import (
     InvalidMarker,
     filename_of_url,
     is_local,
-    local_path,
     redacted,
 )
 from variants_index import (
@@ -42,10 +41,10 @@ from variants_index import (
     Target,
     fetch_core_metadata,
 )
-from variants_index.internal import Links, UnusableDistribution, is_pinned, read_source_tree
+from variants_index.internal import Links, UnusableDistribution, is_pinned
 
 from .errors import RequirementError
-from .requirements import Wanted, distribution_name, is_directory
+from .requirements import Wanted, distribution_name
 
 Reduce = Callable[[str], "str | None"]
 
@@ -368,29 +367,6 @@ class IndexProvider(_Base):
         texts += [str(item.requirement.specifier) for item in self._constraints.get(project, ())]
         yield from self._offered(project, "", frozenset(texts), is_pinned(texts), set())
 
-    def alternatives(self, candidate: Candidate) -> tuple[Candidate, ...]:
-        """Return all files of its version that the target can use, of the same source.
-
-        Source distributions do not count: they are not built here.
-        """
-        is_apart = candidate.direct or candidate.catalog is not None
-        if is_apart or candidate.project in self._provided:
-            return (candidate.base,)
-        return tuple(
-            item
-            for item in self._evaluator.candidates(
-                candidate.project, candidate.release, pinned=True
-            )
-            if item.source == candidate.source and (item.is_wheel or item == candidate.base)
-        )
-
-    def look_ahead(self, candidate: Candidate) -> None:
-        """Begin to fetch what *candidate* says of itself."""
-        if candidate.project in self._provided:
-            return
-        plain = candidate.base
-        self._prefetcher.start(("core", plain), partial(fetch_core_metadata, self._session, plain))
-
     def _offered(
         self,
         project: str,
@@ -485,11 +461,10 @@ class IndexProvider(_Base):
         """Return the candidate that requirements name by *url*; raises RequirementError."""
         if url not in self._direct:
             name, version = distribution_name(url)
-            core = read_source_tree(local_path(url)).core if is_directory(url) else None
             plain, _, fragment = url.partition("#")
             algorithm, equals, digest = fragment.partition("=")
             hashes = {algorithm: digest} if equals else {}
-            filename = filename_of_url(plain.partition("?")[0].rstrip("/"))
+            filename = filename_of_url(plain)
             self._direct[url] = Candidate(
                 name,
                 Version(version),
@@ -497,7 +472,6 @@ class IndexProvider(_Base):
                 redacted(plain),
                 file=PageFile(filename, plain, hashes),
                 direct=True,
-                core=core,
             )
         return self._direct[url]
 

@@ -470,11 +470,3 @@ class TestBuildFirst:
 
         ordering = self.make(installed=WithBar(), together=lambda *_: True)
         assert self.versions(ordering) == expected
-
-    def test_it_is_said_once_what_goes_first(self):
-        heard = []
-        ordering = self.make()
-        ordering.displacing = lambda: heard.append(1)
-        for _ in range(3):
-            self.versions(ordering)
-        assert heard == [1]

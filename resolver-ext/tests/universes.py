@@ -380,35 +380,29 @@ class UniverseProvider(AbstractProvider):
 
 
 class LoggingReporter(BaseReporter):
+    EVENTS = (
+        "starting", "starting_round", "ending_round", "ending", "adding_requirement",
+        "resolving_conflicts", "rejecting_candidate", "pinning",
+    )  # fmt: skip
+
     def __init__(self, log):
-        self._log = log
+        def noting(event):
+            return lambda *args, **kwargs: log.append(
+                (event, *map(told, args), *map(told, kwargs.values()))
+            )
 
-    def starting(self):
-        self._log.append(("starting",))
+        self.__dict__.update((event, noting(event)) for event in self.EVENTS)
 
-    def starting_round(self, index):
-        self._log.append(("starting_round", index))
 
-    def ending_round(self, index, state):
-        self._log.append(("ending_round", index, *map(str, state.mapping.values())))
-
-    def ending(self, state):
-        self._log.append(("ending", *map(str, state.mapping.values())))
-
-    def adding_requirement(self, requirement, parent):
-        self._log.append(("adding", str(requirement), str(parent)))
-
-    def resolving_conflicts(self, causes):
-        self._log.append(
-            ("conflicts", *(f"{cause.requirement} of {cause.parent}" for cause in causes))
-        )
-
-    def rejecting_candidate(self, criterion, candidate):
-        names = sorted({str(requirement) for requirement in criterion.iter_requirement()})
-        self._log.append(("rejecting", str(candidate), *names))
-
-    def pinning(self, candidate):
-        self._log.append(("pinning", str(candidate)))
+def told(item):
+    """Return what is compared of an argument of a reporter."""
+    if hasattr(item, "mapping"):
+        return [*map(str, item.mapping.values())]
+    if hasattr(item, "iter_requirement"):
+        return sorted({*map(str, item.iter_requirement())})
+    if isinstance(item, list):
+        return [f"{cause.requirement} of {cause.parent}" for cause in item]
+    return str(item)
 
 
 @dataclass

@@ -106,7 +106,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
             self._state, self.ordering, files, identify=self._identify
         )
         self.ordering.chosen = self._chosen
-        self.ordering.abi_found = self.ordering.displacing = self._follow
+        self.ordering.follow = self._follow
         if self._arranged or self.ordering.coherent:
             self._follow()
         else:

@@ -501,12 +501,7 @@ class ProgressReporter(_Reporter):
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
-        self._round = 0
-
-    def starting_round(self, index: int) -> None:
-        """Remember the number of the round."""
-        self._round = index
 
     def pinning(self, candidate: Candidate) -> None:
         """Report what is pinned."""
-        self._tell(f"step {self._round + 1}: {candidate}")
+        self._tell(str(candidate))

@@ -82,21 +82,10 @@ class TestResolve:
         quiet = variants("resolve", "app", "-i", index.url, env={"VARIANTS_EXCLUDE": "nvidai"})
         assert (quiet.code, quiet.out, quiet.err) == (0, ON_GPU, "")
 
-    def test_without_variants_there_is_nothing_to_say_of_them(self, variants, index):
-        done = variants("resolve", "always", "-i", index.url)
-        assert (done.code, done.out) == (0, "always  1.0\n")
-
-    def test_another_machine(self, variants, index, platform):
-        done = variants("resolve", "app", "-i", index.url, "--target", platform("cpu", NO_GPU))
-        assert (done.code, done.out) == (0, ON_CPU)
-
-    @pytest.mark.parametrize("python", ["3.9", "3.13"])
-    def test_another_python_of_this_machine(self, variants, index, python):
+    def test_another_python_of_this_machine(self, variants, index):
         """What overrides detection counts, as for pip download --python-version."""
-        done = variants("resolve", "app", "-i", index.url, "--python-version", python)
+        done = variants("resolve", "app", "-i", index.url, "--python-version", "3.9")
         assert (done.code, done.out, done.err) == (0, ON_GPU, "")
-        done = variants("explain", "app", "-i", index.url, "--python-version", python)
-        assert "cu128  chosen" in done.out
 
     def test_several_machines(self, variants, index, platform):
         gpu, cpu = platform("gpu", GPU), platform("cpu", NO_GPU)
@@ -109,11 +98,7 @@ class TestResolve:
         (tmp_path / "held.txt").write_text("always<2\n")
         done = variants("resolve", "-r", "requirements.txt")
         assert (done.code, done.out) == (0, "always  1.0\n")
-        done = variants("resolve", "always", "-c", "held.txt", "-i", index.url)
-        assert (done.code, done.out) == (0, "always  1.0\n")
-
-    def test_settings_of_pip(self, variants, index):
-        done = variants("resolve", "always", env={"PIP_INDEX_URL": index.url})
+        done = variants("resolve", "always", "-c", "held.txt", env={"PIP_INDEX_URL": index.url})
         assert (done.code, done.out) == (0, "always  1.0\n")
 
     def test_wishes_about_variants(self, variants, index):
@@ -275,13 +260,8 @@ class TestExplain:
 
     def test_json(self, variants, index):
         tree = json.loads(variants("explain", "app", "-i", index.url, "--json").out)
-        assert tree.keys() == {
-            "project", "version", "target", "file", "catalog", "plain", "sources", "warnings",
-            "version_note",
-        }  # fmt: skip
         assert tree["file"] == "app-1.0-py3-none-any-cu128.whl"
         (source,) = tree["sources"]
-        assert source.keys() == {"source", "selected", "ranked", "rejected", "files"}
         assert source["selected"] == "cu128"
         assert [item["label"] for item in source["ranked"]] == ["cu128", "cu126", "null"]
         assert source["files"]["cu130"] == ["app-1.0-py3-none-any-cu130.whl"]
@@ -312,15 +292,7 @@ class TestExplain:
             done = variants(command, "app", *gpu)
             assert done.err.startswith(line), done
             assert done.err.endswith("): to take it, require app==1.0\n")
-        index.requests.clear()
-        nothing = ("-i", index.url, "--target", platform("cpu", NO_GPU))
-        for command, wanted, options in (
-            ("explain", "app==2.0", gpu),
-            ("resolve", "app==2.0", gpu),
-            ("explain", "app", nothing),
-        ):
-            assert variants(command, wanted, "--no-cache", *options).err == ""
-        assert "app-1.0-variants.json" not in index.fetched
+        assert variants("explain", "app==2.0", *gpu).err == ""
 
     def test_variants_elsewhere(self, variants, serve):
         """It names what has some: an older version, the catalogue."""

@@ -561,31 +561,7 @@ def holds(condition, label, terms):
     return (rest[0] in terms) == (word == "has")
 
 
-def solvable(universe):
-    """Return whether any choice of versions satisfies everything, by trying them all."""
-
-    def search(chosen, wanted):
-        open_names = sorted(set(wanted) - set(chosen))
-        if not open_names:
-            return True
-        name = open_names[0]
-        for release in universe.releases[name]:
-            if release.version not in wanted[name]:
-                continue
-            for candidate in choices(universe, release):
-                narrowed = dict(wanted)
-                for other, versions in required(universe, candidate):
-                    narrowed[other] = narrowed.get(other, set(versions)) & set(versions)
-                now = {**chosen, name: candidate.version}
-                if all(v in narrowed[n] for n, v in now.items()) and all(narrowed.values()):
-                    if search(now, narrowed):
-                        return True
-        return False
-
-    return search({}, _wanted(universe.roots))
-
-
-def _wanted(requirements):
+def wanted_of(requirements):
     wanted = {}
     for name, versions in requirements:
         wanted[name] = wanted.get(name, set(versions)) & set(versions)

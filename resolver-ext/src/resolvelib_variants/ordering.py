@@ -163,11 +163,6 @@ class VariantOrdering(Generic[CT]):
         # By project, version and source: what was read, or the error of that.
         self._metadata: dict[tuple[str, Hashable, str], Metadata | Exception] = {}
 
-    @property
-    def forces_any(self) -> bool:
-        """Whether the user forced a label of some project."""
-        return bool(self._preferences.forced)
-
     def forces(self, project: str) -> bool:
         """Return whether the user forced a label of *project*, or its non-variant wheel."""
         return project in self._preferences.forced
@@ -294,13 +289,10 @@ class VariantOrdering(Generic[CT]):
         self._arrangements[project, version] = group, offered, arranged
         return arranged
 
-    @property
-    def has_provisional(self) -> bool:
-        """Whether any candidate so far was provisional."""
-        return bool(self._provisional)
-
     def provisional(self, project: str, candidate: CT) -> bool:
         """Return whether *candidate* stands for a version whose variant is not known to be it."""
+        if not self._provisional:
+            return False
         found = self._provisional.get((project, self._files.version(candidate)))
         if found is None or found.confirmed:
             return False

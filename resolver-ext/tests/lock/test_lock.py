@@ -4,7 +4,6 @@ import hashlib
 import json
 
 import pytest
-import tomli_w
 from packaging.pylock import Pylock
 from world import GPU, cuda, target
 
@@ -14,7 +13,7 @@ from pep_variants.errors import InconsistentMetadata, LockError
 from pep_variants.formats import toml
 from resolvelib_variants.resolution import RequirementSet, parse_requirement
 from support.index_server import Resource
-from support.wheels import Release, Wheel, metadata
+from support.wheels import Wheel
 from variants_index.downloads import Download, download_files
 from variants_index.errors import BadResponse, NotFound
 from variants_index.lock_files import read_lock, select_locked, write_lock
@@ -112,8 +111,6 @@ class TestWriting:
         }
         assert "tool" not in packages["both"]
         assert tree["tool"] == {"pep-variants": {"requirements": ["demo"]}}
-
-    def test_the_same_answer_gives_the_same_bytes(self, demo):
         assert locked(demo, "demo", "both") == locked(demo, "both", "demo")
 
     def test_without_variants_nothing_is_said_of_them(self, demo):
@@ -194,49 +191,10 @@ class TestChoosing:
         older = choose(data, demo.folder, target(OLDER_GPU, "older"))
         assert older == "both common demo-cu126 extra-fast fast"
 
-    def test_order_follows_from_the_lock_alone(self, demo):
-        data = locked(demo, "demo", targets=machines())
-        reversed_tree = toml.loads(data.decode())
-        for package in reversed_tree["packages"]:
-            package["wheels"].reverse()
-        assert choose(tomli_w.dumps(reversed_tree).encode(), demo.folder) == ON_GPU
-
-    def test_nothing_fits(self, demo):
-        with pytest.raises(LockError) as caught:
-            choose(locked(demo, "demo"), demo.folder, target("", "cpu"))
-        assert str(caught.value).startswith(
-            f"{demo.folder / 'pylock.toml'}: packages[2] (demo): none of its wheels fits cpu: "
-            "cu128 needs CUDA driver 12.8 or newer"
-        )
-
-    @pytest.mark.parametrize("torch", ["2.8.1", "2.9.0"])
-    def test_built_against_what_is_locked(self, world, torch):
-        variants = {f"torch2{n}": {"abi_dependency": {"torch": [f"2.{n}"]}} for n in (7, 8, 9)}
-        tree = metadata(variants, namespaces=[], providers={})
-        del tree["providers"]
-        tree["$schema"] = "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json"
-        world.add(Release("ext", "1.0", tree), Wheel("torch", "2.8.1"), Wheel("torch", "2.9.0"))
-        label = f"torch{torch[0]}{torch[2]}"
-        data = locked(world, f"torch=={torch}", "ext")
-        assert choose(data, world.folder) == f"ext-{label} torch"
-        lying = data.replace(b'version = "2.', b'version = "3.').replace(b"torch-2.", b"torch-3.")
-        with pytest.raises(LockError, match=rf"{label} is built against torch {torch[:3]}"):
-            choose(lying, world.folder)
-
     def test_another_environment(self, demo):
         data = locked(demo, "demo")
         with pytest.raises(LockError, match="it is for other environments"):
             choose(data, demo.folder, make_target(python_version="3.11", platforms=["linux"]))
-
-    def test_locks_of_others(self, demo):
-        """Without our own table everything is installed whose marker holds."""
-        tree = toml.loads(locked(demo, "demo", targets=machines()).decode())
-        del tree["tool"]
-        for package in tree["packages"]:
-            package.pop("tool", None)
-        everything = "both common demo-null extra-fast fast runtime slow"
-        data = tomli_w.dumps(tree).encode()
-        assert choose(data, demo.folder, target("", "cpu")) == everything
 
     def test_what_is_known_of_each(self, demo):
         path = demo.folder / "pylock.toml"

@@ -161,16 +161,6 @@ class TestFiles:
         without = Sources(find_links=(str(world.links),), no_index=True)
         assert world.names("demo<3", sources=without) == "demo-1.0"
 
-    def test_page_of_links(self, world):
-        world.add(Wheel("demo", "1.0"), Wheel("other", "1.0")).publish()
-        links = "".join(
-            f'<a href="/files/{n}-1.0-py3-none-any.whl">x</a>' for n in ("demo", "other")
-        )
-        world.server.resources["/links"] = Resource(links.encode(), kind="text/html")
-        sources = Sources(find_links=(f"{world.server.url}/links",), no_index=True)
-        assert world.names("demo", "other", sources=sources) == "demo-1.0 other-1.0"
-        assert world.server.paths.count("/links") == 1
-
     def test_local_index(self, world, tmp_path):
         folder = tmp_path / "simple" / "demo"
         folder.mkdir(parents=True)
@@ -452,11 +442,6 @@ class TestVariants:
         assert world.names("demo") == "demo-1.0-cu128"
         looked = {path for path in world.server.paths if path.endswith(".whl")}
         assert len(looked) == 3
-
-    def test_this_machine_says_nothing_of_another(self, world):
-        world.add(cuda("demo", "1.0", "12.8"))
-        other = make_target(python_version="3.12", platforms=["windows"])
-        assert world.names("demo", on=other) == "demo-1.0-null"
 
     def test_a_named_file(self, world, tmp_path):
         world.add(

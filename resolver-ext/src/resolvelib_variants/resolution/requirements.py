@@ -53,12 +53,10 @@ class Wanted:
     Attributes:
         requirement: parsed.
         hashes: allowed hexadecimal digests by algorithm; empty for any.
-        origin: where it was found, for messages; empty for the command line.
     """
 
     requirement: Requirement
     hashes: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    origin: str = ""
 
     @property
     def project(self) -> str:
@@ -126,7 +124,7 @@ def parse_requirement(text: str, origin: str = "", folder: Path | None = None) -
     if url:
         text = f"{distribution_name(url, origin)[0]}{extras} @ {url}{separator}{marker}"
     try:
-        wanted = Wanted(Requirement(text), origin=origin)
+        wanted = Wanted(Requirement(text))
     except InvalidRequirement as error:
         reason = str(error).splitlines()[0]
         raise RequirementError(

@@ -280,7 +280,11 @@ class IndexResolver:
         for need in roots:
             if isinstance(need, SpecifierRequirement):
                 requested[need.project] = requested.get(need.project, frozenset()) | {need.extra}
-        merged = _by_host(unavailable)
+        merged: tuple[Unavailable, ...] = ()
+        if unavailable:
+            from variants_catalog.internal import by_host  # takes a while
+
+            merged = by_host(unavailable)
         warnings += map(str, merged)
         return Resolution(
             target,
@@ -362,14 +366,6 @@ def _catalog(session: Session, preferences: Preferences) -> Catalog | None:
         return session.fetch(url, limit=CATALOG_BYTES).body
 
     return preferred_catalog(preferences, fetch)
-
-
-def _by_host(items: Sequence[Unavailable]) -> tuple[Unavailable, ...]:
-    if not items:
-        return ()
-    from variants_catalog.internal import by_host  # takes a while
-
-    return by_host(items)
 
 
 def _allowed_hashes(requirement_set: RequirementSet) -> dict[str, Mapping[str, frozenset[str]]]:

@@ -48,7 +48,6 @@ from pep_variants.wheelfile.wheel import open_wheel
 from pep_variants.wheelfile.zip_rewriting import read_directory, with_local_headers
 from resolvelib_variants.resolution import ResolverError, read_file
 from uv_variants.uv_lock import Lock
-from variants_index.distribution_metadata import read_source_tree
 from variants_index.errors import PackageIndexError
 from variants_index.lock_files import read_lock
 from variants_index.pages import JSON, PageFile, html_page, json_page, read_page
@@ -261,12 +260,6 @@ def _requirements_file(data: bytes) -> None:
         read_file(path, {})
 
 
-def _source_tree(data: bytes) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "pyproject.toml").write_bytes(data)
-        read_source_tree(Path(folder))
-
-
 def _platform_key(data: bytes) -> None:
     decode(_text(data))
 
@@ -293,6 +286,5 @@ TARGETS = {
     "lock_file": Target(_lock_file),
     "uv_lock": Target(_uv_lock),
     "requirements_file": Target(_requirements_file),
-    "source_tree": Target(_source_tree),
     "platform_key": Target(_platform_key),
 }

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "catalog_checks": "LiveCheck",
-    "distribution_metadata": "fetch_metadata_file read_source_tree",
+    "distribution_metadata": "fetch_metadata_file",
     "doctor": (
         "Findings Part Problem State UNKNOWN WITHOUT catalog_hints common_parts "
         "environment_problems installers_part lines packages_part report_schema settings_of "
@@ -37,7 +37,7 @@ _NAMES = {
     ),
     "downloads": "MAX_DOWNLOAD opened",
     "errors": (
-        "AccessDenied BadResponse InvalidPage InvalidSourceTree InvalidUrl NotFound "
+        "AccessDenied BadResponse InvalidPage InvalidUrl NotFound "
         "TargetError Unreachable UntrustedServer UnusableDistribution"
     ),
     "evaluator": "REWRITTEN is_pinned",

@@ -61,7 +61,7 @@ def build_editable(folder, config_settings=None, metadata_directory=None):
 def world(kind: str, folder: Path) -> Iterator[dict[str, str]]:
     """Serve a world of `KINDS`, with its files below *folder*.
 
-    Yields what stands for what in command lines: ``INDEX``, ``HTML``, ``SECRET``, ``EMPTY`` and
+    Yields what stands for what in command lines: ``INDEX``, ``HTML``, ``SECRET`` and
     ``PAGE`` are URLs of indexes and of a page of links, ``LINKS`` is a directory of all files,
     ``WHEEL`` and ``URL`` are the wheel of version 1.0 (of label ``cu128`` where there are
     variants), ``FOLDER`` is a directory of requirements, constraints, a platform file, a lock file
@@ -71,7 +71,6 @@ def world(kind: str, folder: Path) -> Iterator[dict[str, str]]:
         index = stack.enter_context(served(_index(kind)))
         html = stack.enter_context(served(replace(index, api="html")))
         secret = stack.enter_context(served(replace(index, credentials=CREDENTIALS)))
-        empty = stack.enter_context(served(Index()))
         links = folder / "links"
         links.mkdir()
         for files in index.files.values():
@@ -96,7 +95,6 @@ def world(kind: str, folder: Path) -> Iterator[dict[str, str]]:
             "INDEX": index.url,
             "HTML": html.url,
             "SECRET": secret.url.replace("://", f"://{CREDENTIALS}@"),
-            "EMPTY": empty.url,
             "PAGE": index.links_url,
             "LINKS": str(links),
             "WHEEL": str(links / wheel),

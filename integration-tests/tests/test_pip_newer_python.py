@@ -51,7 +51,15 @@ RELEASE = Release(
 )
 
 
-@pytest.fixture(params=webassembly.PYTHONS)
+NEWEST = [*webassembly.PYTHONS][-1]
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(version, marks=[pytest.mark.nightly] * (version != NEWEST))
+        for version in webassembly.PYTHONS
+    ]
+)
 def python(request, environments):
     try:
         webassembly.node()
@@ -100,21 +108,19 @@ def pip(python, site_packages, tmp_path):
     return run
 
 
-def test_commands(pip, site_packages):
+def test_commands(pip):
+    """More than 5 s: Python itself is compiled by Node."""
     finders, outputs, done = pip(
-        "--version",
         "install --dry-run -v --variant-platform haswell kernel",
         "install --variant-platform haswell kernel",
         "list",
         "show kernel",
-        "inspect",
         "check",
         "install --variant kernel=v4 --force-reinstall --no-deps kernel",
         "uninstall -y kernel",
     )
     assert finders[0] == "PipWatch"
-    version, planned, installed, listed, shown, inspected, checked, refused, removed = outputs
-    assert "with pep-variants-shim" in version
+    planned, installed, listed, shown, checked, refused, removed = outputs
     assert [line.split()[:2] for line in planned.splitlines() if line.startswith("    ")] == [
         ["v3", "chosen"],
         ["null", "compatible"],
@@ -125,16 +131,13 @@ def test_commands(pip, site_packages):
     assert ["kernel", "1.0", "v3"] in [line.split() for line in listed.splitlines()]
     assert "Variant: v3\n" in shown
     assert "Requires: fast\n" in shown
-    report = json.loads(inspected[inspected.index("{") : inspected.rindex("}") + 1])
-    labels = {item["metadata"]["name"]: item.get("variant_label") for item in report["installed"]}
-    assert labels["kernel"] == "v3"
     assert "No broken requirements found.\n" in checked
     assert refused.endswith("exit code 1")
     assert "nothing of x86_64 is supported here. Variants that fit: null" in done.err
     assert "Successfully uninstalled kernel-1.0\n" in removed
-    assert not list(site_packages.glob("kernel*"))
 
 
+@pytest.mark.nightly
 def test_start_files(pip, site_packages, python):
     """Python 3.15 reads ``.start`` files, older ones know ``.pth`` files alone."""
     (site_packages / "pep_variants_shim.pth").unlink()

@@ -12,6 +12,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import tomli_w
+
 from .index import Index, served
 from .projects import app, cuda
 from .wheels import Release, SourceDistribution, Wheel
@@ -151,21 +153,16 @@ def _hashed(index: Index, name: str) -> str:
 
 def _locked(index: Index, kind: str) -> str:
     """Return a lock file with every wheel of the project, and its metadata."""
-    lines = ['lock-version = "1.0"', 'created-by = "tests"', "[[packages]]"]
-    lines += ['name = "app"', 'version = "1.0"']
+    wheels = [
+        {
+            "name": name,
+            "url": f"{_files(index)}/app/{name}",
+            "hashes": {"sha256": hashlib.sha256(data).hexdigest()},
+        }
+        for name, data in index.files["app"].items()
+        if name.endswith(".whl")
+    ]
+    package: dict[str, object] = {"name": "app", "version": "1.0", "wheels": wheels}
     if kind != "plain":
-        lines.append(f"variants-json = {_toml(VARIANTS) if kind == 'variants' else 7}")
-    for name, data in index.files["app"].items():
-        if name.endswith(".whl"):
-            digest = hashlib.sha256(data).hexdigest()
-            lines += ["[[packages.wheels]]", f'name = "{name}"']
-            lines += [f'url = "{_files(index)}/app/{name}"', f'hashes = {{sha256 = "{digest}"}}']
-    return "\n".join(lines) + "\n"
-
-
-def _toml(item: object) -> str:
-    """Return a JSON tree as inline TOML."""
-    if isinstance(item, dict):
-        entries = (f"{json.dumps(key)} = {_toml(value)}" for key, value in item.items())
-        return f"{{{', '.join(entries)}}}"
-    return json.dumps(item)
+        package["variants-json"] = VARIANTS if kind == "variants" else 7
+    return tomli_w.dumps({"lock-version": "1.0", "created-by": "tests", "packages": [package]})

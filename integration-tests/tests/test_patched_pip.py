@@ -214,6 +214,7 @@ def test_in_a_zip_file(wheel, empty, serve, tmp_path):
     installs(empty.run(*pip, index.url, *allowed, env=env), "app-1.0-fast")
 
 
+@pytest.mark.nightly
 @pytest.mark.everywhere
 def test_with_ensurepip(wheel, empty, index, available, tmp_path):
     """A distribution of Python that ships it brings it into every virtual environment."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import sys
-import zipfile
 from pathlib import Path
 
 import pytest
 
-from support.environments import PIPS, Environment, find_python
+from support.environments import PIPS
 from support.index import index_of
 from support.pip_commands import dry_run, installs
 from support.projects import CUDA_12_8, ON_GPU, app_index
@@ -19,8 +17,6 @@ from support.wheels import NVIDIA, X86_64, Release, Wheel, metadata
 
 CHOSEN = f"Would install {ON_GPU}\n"
 PLAIN = "Would install always-1.0 app-0.9\n"
-ROOT = {"PIP_ROOT_USER_ACTION": "ignore"}
-"""Tests may run as root, which pip warns of."""
 IGNORED = "wheel variants are ignored"
 
 
@@ -137,18 +133,6 @@ def test_pip_that_has_changed(available, fresh, index, seam):
         assert "ERROR: VARIANTS_VARIANT has no effect: pip " in done.err
     # Others say nothing, and do what they did.
     assert fresh.pip("list", "--exclude", "pep-variants-shim").err == ""
-
-
-@pytest.mark.one
-def test_other_backend_without_a_seam(fresh, index):
-    """The metadata backend that is not used does not matter."""
-    for path in (fresh.site_packages / "pip" / "_internal" / "metadata").rglob("*.py"):
-        path.write_text(path.read_text("utf-8").replace("InMemoryMetadata", "Renamed"), "utf-8")
-    done = dry_run(fresh, index, "always", _PIP_USE_IMPORTLIB_METADATA="0")
-    (line,) = (line for line in done.err.splitlines() if line.startswith("pep-variants-shim"))
-    assert "lacks InMemoryMetadata" in line
-    installs(done, "always-1.0")
-    assert CHOSEN in dry_run(fresh, index, "app").out
 
 
 FAULTS = {
@@ -311,61 +295,6 @@ def test_programs_that_look_for_candidates_themselves(patched, index):
     done = patched.run("-c", code)
     assert done.out.startswith("'app' candidate (version 0.9 at "), done
     assert done.out.count("candidate") == 1
-
-
-# Places: a user's, a system's, none that can be written, half a one.
-
-
-@pytest.fixture
-def installation(environments, available, tmp_path):
-    """A Python that is no virtual environment, with a pip in its own site-packages."""
-    if sys.platform == "win32":
-        pytest.skip("made of links")
-    original = Path(find_python(available.python)).resolve()
-    library = f"python{available.python}"
-    root = tmp_path / "python"
-    (root / "bin").mkdir(parents=True)
-    shutil.copy(original, root / "bin" / "python")
-    site_packages = root / "lib" / library / "site-packages"
-    site_packages.mkdir(parents=True)
-    for path in (original.parents[1] / "lib" / library).iterdir():
-        if path.name not in ("site-packages", "EXTERNALLY-MANAGED"):
-            (root / "lib" / library / path.name).symlink_to(path)
-    with zipfile.ZipFile(environments.pip_wheel(available.pip)) as archive:
-        archive.extractall(site_packages)
-    found = Environment(root)
-    code = "import sys; print(sys.prefix == sys.base_prefix, *sys.path[-1:])"
-    if found.run("-c", code).out != f"True {site_packages}\n":
-        pytest.skip(f"{original} does not find its library when it is copied")
-    return found
-
-
-@pytest.mark.one
-def test_whole_system(environments, installation, index, tmp_path):
-    """Where the user asks for it; a system that its packagers manage refuses, as ever."""
-    wheel = str(environments.shim_wheel)
-    user = {"PYTHONUSERBASE": str(tmp_path / "user"), **ROOT}
-    done = installation.pip("install", "--no-index", "--user", wheel, env=user)
-    assert done.code == 0, done
-    assert not list(installation.site_packages.glob("pep_variants*"))
-    assert CHOSEN in dry_run(installation, index, "app", **user).out
-    done = installation.run("-I", "-m", "pip", "--version", env=user)
-    assert (done.err, "variants" in done.out) == ("", False)
-    marker = installation.site_packages.parent / "EXTERNALLY-MANAGED"
-    marker.write_text("[externally-managed]\nError=ask your packager\n")
-    refused = installation.pip("install", "--no-index", wheel)
-    assert (refused.code, "ask your packager" in refused.err) == (1, True)
-    done = installation.pip("install", "--no-index", "--break-system-packages", wheel)
-    assert done.code == 0, done
-    # Environments that see the system's packages see the shim; others do not.
-    for option, expected in (("--system-site-packages", True), ("--clear", False)):
-        made = Environment(tmp_path / f"made{option}")
-        done = installation.run("-m", "venv", "--without-pip", option, str(made.path))
-        assert done.code == 0, done
-        code = "import sys; print('pep_variants_shim' in sys.modules)"
-        assert made.run("-c", code, "pip").out == f"{expected}\n"
-        if expected:
-            assert CHOSEN in dry_run(made, index, "app").out
 
 
 KILLER = """

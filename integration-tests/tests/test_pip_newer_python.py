@@ -16,6 +16,7 @@ from support import webassembly
 from support.environments import PIPS
 from support.wheels import X86_64, Release, Wheel, metadata
 
+pytestmark = pytest.mark.nightly
 SCRIPT = """
 import json, sys, warnings
 from pathlib import Path
@@ -51,15 +52,7 @@ RELEASE = Release(
 )
 
 
-NEWEST = [*webassembly.PYTHONS][-1]
-
-
-@pytest.fixture(
-    params=[
-        pytest.param(version, marks=[pytest.mark.nightly] * (version != NEWEST))
-        for version in webassembly.PYTHONS
-    ]
-)
+@pytest.fixture(params=webassembly.PYTHONS)
 def python(request, environments):
     try:
         webassembly.node()
@@ -109,7 +102,6 @@ def pip(python, site_packages, tmp_path):
 
 
 def test_commands(pip):
-    """More than 5 s: Python itself is compiled by Node."""
     finders, outputs, done = pip(
         "install --dry-run -v --variant-platform haswell kernel",
         "install --variant-platform haswell kernel",
@@ -137,7 +129,6 @@ def test_commands(pip):
     assert "Successfully uninstalled kernel-1.0\n" in removed
 
 
-@pytest.mark.nightly
 def test_start_files(pip, site_packages, python):
     """Python 3.15 reads ``.start`` files, older ones know ``.pth`` files alone."""
     (site_packages / "pep_variants_shim.pth").unlink()

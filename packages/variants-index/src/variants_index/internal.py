@@ -41,9 +41,9 @@ _NAMES = {
         "TargetError Unreachable UntrustedServer UnusableDistribution"
     ),
     "evaluator": "REWRITTEN is_pinned",
-    "package_finder": "by_version",
+    "package_finder": "by_version directory_files",
     "http.credentials": "Credentials split_credentials",
-    "http.responses": "BUSY CHUNK Response check_digests retry_after",
+    "http.responses": "BUSY CHUNK Response check_digests read_response retry_after",
     "http.user_proxies": "InvalidProxy PORTS UserProxy proxy_for read",
     "pages": "ACCEPT GENERATOR HTML JSON html_projects json_projects",
     "pages.page": "Links",

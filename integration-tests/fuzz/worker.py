@@ -14,30 +14,20 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from .seeds import seeds, words
 
-if TYPE_CHECKING:
-    from .targets import Target
-
-PACKAGES = (
-    "pep_variants",
-    "variants_plugins",
-    "variants_index",
-    "variants_proxy",
-    "resolvelib_variants",
-    "uv_variants",
-    "variants_cli",
-    "packaging",
-)
+PACKAGES = [
+    "pep_variants", "variants_plugins", "variants_index", "variants_proxy", "resolvelib_variants",
+    "uv_variants", "variants_cli", "packaging",
+]  # fmt: skip
 """Whose coverage guides the fuzzer."""
 
 MEMORY_MIB = 1024
 """Of the whole process; its own code, instrumented, takes 200 of it."""
 
 
-def main() -> int:
+def main() -> None:
     """Run as ``python -m fuzz.worker TARGET SECONDS SEED FOLDER [FILE]``."""
     parser = argparse.ArgumentParser()
     parser.add_argument("target")
@@ -48,27 +38,34 @@ def main() -> int:
     parser.add_argument("--inputs", type=int, help="stop after so many, instead of the seconds")
     given = parser.parse_args()
     if given.file is not None:
-        _target(given.target).check(given.file.read_bytes())
-        return 0
-    if not given.inputs and importlib.util.find_spec("atheris") is not None:
+        _check(given.target)(given.file.read_bytes())
+    elif not given.inputs and importlib.util.find_spec("atheris") is not None:
         _with_atheris(given.target, given.seconds, given.seed, given.folder)
-        return 0
-    return _with_hypothesis(given.target, given.seconds, given.inputs, given.seed, given.folder)
+    else:
+        _with_hypothesis(given.target, given.seconds, given.inputs, given.seed, given.folder)
 
 
-def _target(name: str) -> Target:
+def _check(name: str) -> Callable[[bytes], None]:
+    """Return what reads inputs of a target, and fails for those that take too long."""
     # Imported late, so that Atheris can instrument what is imported with it.
-    from .targets import TARGETS
+    from .targets import CPU_SECONDS, check
 
-    return TARGETS[name]
+    def timed(data: bytes) -> None:
+        start = time.process_time()
+        check(name, data)
+        spent = time.process_time() - start
+        if spent > CPU_SECONDS:
+            raise AssertionError(f"took {spent:.1f} seconds of CPU for {len(data)} bytes")
+
+    return timed
 
 
 def _with_atheris(name: str, seconds: int, seed: int, folder: Path) -> None:
     import atheris
 
     # Modules are instrumented as they are imported.
-    with atheris.instrument_imports(include=list(PACKAGES), enable_loader_override=False):
-        check = _timed(_target(name).check)
+    with atheris.instrument_imports(include=PACKAGES, enable_loader_override=False):
+        check = _check(name)
     with tempfile.TemporaryDirectory() as work:
         corpus = Path(work, "corpus")
         corpus.mkdir()
@@ -85,21 +82,18 @@ def _with_atheris(name: str, seconds: int, seed: int, folder: Path) -> None:
         ]
         if words(name):
             dictionary = Path(work, "dictionary")
-            lines = (
-                '"' + "".join(f"\\x{byte:02x}" for byte in word.encode()) + '"'
-                for word in words(name)
-            )
-            dictionary.write_text("\n".join(lines) + "\n")
+            coded = ("".join(f"\\x{byte:02x}" for byte in word.encode()) for word in words(name))
+            dictionary.write_text("".join(f'"{word}"\n' for word in coded))
             options.append(f"-dict={dictionary}")
         atheris.Setup([sys.argv[0], *options, str(corpus)], check)
         atheris.Fuzz()
 
 
-def _with_hypothesis(name: str, seconds: int, inputs: int | None, seed: int, folder: Path) -> int:
+def _with_hypothesis(name: str, seconds: int, inputs: int | None, seed: int, folder: Path) -> None:
     import hypothesis
     from hypothesis import strategies as st
 
-    check = _timed(_target(name).check)
+    check = _check(name)
     base = seeds(name)
     pieces = st.one_of(
         st.binary(max_size=8), st.sampled_from([word.encode() for word in words(name)] or [b""])
@@ -137,26 +131,11 @@ def _with_hypothesis(name: str, seconds: int, inputs: int | None, seed: int, fol
             (folder / f"{name}-crash").write_bytes(last.read_bytes())
             raise
     print(f"stat::number_of_executed_units: {count}", file=sys.stderr)
-    return 0
 
 
 class _Finished(BaseException):
     """The time is over; no `Exception`, which Hypothesis would take for a defect."""
 
 
-def _timed(check: Callable[[bytes], None]) -> Callable[[bytes], None]:
-    """Return *check*, which fails for inputs that take too long."""
-    from .targets import CPU_SECONDS
-
-    def timed(data: bytes) -> None:
-        start = time.process_time()
-        check(data)
-        spent = time.process_time() - start
-        if spent > CPU_SECONDS:
-            raise AssertionError(f"took {spent:.1f} seconds of CPU for {len(data)} bytes")
-
-    return timed
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

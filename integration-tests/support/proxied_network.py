@@ -81,13 +81,8 @@ class Server:
 
 
 @contextmanager
-def origin(context: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> Iterator[Server]:
-    """Run a web server, over TLS with *context*.
-
-    Args:
-        context: of a server.
-        host: name for it in its URL.
-    """
+def origin(context: ssl.SSLContext | None = None) -> Iterator[Server]:
+    """Run a web server, over TLS with *context*."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -125,7 +120,7 @@ def origin(context: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> It
 
     listening = _Threads(Handler, context)
     scheme = "https" if context else "http"
-    server = Server(listening.port, f"{scheme}://{host}:{listening.port}")
+    server = Server(listening.port, f"{scheme}://127.0.0.1:{listening.port}")
     with listening.running():
         yield server
 

@@ -7,19 +7,17 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from machines import NVIDIA
 from upstream_server import JSON, served, wheel
 from upstream_server import Upstream as Server
+from worlds import KEY
 
 from support.certificates import certified
-from support.waiting import processor_limit
 from variants_index.errors import BadResponse
-from variants_proxy import Limits, Machine, Upstream, encode, index_url
+from variants_proxy import Limits, Upstream, index_url
 from variants_proxy.errors import UpstreamError
 from variants_proxy.sharing import gather_limited
 from variants_proxy.upstream.upstreams import Budget
 
-KEY = encode(Machine(NVIDIA, target="linux-x86_64"))
 PLAIN = "plain-1.0-py3-none-any.whl"
 
 
@@ -154,7 +152,6 @@ class TestStreams:
             source = stream(chunks())
             assert await anext(source) == b"first"
             assert await asyncio.to_thread(raised.wait, 60)
-            await asyncio.sleep(0.1)  # most likely it has arrived; either way it must not matter
             if leaves:
                 await source.aclose()
             else:
@@ -167,16 +164,14 @@ class TestStreams:
 class TestUpstreams:
     def test_one_that_drips_does_not_hold_the_others(self, upstream, other, start):
         upstream.add("plain", PLAIN, wheel(PLAIN))
-        limits = Limits(page_seconds=2.0, connections=4)
-        for number in range(40):
+        limits = Limits(page_seconds=1.0, connections=4)
+        for number in range(20):
             path = f"/simple/p{number}/"
             other.faults[path] = (200, {"Content-Type": JSON}, drip())
         proxy = start(upstream, other, limits=limits)
-        with ThreadPoolExecutor(40) as pool:
-            slow = [
-                pool.submit(proxy.get, f"{index_url(KEY, 'index1')}p{number}/")
-                for number in range(40)
-            ]
+        with ThreadPoolExecutor(20) as pool:
+            paths = [f"{index_url(KEY, 'index1')}p{number}/" for number in range(20)]
+            slow = [pool.submit(proxy.get, path) for path in paths]
             while not other.paths:
                 time.sleep(0.01)
             for _ in range(10):
@@ -185,7 +180,7 @@ class TestUpstreams:
         assert {answer.status_code for answer in answers} == {504}
         assert all("index1" in answer.text or "/simple/p" in answer.text for answer in answers)
 
-    @pytest.mark.parametrize("status", [500, 502, 503, 504, 429])
+    @pytest.mark.parametrize("status", [500, 429])
     def test_old_pages_serve_while_it_fails(self, upstream, start, status):
         """Those in memory and, after a restart, those on disk; it is not asked for each."""
         for name in ("plain", "other"):
@@ -240,10 +235,3 @@ class TestEventLoop:
             assert proxy.get("/health").status_code == 200
             release.set()
             assert asking.result().status_code == 200
-
-    def test_tags_without_end(self, upstream, start):
-        page = b"<a " * 100_000
-        upstream.faults["/simple/"] = (200, {"Content-Type": "text/html"}, page)
-        with processor_limit():
-            answer = start(upstream).get(index_url(KEY))
-        assert answer.status_code in (200, 502)

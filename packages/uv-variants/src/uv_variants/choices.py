@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -224,10 +223,6 @@ def read_choices(tree: Mapping[str, Any]) -> dict[str, VersionChoice]:
     }
 
 
-_STYLES = {"chosen": "32", "compatible": "", "rejected": "2"}
-_DIM = "2"
-
-
 def warn(text: str) -> None:
     """Print *text* as a line of uv-variants."""
     print(f"uv-variants: {text}", file=sys.stderr)
@@ -247,7 +242,6 @@ def report_variants(
         verbose: print the verdicts on all variants of every version.
     """
     stream = sys.stderr
-    colored = stream.isatty() and not os.environ.get("NO_COLOR")
     printed: set[str] = set()
     hinted = False
     for each in taken:
@@ -256,9 +250,8 @@ def report_variants(
             print(f"Variants of {each.name} {each.version}:", file=stream)
             from pep_variants.internal import table_lines
 
-            for row, line in zip(choice.verdicts, table_lines(choice.verdicts), strict=True):
-                style = _STYLES.get(row.verdict, "")
-                print(_styled(f"  {line}", style, on=colored), file=stream)
+            for line in table_lines(choice.verdicts):
+                print(f"  {line}", file=stream)
             for text in choice.notices:
                 if text not in printed:
                     printed.add(text)
@@ -274,7 +267,7 @@ def report_variants(
 
                 hinted = True
                 line += MORE.format(each.name)
-            print(_styled(line, _DIM, on=colored), file=stream)
+            print(line, file=stream)
 
 
 def report_platform(platform: Platform) -> None:
@@ -305,7 +298,3 @@ def why_missing(name: str, label: str, versions: dict[str, VersionChoice]) -> st
     for choice in versions.values():
         return choice.missing or None
     return f"{name} has no variants, but --variant {name}={label} asks for one" if label else None
-
-
-def _styled(text: str, style: str, *, on: bool) -> str:
-    return f"\x1b[{style}m{text}\x1b[0m" if on and style else text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -152,6 +151,8 @@ class SessionPlan:
         """
         name = SHARED
         if self._has_own_cache:
+            import hashlib
+
             name = hashlib.sha256(self.machine.key.encode()).hexdigest()[:16]
         return self.context.uv_caches / name
 

@@ -59,7 +59,7 @@ from ..environments import Installed, installed, site_packages
 from ..errors import USER_ERRORS, UvNotFound
 from ..named_projects import Place
 from ..session_plan import SessionPlan
-from ..uv_lock import FLOATS, Lock
+from ..uv_lock import Lock
 from ..uv_program import TESTED_UVS, find_uv, own_version, uv_version
 
 if TYPE_CHECKING:
@@ -349,9 +349,10 @@ def examine(
         tuple(installed_problems(states, locked)),
         [state.as_tree() for state in states],
     )
+    own = [Problem("lock", lock.problem)] if lock.problem else []
     parts["lock"] = Part(
         (("path", lock_path or "none"), *(row for state in locked for row in state.rows())),
-        (*_lock_problems(lock), *locked_problems(locked, other)),
+        (*own, *locked_problems(locked, other)),
         {"path": lock_path, "packages": [state.as_tree("locked") for state in locked]},
     )
     return Findings(parts)
@@ -398,13 +399,6 @@ def _installers(environ: Mapping[str, str]) -> tuple[str, Part]:
     shown = f"runs uv {version}, {path}" if version else "runs no uv"
     rows = ((f"uv-variants {own_version()}", shown), *found.rows)
     return path, Part(rows, tuple(problems), {"pip": [], **found.tree, "used": used})
-
-
-def _lock_problems(lock: Lock) -> Iterator[Problem]:
-    if lock.problem:
-        yield Problem("lock", lock.problem)
-    if lock.is_floating:
-        yield Problem("lock", f"{lock.path}: {FLOATS}", "uv-variants lock")
 
 
 @contextmanager

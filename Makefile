@@ -65,9 +65,6 @@ format: $(VENV)/.done ## let ruff format and fix
 	$(RUN)/ruff format
 
 fuzz: $(VENV)/.done ## fuzz every reader of untrusted bytes, SECONDS=60 or INPUTS=500, SEED=random; one with TARGETS=document
-	@# Guided by coverage where Atheris has a wheel; it is not locked, as most platforms have none.
-	@# A number of inputs needs no Atheris.
-	@$(if $(INPUTS),: ,)$(UV) pip install --quiet --only-binary :all: --python $(RUN)/python "atheris>=3,<4" 2>/dev/null || true
 	cd integration-tests && ../$(RUN)/python -m fuzz --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(INPUTS),--inputs $(INPUTS)) $(TARGETS)
 
 bench: $(VENV)/.done wheels ## benchmarks and their record, in build/bench or RECORD=path; one group with BENCH=engine

@@ -1,9 +1,8 @@
 """The readers of untrusted bytes, as functions that a fuzzer can call.
 
 A target gets bytes and returns, or raises one of the errors that its reader documents. Any other
-exception is a defect, and so is an input that takes longer than `CPU_SECONDS`. Targets check more
-than that where a reader has a property to hold: what is written reads back equal, what is reduced
-stays reduced.
+exception is a defect. Targets check more than that where a reader has a property to hold: what is
+written reads back equal, what is reduced stays reduced.
 """
 
 from __future__ import annotations
@@ -58,9 +57,6 @@ from variants_proxy.key import decode
 from variants_proxy.pages.merged_metadata import WheelMetadata, merge_metadata
 
 from .seeds import seeds
-
-CPU_SECONDS = 2.0
-"""The longest that one input within the limits may take."""
 
 EXPECTED = (VariantError, PackageIndexError, ResolverError, ProxyError)
 

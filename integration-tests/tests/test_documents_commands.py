@@ -230,7 +230,7 @@ class Repository:
     def answer(self, path: str, headers: Mapping[str, str]) -> Answer:
         if headers.get("Authorization") != self.wanted:
             return Answer(401, headers={"WWW-Authenticate": 'Basic realm="packages"'})
-        hosts = path.startswith("/files/hosts/")
+        hosts = path.removeprefix("/files").startswith("/hosts/")
         return (self._field.builds if hosts else self._field.index).answer(path, headers)
 
 

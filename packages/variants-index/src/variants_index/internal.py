@@ -29,14 +29,15 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "catalog_checks": "LiveCheck",
-    "distribution_metadata": "fetch_metadata_file read_source_tree",
+    "distribution_metadata": "fetch_metadata_file",
     "doctor": (
-        "Findings Part Problem State UNKNOWN catalog_hints common_parts environment_problems "
-        "installers_part lines report_schema settings_of state_of state_problem uv_part"
+        "Findings Part Problem State UNKNOWN WITHOUT catalog_hints common_parts "
+        "environment_problems installers_part lines packages_part report_schema settings_of "
+        "state_problem states_tree uv_part"
     ),
     "downloads": "MAX_DOWNLOAD opened",
     "errors": (
-        "AccessDenied BadResponse InvalidPage InvalidSourceTree InvalidUrl NotFound "
+        "AccessDenied BadResponse InvalidPage InvalidUrl NotFound "
         "TargetError Unreachable UntrustedServer UnusableDistribution"
     ),
     "evaluator": "REWRITTEN is_pinned",

@@ -146,10 +146,9 @@ class TestDirectories:
         (folder / "app-1.0-variants.json").unlink()
         assert label_of(proxy.files()[APP]) == "cu126"
 
-    @pytest.mark.parametrize("html", [False, True])
-    def test_find_links_of_a_server(self, upstream, start, html):
+    def test_find_links_of_a_server(self, upstream, start):
         upstream.add_release("1.0", *MARKED)
-        upstream.html = html
+        upstream.html = True
         proxy = start(Upstream("links", f"{upstream.url}/simple/app/", "find-links"))
         file = proxy.files()[APP]
         data = proxy.get(file["url"]).content

@@ -194,11 +194,9 @@ def test_names_beyond_the_limits_are_no_wheels(rest):
         ("3.12.0", "py3-none-any", {"cu128": ">=3.12", "cu126": ">=3.9"}, "cu128"),
         # A plain filename stands for one wheel, which all Pythons have to be able to use.
         ("", "py3-none-any", {"cu128": ">=3.12", "cu126": ">=3.9"}, "cu126"),
-        ("", "py3-none-any", {"cu128": ">=3.9", "cu126": ">=3.9"}, "cu128"),
         ("", "cp312-none-any", {"cu128": ">=3.12", "cu126": ">=3.9"}, "cu128"),
         ("", "cp312-none-any", {"cu128": ">=3.12.4", "cu126": ">=3.13"}, "cu128"),
         ("", "cp311-none-any", {"cu128": ">=3.12", "cu126": ">=3.9"}, "cu126"),
-        ("", "cp310-abi3-any", {"cu128": ">=3.12", "cu126": ">=3.9"}, "cu126"),
         ("3.11.2", "py3-none-any", {"cu128": "nonsense", "cu126": ">=3.9"}, "cu128"),
         # Nothing is for this Python: the installer says so.
         ("3.8.1", "py3-none-any", {"cu128": ">=3.12", "cu126": ">=3.9", "null": ">=3.10"}, "cu128"),

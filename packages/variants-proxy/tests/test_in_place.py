@@ -38,8 +38,9 @@ class TestPages:
         assert asked.get(project="nothing").status_code == 404
         assert asked.get(project="").status_code == 404
 
-    @pytest.mark.parametrize("html", [False, True])
-    @pytest.mark.parametrize("base", ["", "absolute", "../.."])
+    @pytest.mark.parametrize(
+        ("base", "html"), [("", False), ("absolute", True), ("../..", False), ("../..", True)]
+    )
     def test_without_variants_it_lists_what_the_upstream_does(self, upstream, start, html, base):
         """With and without credentials, which the client sends itself."""
         data = upstream.add("plain", PLAIN, wheel(PLAIN))

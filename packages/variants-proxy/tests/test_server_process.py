@@ -149,6 +149,7 @@ def silent_server(answer=b"", pause=0.0):
 
 @pytest.mark.skipif(os.name == "nt", reason="sockets are handed on in another way there")
 class TestEnd:
+    CODE = f"import variants_proxy.server.server as s; s.LAST = 0.3\n{STARTED}"
     HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 1\r\n"
 
     @pytest.mark.parametrize(
@@ -157,7 +158,7 @@ class TestEnd:
     def test_while_an_upstream_hangs(self, tmp_path, answer, pause):
         with (
             silent_server(answer, pause) as (url, held),
-            proxy_at(tmp_path, url) as (process, port),
+            proxy_at(tmp_path, url, self.CODE) as (process, port),
         ):
             threads = asking_in_vain(port, 20)
             assert wait_until(lambda: len(held) >= 10)
@@ -172,7 +173,7 @@ class TestEnd:
             "def read_projects(*arguments):\n"
             "    open('stuck', 'w').close()\n"
             "    while True: pass\n"
-            f"pages.read_projects = read_projects\n{STARTED}"
+            f"pages.read_projects = read_projects\n{self.CODE}"
         ).replace("'stuck'", repr(str(tmp_path / "stuck")))
         with (
             silent_server(self.HEAD + b"\r\n ") as (url, _),

@@ -25,34 +25,16 @@ def drip():
         yield b" "
 
 
-class TestBudget:
-    def test_more_than_its_limit_waits(self):
-        running, most = 0, 0
+def test_work_that_takes_too_long():
+    release = threading.Event()
 
-        def work():
-            nonlocal running, most
-            running += 1
-            most = max(most, running)
-            time.sleep(0.02)
-            running -= 1
+    async def work():
+        with pytest.raises(UpstreamError, match="index main: no complete response") as caught:
+            await Budget("main", Limits()).fetch(release.wait, 0.05)
+        assert caught.value.status == 504
+        release.set()
 
-        async def all_of_them():
-            budget = Budget("main", Limits(connections=3))
-            await asyncio.gather(*(budget.fetch(work) for _ in range(12)))
-
-        asyncio.run(all_of_them())
-        assert most == 3
-
-    def test_it_takes_too_long(self):
-        release = threading.Event()
-
-        async def work():
-            with pytest.raises(UpstreamError, match="index main: no complete response") as caught:
-                await Budget("main", Limits()).fetch(release.wait, 0.05)
-            assert caught.value.status == 504
-            release.set()
-
-        asyncio.run(work())
+    asyncio.run(work())
 
 
 def test_what_has_begun_is_done_when_another_work_fails():

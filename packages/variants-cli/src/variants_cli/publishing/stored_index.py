@@ -220,7 +220,7 @@ class StoredIndex:
 
     def projects(self) -> list[str]:
         """Return the names of all projects: those that have a page."""
-        paths = (entry.path.split("/") for entry in self.store.entries(PAGES))
+        paths = (path.split("/") for path in self.store.paths(PAGES))
         return sorted({parts[1] for parts in paths if parts[2:] in ([JSON_PAGE], [HTML_PAGE])})
 
     def probe(self, releases: Sequence[Release], *, dry: bool = False) -> None:

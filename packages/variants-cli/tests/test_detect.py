@@ -184,12 +184,6 @@ def test_allowed_plugin_that_fails(variants, acme, monkeypatch, command):
     assert "the provider plugin acme-provider>=1 cannot be used: " in result.out + result.err
 
 
-def test_senseless_permission(variants, acme):
-    result = variants("detect", "--metadata", acme, "--variant-allow-provider", "--pre")
-    assert result.code != 0
-    assert "--pre" in result.err
-
-
 def test_allowed_providers_and_who_allows_them(variants, monkeypatch, tmp_path):
     def allowed(*options):
         lines = variants("detect", "--verbose", *options).out.splitlines()

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import re
-import threading
 import urllib.request
 
 import pytest
@@ -99,26 +98,6 @@ def test_conditions(store):
     store.delete(["page"])
     put(b"four", second.version)
     assert store.get("page", LIMIT) is None
-
-
-def test_readers_see_whole_objects(store):
-    contents = [bytes([value]) * 200_000 for value in b"ab"]
-    store.put("page", contents[0])
-    stop, torn = threading.Event(), []
-
-    def read():
-        while not stop.is_set():
-            found = store.get("page", LIMIT)
-            if found is None or found.data not in contents:
-                torn.append(found)
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    for number in range(30):
-        store.put("page", contents[number % 2])
-    stop.set()
-    reader.join()
-    assert torn == []
 
 
 def test_directory_that_cannot_be_written(tmp_path):

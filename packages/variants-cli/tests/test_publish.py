@@ -335,7 +335,7 @@ class TestFaults:
     def test_pages_behind_a_cache(self, dist, index, publish):
         def lag(stage, filename):
             if stage == STORED:
-                index.stale = 2
+                index.stale = 1
 
         index.hook = lag
         result = publish(dist)

@@ -295,7 +295,7 @@ def watched(place, stop, problems):
 
 
 def test_publishers_at_once_lose_nothing(place, batch):
-    labels = [f"v{number}" for number in range(6)]
+    labels = [f"v{number}" for number in range(4)]
     folders = [batch(f"batch-{label}", label, tag=f"linux_{label}") for label in labels]
     stop, problems = threading.Event(), []
     reader = threading.Thread(target=watched, args=(place, stop, problems))

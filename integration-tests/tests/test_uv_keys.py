@@ -185,23 +185,6 @@ def test_wrong_credentials_are_uvs_to_report(user: Machine) -> None:
         assert ours.err == theirs.err
 
 
-def test_cache_control_of_an_index(user: Machine) -> None:
-    """U9, V2: pages are asked for again whenever uv asks again."""
-    index = Index()
-    index.add_wheel(Wheel("plain", "1.0"))
-    with served(index):
-        for age in (0, 600):
-            with_index(user, index.url, f'cache-control = {{ api = "max-age={age}" }}\n')
-            found = []
-            for _ in range(2):
-                (user.work / "uv.lock").unlink(missing_ok=True)
-                index.requests.clear()
-                done = user.run("add", "--no-sync", "plain")
-                assert done.code == 0, done
-                found.append("/simple/plain/" in index.requests)
-            assert found == [True, age == 0]
-
-
 @pytest.mark.parametrize("trusted", [True, False])
 def test_certificates_of_the_user(user: Machine, authority: Certified, trusted: bool) -> None:
     """The authorities that the user's uv trusts are trusted, and no others."""

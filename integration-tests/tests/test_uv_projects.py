@@ -163,20 +163,6 @@ def test_projects_change(every_machine: Machine, index: Index) -> None:
     assert "variant" not in (machine.work / "pyproject.toml").read_text()
 
 
-def test_a_lock_of_a_script(machine: Machine, index: Index) -> None:
-    environ = {"UV_DEFAULT_INDEX": index.url, "UV_PYTHON": PYTHON}
-    machine = machine.with_environ(environ)
-    (machine.work / "script.py").write_text(
-        f'# /// script\n# requires-python = ">=3.10"\n# dependencies = ["app"]\n# ///\n{LABEL}\n'
-    )
-    done = machine.with_environ(CUDA_12_8).run("lock", "--script", "script.py")
-    assert done.code == 0, done
-    assert "/app/.variant/cu128/" in (machine.work / "script.py.lock").read_text()
-    assert (machine.work / "script.py.variants.toml").is_file()
-    done = machine.run("run", "script.py")
-    assert done.out == "cu128\n", done
-
-
 def test_a_projects_lock_is_not_for_what_runs_without_it(machine: Machine, index: Index) -> None:
     """V4: scripts and ``--no-project`` take what fits the machine, as uv resolves them anew."""
     machine = working_on(machine, index, "app")

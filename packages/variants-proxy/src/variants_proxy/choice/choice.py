@@ -43,7 +43,7 @@ from variants_index.internal import covers, environment_of, is_for_platform, pla
 
 from ..key import Machine
 from ..upstream.releases import Release, wheel_version
-from .in_place_names import HERE, wheel_at
+from .in_place_names import wheel_at
 from .offers import (
     NO_AGREEMENT,
     Agreed,
@@ -80,8 +80,7 @@ class LockedVersion:
         for item in self.items:
             if item.endswith(".whl"):
                 plain, label = named_wheel(item)
-                if label != HERE:
-                    found[plain] = label
+                found[plain] = label
         return found
 
     @cached_property

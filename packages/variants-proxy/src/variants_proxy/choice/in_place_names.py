@@ -18,9 +18,6 @@ from pep_variants.internal import LABEL
 FOLDER = ".variant"
 """Folder of a project page with the files that are not the upstream's."""
 
-HERE = "here"
-"""Label in names, and the folder, of files in floating locks of earlier releases."""
-
 UNLABELLED = "-"
 """Folder of wheels without label whose variant markers are evaluated."""
 
@@ -28,7 +25,7 @@ REFUSED = "no-variant-fits"
 """Folder of files that are listed though they do not fit, see `Offer.refused`; not a label."""
 
 _ESCAPE = "~"
-_RESERVED = (".", "..", HERE)
+_RESERVED = (".", "..")
 _ZEROS = re.compile(r"0*")
 _SAFE = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -86,8 +83,8 @@ def folder_path(label: str, name: str) -> str:
 def wheel_at(url: str) -> tuple[str | None, str] | None:
     """Return label and plain filename of the wheel at *url*, absolute or relative to its page.
 
-    The label is None for wheels without label, and `HERE` in the folder of that name. None for
-    every other URL than those of `variant_path`.
+    The label is None for wheels without label. None for every other URL than those of
+    `variant_path`.
     """
     folder, _, rest = urlsplit(url).path.rpartition("/")
     above, _, folder = folder.rpartition("/")
@@ -96,7 +93,7 @@ def wheel_at(url: str) -> tuple[str | None, str] | None:
         return None
     if folder == UNLABELLED:
         return None, name
-    label = HERE if folder == HERE else label_in_folder(folder)
+    label = label_in_folder(folder)
     plain = None if label is None else decoded_name(name, label)
     return None if plain is None else (label, plain)
 

@@ -25,7 +25,6 @@ from variants_index import PackageIndexError, Page, PageFile
 from ..choice.choice import OWN, own_context
 from ..choice.in_place_names import (
     FOLDER,
-    HERE,
     REFUSED,
     UNLABELLED,
     label_in_folder,
@@ -324,8 +323,6 @@ def _named(folder: str, name: str) -> tuple[str | None, str]:
         NoSuchFile: no page has such a URL.
     """
     wheel = wheel_at(f"{FOLDER}/{quote(folder)}/{quote(name)}")
-    if folder == HERE:
-        raise NoSuchFile(f"{name}: is of a floating lock of an earlier release: lock it anew")
     if wheel is not None:
         return wheel
     label = label_in_folder(folder)

@@ -187,7 +187,6 @@ TEXTS: dict[str, tuple[str, ...]] = {
     "lock_file": (_LOCK,),
     "uv_lock": (_UV_LOCK,),
     "requirements_file": (_REQUIREMENTS,),
-    "source_tree": (_PYPROJECT,),
     "platform_key": ("h100-zen4", "2~eNqrVkpTslLKMDQw0K1KzTNR0lEqAfJzMvNKK3QrLMzizUyUagG20go2"),
 }
 """Inputs by target."""

@@ -46,7 +46,6 @@ from pep_variants.wheelfile.wheel import open_wheel
 from pep_variants.wheelfile.zip_rewriting import read_directory, with_local_headers
 from resolvelib_variants.resolution import ResolverError, read_file
 from uv_variants.uv_lock import Lock
-from variants_index.distribution_metadata import read_source_tree
 from variants_index.errors import PackageIndexError
 from variants_index.lock_files import read_lock
 from variants_index.pages import JSON, Page, html_page, json_page, read_page
@@ -214,11 +213,6 @@ def _requirements_file(data: bytes) -> None:
         read_file(path, {})
 
 
-def _source_tree(data: bytes) -> None:
-    with _file(data, "pyproject.toml") as path:
-        read_source_tree(path.parent)
-
-
 TARGETS: dict[str, Callable[[bytes], object]] = {
     "document": _document,
     "pyproject": lambda data: _used(read_pyproject(data, "pyproject.toml")),
@@ -241,6 +235,5 @@ TARGETS: dict[str, Callable[[bytes], object]] = {
     "lock_file": _lock_file,
     "uv_lock": _uv_lock,
     "requirements_file": _requirements_file,
-    "source_tree": _source_tree,
     "platform_key": lambda data: decode(_text(data)),
 }

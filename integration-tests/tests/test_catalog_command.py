@@ -210,12 +210,6 @@ class TestLocks:
         assert done.stdout.split() == ["app", "1.0+cu12", "base", "1.0"]
         assert (world.folder / "files" / "app-1.0+cu12-py3-none-any.whl").exists()
 
-    def test_all_variants(self, world):
-        done = world.run("resolve", "app", "-o", "pylock.toml", "--all-variants")
-        assert done.code == 0
-        assert "app 1.0+cu12 is locked as variant cuda12 alone" in done.err
-        assert "variants-json" not in (world.folder / "pylock.toml").read_text()
-
     def test_plain_pip_installs_it(self, world, plain, tmp_path):
         world.describe("lib", RENAMED)
         world.describe("tool", EXTRA)

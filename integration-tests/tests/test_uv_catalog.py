@@ -25,7 +25,7 @@ PYTHON = sys.executable
 Serve = Callable[[Index], Index]
 LINUX, WINDOWS = "py3-none-manylinux_2_17_x86_64", "py3-none-win_amd64"
 MAC = "py3-none-macosx_11_0_arm64"
-CUDA_12_8, CUDA_12_6, NO_GPU = {DRIVER: "12.8"}, {DRIVER: "12.6"}, {DRIVER: "0"}
+CUDA_12_8, NO_GPU = {DRIVER: "12.8"}, {DRIVER: "0"}
 BUILDS = (("cu130", "13.0"), ("cu128", "12.8"), ("cu126", "12.6"))
 
 
@@ -331,16 +331,3 @@ def test_what_fails_is_said(machine: Machine, index: Index, places: Places, cata
     found = [each["text"] for each in tree["problems"] if each["code"] == "catalog-place"]
     assert len(found) == 1, tree["problems"]
     assert f"torch: variant cuda12.8 from {places.url} cannot be had: " in found[0]
-
-
-def test_the_users_own_index_counts(
-    machine: Machine, index: Index, places: Places, catalog: Path
-) -> None:
-    machine = prepared(machine, index, catalog)
-    source = (
-        '[tool.uv.sources]\ntorch = { index = "own" }\n'
-        f'[[tool.uv.index]]\nname = "own"\nurl = "{places.place("cu126")}"\nexplicit = true\n'
-    )
-    machine = with_project(machine, ["torch"], source)
-    assert machine.run("lock").code == 0
-    assert set(wheels((machine.work / "uv.lock").read_text(), "torch")) == {"2.9.0+cu126"}

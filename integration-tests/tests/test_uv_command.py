@@ -68,31 +68,6 @@ def test_what_needs_no_index_is_uvs_own(machine: Machine) -> None:
         assert (ours.code, ours.out, ours.err) == (plain.code, plain.out, plain.err), arguments
 
 
-def test_colours_and_terminals_pass_through(machine: Machine, index: Index) -> None:
-    import pty
-
-    machine = machine.with_environ(
-        {"UV_DEFAULT_INDEX": index.url, "UV_PYTHON": PYTHON, "TERM": "xterm", "NO_COLOR": ""}
-    )
-    project(machine.work, ["always"])
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [str(machine.program), "sync"],
-        env=machine.variables,
-        cwd=machine.work,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    text = b""
-    with contextlib.suppress(OSError):  # the end, on Linux
-        while part := os.read(ours, 4096):
-            text += part
-    assert process.wait() == 0
-    assert b"\x1b[32m" in text
-
-
 @linux
 def test_what_a_killed_command_left_is_removed_by_the_next(machine: Machine, index: Index) -> None:
     """T3, T6: its folder; a link of that name, and a folder of a command that runs, stay."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import sys
 from collections.abc import Callable
 
@@ -10,10 +9,10 @@ import pytest
 
 from support.environments import Result
 from support.index import Index, index_of
-from support.plugins import ACME, PLUGIN, acme_index
+from support.plugins import PLUGIN, acme_index
 from support.projects import CUDA_12_8, cuda
 from support.uvs import Machine, project
-from support.wheels import Release, Wheel, metadata
+from support.wheels import Release, Wheel
 
 PYTHON = sys.executable
 Serve = Callable[[Index], Index]
@@ -79,37 +78,6 @@ def test_a_plugin_that_fails(machine: Machine, serve: Serve) -> None:
     assert done.code == 0, done
     assert f"Namespace 'acme' is skipped: {problem}" in done.err
     assert machine.labels(machine.work / "app2") == {"app": "null"}
-
-
-def test_an_answer_belongs_to_its_provider(machine: Machine, serve: Serve) -> None:
-    """What an allowed plugin answers cannot be claimed for the processor, nor by other metadata."""
-    index = acme_index(PLUGIN.replace('namespace = "acme"', "").replace("speed", "level"))
-    claims = metadata(
-        {"null": {}, "evil": {"x86_64": {"level": ["fast"]}}},
-        namespaces=["x86_64"],
-        providers={"x86_64": ACME},
-    )
-    index.add_release(Release("evil", "1.0", claims))
-    honest = metadata(
-        {"null": {}, "v1": {"x86_64": {"level": ["v1"]}}},
-        namespaces=["x86_64"],
-        providers={"x86_64": {"requires": ["provider-variant-x86-64"]}},
-    )
-    index.add_release(Release("good", "1.0", honest))
-    machine = machine.with_environ(
-        {
-            "UV_DEFAULT_INDEX": serve(index).url,
-            "VARIANTS_ALLOW_PROVIDER": "acme-provider",
-            "X86_64_VARIANT_PROVIDER_FORCE_LEVEL": "v1",
-        }
-    )
-    machine.create_environment(PYTHON)
-    done = machine.run("pip", "install", "evil")
-    assert done.code != 0, done
-    assert "does not say that it is for 'x86_64'" in done.err
-    done = machine.run("pip", "install", "good")
-    assert done.code == 0, done
-    assert machine.labels()["good"] == ("v1" if platform.machine() == "x86_64" else "null")
 
 
 def test_a_known_provider_of_another_version_is_a_strangers(machine: Machine, serve: Serve) -> None:

@@ -223,27 +223,6 @@ def differing(machine: Machine, runs: Mapping[str, str], without: Iterable[str] 
 
 
 @posix
-def test_commands_in_commands_leave_no_trace(prepared: Machine) -> None:
-    tools = prepared.home / "tools"
-    tools.mkdir()
-    (tools / "uv").symlink_to(prepared.uv)
-    (tools / "uv-variants").symlink_to(prepared.program)
-    path = f"{tools}{os.pathsep}{os.environ['PATH']}"
-    machine = prepared.with_environ({"PATH": path})
-    pyproject = machine.work / "pyproject.toml"
-    before = pyproject.read_bytes()
-    found = []
-    for program, inner in ((machine.uv, "uv"), (machine.program, "uv-variants")):
-        pyproject.write_bytes(before)
-        result = outcome(machine, program, "run", inner, "add", "native")
-        assert result["code"] == 0, result
-        assert b"native" in pyproject.read_bytes()
-        del result["messages"]  # times, and what was installed by the command before
-        found.append((result, pyproject.read_bytes()))
-    assert found[0] == found[1]
-
-
-@posix
 def test_exit_codes_and_signals(prepared: Machine) -> None:
     runs = {"exit": "run python -c raise(SystemExit(7))"}
     for number in (signal.SIGTERM, signal.SIGPIPE):

@@ -66,22 +66,6 @@ def test_a_pinned_lock_is_the_same_everywhere(every_machine: Machine, index: Ind
     assert done.code == 0, done
 
 
-def test_a_lock_is_made_anew_for_this_machine(machine: Machine, index: Index) -> None:
-    machine = working_on(machine, index, "app")
-    gpu = machine.with_environ(CUDA_12_8)
-    assert gpu.run("lock").code == 0
-    done = machine.run("--variant-platform", "native", "lock")
-    assert done.code == 0, done
-    assert "for-cpu" in lock_of(machine)
-    assert "cu128" not in lock_of(machine)
-    # So does an option that asks for another label.
-    done = gpu.run("--variant", "app=cu126", "lock")
-    assert done.code == 2
-    assert (
-        "uv.variants.toml says that the lock is for another machine than this one; --v" in done.err
-    )
-
-
 def test_a_lock_says_for_which_machine_it_was_made(machine: Machine, index: Index) -> None:
     """V6: a change of the lock chooses for that machine, unless another one is asked for."""
     machine = working_on(machine, index, "app")
@@ -114,6 +98,10 @@ def test_a_lock_says_for_which_machine_it_was_made(machine: Machine, index: Inde
     done = machine.run("--variant-platform", "native", "lock")
     assert "uv.lock is for this machine" in done.err
     assert "/app/.variant/null/" in lock_of(machine)
+    assert "cu128" not in lock_of(machine)
+    done = gpu.run("--variant", "app=cu126", "lock")
+    assert done.code == 2
+    assert "uv.variants.toml says that the lock is for another machine than this one" in done.err
     done = machine.run("--variant-platform", "h100-zen4", "lock")
     assert "uv.lock is for h100-zen4, as uv.variants.toml" in done.err
     assert "/app/.variant/cu130/" in lock_of(machine) or "/cu128/" in lock_of(machine)
@@ -224,31 +212,6 @@ def test_builds(machine: Machine, index: Index) -> None:
     done = machine.run("build", "--wheel", "--python", PYTHON, cwd=folder)
     assert done.code == 0, done
     assert (folder / "label").read_text() == "cu128"
-
-
-def test_explicit_indexes_stay_explicit(machine: Machine, index: Index, serve: Serve) -> None:
-    own = app_index()
-    own.add_wheel(Wheel("plain", "2.0"))
-    only = serve(own)
-    machine = working_on(
-        machine,
-        index,
-        "app",
-        "plain",
-        more=(
-            '[tool.uv.sources]\napp = { index = "gpu" }\n'
-            f'[[tool.uv.index]]\nname = "gpu"\nurl = "{only.url}"\nexplicit = true\n'
-        ),
-    ).with_environ(CUDA_12_8)
-    done = machine.run("sync")
-    assert done.code == 0, done
-    assert machine.labels() == {"app": "cu128"}
-    lock = lock_of(machine)
-    assert re.search(
-        rf'name = "plain"\nversion = "1.0"\nsource = {{ registry = "{index.url}"', lock
-    )
-    assert re.search(rf'name = "app"\nversion = "1.0"\nsource = {{ registry = "{only.url}"', lock)
-    assert "/simple/plain/" not in only.requests
 
 
 def test_an_old_version_that_is_required_has_its_variant(machine: Machine, serve: Serve) -> None:

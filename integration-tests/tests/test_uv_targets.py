@@ -150,33 +150,6 @@ def test_what_cannot_be_had_is_an_error(machine: Machine, index: Index) -> None:
         assert gpu.labels() == {}
 
 
-def changes(text: str) -> list[str]:
-    """Return the lines of uv's output that say what is removed and added."""
-    found = [line.strip() for line in text.splitlines() if line.startswith((" - ", " + ", " ~ "))]
-    return sorted(line.replace("~ ", "+ ") for line in found)
-
-
-def test_a_dry_run_shows_what_the_run_does(machine: Machine, index: Index) -> None:
-    gpu = machine.with_environ({"UV_DEFAULT_INDEX": index.url, **CUDA_12_8})
-    cpu = machine.with_environ({"UV_DEFAULT_INDEX": index.url, **NO_GPU})
-    gpu.create_environment(PYTHON)
-    (machine.work / "requirements.txt").write_text("app\nalways\nfor-cpu\n")
-    assert gpu.run("pip", "install", "app").code == 0
-    for there, command in (
-        (cpu, ("pip", "sync", "requirements.txt")),
-        (gpu, ("--variant", "app=cu126", "pip", "install", "app")),
-    ):
-        before = machine.labels()
-        plan = there.run(*command, "--dry-run")
-        assert plan.code == 0, plan
-        assert machine.labels() == before
-        done = there.run(*command)
-        assert done.code == 0, done
-        assert any("app==1.0" in line for line in changes(done.err)), done
-        # `~` is a distribution that is replaced by another one of its version.
-        assert {*changes(done.err)} <= {*changes(plan.err)}, (plan, done)
-
-
 @pytest.mark.everywhere
 def test_a_dry_run_says_why(every_machine: Machine, index: Index) -> None:
     machine = every_machine.with_environ({"UV_DEFAULT_INDEX": index.url, **CUDA_12_8})

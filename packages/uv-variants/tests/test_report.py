@@ -2,10 +2,10 @@
 
 import pytest
 
+from pep_variants import Verdict
 from uv_variants.choices import (
     Choices,
     LockedLabel,
-    Verdict,
     VersionChoice,
     report_variants,
     why_missing,

@@ -15,7 +15,8 @@ from pep_variants.model.platform import Platform, Support
 from support.index import Index, served
 from support.projects import app_index
 from support.wheels import Wheel
-from uv_variants import choices, private_folder
+from uv_variants import private_folder
+from uv_variants.choices import Choices
 from uv_variants.errors import ProxyFailed
 from uv_variants.indexes import UserIndex
 from uv_variants.private_folder import PrivateFolder
@@ -50,10 +51,11 @@ def test_what_the_command_asks(settings, tmp_path):
         made = settings(index, other, projects={"own1": frozenset(("other",))})
         session = Session(lambda: made)
         try:
-            found = choices.asked(session, ["app", "always", "other", "missing"])
-            assert found["app"]["1.0"].chosen.label == "cu128"
-            assert (found["always"], found["other"]) == ({}, {})
-            assert "missing" not in found
+            found = Choices(session)
+            names = ["app", "always", "other", "missing"]
+            assert [each["project"] for each in found.reports(names)] == names[:3]
+            assert found.of("app")["1.0"].chosen.label == "cu128"
+            assert (found.of("always"), found.of("other")) == ({}, {})
             files = session.release_files("app", "1.0", index="", tags=(), served=False)
             assert files is not None
             assert session.release_files("no", "1", index="own0", tags=(), served=False) is None

@@ -328,7 +328,8 @@ def test_format_of_merged_metadata(schema, tree, expected):
     files = []
     for label, names in (("x", ("a",)), (null, ("a", "b"))):
         properties = {} if label == null else {"a": {"f": [label]}}
-        own = make_variant_json(label, properties, names, providers=provider)
+        more = {"b": {"requires": ["b"], "plugin-api": "b"}} if "b" in names else {}
+        own = make_variant_json(label, properties, names, providers={**provider, **more})
         own["$schema"] = OLD + schema
         own["default-priorities"] |= priorities
         files.append(VariantFile(json.dumps(own).encode(), label))

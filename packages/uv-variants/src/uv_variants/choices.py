@@ -8,18 +8,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from pep_variants import Platform
+    from pep_variants import Platform, Verdict
 
     from .environments import Installed
     from .session import Session
-
-
-class Verdict(NamedTuple):
-    """``chosen``, ``locked``, ``compatible`` or ``rejected``, for one variant, and why."""
-
-    label: str
-    verdict: str
-    why: str
 
 
 class LockedLabel(NamedTuple):
@@ -57,7 +49,7 @@ class VersionChoice(NamedTuple):
 
     Attributes:
         labels: of the files that uv is shown, by plain filename; None for the non-variant wheel.
-        verdicts: on every variant, the chosen one first.
+        verdicts: on every variant, the chosen one first; ``locked`` is one of them.
         notices, problems: warnings for the user.
         providers: that the metadata names: requirements and endpoint, by namespace.
         why: why the chosen one, and none that ranks higher.
@@ -190,21 +182,14 @@ class Choices:
         return installed.label if choice is None else choice.label_of_build(installed)
 
 
-def asked(client: Session, projects: Iterable[str]) -> dict[str, dict[str, VersionChoice]]:
-    """Return the choices by project (normalized name) and version, newest version first.
-
-    A project that no index has is missing; one without variants has no versions.
-    """
-    found = client.reports(projects)
-    return {name: read_choices(tree) for name, tree in found.items()}
-
-
 def read_choices(tree: Mapping[str, Any]) -> dict[str, VersionChoice]:
     """Return the choices in a report of `variants_proxy.choice.reports`, by version."""
+    from pep_variants import Verdict
+
     return {
         item["version"]: VersionChoice(
             item["files"],
-            tuple(Verdict(row["label"], row["verdict"], row["why"]) for row in item["variants"]),
+            tuple(Verdict(**row) for row in item["variants"]),
             tuple(item["notices"]),
             tuple(item["problems"]),
             item.get("providers", {}),

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pep_variants.internal import NotPrivate, cache_directory, make_private
 
 from .checks import check_before, check_direct_wheels
-from .choices import Choices, OlderBuild, asked, report_platform, warn
+from .choices import Choices, OlderBuild, report_platform, warn
 from .command_line import EXPORTING, Scope
 from .context import Context
 from .environments import installed_variants
@@ -165,10 +165,12 @@ def learn(plan: SessionPlan, session: Session, projects: Iterable[str]) -> bool:
         return False
     from .provider_plugins import WantedProvider
 
+    names, choices = list(projects), Choices(session)
+    choices.ask(names)
     return plan.plugins.learn(
         WantedProvider.read(namespace, tree)
-        for versions in asked(session, projects).values()
-        for choice in versions.values()
+        for name in names
+        for choice in choices.of(name).values()
         for namespace, tree in choice.providers.items()
     )
 

@@ -14,19 +14,18 @@ from functools import partial
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from pep_variants import split_label
-from pep_variants.internal import NULL_LABEL, Sources, read_version, redacted
+from pep_variants.internal import Sources, read_version, redacted
 from variants_catalog.internal import (
     CatalogProject,
     Finding,
     error,
     filled,
     pages_of,
-    platform_kind,
     target,
     warning,
 )
@@ -40,25 +39,6 @@ from .pages import PageFile
 from .prefetch import Prefetcher
 
 _THREADS = 8
-
-_SMALL = 2
-"""How many times smaller a build for another architecture may be that has the same GPU code."""
-
-_MB = 1_000_000
-
-_MACHINES = {
-    "linux_x86_64": ("linux", "Linux", "x86_64"),
-    "linux_aarch64": ("linux", "Linux", "aarch64"),
-    "win_amd64": ("win32", "Windows", "AMD64"),
-    "win_arm64": ("win32", "Windows", "ARM64"),
-    "macosx_x86_64": ("darwin", "Darwin", "x86_64"),
-    "macosx_arm64": ("darwin", "Darwin", "arm64"),
-}
-"""What markers read on a machine of each kind: ``sys_platform``, ``platform_system`` and
-``platform_machine``."""
-
-_ACCELERATED = ("linux_x86_64", "linux_aarch64", "win_amd64")
-"""Kinds of machines on which a wheel for any platform may find an accelerator."""
 
 
 class _Listing(NamedTuple):
@@ -162,16 +142,8 @@ class LiveCheck:
                     "it fits get another variant of the newer version",
                     "limit versions if the publisher gave it up, else wait for its release",
                 )
-            files = versions[latest]
-            by_kind = _by_kind(files)
-            yield from _platforms(entry, number, latest, by_kind)
-            yield from self._requirements(entry, number, latest, files[0][1], by_kind)
-        renamed = [
-            versions
-            for number, versions in held.items()
-            if (item := entry.variants[number - 1]).requires and target(item) != entry.name
-        ]
-        yield from self._names(entry, renamed)
+            yield from self._requirements(entry, number, latest, versions[latest])
+        yield from self._names(entry)
 
     def _take(
         self,
@@ -194,11 +166,10 @@ class LiveCheck:
             else:
                 version = _version(file.filename)
                 if version is not None and variant.admits(version):
-                    versions.setdefault(version, []).append((_platform_tags(file), file))
+                    versions.setdefault(version, file)
                 continue
             for item in published:
-                tags = item.filename.rsplit("-", 2)[1]
-                versions.setdefault(item.version, []).append((tags, file))
+                versions.setdefault(item.version, file)
                 for namespace, features in item.properties.items():
                     known = entry.static.get(namespace)
                     for feature, values in features.items() if known is not None else ():
@@ -223,17 +194,9 @@ class LiveCheck:
             )
 
     def _requirements(
-        self,
-        entry: CatalogProject,
-        number: int,
-        version: Version,
-        first: PageFile,
-        kinds: Iterable[str],
+        self, entry: CatalogProject, number: int, version: Version, first: PageFile
     ) -> Iterator[Finding]:
-        """Yield requirements of a variant that name no project, or an extra that there is not.
-
-        An extra has to give something on each of the *kinds* of machines.
-        """
+        """Yield requirements of a variant that name no project, or an extra that there is not."""
         place = f"variant {number}"
         for position, text in enumerate(entry.variants[number - 1].requires):
             requirement = Requirement(filled(text, {"version": str(version)}))
@@ -254,94 +217,37 @@ class LiveCheck:
                 remedy = "try again later: the extras could not be compared"
                 yield warning("metadata-missing", entry.source, place, str(problem), remedy)
                 continue
-            extras = set(map(canonicalize_name, requirement.extras))
-            for extra in sorted(extras - core.extras):
+            for extra in sorted(set(map(canonicalize_name, requirement.extras)) - core.extras):
                 message = f"{name} {version} has no extra {extra!r}"
                 remedy = f"use one that it has: {', '.join(sorted(core.extras)) or 'none'}"
                 yield error("extra-missing", entry.source, place, message, remedy)
-            if extras <= core.extras:
-                for kind in kinds:
-                    if lack := self._extras(name, core.requires, extras, kind):
-                        remedy = "limit the variant with platforms"
-                        message = f"{name}[{','.join(sorted(extras))}] on {kind}: {lack}"
-                        yield error("platform-missing", entry.source, place, message, remedy)
 
-    def _extras(self, name: str, requires: Iterable[str], extras: Iterable[str], kind: str) -> str:
-        """Return why *extras* give nothing on a *kind* of machine, empty if they do."""
-        system, platform, machine = _MACHINES[kind]
-        read = {
-            "sys_platform": system, "platform_system": platform, "platform_machine": machine,
-            "os_name": "nt" if system == "win32" else "posix",
-        }  # fmt: skip
-        added = []
-        for text in requires:
-            try:
-                item = Requirement(text)
-            except InvalidRequirement:
-                continue  # an installer reports it
-            marker = item.marker
-            if marker is None or marker.evaluate({**read, "extra": ""}):
-                continue
-            if any(marker.evaluate({**read, "extra": each}) for each in extras):
-                added.append(item)
-        if not added and any("extra" in text.partition(";")[2] for text in requires):
-            return "it adds nothing"
-        for item in added:
-            other = canonicalize_name(item.name)
-            tags: dict[Version, list[str]] = {}
-            with contextlib.suppress(_Unusable):
-                for file in self._project(other).files if other != name else ():
-                    version = _version(file.filename)
-                    if version is not None and item.specifier.contains(version, prereleases=True):
-                        tags.setdefault(version, []).append(_platform_tags(file))
-            newest = max(tags, default=_NONE)
-            if tags and not any(kind in _kinds(each, _MACHINES) for each in tags[newest]):
-                return f"{other} {newest} has no wheel for it"
-        return ""
-
-    def _names(self, entry: CatalogProject, held: Iterable[_Versions]) -> Iterator[Finding]:
-        """Yield what is wrong with the project's own name on the user's indexes."""
-        try:
-            own = self._finder.project(entry.name) if entry.targets else None
-        except PackageIndexError:
-            own = None  # not known to be free
-        place = "project.name"
-        if own is not None and not own.places:
-            yield warning(
-                "name-unregistered",
-                entry.source,
-                place,
-                f"{entry.name} is not registered on the index: another publisher can register it, "
-                "and upload a newer version",
-                "use a name that the publisher has registered",
-            )
-        elif own is not None:
-            known = dict.fromkeys((Version(each.public) for each in own.versions), 0)
-            builds = [version for versions in held for version in versions]
-            if (
-                known
-                and builds
-                and not any(entry.may_take(known, version, 0) for version in builds)
-            ):
-                yield error(
-                    "name-without-versions",
-                    entry.source,
-                    place,
-                    f"the index has no version of {entry.name} that the builds have: none is taken",
-                    "say in project.placeholder which of its versions are no releases",
-                )
+    def _names(self, entry: CatalogProject) -> Iterator[Finding]:
+        """Yield what is wrong with the project's own name, and with its index of variants."""
+        if entry.targets:
+            with contextlib.suppress(PackageIndexError):  # it is not known to be free
+                if not self._finder.project(entry.name).places:
+                    yield warning(
+                        "name-unregistered",
+                        entry.source,
+                        "project.name",
+                        f"{entry.name} is not registered on the index: another publisher can "
+                        "register it, and upload a newer version",
+                        "use a name that the publisher has registered",
+                    )
         if entry.variants_index is None:
             return
+        place = "project.variants-index"
         try:
             listing = self._listing(pages_of(entry)[-1].url, entry.name)
-            if not listing.others:
-                raise _Unusable(
-                    "variant-missing",
-                    f"{listing.url} has no variant wheels",
-                    "remove variants-index",
-                )
         except _Unusable as problem:
-            yield from problem.finding(entry, "project.variants-index")
+            yield from problem.finding(entry, place)
+        else:
+            if not listing.others:
+                message = f"{listing.url} has no variant wheels"
+                yield error(
+                    "variant-missing", entry.source, place, message, "remove variants-index"
+                )
 
     def _listing(self, url: str, name: str) -> _Listing:
         """Return what the page *url* has of the project *name*; raises _Unusable."""
@@ -395,47 +301,8 @@ _NONE = Version("0.dev0")
 """Older than any version."""
 
 
-_Versions = dict[Version, list[tuple[str, PageFile]]]
-"""Files of a variant, with the platform tags for which they count, by public version."""
-
-
-def _kinds(tags: str, of_any: Iterable[str] = _ACCELERATED) -> Iterable[str]:
-    """Return the kinds of machines of the platform *tags* of a filename."""
-    if tags == "any":
-        return of_any
-    return [kind for tag in tags.split(".") if (kind := platform_kind(tag)) in _MACHINES]
-
-
-def _by_kind(files: Iterable[tuple[str, PageFile]]) -> dict[str, int]:
-    """Return the size of the largest of *files* for each kind of machine; 0 is not known."""
-    found: dict[str, int] = {}
-    for tags, file in files:
-        for kind in _kinds(tags):
-            found[kind] = max(file.size or 0, found.get(kind, 0))
-    return found
-
-
-def _platforms(
-    entry: CatalogProject, number: int, version: Version, sizes: Mapping[str, int]
-) -> Iterator[Finding]:
-    """Yield platforms without a wheel, or with one that is too small for the same GPU code."""
-    variant, place = entry.variants[number - 1], f"variant {number}"
-    for kind in dict.fromkeys(map(platform_kind, variant.platforms)):
-        if kind not in sizes:
-            message = f"{variant.label} {version} has no wheel for {kind}, which platforms lists"
-            yield error("platform-missing", entry.source, place, message, "remove the platform")
-    for kind, size in sizes.items() if variant.label != NULL_LABEL else ():
-        system = kind.partition("_")[0]
-        other = max((each for each in sizes if each.startswith(system)), key=sizes.__getitem__)
-        if 0 < size * _SMALL < sizes[other]:
-            yield warning(
-                "size-differs",
-                entry.source,
-                place,
-                f"the wheel of {variant.label} {version} for {kind} has {size / _MB:.0f} MB, that "
-                f"for {other} {sizes[other] / _MB:.0f} MB: it may be a build for CPUs",
-                "limit the variant with platforms, if it is",
-            )
+_Versions = dict[Version, PageFile]
+"""A file of a variant by public version."""
 
 
 def _source(
@@ -461,10 +328,6 @@ def _listed(url: str, files: Sequence[PageFile]) -> _Listing:
         if file.filename.endswith(".whl") and split_label(file.filename)[1] is None
     )
     return _Listing(url, wheels, len(files) - len(wheels))
-
-
-def _platform_tags(file: PageFile) -> str:
-    return file.filename.removesuffix(".whl").rpartition("-")[2]
 
 
 def _version(filename: str) -> Version | None:

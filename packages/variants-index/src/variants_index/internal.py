@@ -31,8 +31,9 @@ _NAMES = {
     "catalog_checks": "LiveCheck",
     "distribution_metadata": "fetch_metadata_file",
     "doctor": (
-        "Findings Part Problem State UNKNOWN catalog_hints common_parts environment_problems "
-        "installers_part lines report_schema settings_of state_of state_problem uv_part"
+        "Findings Part Problem State UNKNOWN WITHOUT catalog_hints common_parts "
+        "environment_problems installers_part lines packages_part report_schema settings_of "
+        "state_problem states_tree uv_part"
     ),
     "downloads": "MAX_DOWNLOAD opened",
     "errors": (
@@ -40,9 +41,9 @@ _NAMES = {
         "TargetError Unreachable UntrustedServer UnusableDistribution"
     ),
     "evaluator": "REWRITTEN is_pinned",
-    "package_finder": "by_version",
+    "package_finder": "by_version directory_files",
     "http.credentials": "Credentials split_credentials",
-    "http.responses": "BUSY CHUNK Response check_digests retry_after",
+    "http.responses": "BUSY CHUNK Response check_digests read_response retry_after",
     "http.user_proxies": "InvalidProxy PORTS UserProxy proxy_for read",
     "pages": "ACCEPT GENERATOR HTML JSON html_projects json_projects",
     "pages.page": "Links",

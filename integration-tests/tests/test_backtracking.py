@@ -8,7 +8,7 @@ from support.backtracking import WANTED, backtracking_index
 from support.projects import CUDA_12_8
 
 
-@pytest.mark.matrix
+@pytest.mark.everywhere
 def test_pip_asks_for_no_more_than_without_variants(patched, plain, serve):
     """The page says that the wheels of a version have the same METADATA."""
     with_variants = serve(backtracking_index())

@@ -248,28 +248,6 @@ class TestProvisional:
         # There is no v3 of 2, which the others have.
         assert files.read == [("x", "9"), ("x", "2"), ("x", "1")]
 
-    def test_a_provisional_candidate_that_is_not_chosen_is_refused(self):
-        files = self.Hashed()
-        candidates = [
-            *(wheel("x", "2", label, ["a==2"]) for label in ("v1", "v2", "null")),
-            *(wheel("x", "1", label, ["a==1"]) for label in self.LABELS),
-            wheel("a", "1"),
-        ]
-        found = resolve(wrap(Provider(*candidates), files), "x==12")
-        assert found == {"x": "x-1-py3-none-any-v3.whl", "a": "a-1-py3-none-any.whl"}
-        candidates[3:6] = [wheel("x", "1", label, ["a==1"]) for label in ("v3", "v2", "v1")]
-        assert resolve(wrap(Provider(*candidates), self.Hashed()), "x==12") == found
-
-    def test_dependencies_with_variant_markers_are_those_of_the_chosen_variant(self):
-        requires = ("a==2; variant_label == 'v2'", "a==1; variant_label == 'v3'")
-        candidates = [
-            *(wheel("x", "2", label, ["a==3"]) for label in ("v2", "null")),
-            *(wheel("x", "1", label, requires) for label in self.LABELS),
-            *(wheel("a", version) for version in "12"),
-        ]
-        found = resolve(wrap(Provider(*candidates), self.Hashed()), "x==12")
-        assert found == {"x": "x-1-py3-none-any-v3.whl", "a": "a-1-py3-none-any.whl"}
-
     def test_a_refusal_is_not_told_as_a_cause(self):
         candidates = [
             *(wheel("x", "2", label, ["a==3"]) for label in ("v2", "null")),

@@ -289,10 +289,13 @@ class VariantOrdering(Generic[CT]):
         self._arrangements[project, version] = group, offered, arranged
         return arranged
 
+    @property
+    def has_provisional(self) -> bool:
+        """Whether any candidate so far was provisional."""
+        return bool(self._provisional)
+
     def provisional(self, project: str, candidate: CT) -> bool:
         """Return whether *candidate* stands for a version whose variant is not known to be it."""
-        if not self._provisional:
-            return False
         found = self._provisional.get((project, self._files.version(candidate)))
         if found is None or found.confirmed:
             return False

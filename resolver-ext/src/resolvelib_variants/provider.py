@@ -153,9 +153,10 @@ class VariantProvider(_Provider[RT, CT, KT]):
         For one that does not go with what is pinned, see `abi`, a requirement that says so and
         that nothing satisfies.
         """
-        project = self._files.project(self._identify(candidate))
-        if self.ordering.provisional(project, candidate):
-            return self._provisional_dependencies(project, candidate)
+        if self.ordering.has_provisional:  # else the wrapped provider is asked nothing more
+            project = self._files.project(self._identify(candidate))
+            if self.ordering.provisional(project, candidate):
+                return self._provisional_dependencies(project, candidate)
         return self._all_dependencies(candidate)
 
     def _all_dependencies(self, candidate: CT) -> Iterable[RT]:

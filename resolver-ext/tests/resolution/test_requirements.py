@@ -84,7 +84,7 @@ def test_includes_and_options(tmp_path):
         ("-r requirements.txt", "includes itself"),
         ("-r none.txt", "none.txt: cannot be read"),
         ("-r https://h/x.txt", "download https://h/x.txt first"),
-        ("./mine", r"source code is not built here: run 'pip wheel --no-deps'"),
+        ("./mine", "source code is not built here: run 'pip wheel --no-deps REQUIREMENT -w DIR'"),
         ("-e mine", "source code is not built here"),
         (
             "git+https://me:s3cret@h/demo.git@v1#egg=demo",

@@ -41,7 +41,7 @@ _EXTRAS = re.compile(r"\[[^\[\]]*\]$")
 _ARCHIVES = (".whl", ".tar.gz", ".zip")
 _HASHES = ("sha256", "sha384", "sha512")
 _NOT_BUILT = (
-    "source code is not built here: run 'pip wheel --no-deps' for it with -w DIR, and name the "
+    "source code is not built here: run 'pip wheel --no-deps REQUIREMENT -w DIR' and name the "
     "wheel in DIR"
 )
 

@@ -1,4 +1,4 @@
-"""Many pip commands in one environment, cheaply; and what two of them printed, compared."""
+"""Many pip commands in one environment, cheaply; what they printed, and what they installed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .environments import BYTECODE, Environment, Result, clean_environ
+from .index import Index
+from .projects import CUDA_12_8
 
 _SERVER = Path(__file__).with_name("pip_server.py")
 TIMEOUT = 120
@@ -48,14 +50,16 @@ class PipCommands:
             self._process.wait(TIMEOUT)
             self._process.stdout.close()
 
-    def pip(self, *args: str, env: Mapping[str, str] | None = None) -> Result:
-        """Run pip with *args* in the folder of the environment."""
+    def pip(
+        self, *args: str, env: Mapping[str, str] | None = None, cwd: Path | None = None
+    ) -> Result:
+        """Run pip with *args*, in *cwd* or the folder of the environment."""
         if self._process is None:
-            return self.environment.pip(*args, env=env)
+            return self.environment.pip(*args, env=env, cwd=cwd)
         job = {
             "args": args,
             "env": clean_environ({"PIP_NO_CACHE_DIR": "1", **(env or {})}),
-            "cwd": str(self.environment.path),
+            "cwd": str(cwd or self.environment.path),
         }
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -69,6 +73,39 @@ class PipCommands:
         if not line:
             raise RuntimeError(f"pip {' '.join(args)} took longer than {TIMEOUT} s, or crashed")
         return Result(*json.loads(line))
+
+
+def dry_run(environment: Environment, index: Index, *wanted: str, **env: str) -> Result:
+    """Ask the pip of *environment* what it would install, on a machine with `CUDA_12_8`."""
+    done = environment.pip(
+        "install", "--dry-run", "-i", index.url, *wanted, env={**CUDA_12_8, **env}
+    )
+    assert "Traceback" not in done.text, done
+    return done
+
+
+def installs(done: Result, *names: str) -> None:
+    """Check that pip would install just these: names and versions, with labels."""
+    assert done.code == 0, done
+    assert done.out.splitlines()[-1].split() == ["Would", "install", *names], done
+
+
+def versions(environment: Environment) -> dict[str, str]:
+    """Return the version of what is installed beside pip and the shim, by name."""
+    found = {}
+    for path in environment.site_packages.glob("*.dist-info"):
+        name, _, version = path.name.removesuffix(".dist-info").partition("-")
+        if name not in ("pip", "pep_variants_shim", "pip_variants"):
+            found[name.replace("_", "-")] = version
+    return found
+
+
+def labels(environment: Environment) -> dict[str, str]:
+    """Return the labels of the installed variants, by name."""
+    found = {}
+    for path in environment.site_packages.glob("*.dist-info/variant.json"):
+        (found[path.parent.name.partition("-")[0]],) = json.loads(path.read_text())["variants"]
+    return found
 
 
 def comparable(result: Result, **places: str) -> Result:

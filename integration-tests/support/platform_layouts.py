@@ -177,21 +177,6 @@ LAYOUTS: Mapping[str, Layout] = {
             *_each(("linux", "windows", "mac"), "null", "cpu"),
         ),
     ),
-    "l3": Layout(
-        "four platforms, no variants but for Linux on x86-64",
-        (
-            Build("linux", "cu128", ("always", "cuda==12.8", "nccl")),
-            Build("linux", "cu126", ("always", "cuda==12.6", "nccl")),
-            *_each(("linux", "linux-arm", "mac", "windows"), "", "always"),
-        ),
-    ),
-    "l4": Layout(
-        "more is required of plain wheels than of variants",
-        (
-            *_each(("linux", "windows"), "cu128", "cuda==12.8"),
-            *_each(("linux", "windows", "mac"), "", "cpu", "blas==1.0"),
-        ),
-    ),
     "l5": Layout(
         "variant markers",
         (

@@ -15,8 +15,9 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlsplit
+
+from .loopback import serving
 
 
 @dataclass(frozen=True)
@@ -81,13 +82,8 @@ class Server:
 
 
 @contextmanager
-def origin(context: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> Iterator[Server]:
-    """Run a web server, over TLS with *context*.
-
-    Args:
-        context: of a server.
-        host: name for it in its URL.
-    """
+def origin(context: ssl.SSLContext | None = None) -> Iterator[Server]:
+    """Run a web server, over TLS with *context*."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -123,10 +119,8 @@ def origin(context: ssl.SSLContext | None = None, host: str = "127.0.0.1") -> It
         def log_message(self, *_: object) -> None:
             pass
 
-    listening = _Threads(Handler, context)
-    scheme = "https" if context else "http"
-    server = Server(listening.port, f"{scheme}://{host}:{listening.port}")
-    with listening.running():
+    with serving(Handler, context) as url:
+        server = Server(int(url.rpartition(":")[2]), url)
         yield server
 
 
@@ -197,11 +191,9 @@ def http_proxy(
         def log_message(self, *_: object) -> None:
             pass
 
-    listening = _Threads(Handler, context)
-    scheme = "https" if context else "http"
     at = f"{credentials}@" if credentials else ""
-    server = Server(listening.port, f"{scheme}://{at}127.0.0.1:{listening.port}")
-    with listening.running():
+    with serving(Handler, context) as url:
+        server = Server(int(url.rpartition(":")[2]), url.replace("://", f"://{at}"))
         yield server
 
 
@@ -278,51 +270,3 @@ def _join(first: socket.socket, second: socket.socket) -> None:
     pass_on(first, second)
     back.join()
     second.close()
-
-
-class _Threads(http.server.ThreadingHTTPServer):
-    """One thread per connection; the greeting of TLS is in that thread."""
-
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
-
-    def __init__(
-        self, handler: type[http.server.BaseHTTPRequestHandler], context: ssl.SSLContext | None
-    ) -> None:
-        self._context = context
-        self._open: set[socket.socket] = set()
-        super().__init__(("127.0.0.1", 0), handler)
-        self.port: int = self.server_address[1]
-
-    def finish_request(self, request: Any, client_address: Any) -> None:
-        """Handle a connection."""
-        self._open.add(request)
-        try:
-            if self._context is not None:
-                request.settimeout(10)
-                request = self._context.wrap_socket(request, server_side=True)
-                self._open.add(request)
-            super().finish_request(request, client_address)
-            with contextlib.suppress(OSError):
-                request.close()
-        except OSError:
-            pass  # clients end connections as they like
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Do nothing."""
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Serve in a thread; all connections end with it."""
-        thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            self.shutdown()
-            self.server_close()
-            for each in self._open:
-                with contextlib.suppress(OSError):
-                    each.shutdown(socket.SHUT_RDWR)
-            thread.join()

@@ -111,12 +111,6 @@ class Running:
         connection.settimeout(10)
         return connection
 
-    def say(self, data: bytes) -> bytes:
-        """Return all that the port answers to *data*."""
-        with self.raw() as connection:
-            connection.sendall(data)
-            return everything(connection)
-
     def connect(
         self,
         place: str,
@@ -212,6 +206,3 @@ def running(folder: Path) -> Iterator[Running]:
         yield found
     finally:
         found.stop()
-
-
-__all__ = ["HOSTS", "TOKEN", "Running", "echo", "everything", "head_of", "running", "trusting"]

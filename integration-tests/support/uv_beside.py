@@ -150,11 +150,16 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 
 def installed_in(folder: Path) -> frozenset[str]:
-    """Return names and versions of what is in the environment of the project."""
+    """Return names and versions in the environment of the project, but for `OF_VARIANTS`."""
     if not (folder / ".venv").is_dir():
         return frozenset()
     found = Environment(folder / ".venv").site_packages.glob("*.dist-info")
-    return frozenset(path.name for path in found)
+    names = (path.name.removesuffix(".dist-info").rpartition("-") for path in found)
+    return frozenset(
+        f"{name}=={version}"
+        for name, _, version in names
+        if name.replace("_", "-") not in OF_VARIANTS
+    )
 
 
 def without_variants(lock: bytes) -> tuple[Any, list[str]]:

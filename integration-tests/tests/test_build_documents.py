@@ -17,24 +17,15 @@ RUN = "from variants_cli.main import main; main()"
 # What the build documents of Flox's PyTorch and torchvision, the post about PyTorch 2.9 for ROCm
 # and the PyTorch tutorial of the prototype tell people to look up by hand.
 COMMANDS = """
-variants matrix torch-2.8.0-cuda12.8.toml
-variants matrix torch-2.9.1-cuda12.9.toml
-variants matrix torch-2.10.0-cuda13.0.toml
-variants detect
 variants matrix torch-2.10.0-cuda13.0.toml --only cuda13_0_sm90_avx512 --format shell
 variants matrix torch-2.10.0-cuda13.0.toml --only gpu=sm90
 variants matrix torch-2.10.0-cuda13.0.toml --format github
 variants matrix torch-2.10.0-cuda13.0.toml --only cuda13_0_sm90_avx512 --format cibuildwheel
-variants matrix torch-2.9.1-cuda12.9.toml --only gpu=sm89
-variants matrix torchvision-0.24.0-cuda12.9.toml --only cuda12_9_sm90_avx512 --format shell
-variants matrix torchvision-0.23.0-cuda12.8.toml --only gpu=sm120
 variants matrix torch-2.10.0-cuda13.0.toml --format json
 variants matrix torch-2.9.0-rocm.toml
 variants detect --verbose
 AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH=gfx1100 AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION=6.4.1 variants detect
-HIP_VISIBLE_DEVICES=0 variants detect
 variants matrix torch-2.10.0-cuda13.0.toml --format metadata -o torch-2.10.0-variants.json
-variants rank torch-2.10.0-variants.json
 NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION=13.0 NV_VARIANT_PROVIDER_FORCE_SM_ARCH=9.0 variants rank torch-2.10.0-variants.json
 """.strip().splitlines()  # noqa: E501 - one command a line
 

@@ -10,7 +10,6 @@ import json
 import re
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,12 +25,12 @@ import variants_catalog
 from pep_variants.formats import toml
 from support.environments import PIPS, Environment, Environments
 from support.people import Person, programs_of
+from support.proxies import running_proxy
 from support.published_builds import LINUX, Field, field_of, page_path, standing_in
-from support.servers import free_port
 from support.uvs import Machine
-from support.waiting import wait_until
 from variants_catalog.catalogs import DirectoryCatalog
 from variants_catalog.entries import CatalogProject, CatalogVariant, target
+from variants_proxy import Settings, Upstream
 from variants_proxy.server.landing import Address
 
 VERSIONS = {
@@ -235,9 +234,7 @@ def _locked(place: Place, name: str, lock: str) -> Installed:
     if lock.endswith(".txt"):
         found = {
             match[1]: (match[2], re.findall(r"--hash=sha256:(\w+)", match[3]))
-            for match in re.finditer(
-                r"(?ms)^([a-z0-9-]+)(?:\[[a-z0-9,-]*\])?==(\S+)(.*?)(?=^\S|\Z)", text
-            )
+            for match in _PINNED.finditer(text)
         }
     else:
         found = {
@@ -280,28 +277,17 @@ NO_COMPARISON = tuple(name for name in CLIENTS if name not in ("resolve", "pip-s
 
 
 @pytest.fixture(scope="module")
-def proxy(field: Field) -> Iterator[str]:
-    """An index proxy with the catalogue, as a server of its own."""
-    port = free_port()
-    program = Path(sys.executable).with_name("variants-proxy")
-    command = [str(program), "serve", "--open", "--port", str(port), "--index", field.index.url]
-    command += ["--variant-catalog", "default", *field.options]
-    with tempfile.TemporaryDirectory(prefix="variants-") as folder:
-        process = subprocess.Popen([*command, "--cache", folder], cwd=folder)
-        try:
-            url = f"http://127.0.0.1:{port}"
-            assert wait_until(lambda: _answers(url), 60)
-            yield url
-        finally:
-            process.terminate()
-            process.wait()
-
-
-def _answers(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/health").is_success
-    except httpx.TransportError:
-        return False
+def proxy(field: Field, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of an index proxy with the catalogue."""
+    mirrors = dict(each.split("=", 1) for each in field.mirrors)
+    settings = Settings(
+        (Upstream("main", field.index.url),),
+        tmp_path_factory.mktemp("proxy"),
+        catalog="default",
+        catalog_mirrors=mirrors,
+    )
+    with running_proxy(settings) as url:
+        yield url
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -134,9 +134,7 @@ def index_with(releases: list[Release]) -> Index:
 # NVIDIA drivers and GPUs.
 
 MACHINES = [
-    ("11.8", "8.0"),
     ("12.4", "5.0"),
-    ("12.6", "12.0"),
     ("12.10", "11.0"),
     ("13.0", "9.0"),
     ("15.20", "10.0"),
@@ -213,18 +211,3 @@ def test_nvidia(
         # What we compare is worth comparing.
         assert (choices["torch28"], choices["torch210"]) == ("cu129", "cuda13.0")
         assert len(set(choices.values())) > 5
-
-
-def test_nvidia_as_it_is_here(
-    compare: Callable[..., Choices], cuda: tuple[list[Release], Index]
-) -> None:
-    """With or without a GPU: both have to look for themselves."""
-    compare(*cuda)
-
-
-# Where the two are known to differ: the metadata, what uv takes (None: it gives up), what we take
-# (None: the metadata is refused, which costs the version its variants).
-
-
-# FORMATS: nothing is supported outside the range of drivers that the provider knows, as it is in
-# the provider itself. uv leaves out only the feature that it has no values for.

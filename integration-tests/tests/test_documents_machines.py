@@ -19,7 +19,7 @@ from support.documents import Page, Reader
 from support.environments import PIPS, ROOT
 from support.index import Index, served
 from support.nvidia_drivers import CUDA, NVML, build_library, cuda_library, nvml, redirection
-from support.published_builds import Field, field_of, standing_in
+from support.published_builds import TORCH, Field, field_of, standing_in
 from support.wheels import Wheel
 from variants_catalog.catalogs import DirectoryCatalog
 
@@ -27,8 +27,6 @@ pytestmark = [
     pytest.mark.nightly,
     pytest.mark.skipif(sys.platform != "linux", reason="these machines have Linux"),
 ]
-TORCH = ("2.5.1", "2.7.1", "2.8.0", "2.9.1", "2.10.0", "2.13.0", "2.14.0")
-"""Every place of the catalogue has at least one of them."""
 PYTHON = "3.12"
 
 

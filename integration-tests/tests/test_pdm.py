@@ -22,7 +22,7 @@ from support.environments import (
 from support.index import Index
 from support.isolation import outside
 from support.projects import CUDA_12_8, app_index
-from support.wheels import NVIDIA, Release, Wheel, metadata
+from support.wheels import Wheel
 
 PDM = "2.29.2"
 
@@ -33,23 +33,13 @@ def pdms(environments: Environments) -> tuple[Environment, Environment]:
 
     def create(path: Path, *wheels: str) -> None:
         uv = uv_command()
-        commands = [
-            [*uv, "venv", "--quiet", "--python", sys.executable, str(path)],
-            [
-                *uv,
-                "pip",
-                "install",
-                "--quiet",
-                "--compile-bytecode",
-                "--python",
-                str(path),
-                f"pdm[locked]=={PDM}",
-                *wheels,
-            ],
-        ]
-        for command in commands:
+        install = ["install", "--quiet", "--compile-bytecode", "--python", str(path)]
+        for command in (
+            ["venv", "--quiet", "--python", sys.executable, str(path)],
+            ["pip", *install, f"pdm[locked]=={PDM}", *wheels],
+        ):
             done = subprocess.run(
-                command, capture_output=True, text=True, env=outside(), check=False
+                [*uv, *command], capture_output=True, text=True, env=outside(), check=False
             )
             if done.returncode:
                 pytest.skip(f"PDM cannot be had, no network? {done.stderr.strip()[-300:]}")
@@ -125,24 +115,6 @@ def test_variants_are_locked_and_installed(pdms, serve, tmp_path):
     project.pdm(pdms[0], "install", "--frozen-lockfile", **CUDA_12_8)
     assert project.installed["app"] == "'cu128'"
     assert {"always", "for_gpu", "for_cu128", "for_128"} < set(project.installed)
-
-
-def test_a_condition(pdms, serve, tmp_path):
-    """The best variants are built against what is not to be had."""
-    found = {
-        "null": {},
-        "a": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}, "abi_dependency": {"dep": ["3"]}},
-        "b": {"nvidia": {"cuda_version_lower_bound": ["12.6"]}, "abi_dependency": {"dep": ["2"]}},
-        "c": {"nvidia": {"cuda_version_lower_bound": ["12.6"]}, "abi_dependency": {"dep": ["1"]}},
-    }
-    variants = metadata(found, namespaces=["nvidia"], providers={"nvidia": NVIDIA})
-    index = Index()
-    index.add_release(Release("app", "1.0", variants, ("dep",)))
-    for version in ("1.0", "2.0"):
-        index.add_wheel(Wheel("dep", version))
-    project = Project(tmp_path / "project", serve(index), "app", "dep<2")
-    project.pdm(pdms[0], "lock", **CUDA_12_8)
-    assert project.locked["app"] == ["app-1.0-py3-none-any-c.whl"]
 
 
 def test_without_variants_the_lock_file_has_the_same_bytes(pdms, serve, tmp_path):

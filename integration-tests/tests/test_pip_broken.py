@@ -1,4 +1,4 @@
-"""Broken, missing and hostile metadata costs a version its variants, with one warning, no more."""
+"""Broken and missing metadata costs a version its variants, with one warning, no more."""
 
 from __future__ import annotations
 
@@ -7,33 +7,13 @@ import json
 import pytest
 
 from support.index import Answer, Index
-from support.projects import CUDA_12_8, cuda
-from support.wheels import V0_2_0, Release, Wheel
+from support.pip_commands import dry_run
+from support.projects import CUDA_12_8, ON_GPU, app_index, cuda
+from support.wheels import Release, Wheel
 
 FILE = "app-2.0-variants.json"
 GOOD = json.dumps(cuda("12.8")).encode()
-
 OTHER = {**cuda("12.8"), "variants": {"cu128": {"nvidia": {"cuda_version_lower_bound": ["12.6"]}}}}
-
-# What is wrong, and what the warning says of it.
-CONTENTS = {
-    "truncated": (GOOD[:-40], "not valid JSON"),
-    "a namespace without place": (
-        json.dumps({**cuda(), "variants": {"a": {"other": {"x": ["1"]}}}}).encode(),
-        "variants.a.other: is not listed",
-    ),
-    "an unknown major version": (
-        json.dumps({**cuda("12.8"), "$schema": V0_2_0.replace("0.2.0", "7.0.0")}).encode(),
-        "7.0.0",
-    ),
-    "huge": (GOOD + b" " * (33 << 20), "larger than 8 MiB"),
-}
-
-ANSWERS = {
-    "a server error": (Answer(500, b"oh"), "500"),
-    "cut off": (Answer.cut_off(GOOD[:-40]), FILE),  # in the words of whichever urllib3
-    "redirected to nowhere": (Answer.redirect("http://127.0.0.1:1/"), "cannot be fetched"),
-}
 
 
 def an_index(**options):
@@ -44,49 +24,34 @@ def an_index(**options):
     return index
 
 
-def dry_run(environment, index, *options, **env):
-    return environment.pip(
-        "install", "--dry-run", "--retries", "0", "-i", index.url, *options,
-        env={**CUDA_12_8, **env},
-    )  # fmt: skip
+ANSWERS = {
+    "truncated": (Answer(body=GOOD[:-40]), "not valid JSON"),
+    "a server error": (Answer(500, b"oh"), "500"),
+    "cut off": (Answer.cut_off(GOOD[:-40]), FILE),  # in the words of whichever urllib3
+    "redirected to nowhere": (Answer.redirect("http://127.0.0.1:1/"), "cannot be fetched"),
+    "of another hash": (Answer(body=GOOD + b" "), "does not match its sha256 hash"),
+}
 
 
-def assert_warned(done, index, problem, *, file=FILE, version="2.0"):
-    """Check that there is one warning with the URL and the problem, and a good end."""
-    assert done.err.count("\n") == 1, done
-    warning = done.err
-    start = f"WARNING: The variant wheels of app {version} are ignored. {index.url[:-7]}"
-    assert warning.startswith(start), done
-    assert file in warning
-    assert problem in warning
-    assert done.code == 0, done
-
-
-@pytest.mark.parametrize(("data", "problem"), CONTENTS.values(), ids=CONTENTS)
-def test_contents(patched, serve, data, problem):
-    index = an_index()
-    index.add("app", FILE, data)
-    done = dry_run(patched, serve(index), "app")
-    assert_warned(done, index, problem)
-    assert "Would install app-2.0\n" in done.out
-
-
-@pytest.mark.parametrize(("answer", "problem"), ANSWERS.values(), ids=ANSWERS)
-def test_answers(patched, serve, answer, problem):
-    index = an_index(hashes=False)
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_metadata_that_cannot_be_used(patched, serve, answer):
+    index = serve(an_index(api="html", hashes="hash" in answer))
+    answer, problem = ANSWERS[answer]
     index.faults[FILE] = lambda: answer
-    done = dry_run(patched, serve(index), "app")
-    assert_warned(done, index, problem)
-    assert "Would install app-2.0\n" in done.out
+    done = dry_run(patched, index, "--retries", "0", "app")
+    assert done.err.count("\n") == 1, done
+    start = f"WARNING: The variant wheels of app 2.0 are ignored. {index.url[:-7]}"
+    assert done.err.startswith(start), done
+    assert FILE in done.err
+    assert problem in done.err
+    assert "Would install app-2.0\n" in done.out, done
     assert index.fetched.count(FILE) <= (1 if answer.status != 302 else 40)
 
 
-@pytest.mark.parametrize(
-    ("ranges", "missing"), [("suffix", "not listed"), ("explicit", 404), ("none", 403)]
-)
-def test_wheels_are_looked_into_where_there_is_no_metadata_file(patched, serve, ranges, missing):
-    """Also if the server gives no parts of them: they are small enough to be downloaded."""
-    index = an_index(ranges=ranges != "none", suffix_ranges=ranges == "suffix")
+@pytest.mark.parametrize(("ranges", "missing"), [("suffix", "not listed"), ("none", 403)])
+def test_wheels_in_place_of_the_metadata(patched, serve, ranges, missing):
+    """One wheel of each label tells what the file would have said, if need be as a whole."""
+    index = an_index(ranges=ranges != "none")
     index.add_wheel(Wheel("app", "2.0", "cu128", variant_json=OTHER))
     if missing == "not listed":
         index.unlisted = {FILE}
@@ -95,57 +60,36 @@ def test_wheels_are_looked_into_where_there_is_no_metadata_file(patched, serve, 
     done = dry_run(patched, serve(index), "app")
     assert "Would install app-2.0-cu128\n" in done.out, done
     assert done.err == ""
-
-
-def test_wheels_in_place_of_the_metadata(patched, serve):
-    """One request for each label tells what the file would have said."""
-    index = an_index(unlisted={FILE}, ranges=True)
-    index.add_wheel(Wheel("app", "2.0", "cu128", variant_json=OTHER))
-    done = dry_run(patched, serve(index), "app")
-    assert "Would install app-2.0-cu128\n" in done.out, done
-    assert done.err == ""
     labels = [name.rpartition("-")[2] for name in index.fetched if name.endswith(".whl")]
     assert labels[:2] == ["cu128.whl", "null.whl"]
     assert "CUDA driver 12.6" in done.out
 
 
-def test_wrong_hash(patched, serve):
-    index = an_index(api="html", wrong_hashes={FILE})
-    done = dry_run(patched, serve(index), "app")
-    assert_warned(done, index, "does not match its sha256 hash")
-    assert "Would install app-2.0\n" in done.out
-
-
-def test_older_version_instead(patched, serve):
-    """Where nothing is left of a version, pip goes on to the next."""
-    index = an_index(wrong_hashes={FILE})
-    index.remove("app", "app-2.0-py3-none-any.whl")
-    done = dry_run(patched, serve(index), "app")
-    assert_warned(done, index, "sha256")
-    assert "Would install app-1.0\n" in done.out
-
-
-def test_label_that_the_metadata_does_not_know(patched, serve):
-    index = an_index()
-    index.add_wheel(Wheel("app", "2.0", "newer"))
-    done = dry_run(patched, serve(index), "app")
-    assert done.err == (
-        "WARNING: Variants of app 2.0 that its metadata does not list are ignored: newer\n"
-    )
-    assert "Would install app-2.0-cu128\n" in done.out
-
-
-def test_directory_without_metadata(patched, tmp_path):
+@pytest.mark.one
+def test_directories(patched, tmp_path):
+    """Of ``--find-links`` pip lists no metadata files; an index may be a directory of pages."""
     for name, data in an_index().files["app"].items():
         (tmp_path / name).write_bytes(data)
-    (tmp_path / FILE).unlink()
-    done = patched.pip("install", "--dry-run", "--no-index", "-f", str(tmp_path), "app")
-    assert "Would install app-2.0-null\n" in done.out, done
-    assert done.err == ""
+    links = ("install", "--dry-run", "--no-index", "-f", str(tmp_path), "app")
+    (tmp_path / FILE).rename(tmp_path / "App-2-variants.json")  # as the publisher spells it
+    assert "Would install app-2.0-cu128\n" in patched.pip(*links, env=CUDA_12_8).out
+    (tmp_path / "App-2-variants.json").unlink()
+    done = patched.pip(*links, env=CUDA_12_8)
+    assert "Would install app-2.0-cu128\n" in done.out, done
     (tmp_path / FILE).mkdir()
-    done = patched.pip("install", "--dry-run", "--no-index", "-f", str(tmp_path), "app")
+    done = patched.pip(*links)
     assert "Would install app-2.0\n" in done.out, done
     assert "cannot be fetched" in done.err
+    for project, files in app_index().files.items():
+        folder = tmp_path / "simple" / project
+        folder.mkdir(parents=True)
+        for name, data in files.items():
+            (folder / name).write_bytes(data)
+        page = "".join(f'<a href="{name}">{name}</a>' for name in files)
+        (folder / "index.html").write_text(f"<!DOCTYPE html>{page}")
+    simple = (tmp_path / "simple").as_uri()
+    done = patched.pip("install", "--dry-run", "-i", simple, "app", env=CUDA_12_8)
+    assert f"Would install {ON_GPU}\n" in done.out, done
 
 
 def test_every_version_is_broken(patched, serve):
@@ -162,59 +106,37 @@ def test_every_version_is_broken(patched, serve):
         assert file in warning
 
 
-def wheel_that_says(inside):
-    """An index whose wheel of cu128 holds *inside* as its variant.json, None for none."""
+@pytest.mark.one
+@pytest.mark.parametrize("metadata_file", [False, True], ids=["wheel", "PEP 658"])
+@pytest.mark.parametrize("inside", [OTHER, None], ids=["other properties", "nothing"])
+def test_wheel_that_is_not_what_was_promised(patched, serve, tmp_path, inside, metadata_file):
+    """It is an error that shows both, before anything is installed: pip may have it late."""
     index = an_index()
-    index.add_wheel(Wheel("app", "2.0", "cu128", variant_json=inside))
-    return index
-
-
-WHEELS = {
-    "other properties": (OTHER, ["variants.cu128 differs", ":: 12.8", ":: 12.6"]),
-    "nothing": (None, ["is named a variant wheel, but has no variant.json"]),
-}
-
-
-@pytest.mark.parametrize(("inside", "problems"), WHEELS.values(), ids=WHEELS)
-def test_wheel_that_is_not_what_was_promised(patched, serve, tmp_path, inside, problems):
-    """It is an error that shows both, and nothing is installed."""
-    index = serve(wheel_that_says(inside))
-    index.add_wheel(Wheel("root", "1.0", requires=("app",)))
+    wheel = Wheel("app", "2.0", "cu128", variant_json=inside)
+    index.add_wheel(wheel, metadata_file=metadata_file)
+    index.add_wheel(Wheel("root", "1.0", requires=("app",)), metadata_file=metadata_file)
+    serve(index)
     done = patched.pip("install", "-t", str(tmp_path / "t"), "-i", index.url, "root", env=CUDA_12_8)
     assert done.code == 1
     (error,) = done.err.splitlines()
     assert error.startswith("ERROR: ")
-    assert f"{index.url[:-7]}files/app/app-2.0-py3-none-any-cu128.whl" in error
-    for problem in problems:
+    assert f"{index.url[:-7]}files/app/{wheel.filename}" in error
+    problems = ["variants.cu128 differs", ":: 12.8", ":: 12.6"]
+    for problem in problems if inside else ["is named a variant wheel, but has no variant.json"]:
         assert problem in error
     assert not (tmp_path / "t").exists()
 
 
 @pytest.mark.one
-def test_wheel_that_is_not_what_was_promised_after_its_metadata_file(patched, serve, tmp_path):
-    """With PEP 658 the wheel itself comes late: still before anything is installed."""
-    index = wheel_that_says(OTHER)
-    for wheel in (Wheel("root", "1.0", requires=("app",)), Wheel("app", "2.0", "cu128")):
-        index.metadata_files[wheel.filename] = wheel.metadata()
-    index.add_wheel(Wheel("root", "1.0", requires=("app",)))
-    serve(index)
-    done = patched.pip("install", "-t", str(tmp_path / "t"), "-i", index.url, "root", env=CUDA_12_8)
-    assert done.code == 1
-    assert "variants.cu128 differs" in done.err
-    assert not (tmp_path / "t").exists()
-
-
-@pytest.mark.one
-def test_secrets_stay_secret(patched, serve):
-    index = an_index(credentials="user:secret", wrong_hashes={FILE})
-    serve(index)
-    url = index.url.replace("://", "://user:secret@")
-    done = dry_run(patched, index, "-v", "-i", url, "app")
+@pytest.mark.parametrize("problem", ["sha256", "500"])
+def test_secrets_stay_secret(patched, serve, problem):
+    index = an_index(credentials="user:secret")
+    if problem == "500":
+        index.faults[FILE] = lambda: Answer(500)
+    else:
+        index.wrong_hashes.add(FILE)
+    url = serve(index).url.replace("://", "://user:secret@")
+    done = dry_run(patched, index, "-v", "-i", url, "--retries", "0", "app")
     assert "Would install app-2.0\n" in done.out, done
-    assert "sha256" in done.err
-    assert "secret" not in done.text
-    index.faults[FILE] = lambda: Answer(500)
-    index.wrong_hashes.clear()
-    done = dry_run(patched, index, "-v", "-i", url, "app")
-    assert "500" in done.err, done
+    assert problem in done.err
     assert "secret" not in done.text

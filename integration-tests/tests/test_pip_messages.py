@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from support.index import Index
-from support.projects import CUDA_12_8, DRIVER, cuda
-from support.wheels import Release, SourceDistribution, Wheel
+from support.pip_commands import dry_run, installs
+from support.projects import DRIVER, ON_GPU, app, app_index, cuda
+from support.wheels import Release, Wheel
 
 HINT = " (-v shows every variant, --variant gpu=LABEL takes another one)"
 NEEDS_13 = "cu130 needs CUDA driver 13.0 or newer, this one supports up to 12.8"
@@ -19,94 +20,18 @@ def only(*versions):
     return found
 
 
-def release(version, variants, **options):
-    return Release("gpu", version, variants, **options)
-
-
-def install(environment, index, *wanted, command=("install", "--dry-run"), env=CUDA_12_8):
-    done = environment.pip(*command, "-i", index.url, *wanted, env=env)
-    assert "Traceback" not in done.text
-    return done
+def gpu_releases(**releases):
+    """An index with releases of gpu, by version with an underscore."""
+    index = Index()
+    for version, variants in releases.items():
+        index.add_release(Release("gpu", version.strip("v").replace("_", "."), variants))
+    return index
 
 
 def the_line(done, start):
     """Return the one line of the output that begins like this."""
     (line,) = (line.strip() for line in done.out.splitlines() if line.strip().startswith(start))
     return line
-
-
-def test_the_choice_says_what_is_missed_and_how_to_see_more(patched, serve):
-    index = Index()
-    index.add_release(release("2.0", cuda("12.6", "12.8", "13.0")))
-    index.add_release(Release("other", "1.0", cuda("12.8", "13.0")))
-    serve(index)
-    done = install(patched, index, "gpu", "other")
-    why = f"CUDA driver 12.8 or newer; {NEEDS_13}"
-    assert the_line(done, "Variant cu128 for gpu") == f"Variant cu128 for gpu 2.0: {why}{HINT}"
-    # How to see more is said once.
-    assert the_line(done, "Variant cu128 for other") == f"Variant cu128 for other 1.0: {why}"
-    # With -v there is the table.
-    done = install(patched, index, "gpu", "-v")
-    assert the_line(done, "Variant cu128 for gpu") == f"Variant cu128 for gpu 2.0: {why}{HINT}"
-    newer = {**CUDA_12_8, DRIVER: "13.0"}
-    done = install(patched, index, "gpu", env=newer)
-    line = "Variant cu130 for gpu 2.0: CUDA driver 13.0 or newer"
-    assert the_line(done, "Variant cu130") == line
-    done = install(patched, index, "gpu", "--variant", "gpu=cu126", env=newer)
-    assert the_line(done, "Variant cu126") == "Variant cu126 for gpu 2.0: asked for"
-
-
-def test_nothing_fits(patched, serve):
-    """The error has every variant with the reason, and what helps."""
-    index = Index()
-    index.add_release(release("2.0", only("12.9", "13.0")))
-    index.add_release(release("1.0", only("13.0")))
-    index.add_wheel(Wheel("gpu", "0.9"))
-    index.add_wheel(Wheel("app", "1.0", requires=("gpu==2.0",)))
-    serve(index)
-    for wanted in (("gpu>=1.0",), ("app",)):
-        done = install(patched, index, *wanted)
-        assert done.code == 1, done
-        requirement = "gpu==2.0" if wanted == ("app",) else "gpu>=1.0"
-        _, error, *lines = (line.strip() for line in done.err.splitlines())
-        assert error.startswith(f"ERROR: No matching distribution found for {requirement}")
-        assert error.endswith(". None of the variants of gpu 2.0 fits this machine:")
-        assert lines[:3] == [
-            "cu129  needs CUDA driver 12.9 or newer, this one supports up to 12.8",
-            "cu130  needs CUDA driver 13.0 or newer, this one supports up to 12.8",
-            "What helps: update the NVIDIA driver to one that supports CUDA 12.9, or ask for "
-            "gpu==0.9, which has a non-variant file, or describe the machine that counts "
-            "with --variant-platform FILE.",
-        ]
-
-
-def test_a_release_that_is_passed_over_is_named(patched, serve):
-    index = Index()
-    index.add_release(release("3.0", only("13.0", "14.0")))
-    index.add_release(release("2.1", only("13.0")))
-    index.add_release(release("2.0", cuda("12.8")))
-    serve(index)
-    done = install(patched, index, "gpu")
-    assert the_line(done, "gpu 3.0") == (
-        "gpu 3.0 (and 1 more release) was passed over: none of its variants fits this machine "
-        f"({NEEDS_13}); gpu 2.0 was chosen"
-    )
-    assert done.out.splitlines()[-1] == "Would install gpu-2.0-cu128"
-    # Those that the user does not ask for are not passed over.
-    assert "passed over" not in install(patched, index, "gpu<2.1").text
-
-
-def test_a_release_that_is_passed_over_for_the_installed_one(fresh, serve):
-    index = Index()
-    index.add_release(release("1.0", cuda("12.8")))
-    serve(index)
-    assert install(fresh, index, "gpu", command=("install",)).code == 0
-    index.add_release(release("2.0", only("13.0")))
-    done = install(fresh, index, "gpu", "--upgrade")
-    assert the_line(done, "gpu 2.0") == (
-        f"gpu 2.0 was passed over: none of its variants fits this machine ({NEEDS_13}); "
-        "gpu 1.0 is kept"
-    )
 
 
 def documents(index):
@@ -116,49 +41,113 @@ def documents(index):
     return found
 
 
+def test_requests(patched, serve):
+    """Of other variants nothing is fetched; old pips download in dry runs, too."""
+    index = serve(app_index(metadata_file=True))
+    done = dry_run(patched, index, "app")
+    installs(done, *ON_GPU.split())
+    assert done.err == ""
+    metadata = "app-1.0-py3-none-any-cu128.whl.metadata"
+    assert index.fetched[:2] == ["app-1.0-variants.json", metadata]
+    found = {name for name in index.fetched if name.startswith("app-")}
+    assert found <= {"app-1.0-variants.json", metadata, metadata.removesuffix(".metadata")}
+
+
+@pytest.mark.matrix
+def test_install(patched, serve, tmp_path):
+    index = serve(app_index())
+    target = ("-t", str(tmp_path))
+    env = {DRIVER: "12.8"}
+    done = patched.pip("install", *target, "-i", index.url, "app", env=env)
+    assert (done.code, done.err) == (0, ""), done
+    assert done.out.splitlines()[-1].startswith("Successfully installed ")
+    assert sorted(done.out.splitlines()[-1].split()[2:]) == ON_GPU.split()
+    # What is installed stays what the publisher made of it.
+    info = tmp_path / "app-1.0.dist-info"
+    published = Wheel("app", "1.0", requires=app().requires).metadata()
+    assert (info / "METADATA").read_bytes() == published
+
+
+def test_the_choice_says_what_is_missed_and_how_to_see_more(patched, serve):
+    index = gpu_releases(v2_0=cuda("12.6", "12.8", "13.0"))
+    index.add_release(Release("other", "1.0", cuda("12.8", "13.0")))
+    done = dry_run(patched, serve(index), "gpu", "other")
+    why = f"CUDA driver 12.8 or newer; {NEEDS_13}"
+    assert the_line(done, "Variant cu128 for gpu") == f"Variant cu128 for gpu 2.0: {why}{HINT}"
+    # How to see more is said once.
+    assert the_line(done, "Variant cu128 for other") == f"Variant cu128 for other 1.0: {why}"
+    done = dry_run(patched, index, "gpu", "-v")
+    assert the_line(done, "Variant cu128 for gpu") == f"Variant cu128 for gpu 2.0: {why}{HINT}"
+    lines = [line.split() for line in done.out.splitlines()]
+    assert [line[:2] for line in lines if line[:1] and line[0] in cuda("12.6")["variants"]] == [
+        ["cu126", "compatible"], ["null", "compatible"]
+    ], done  # fmt: skip
+    assert the_line(done, "cu128 ").split()[1] == "chosen"
+    assert the_line(done, "cu130 ").split()[1] == "rejected"
+    newer = {DRIVER: "13.0"}
+    done = dry_run(patched, index, "gpu", **newer)
+    assert the_line(done, "Variant cu130") == "Variant cu130 for gpu 2.0: CUDA driver 13.0 or newer"
+    done = dry_run(patched, index, "gpu", "--variant", "gpu=cu126", **newer)
+    assert the_line(done, "Variant cu126") == "Variant cu126 for gpu 2.0: asked for"
+
+
+@pytest.mark.parametrize("wanted", ["gpu>=1.0", "app"])
+def test_nothing_fits(patched, serve, wanted):
+    """The error has every variant with the reason, and what helps."""
+    index = gpu_releases(v2_0=only("12.9", "13.0"), v1_0=only("13.0"))
+    index.add_wheel(Wheel("gpu", "0.9"))
+    index.add_wheel(Wheel("app", "1.0", requires=("gpu==2.0",)))
+    done = dry_run(patched, serve(index), wanted)
+    assert done.code == 1, done
+    requirement = "gpu==2.0" if wanted == "app" else wanted
+    _, error, *lines = (line.strip() for line in done.err.splitlines())
+    assert error.startswith(f"ERROR: No matching distribution found for {requirement}")
+    assert error.endswith(". None of the variants of gpu 2.0 fits this machine:")
+    assert lines[:3] == [
+        "cu129  needs CUDA driver 12.9 or newer, this one supports up to 12.8",
+        "cu130  needs CUDA driver 13.0 or newer, this one supports up to 12.8",
+        "What helps: update the NVIDIA driver to one that supports CUDA 12.9, or ask for "
+        "gpu==0.9, which has a non-variant file, or describe the machine that counts "
+        "with --variant-platform FILE.",
+    ]
+
+
+def test_a_release_that_is_passed_over_is_named(fresh, serve):
+    index = serve(gpu_releases(v3_0=only("13.0", "14.0"), v2_1=only("13.0"), v2_0=cuda("12.8")))
+    done = dry_run(fresh, index, "gpu")
+    assert the_line(done, "gpu 3.0") == (
+        "gpu 3.0 (and 1 more release) was passed over: none of its variants fits this machine "
+        f"({NEEDS_13}); gpu 2.0 was chosen"
+    )
+    installs(done, "gpu-2.0-cu128")
+    # Those that the user does not ask for are not passed over.
+    assert "passed over" not in dry_run(fresh, index, "gpu<2.1").text
+    fresh.pip("install", "-i", index.url, "gpu<2.1", env={DRIVER: "12.8"})
+    done = dry_run(fresh, index, "gpu<3", "--upgrade")
+    assert the_line(done, "gpu 2.1") == (
+        f"gpu 2.1 was passed over: none of its variants fits this machine ({NEEDS_13}); "
+        "gpu 2.0 is kept"
+    )
+
+
 def test_an_older_release_that_would_use_the_gpu(patched, serve):
     """One line names it, if it is among the next 15; nothing is fetched where none can be."""
-    index = Index()
-    index.add_release(release("3.0", cuda("13.0")))
-    index.add_release(release("2.1", cuda("14.0")))
-    index.add_release(release("2.0", cuda("12.6", "12.8")))
-    index.add_release(release("1.0", cuda("12.6")))
-    serve(index)
-    line = (
-        "gpu 3.0: only the null variant fits this machine; "
-        "2.0 has variant cu128 (CUDA driver 12.8 or newer)"
+    index = gpu_releases(
+        v3_0=cuda("13.0"), v2_1=cuda("14.0"), v2_0=cuda("12.6", "12.8"), v1_0=cuda("12.6")
     )
-    done = install(patched, index, "gpu")
-    assert the_line(done, "gpu 3.0") == f"{line}: to take it, require gpu==2.0"
-    assert done.out.splitlines()[-1] == "Would install gpu-3.0-null"
+    done = dry_run(patched, serve(index), "gpu")
+    assert the_line(done, "gpu 3.0") == (
+        "gpu 3.0: only the null variant fits this machine; "
+        "2.0 has variant cu128 (CUDA driver 12.8 or newer): to take it, require gpu==2.0"
+    )
+    installs(done, "gpu-3.0-null")
     assert documents(index) == [f"gpu-{version}-variants.json" for version in ("3.0", "2.1", "2.0")]
-    # Nothing is displaced: another machine, a build that fits, a version that was asked for.
-    for wanted, env in (
-        ("gpu", {}),
-        ("gpu", {**CUDA_12_8, DRIVER: "13.0"}),
-        ("gpu<3", {**CUDA_12_8, DRIVER: "14.0"}),
-        ("gpu==3.0", CUDA_12_8),
-    ):
-        done = install(patched, index, wanted, env=env)
+    # Nothing is displaced: a build that fits, a version that was asked for.
+    for wanted, driver in (("gpu", "13.0"), ("gpu<3", "14.0"), ("gpu==3.0", "12.8")):
+        done = dry_run(patched, index, wanted, **{DRIVER: driver})
         assert "to take it" not in done.text
         assert len(documents(index)) == 1, wanted
     for number in range(16):
-        index.add_release(release(f"3.{number + 1}", cuda("13.0")))
-    assert "to take it" not in install(patched, index, "gpu").text
+        index.add_release(Release("gpu", f"3.{number + 1}", cuda("13.0")))
+    assert "to take it" not in dry_run(patched, index, "gpu").text
     assert len(documents(index)) == 16
-
-
-@pytest.mark.parametrize("in_process", [False, True])
-def test_labels_of_builds_are_not_those_of_what_is_installed(patched, serve, in_process, tmp_path):
-    """A plain package beside what a build of another one took of the same project."""
-    index = Index()
-    index.add_release(release("2.0", cuda("12.8")))
-    index.add_wheel(Wheel("gpu", "1.0"))
-    source = SourceDistribution("source", "1.0", build_requires=("gpu",))
-    index.add("source", source.filename, source.build())
-    serve(index)
-    extra = ("--use-feature", "inprocess-build-deps") if in_process else ()
-    if "invalid choice" in patched.pip("download", *extra, "x", "--no-index").err:
-        pytest.skip("this pip cannot do that")
-    done = install(patched, index, "source", "gpu==1.0", *extra)
-    assert done.out.splitlines()[-1] == "Would install gpu-1.0 source-1.0", done

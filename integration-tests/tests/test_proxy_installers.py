@@ -10,24 +10,20 @@ import hashlib
 import re
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from threading import Thread
 
+import httpx
 import pytest
-import uvicorn
 
 from pep_variants.formats import toml
 from pep_variants.model.platform import Platform, Support
 from support.environments import Environments, clean_environ, uv_command
-from support.index import Index, served
+from support.index import served
 from support.people import Person, programs_of, seeds
 from support.projects import app_index
-from support.waiting import wait_until
-from variants_proxy import Machine, Settings, Upstream, create_app, encode
+from support.proxies import running_proxy
+from variants_proxy import Machine, Settings, Upstream, encode
 from variants_proxy.server.landing import Address
-from variants_proxy.server.listening import listen
 
 NVIDIA = Platform({"nvidia": Support({"cuda_version_lower_bound": ("12.8", "12.6")})})
 GPU = encode(Machine(NVIDIA))
@@ -46,38 +42,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("key", [GPU, CPU][:number], ids=["gpu", "cpu"][:number])
 
 
-@dataclass
-class Proxy:
-    """A proxy and its index."""
-
-    url: str
-    index: Index
-
-    def address(self, key: str) -> Address:
-        return Address(self.url, key, "app")
-
-
 @pytest.fixture(scope="module")
-def proxy(tmp_path_factory) -> Iterator[Proxy]:
+def proxy(tmp_path_factory) -> Iterator[str]:
+    """The URL of a proxy."""
     with served(app_index()) as index:
         settings = Settings((Upstream("main", index.url),), tmp_path_factory.mktemp("cache"))
-        with running(settings) as url:
-            yield Proxy(url, index)
-
-
-@contextmanager
-def running(settings: Settings) -> Iterator[str]:
-    config = uvicorn.Config(create_app(settings), log_level="critical", access_log=False)
-    server = uvicorn.Server(config)
-    listening = listen("127.0.0.1", 0)
-    thread = Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-    thread.start()
-    assert wait_until(lambda: server.started)
-    try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join(10)
+        with running_proxy(settings) as url:
+            yield url
 
 
 class Mine(Person):
@@ -100,24 +71,23 @@ class Mine(Person):
         assert not self.installed
 
 
-def served_wheel(proxy: Proxy) -> bytes:
-    """Return app's wheel for the GPU as the proxy has it, with its markers evaluated."""
-    import httpx
-
-    page = httpx.get(f"{proxy.url}/simple/app/", auth=(GPU, "v"), trust_env=False)
+def served_digest(proxy: str) -> str:
+    """Return the SHA-256 of app's wheel for the GPU, which has its markers evaluated."""
+    page = httpx.get(f"{proxy}/simple/app/", auth=(GPU, "v"), trust_env=False)
     (link,) = re.findall(r'href="([^"#]*cu128[^"#]*)', page.text)
-    return httpx.get(f"{proxy.url}/simple/app/{link}", auth=(GPU, "v"), trust_env=False).content
+    wheel = httpx.get(f"{proxy}/simple/app/{link}", auth=(GPU, "v"), trust_env=False)
+    return hashlib.sha256(wheel.content).hexdigest()
 
 
 @pytest.mark.parametrize("name", ["poetry", "pip-tools", "pdm"])
 def test_locks_and_installs(environments, proxy, tmp_path, name):
     mine = Mine(tmp_path / "mine", programs_of(environments, name))
-    mine.paste(name, proxy.address(GPU))
+    mine.paste(name, Address(proxy, GPU, "app"))
     assert (mine.label, mine.installed) == ("cu128", ON_GPU)
     lock, again = LOCKS[name]
     path = mine.folder / lock
     text = path.read_text()
-    digest = hashlib.sha256(served_wheel(proxy)).hexdigest()
+    digest = served_digest(proxy)
     assert hashes_of_app(text) == {f"sha256:{digest}"}
     assert GPU not in text  # it is the same for every machine
     # What is locked is installed, and nothing else that has the same name.
@@ -151,7 +121,7 @@ def hashes_of_app(text: str) -> set[str]:
 
 def test_a_machine_without_a_gpu(environments, proxy, tmp_path, name):
     mine = Mine(tmp_path / "mine", programs_of(environments, name))
-    mine.paste(name, proxy.address(CPU))
+    mine.paste(name, Address(proxy, CPU, "app"))
     assert (mine.label, mine.installed) == ("null", ON_CPU)
 
 
@@ -159,7 +129,7 @@ def test_old_pip(environments, proxy, tmp_path, key):
     """It knows neither variants nor JSON pages, as a command line or in pip.conf."""
     mine = Mine(tmp_path / "mine", programs_of(environments, "old-pip"))
     use_old_pip(environments, mine)
-    mine.paste("pip", proxy.address(key))
+    mine.paste("pip", Address(proxy, key, "app"))
     label, names = ("cu128", ON_GPU) if key == GPU else ("null", ON_CPU)
     assert (mine.label, mine.installed) == (label, names)
     mine.empty()
@@ -177,8 +147,8 @@ def use_old_pip(environments: Environments, mine: Person) -> None:
 
 def test_uv(proxy, tmp_path):
     mine = Mine(tmp_path / "mine", Path(uv_command()[0]).parent)
-    mine.paste("uv", proxy.address(GPU))
+    mine.paste("uv", Address(proxy, GPU, "app"))
     assert (mine.label, mine.installed) == ("cu128", ON_GPU)
     text = (mine.folder / "uv.lock").read_text()
-    assert hashlib.sha256(served_wheel(proxy)).hexdigest() in text
+    assert served_digest(proxy) in text
     assert GPU not in text

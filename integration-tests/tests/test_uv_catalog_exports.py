@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -105,155 +106,122 @@ def requirement(text: str, name: str) -> tuple[str, list[str]]:
     return match[0].splitlines()[0].removesuffix(" \\"), re.findall(r"--hash=(\S+)", match[1])
 
 
-def packages(text: str) -> dict[str, dict[str, object]]:
+def packages(text: str) -> dict[str, dict[str, Any]]:
     return {item["name"]: item for item in toml.loads(text)["packages"]}
 
 
-class TestALock:
-    def test_requirements(
-        self, field: Field, h100: Machine, environments: Environments, tmp_path: Path
-    ) -> None:
-        project(h100.work, UNLIKE_PYPI)
-        done = h100.run("export", "--no-emit-project", "-o", "req.txt")
-        assert done.code == 0, done
-        text = (h100.work / "req.txt").read_text()
-        assert text == done.out
-        for note in NOTES:
-            assert done.err.count(note) == 1, done
-        assert "no hash" not in done.err
-        (own, other) = (requirement(text, name) for name in ("onnxruntime", "onnxruntime-gpu"))
-        assert own[0].startswith("onnxruntime==1.31.1 ; ")
-        assert other[0].startswith("onnxruntime-gpu==1.31.1 ; sys_platform == 'linux' and ")
-        # The publisher's hashes.
-        published = field.index.files["onnxruntime-gpu"].values()
-        digests = {f"sha256:{hashlib.sha256(data).hexdigest()}" for data in published}
-        assert set(other[1]) <= digests
-        # The publisher's file, and the wheel as uv-variants installs it.
-        (own,) = (data for data in field.index.files["jax"].values())
-        line, hashes = requirement(text, "jax")
-        assert line == "jax==0.10.2"
-        assert f"sha256:{hashlib.sha256(own).hexdigest()}" in hashes
-        assert len(hashes) > 1
-        file = str(h100.work / "req.txt")
-        found = installed_by_uv(h100, "install", "--require-hashes", "-r", file)
-        assert found == INSTALLED
-        found = installed_by_pip(
-            environments, field, tmp_path / "pip", "--require-hashes", "-r", file
-        )
-        assert found == INSTALLED
-        done = h100.run("export", "--no-emit-project", "--no-hashes", "--no-header")
-        assert "onnxruntime-gpu==1.31.1 ; " in done.out, done
-        assert "--hash" not in done.out
-        # The lock decides, not the machine that exports it.
-        other = on(field, h100, "cpu-zen4").run("export", "--no-emit-project", "-o", "req.txt")
-        assert (other.code, other.out) == (0, text), other
-        # Without the catalogue it cannot be found out what the files are.
-        other = without_project(h100).run("export", "--no-emit-project", "-o", "req.txt")
-        assert other.code != 0
-        assert "or name the catalogue that the lock was made with" in other.err, other
-        assert (h100.work / "req.txt").read_text() == text
+def test_requirements_of_a_lock(
+    field: Field, h100: Machine, environments: Environments, tmp_path: Path
+) -> None:
+    project(h100.work, UNLIKE_PYPI)
+    done = h100.run("export", "--no-emit-project", "-o", "req.txt")
+    assert done.code == 0, done
+    text = (h100.work / "req.txt").read_text()
+    assert text == done.out
+    for note in NOTES:
+        assert done.err.count(note) == 1, done
+    assert "no hash" not in done.err
+    (own, other) = (requirement(text, name) for name in ("onnxruntime", "onnxruntime-gpu"))
+    assert own[0].startswith("onnxruntime==1.31.1 ; ")
+    assert other[0].startswith("onnxruntime-gpu==1.31.1 ; sys_platform == 'linux' and ")
+    # The publisher's hashes.
+    published = field.index.files["onnxruntime-gpu"].values()
+    assert set(other[1]) <= {f"sha256:{hashlib.sha256(data).hexdigest()}" for data in published}
+    # The publisher's file, and the wheel as uv-variants installs it.
+    (own,) = (data for data in field.index.files["jax"].values())
+    line, hashes = requirement(text, "jax")
+    assert line == "jax==0.10.2"
+    assert f"sha256:{hashlib.sha256(own).hexdigest()}" in hashes
+    assert len(hashes) > 1
+    arguments = ("--require-hashes", "-r", str(h100.work / "req.txt"))
+    assert installed_by_uv(h100, "install", *arguments) == INSTALLED
+    assert installed_by_pip(environments, field, tmp_path / "pip", *arguments) == INSTALLED
+    # The lock decides, not the machine that exports it.
+    other = on(field, h100, "cpu-zen4").run("export", "--no-emit-project", "-o", "req.txt")
+    assert (other.code, other.out) == (0, text), other
+    # Without the catalogue it cannot be found out what the files are.
+    other = without_project(h100).run("export", "--no-emit-project", "-o", "req.txt")
+    assert other.code != 0
+    assert "or name the catalogue that the lock was made with" in other.err, other
+    assert (h100.work / "req.txt").read_text() == text
 
-    def test_pylock(
-        self, field: Field, h100: Machine, environments: Environments, tmp_path: Path
-    ) -> None:
-        project(h100.work, list(VERSIONS))
-        done = h100.run("export", "--no-emit-project", "-o", "pylock.toml")
+
+def test_pylock_of_a_lock(
+    field: Field, h100: Machine, environments: Environments, tmp_path: Path
+) -> None:
+    project(h100.work, list(VERSIONS))
+    done = h100.run("export", "--no-emit-project", "-o", "pylock.toml")
+    assert done.code == 0, done
+    for note in NOTES:
+        assert done.err.count(note) == 1, done
+    found = packages((h100.work / "pylock.toml").read_text())
+    assert not [item for item in found.values() if "variants-json" in item]
+    assert ".variant" not in done.out
+    (wheel,) = found["jax"]["wheels"]
+    assert wheel["url"].endswith("/jax/jax-0.10.2-py3-none-any.whl")
+    assert all(wheel["hashes"] for item in found.values() for wheel in item["wheels"])
+    expected = {**INSTALLED, "torch": "2.11.0+cu130"}
+    assert installed_by_uv(h100, "sync", "pylock.toml") == expected
+    file = str(h100.work / "pylock.toml")
+    assert installed_by_pip(environments, field, tmp_path / "pip", "-r", file) == expected
+
+
+def test_a_lock_for_one_platform(h100: Machine) -> None:
+    """The publisher's name is all there is."""
+    here = "sys_platform == 'linux' and platform_machine == 'x86_64'"
+    project(h100.work, UNLIKE_PYPI, f'[tool.uv]\nenvironments = ["{here}"]\n')
+    done = h100.run("export", "--no-emit-project", "--no-hashes")
+    assert done.code == 0, done
+    assert not re.search("(?m)^(cupy|onnxruntime)==|--hash", done.out), done
+    assert "\ncupy-cuda13x==14.2.0 ; platform_machine" in done.out
+    done = h100.run("export", "--format", "cyclonedx1.5")
+    assert (done.code, done.out) == (2, ""), done
+    assert "is locked with variants" in done.err
+
+
+def test_another_name_on_other_platforms(h100: Machine) -> None:
+    project(h100.work, list(WITH_NULL))
+    done = h100.run("export", "--no-emit-project", "-o", "pylock.toml")
+    assert done.code == 0, done
+    assert "tensorflow 2.21.0 is published as tensorflow-cpu, which" in done.err
+    expected = {**WITH_NULL, "tensorflow-and-cuda-plugin": "2.21.0"}
+    assert installed_by_uv(h100, "sync", "pylock.toml") == expected
+    (h100.work / "req.in").write_text("\n".join(WITH_NULL))
+    for arguments in (("--generate-hashes",), ("--format", "pylock.toml")):
+        done = h100.run("pip", "compile", "req.in", *arguments)
         assert done.code == 0, done
-        for note in NOTES:
-            assert done.err.count(note) == 1, done
-        found = packages((h100.work / "pylock.toml").read_text())
-        assert not [item for item in found.values() if "variants-json" in item]
+        assert all(name in done.out for name in expected), done
+        assert " is published as " not in done.err, done
         assert ".variant" not in done.out
-        (wheel,) = found["jax"]["wheels"]  # type: ignore[misc]
-        assert wheel["url"].endswith("/jax/jax-0.10.2-py3-none-any.whl")  # type: ignore[index]
-        assert all(
-            wheel["hashes"]
-            for item in found.values()
-            for wheel in item["wheels"]  # type: ignore[attr-defined]
-        )
-        expected = {**INSTALLED, "torch": "2.11.0+cu130"}
-        assert installed_by_uv(h100, "sync", "pylock.toml") == expected
-        file = str(h100.work / "pylock.toml")
-        assert installed_by_pip(environments, field, tmp_path / "pip", "-r", file) == expected
-
-    def test_one_platform(self, h100: Machine) -> None:
-        """Of a lock for one platform the publisher's name is all there is."""
-        here = "sys_platform == 'linux' and platform_machine == 'x86_64'"
-        project(h100.work, UNLIKE_PYPI, f'[tool.uv]\nenvironments = ["{here}"]\n')
-        done = h100.run("export", "--format", "pylock.toml", "--no-emit-project")
-        assert done.code == 0, done
-        assert set(packages(done.out)) == set(INSTALLED)
-        done = h100.run("export", "--no-emit-project")
-        assert not re.search("(?m)^(cupy|onnxruntime)==", done.out), done
-        assert "\ncupy-cuda13x==14.2.0 ; platform_machine" in done.out
-        done = h100.run("export", "--format", "cyclonedx1.5")
-        assert (done.code, done.out) == (2, ""), done
-        assert "is locked with variants" in done.err
-
-    def test_another_name_on_other_platforms(self, field: Field, h100: Machine) -> None:
-        project(h100.work, list(WITH_NULL))
-        done = h100.run("export", "--no-emit-project", "-o", "pylock.toml")
-        assert done.code == 0, done
-        assert "tensorflow 2.21.0 is published as tensorflow-cpu, which" in done.err
-        expected = {**WITH_NULL, "tensorflow-and-cuda-plugin": "2.21.0"}
-        assert installed_by_uv(h100, "sync", "pylock.toml") == expected
-        (h100.work / "req.in").write_text("\n".join(WITH_NULL))
-        for arguments in ((), ("--generate-hashes",), ("--format", "pylock.toml")):
-            done = h100.run("pip", "compile", "req.in", *arguments)
-            assert done.code == 0, done
-            for name in expected:
-                assert name in done.out, done
-            assert " is published as " not in done.err, done
-            assert ".variant" not in done.out
-        (h100.work / "req.in").write_text("xgboost\ntensorflow\n")
-        done = h100.run("pip", "compile", "req.in", "--no-deps", "--no-header", "--no-annotate")
-        assert done.out == "tensorflow==2.21.0\nxgboost==3.4.0\n", done
 
 
-class TestCompile:
-    @pytest.mark.matrix
-    def test_requirements(
-        self, field: Field, every_machine: Machine, environments: Environments, tmp_path: Path
-    ) -> None:
-        h100 = on(field, every_machine, "h100-sapphirerapids")
-        (h100.work / "req.in").write_text("\n".join(UNLIKE_PYPI))
+@pytest.mark.everywhere
+def test_compiled_requirements(field: Field, every_machine: Machine) -> None:
+    h100 = on(field, every_machine, "h100-sapphirerapids")
+    (h100.work / "req.in").write_text("\n".join(UNLIKE_PYPI))
+    for _ in range(2):  # into a new file, and into one that is there
         done = h100.run("pip", "compile", "req.in", "--no-header", "-o", "req.txt")
         assert done.code == 0, done
         text = (h100.work / "req.txt").read_text()
         lines = [line for line in text.splitlines() if line[0] != " "]
-        assert lines == [
-            "cupy-cuda13x==14.2.0",
-            "jax==0.10.2",
-            "jax-cuda13-plugin==0.10.2",
-            "onnxruntime-gpu==1.31.1",
-        ]
-        file = str(h100.work / "req.txt")
-        assert installed_by_uv(h100, "sync", file) == INSTALLED
-        found = installed_by_pip(environments, field, tmp_path / "pip", "--no-deps", "-r", file)
-        assert found == INSTALLED
-        again = h100.run("pip", "compile", "req.in", "--no-header", "-o", "req.txt")
-        assert again.code == 0, again
-        assert (h100.work / "req.txt").read_text() == text
-        (h100.work / "req.in").write_text("cupy")
-        done = h100.run("pip", "compile", "req.in", "--no-header", "--no-deps")
-        assert done.out == "cupy-cuda13x==14.2.0\n    # via -r req.in\n", done
-
-    def test_hashes(self, field: Field, h100: Machine) -> None:
-        (h100.work / "req.in").write_text("\n".join(VERSIONS))
-        arguments = ["pip", "compile", "req.in", "--universal", "--generate-hashes"]
-        done = h100.run(*arguments, "-o", "req.txt")
-        assert done.code == 0, done
-        # The file of 2.11.0 is not one of 2.11.0+cu130.
-        blocks = re.findall(r"(?m)^(torch==\S+).*\n((?:    --hash=.*\n)+)", done.out)
-        hashes = {name: set(re.findall(r"--hash=(\S+)", block)) for name, block in blocks}
-        assert set(hashes) == {"torch==2.11.0", "torch==2.11.0+cu130"}
-        assert not hashes["torch==2.11.0"] & hashes["torch==2.11.0+cu130"]
-        file = str(h100.work / "req.txt")
-        found = installed_by_uv(h100, "install", "--require-hashes", "-r", file, *links(field))
-        assert found == {**INSTALLED, "torch": "2.11.0+cu130"}
+        assert lines == [f"{name}=={version}" for name, version in sorted(INSTALLED.items())]
+    assert installed_by_uv(h100, "sync", str(h100.work / "req.txt")) == INSTALLED
+    (h100.work / "req.in").write_text("cupy")
+    done = h100.run("pip", "compile", "req.in", "--no-header", "--no-deps")
+    assert done.out == "cupy-cuda13x==14.2.0\n    # via -r req.in\n", done
 
 
-def links(field: Field) -> list[str]:
-    """Return options with the publisher's page of torch."""
-    root = field.builds.mirrors["https://download.pytorch.org"]
-    return ["--find-links", f"{root}/whl/cu130/torch/"]
+def test_compiled_hashes(field: Field, h100: Machine) -> None:
+    (h100.work / "req.in").write_text("\n".join(VERSIONS))
+    arguments = ["pip", "compile", "req.in", "--universal", "--generate-hashes"]
+    done = h100.run(*arguments, "-o", "req.txt")
+    assert done.code == 0, done
+    # The file of 2.11.0 is not one of 2.11.0+cu130.
+    blocks = re.findall(r"(?m)^(torch==\S+).*\n((?:    --hash=.*\n)+)", done.out)
+    hashes = {name: set(re.findall(r"--hash=(\S+)", block)) for name, block in blocks}
+    assert set(hashes) == {"torch==2.11.0", "torch==2.11.0+cu130"}
+    assert not hashes["torch==2.11.0"] & hashes["torch==2.11.0+cu130"]
+    links = f"{field.builds.mirrors['https://download.pytorch.org']}/whl/cu130/torch/"
+    options = ("--require-hashes", "-r", str(h100.work / "req.txt"), "--find-links", links)
+    found = installed_by_uv(h100, "install", *options)
+    assert found == {**INSTALLED, "torch": "2.11.0+cu130"}

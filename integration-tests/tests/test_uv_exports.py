@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,13 +20,14 @@ from support.wheels import Release, Wheel
 
 Serve = Callable[[Index], Index]
 CUDA_12_6 = {DRIVER: "12.6", GPU: "9.0"}
+PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
 def gpu_files(requires: tuple[str, ...] = ("always",)) -> Index:
     index = Index()
     index.add_release(Release("gpu", "2.0", cuda("12.6", "12.8"), requires, non_variant=True))
-    index.add_wheel(Wheel("always", "1.0"))
-    index.add_wheel(Wheel("plain", "1.0"))
+    for name in ("always", "plain", "for-gpu"):
+        index.add_wheel(Wheel(name, "1.0"))
     return index
 
 
@@ -56,13 +56,21 @@ def listed_hashes(text: str, project: str) -> list[str]:
     return re.findall(r"--hash=(\S+)", block)
 
 
-def of_uv(text: str) -> str:
-    """Return a requirements file as uv writes it for an index with one of the hashes."""
+def without_hashes(text: str) -> str:
     return re.sub(r"(?m)^    --hash=.*\n", "", text)
 
 
+def installed_by(run: Callable[..., Any], machine: Machine, path: Path, file: str) -> dict:
+    """Return the labels that ``pip install`` with required hashes has in a new environment."""
+    machine.create_environment(sys.executable, path)
+    where = machine.with_environ({"VIRTUAL_ENV": str(path), "UV_PYTHON": ""})
+    done = run(where, "pip", "install", "--require-hashes", "-r", file)
+    assert done.code == 0, done
+    return installed_labels(path)
+
+
 class TestRequirements:
-    @pytest.mark.matrix
+    @pytest.mark.everywhere
     def test_hashes_of_every_label(self, every_machine: Machine, index: Index) -> None:
         machine = on(every_machine, index)
         done = machine.run("export", "-o", "req.txt")
@@ -71,14 +79,11 @@ class TestRequirements:
         assert done.out == text
         assert listed_hashes(text, "gpu") == hashes_of(index, "gpu")
         assert listed_hashes(text, "plain") == hashes_of(index, "plain")
-        assert "uv export -o req.txt" in text
         # All else is what plain uv writes of a lock without variants.
-        other = Machine(machine.uv, machine.program, machine.home, machine.work / "other")
-        plain_index = {"UV_DEFAULT_INDEX": index.url, "UV_PYTHON": sys.executable}
-        other = other.with_environ(plain_index)
-        project(other.work, ["gpu", "plain"])
-        plain = other.plain("export", "-o", "req.txt")
-        assert of_uv(plain.out) == of_uv(text), plain
+        other = machine.work / "other"
+        project(other, ["gpu", "plain"])
+        plain = machine.plain("export", "-o", "req.txt", cwd=other)
+        assert without_hashes(plain.out) == without_hashes(text), plain
         # The same again, from a file that is there and without asking uv to print.
         (machine.work / "req.txt").write_text("old\n")
         done = machine.run("export", "-q", "--frozen", "--no-header", "-o", "req.txt")
@@ -86,7 +91,7 @@ class TestRequirements:
         again = (machine.work / "req.txt").read_text()
         assert again == "".join(line for line in text.splitlines(True) if line[0] != "#")
 
-    @pytest.mark.matrix
+    @pytest.mark.everywhere
     def test_pip_compile(self, every_machine: Machine, index: Index) -> None:
         machine = on(every_machine, index)
         (machine.work / "req.in").write_text("gpu\nplain\n")
@@ -97,7 +102,6 @@ class TestRequirements:
         assert listed_hashes(text, "gpu") == hashes_of(index, "gpu")
         assert text.count("127.0.0.1") == 1
         assert f"--index-url {index.url}" in text
-        assert "--generate-hashes -o req.txt" in text
         done = machine.run(*arguments)
         assert "gpu==2.0\n" in done.out, done
         assert "--hash" not in done.out
@@ -105,44 +109,31 @@ class TestRequirements:
     def test_they_install_everywhere(
         self, machine: Machine, index: Index, environments: Environments, tmp_path: Path
     ) -> None:
-        """Another GPU by uv-variants and pip with the shim; plain pip and uv take plain wheels."""
+        """Another GPU by pip with the shim; plain pip and uv take plain wheels."""
         machine = on(machine, index)
         done = machine.run("export", "--no-emit-project", "-o", "req.txt")
         assert done.code == 0, done
         file = str(machine.work / "req.txt")
+        assert installed_by(Machine.plain, machine, tmp_path / "plain-uv", file) == {}
+        shim = environments.patched(PYTHON, "26.3").copied(tmp_path / "shim")
+        plain = environments.plain(PYTHON, "26.3").copied(tmp_path / "plain")
         arguments = ("install", "--index-url", index.url, "--require-hashes", "-r", file)
-        python = f"{sys.version_info[0]}.{sys.version_info[1]}"
-        shim = environments.patched(python, "26.3").copied(tmp_path / "shim")
-        found = shim.pip(*arguments, env=CUDA_12_6)
-        assert found.code == 0, found
-        assert installed_labels(shim.path) == {"gpu": "cu126"}
-        other = machine.with_environ(CUDA_12_6)
-        other.create_environment(sys.executable, tmp_path / "uv")
-        where = {"VIRTUAL_ENV": str(tmp_path / "uv"), "UV_PYTHON": ""}
-        done = other.with_environ(where).run("pip", "install", "--require-hashes", "-r", file)
-        assert done.code == 0, done
-        assert installed_labels(tmp_path / "uv") == {"gpu": "cu126"}
-        plain = environments.plain(python, "26.3").copied(tmp_path / "plain")
-        assert plain.pip(*arguments).code == 0
-        other.create_environment(sys.executable, tmp_path / "plain-uv")
-        where = {"VIRTUAL_ENV": str(tmp_path / "plain-uv"), "UV_PYTHON": ""}
-        done = other.with_environ(where).plain("pip", "install", "--require-hashes", "-r", file)
-        assert done.code == 0, done
-        assert installed_labels(plain.path) == installed_labels(tmp_path / "plain-uv") == {}
+        for pip, labels in ((shim, {"gpu": "cu126"}), (plain, {})):
+            found = pip.pip(*arguments, env=CUDA_12_6)
+            assert found.code == 0, found
+            assert installed_labels(pip.path) == labels
 
-    def test_groups_extras_and_packages(self, machine: Machine, index: Index) -> None:
-        machine = on(machine, index, "plain")
-        (machine.work / "pyproject.toml").write_text(
-            (machine.work / "pyproject.toml").read_text()
-            + '[project.optional-dependencies]\nfast = ["gpu"]\n'
-            '[dependency-groups]\nother = ["gpu"]\n'
-        )
-        for arguments in (["--extra", "fast"], ["--group", "other"], ["--only-group", "other"]):
-            done = machine.run("export", *arguments)
-            assert listed_hashes(done.out, "gpu") == hashes_of(index, "gpu"), done
-        done = machine.run("export", "--package", "project", "--locked")
+    def test_hashes_of_wheels_with_markers(
+        self, machine: Machine, serve: Serve, tmp_path: Path
+    ) -> None:
+        """Both hashes: of the index's file, for pip, and of what uv-variants installs elsewhere."""
+        index = serve(gpu_files(("always", "for-gpu; 'nvidia' in variant_namespaces")))
+        machine = on(machine, index, "gpu")
+        done = machine.run("export", "--no-emit-project", "-o", "req.txt")
         assert done.code == 0, done
-        assert "gpu" not in done.out
+        assert set(hashes_of(index, "gpu")) < set(listed_hashes(done.out, "gpu"))
+        file, other = str(machine.work / "req.txt"), machine.with_environ(CUDA_12_6)
+        assert installed_by(Machine.run, other, tmp_path / "uv", file) == {"gpu": "cu126"}
 
     def test_a_failure_leaves_the_file(self, machine: Machine, index: Index) -> None:
         machine = on(machine, index)
@@ -168,15 +159,11 @@ def pylock(text: str) -> dict[str, Any]:
     return {package["name"]: package for package in toml.loads(text)["packages"]}
 
 
-def with_pylock(machine: Machine) -> bool:
-    return machine.plain("export", "--format", "pylock.toml", "--help").code == 0
-
-
 class TestPylock:
     @pytest.mark.matrix
     def test_the_files_of_the_index(self, every_machine: Machine, index: Index) -> None:
         machine = on(every_machine, index)
-        if not with_pylock(machine):
+        if machine.plain("export", "--format", "pylock.toml", "--help").code:
             pytest.skip("this uv has no pylock.toml")
         done = machine.run("export", "-o", "pylock.toml")
         assert done.code == 0, done
@@ -185,7 +172,6 @@ class TestPylock:
         assert "/.variant/" not in text
         packages = pylock(text)
         gpu = packages["gpu"]
-        assert gpu["index"] == index.url
         files = {
             f"{index.url.replace('/simple/', '/files/')}gpu/{name}": (
                 hashlib.sha256(data).hexdigest()
@@ -194,16 +180,16 @@ class TestPylock:
             if name.endswith(".whl")
         }
         assert {wheel["url"]: wheel["hashes"]["sha256"] for wheel in gpu["wheels"]} == files
-        document = cuda("12.6", "12.8")
-        assert gpu["variants-json"] == document
+        assert gpu["variants-json"] == cuda("12.6", "12.8")
         assert "variants-json" not in packages["plain"]
         # All else is as uv writes it, apart from the block of the package.
         theirs = machine.work / "plain"
         project(theirs, ["gpu", "plain"])
-        plain = machine.plain("export", "--format", "pylock.toml", "--no-header", cwd=theirs)
-        assert plain.code == 0, plain
-        mine = machine.run("export", "--format", "pylock.toml", "--no-header").out
-        ours, others = (re.split(r"(?m)^(?=\[\[packages\]\]$)", each) for each in (mine, plain.out))
+        options = ("export", "--format", "pylock.toml", "--no-header")
+        ours, others = (
+            re.split(r"(?m)^(?=\[\[packages\]\]$)", each.out)
+            for each in (machine.run(*options), machine.plain(*options, cwd=theirs))
+        )
         assert [part for part in ours if '"gpu"' not in part] == [
             part for part in others if '"gpu"' not in part
         ]
@@ -213,27 +199,23 @@ class TestPylock:
     ) -> None:
         """By pip with the shim, on two machines; pip and uv install what has no labels."""
         machine = on(machine, index)
-        done = machine.run("export", "--no-emit-project", "-o", "pylock.toml")
+        (machine.work / "req.in").write_text("gpu\nplain\n")
+        done = machine.run("pip", "compile", "--universal", "req.in", "-o", "pylock.toml")
         assert done.code == 0, done
         file = str(machine.work / "pylock.toml")
-        python = f"{sys.version_info[0]}.{sys.version_info[1]}"
-        for environ, label in ((CUDA_12_8, "cu128"), (CUDA_12_6, "cu126"), ({}, "null")):
-            shim = environments.patched(python, "26.3").copied(tmp_path / f"shim-{label}")
+        for environ, label in ((CUDA_12_8, "cu128"), ({}, "null")):
+            shim = environments.patched(PYTHON, "26.3").copied(tmp_path / f"shim-{label}")
             done = shim.pip("install", "--no-index", "-r", file, env=environ)
             assert done.code == 0, done
             assert installed_labels(shim.path) == {"gpu": label}
         # uv takes what has no label, which uv-variants says; plain pip refuses the file.
-        for warned in (False, True):
-            folder = machine.work / "env"
-            machine.create_environment(sys.executable, folder)
-            where = {"VIRTUAL_ENV": str(folder), "UV_PYTHON": ""}
-            own = machine.with_environ(where)
-            done = (own.run if warned else own.plain)("pip", "sync", file)
-            assert done.code == 0, done
-            assert installed_labels(folder) == {}
-            assert ("uv takes no variants from it: it installs gpu without" in done.err) == warned
-            shutil.rmtree(folder)
-        plain = environments.plain(python, "26.3").copied(tmp_path / "plain")
+        machine.create_environment(sys.executable, tmp_path / "uv")
+        where = machine.with_environ({"VIRTUAL_ENV": str(tmp_path / "uv"), "UV_PYTHON": ""})
+        done = where.run("pip", "sync", file)
+        assert done.code == 0, done
+        assert installed_labels(tmp_path / "uv") == {}
+        assert "uv takes no variants from it: it installs gpu without" in done.err
+        plain = environments.plain(PYTHON, "26.3").copied(tmp_path / "plain")
         done = plain.pip("install", "--no-index", "-r", file)
         assert done.code == 1
         assert "Invalid wheel filename 'gpu-2.0-py3-none-any-null.whl'" in done.err
@@ -242,10 +224,10 @@ class TestPylock:
         index = gpu_files()
         index.credentials = "me:secret"
         index = serve(index)
-        sources = 'gpu = { index = "own" }\nalways = { index = "own" }\nplain = { index = "own" }'
+        sources = 'gpu = { index = "own" }\nalways = { index = "own" }'
         project(
             machine.work,
-            ["gpu", "plain", "always"],
+            ["gpu", "always"],
             f'[tool.uv.sources]\n{sources}\n[[tool.uv.index]]\nname = "own"\n'
             f'url = "{index.url}"\nexplicit = true\n',
         )
@@ -256,55 +238,3 @@ class TestPylock:
         assert len(pylock(done.out)["gpu"]["wheels"]) == 4
         assert "secret" not in done.text
         assert listed_hashes(own.run("export").out, "gpu") == hashes_of(index, "gpu")
-
-    def test_a_page_of_links(self, machine: Machine, index: Index, serve: Serve) -> None:
-        machine = on(machine, serve(Index()), "gpu").with_environ(
-            {"UV_FIND_LINKS": index.links_url}
-        )
-        done = machine.run("export", "--format", "pylock.toml")
-        assert done.code == 0, done
-        assert len(pylock(done.out)["gpu"]["wheels"]) == 4
-        assert "/.variant/" not in done.out
-
-    def test_pip_compile(self, machine: Machine, index: Index) -> None:
-        machine = on(machine, index)
-        (machine.work / "req.in").write_text("gpu\nplain\n")
-        done = machine.run("pip", "compile", "--universal", "req.in", "-o", "pylock.toml")
-        assert done.code == 0, done
-        gpu = pylock((machine.work / "pylock.toml").read_text())["gpu"]
-        assert len(gpu["wheels"]) == 4
-        assert set(gpu["variants-json"]["variants"]) == {"null", "cu126", "cu128"}
-        assert "/.variant/" not in done.out
-
-
-@pytest.mark.matrix
-def test_a_bill_of_materials_is_refused(every_machine: Machine, index: Index) -> None:
-    """uv would list the URLs of the proxy; before 0.13 it lists no files at all."""
-    machine = on(every_machine, index)
-    done = machine.run("export", "--format", "cyclonedx1.5", "-o", "bom.json")
-    if "invalid value" in done.err:
-        pytest.skip("this uv has no CycloneDX")
-    if done.code == 0:
-        assert "/.variant/" not in (machine.work / "bom.json").read_text()
-        return
-    assert (done.code, done.out) == (2, ""), done
-    assert "gpu is locked with variants" in done.err
-    assert not (machine.work / "bom.json").exists()
-
-
-def test_hashes_of_wheels_with_markers(machine: Machine, serve: Serve, tmp_path: Path) -> None:
-    """Both hashes: of the index's file, for pip, and of what uv-variants installs elsewhere."""
-    index = gpu_files(("always", "for-gpu; 'nvidia' in variant_namespaces"))
-    index.add_wheel(Wheel("for-gpu", "1.0"))
-    index = serve(index)
-    machine = on(machine, index, "gpu")
-    done = machine.run("export", "--no-emit-project", "-o", "req.txt")
-    assert done.code == 0, done
-    assert set(hashes_of(index, "gpu")) < set(listed_hashes(done.out, "gpu"))
-    other = machine.with_environ({**CUDA_12_6, "UV_PYTHON": ""})
-    other.create_environment(sys.executable, tmp_path / "uv")
-    other = other.with_environ({"VIRTUAL_ENV": str(tmp_path / "uv")})
-    file = str(machine.work / "req.txt")
-    done = other.run("pip", "install", "--require-hashes", "-r", file)
-    assert done.code == 0, done
-    assert installed_labels(tmp_path / "uv") == {"gpu": "cu126"}

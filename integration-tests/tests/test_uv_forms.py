@@ -1,8 +1,9 @@
 """Files that uv-variants changes are those that uv writes, byte for byte, in every form.
 
 Each form runs with plain uv and with uv-variants, in equal folders, against the same URLs. With
-the copy of the index that has no variants everything is equal; with the other one uv.lock differs
-by what is locked of variants. `pytest -s` shows the table.
+the copy of the index that has no variants everything is equal, which forms that lock variants are
+only asked for in the matrix; with the other one uv.lock differs by what is locked of variants.
+`pytest -s` shows the table.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from support.environments import Environments
-from support.uv_beside import Place, outcome, places, without_variants
+from support.uv_beside import Outcome, Place, outcome, places, without_variants
 from support.uv_forms import FORMS, Form
 from support.uvs import UVS
 
@@ -38,37 +39,42 @@ def place(environments: Environments, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.mark.everywhere
-def test_files_are_those_of_uv(place: Place, form: Form, uv: str) -> None:
+def test_files_are_those_of_uv(
+    place: Place, form: Form, uv: str, pytestconfig: pytest.Config
+) -> None:
     theirs = outcome(place, form, uv, "plain")
     assert bool(theirs.result.code) == form.fails, theirs.result
-    ours = outcome(place, form, uv, "without")
-    assert ours.files.keys() == theirs.files.keys(), ours.result
-    for name, data in theirs.files.items():
-        assert ours.files[name].decode() == data.decode(), (name, str(ours.result))
-    assert ours.result.code == theirs.result.code, ours.result
-    assert ours.result.out == theirs.result.out, ours.result
-    assert ours.remarks == theirs.remarks
-    assert ours.installed == theirs.installed
+    has_variants = form.variants and form.names_app
+    if not has_variants or pytestconfig.getoption("full_matrix"):
+        ours = outcome(place, form, uv, "without")
+        check(theirs, ours)
+        assert ours.files.keys() == theirs.files.keys(), ours.result
+        assert ours.remarks == theirs.remarks
     lock = "-"
-    if form.variants and form.names_app:
+    if has_variants:
         changed = outcome(place, form, uv, "with")
+        lock = check(theirs, changed, f"{place.index.url.rstrip('/')}/app/.variant/cu128/")
         # Beside a lock with variants stands which machine it is for, and nothing else is new.
         locks = {name.removesuffix(".lock") for name in theirs.files if name.endswith(".lock")}
         new = changed.files.keys() - theirs.files.keys()
         assert {name.removesuffix(".variants.toml") for name in new} <= locks, changed.result
-        assert theirs.files.keys() <= changed.files.keys(), changed.result
-        for name, data in theirs.files.items():
-            found = changed.files[name]
-            if name.endswith(".lock") and found != data:
-                base = place.index.url.rstrip("/")
-                same, urls = without_variants(found)
-                assert same == without_variants(data)[0], changed.result
-                ours_begin = f"{base}/app/.variant/cu128/app-1.0-0_cu128-"
-                assert all(url.startswith(ours_begin) for url in urls), urls
-                lock = "variants only"
-            else:
-                assert found.decode() == data.decode(), (name, str(changed.result))
-        assert changed.result.code == theirs.result.code, changed.result
-        assert changed.result.out == theirs.result.out, changed.result
-        lock = "equal" if lock == "-" else lock
     place.rows.append(f"| {form.name} | {uv} | equal | {lock} |")
+
+
+def check(theirs: Outcome, ours: Outcome, variants: str = "") -> str:
+    """Check what is equal; return how the lock is, whose variants begin with *variants*."""
+    lock = "equal"
+    assert theirs.files.keys() <= ours.files.keys(), ours.result
+    for name, data in theirs.files.items():
+        found = ours.files[name]
+        if variants and name.endswith(".lock") and found != data:
+            same, urls = without_variants(found)
+            assert same == without_variants(data)[0], ours.result
+            assert all(url.startswith(f"{variants}app-1.0-0_cu128-") for url in urls), urls
+            lock = "variants only"
+        else:
+            assert found.decode() == data.decode(), (name, str(ours.result))
+    assert ours.result.code == theirs.result.code, ours.result
+    assert ours.result.out == theirs.result.out, ours.result
+    assert ours.installed == theirs.installed
+    return lock

@@ -19,7 +19,8 @@ from support.index import Answer, Index, served
 from support.projects import CUDA_12_8, app_index, cuda
 from support.proxied_network import http_proxy
 from support.running_transport import trusting
-from support.uv_beside import Place, outcome, places
+from support.uv_beside import Outcome, Place, outcome, places
+from support.uv_forms import Form
 from support.uv_keys import SHOWN, Shown
 from support.uvs import UVS, Machine, project
 from support.wheels import Release, Wheel
@@ -74,9 +75,8 @@ def place(
     )
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     with places(environments, folder) as found, ExitStack() as stack:
-        for name, index in (
-            *(("newer", newer), ("dated", dated), ("denied", denied), ("guarded", guarded)),
-        ):
+        kinds = {"newer": newer, "dated": dated, "denied": denied, "guarded": guarded}
+        for name, index in kinds.items():
             found.more[name] = stack.enter_context(served(index)).url.rstrip("/")
         found.more["userless"] = found.more["guarded"].replace("://", "://user@")
         stack.enter_context(served(secure, authority.context))
@@ -89,30 +89,33 @@ def place(
 @posix
 @pytest.mark.everywhere
 def test_a_key_counts(place: Place, shown: Shown, uv: str) -> None:
-    ends = []
-    for form in (shown.counts, shown.without):
-        shutil.rmtree(place.folder / "plain", ignore_errors=True)
-        theirs = outcome(place, form, uv, "plain")
-        shutil.rmtree(place.folder / "without", ignore_errors=True)
-        ours = outcome(place, form, uv, "without")
-        assert ours.result.code == theirs.result.code, (theirs.result, ours.result)
-        for name, data in theirs.files.items():
-            if not name.startswith("kept/"):
-                assert ours.files[name].decode() == data.decode(), (name, str(ours.result))
-        assert ours.installed == theirs.installed
-        if shown.key == "allow-insecure-host" and theirs.result.code:
-            assert "certificate" in ours.remarks
-        else:
-            assert ours.remarks == theirs.remarks
-        # What it changes is more than the line of the key itself.
-        files, our_files = (
-            {name.split("/")[0].replace("kept-variants", "kept") for name in end.files}
-            for end in (theirs, ours)
-        )
-        assert our_files == files
-        lock = re.sub(r"(?s)\[options\].*?\n\n", "", theirs.files.get("uv.lock", b"").decode())
-        ends.append((theirs.result.code, files, lock))
-    assert ends[0] != ends[1], f"the test of {shown.key} shows nothing"
+    def ended(form: Form, kind: str) -> Outcome:
+        shutil.rmtree(place.folder / kind, ignore_errors=True)
+        return outcome(place, form, uv, kind)
+
+    theirs, ours = ended(shown.counts, "plain"), ended(shown.counts, "without")
+    assert ours.result.code == theirs.result.code, (theirs.result, ours.result)
+    for name, data in theirs.files.items():
+        if not name.startswith("kept/"):
+            assert ours.files[name].decode() == data.decode(), (name, str(ours.result))
+    assert ours.installed == theirs.installed
+    assert ours.remarks == theirs.remarks
+    assert names_of(ours) == names_of(theirs)
+    # What it changes is more than the line of the key itself.
+    changed, other = (
+        (end.result.code, names_of(end), lock_of(end))
+        for end in (theirs, ended(shown.without, "plain"))
+    )
+    assert changed != other, f"the test of {shown.key} shows nothing"
+
+
+def names_of(end: Outcome) -> set[str]:
+    return {name.split("/")[0].replace("kept-variants", "kept") for name in end.files}
+
+
+def lock_of(end: Outcome) -> str:
+    """Return the lock without its options."""
+    return re.sub(r"(?s)\[options\].*?\n\n", "", end.files.get("uv.lock", b"").decode())
 
 
 @pytest.fixture
@@ -122,53 +125,36 @@ def user(machine: Machine) -> Machine:
     return machine.with_environ({**CUDA_12_8, "UV_PYTHON": PYTHON})
 
 
-def more_in_pyproject(machine: Machine, text: str) -> None:
-    path = machine.work / "pyproject.toml"
-    path.write_text(path.read_text() + text)
+def with_index(machine: Machine, url: str, more: str = "") -> None:
+    """Make the index at *url* the one of the project."""
+    own = f'[[tool.uv.index]]\nname = "own"\nurl = "{url}"\ndefault = true\n{more}'
+    project(machine.work, [], own)
 
 
-def dated_variants() -> Index:
-    """Return an index with a release with variants of 2024 and one of 2026."""
+def test_exclude_newer_holds_for_variants(user: Machine) -> None:
+    """U9: a guard against fresh uploads is a guard for variants, too."""
     index = Index()
     for version, year in (("1.0", 2024), ("2.0", 2026)):
-        release = Release("gpu", version, cuda("12.8"))
-        index.add_release(release)
+        index.add_release(Release("gpu", version, cuda("12.8")))
         for name in index.files["gpu"]:
-            stamp = {"upload-time": f"{year}-01-01T00:00:00Z"}
-            index.attributes.setdefault(name, stamp)
-    return index
-
-
-@pytest.mark.parametrize("place_of_key", ["index", "tool.uv", "option"])
-def test_exclude_newer_holds_for_variants(user: Machine, place_of_key: str) -> None:
-    """U9: a guard against fresh uploads is a guard for variants, too."""
-    with served(dated_variants()) as index:
-        line = 'exclude-newer = "2025-01-01T00:00:00Z"\n'
-        more_in_pyproject(
-            user,
-            f"[tool.uv]\n{line if place_of_key == 'tool.uv' else ''}"
-            f'[[tool.uv.index]]\nname = "own"\nurl = "{index.url}"\ndefault = true\n'
-            f"{line if place_of_key == 'index' else ''}",
-        )
-        option = ["--exclude-newer", "2025-01-01T00:00:00Z"] if place_of_key == "option" else []
-        done = user.run("add", "gpu", *option)
+            index.attributes.setdefault(name, {"upload-time": f"{year}-01-01T00:00:00Z"})
+    with served(index):
+        with_index(user, index.url, 'exclude-newer = "2025-01-01T00:00:00Z"\n')
+        done = user.run("add", "gpu")
         assert done.code == 0, done
         assert " + gpu==1.0" in done.err
         assert user.labels() == {"gpu": "cu128"}
 
 
 @posix
-@pytest.mark.parametrize(
-    "kind", ["auth login", "keyring", "netrc", "variables", "url", "url of a variable"]
-)
+@pytest.mark.parametrize("kind", ["auth login", "keyring", "url of a variable"])
 def test_credentials_reach_the_index(user: Machine, kind: str) -> None:
     """U10: whatever uv knows credentials from, variants come with them."""
     with served(app_index(credentials="user:pass word")) as index:
-        url = index.url
-        in_url = url.replace("://", "://user:pass%20word@")
+        url, environ = index.url, {}
         if kind == "auth login":
-            done = user.plain("auth", "login", url, "--username", "user", "--password", "pass word")
-            assert done.code == 0, done
+            login = ("--username", "user", "--password", "pass word")
+            assert user.plain("auth", "login", url, *login).code == 0
         elif kind == "keyring":
             program = user.home / "bin" / "keyring"
             program.parent.mkdir()
@@ -176,27 +162,15 @@ def test_credentials_reach_the_index(user: Machine, kind: str) -> None:
             program.chmod(0o755)
             url = url.replace("://", "://user@")
             path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
-            user = user.with_environ({"PATH": path, "UV_KEYRING_PROVIDER": "subprocess"})
-        elif kind == "netrc":
-            file = user.home / "netrc"
-            file.write_text('machine 127.0.0.1 login user password "pass word"\n')
-            user = user.with_environ({"NETRC": str(file)})
-        elif kind == "variables":
-            login = {"UV_INDEX_OWN_USERNAME": "user", "UV_INDEX_OWN_PASSWORD": "pass word"}
-            user = user.with_environ(login)
-        elif kind == "url of a variable":
-            user = user.with_environ({"UV_DEFAULT_INDEX": f"own={in_url}"})
-        if kind != "url of a variable":
-            given = in_url if kind == "url" else url
-            more_in_pyproject(
-                user,
-                f'[[tool.uv.index]]\nname = "own"\nurl = "{given}"\ndefault = true\n',
-            )
-        done = user.run("add", "app", "-v")
+            environ = {"PATH": path, "UV_KEYRING_PROVIDER": "subprocess"}
+        else:
+            url = url.replace("://", "://user:pass%20word@")
+        done = user.with_environ({"UV_DEFAULT_INDEX": f"own={url}", **environ}).run(
+            "add", "app", "-v"
+        )
         assert done.code == 0, done
         assert user.labels() == {"app": "cu128"}
-        lock = (user.work / "uv.lock").read_text()
-        assert "pass" not in lock
+        assert "pass" not in (user.work / "uv.lock").read_text()
         assert "pass%20word" not in done.text
         assert "pass word" not in done.text
 
@@ -206,77 +180,50 @@ def test_wrong_credentials_are_uvs_to_report(user: Machine) -> None:
         url = index.url.replace("://", "://user:wrong@")
         user = user.with_environ({"UV_DEFAULT_INDEX": f"own={url}"})
         user.create_environment(PYTHON)
-        theirs = user.plain("add", "app")
-        ours = user.run("add", "app")
+        theirs, ours = user.plain("add", "app"), user.run("add", "app")
         assert ours.code == theirs.code != 0
         assert ours.err == theirs.err
 
 
-@pytest.mark.parametrize("cached", [True, False])
-def test_cache_control_of_an_index(user: Machine, cached: bool) -> None:
+def test_cache_control_of_an_index(user: Machine) -> None:
     """U9, V2: pages are asked for again whenever uv asks again."""
     index = Index()
     index.add_wheel(Wheel("plain", "1.0"))
     with served(index):
-        age = "600" if cached else "0"
-        more_in_pyproject(
-            user,
-            f'[[tool.uv.index]]\nname = "own"\nurl = "{index.url}"\ndefault = true\n'
-            f'cache-control = {{ api = "max-age={age}" }}\n',
-        )
-        for run in (user.plain, user.run):
+        for age in (0, 600):
+            with_index(user, index.url, f'cache-control = {{ api = "max-age={age}" }}\n')
             found = []
             for _ in range(2):
                 (user.work / "uv.lock").unlink(missing_ok=True)
                 index.requests.clear()
-                done = run("add", "--no-sync", "plain")
+                done = user.run("add", "--no-sync", "plain")
                 assert done.code == 0, done
                 found.append("/simple/plain/" in index.requests)
-            assert found == [True, not cached], run
+            assert found == [True, age == 0]
 
 
-@pytest.mark.parametrize("how", ["SSL_CERT_FILE", "system-certs", "nothing"])
-def test_certificates_of_the_user(user: Machine, authority: Certified, how: str) -> None:
+@pytest.mark.parametrize("trusted", [True, False])
+def test_certificates_of_the_user(user: Machine, authority: Certified, trusted: bool) -> None:
     """The authorities that the user's uv trusts are trusted, and no others."""
     with served(app_index(), authority.context) as index:
-        environ = {"UV_DEFAULT_INDEX": f"own={index.url}"}
-        if how != "nothing":
-            environ["SSL_CERT_FILE"] = str(authority.authority)
-        if how == "system-certs":
-            more_in_pyproject(user, "[tool.uv]\nsystem-certs = true\n")
-        user = user.with_environ(environ)
-        theirs = user.plain("add", "nothing-there")
-        done = user.run("add", "app")
-        if how == "nothing":
-            assert done.code == theirs.code != 0
+        user = user.with_environ({"UV_DEFAULT_INDEX": f"own={index.url}"})
+        if not trusted:
+            done = user.run("add", "app")
+            assert done.code != 0
             assert "certificate" in done.err
-        else:
-            assert "certificate" not in theirs.err
-            assert done.code == 0, done
-            assert user.labels() == {"app": "cu128"}
-            assert "app/.variant/cu128/" in (user.work / "uv.lock").read_text()
-
-
-def test_the_torch_backend(user: Machine) -> None:
-    """Where uv itself chooses an index for PyTorch, the command does what uv does."""
-    with served(app_index()) as index:
-        user = user.with_environ({"UV_DEFAULT_INDEX": index.url})
-        user.create_environment(PYTHON)
-        user = user.with_environ({"UV_PYTHON": ".venv"})
-        done = user.run("pip", "install", "--torch-backend", "cpu", "app")
+            return
+        user = user.with_environ({"SSL_CERT_FILE": str(authority.authority)})
+        done = user.run("add", "app")
         assert done.code == 0, done
         assert user.labels() == {"app": "cu128"}
-        more_in_pyproject(user, '[tool.uv.pip]\ntorch-backend = "cpu"\n')
-        done = user.run("pip", "install", "--dry-run", "always")
-        assert done.code == 0, done
+        assert "app/.variant/cu128/" in (user.work / "uv.lock").read_text()
 
 
-@pytest.mark.parametrize("tls", [False, True])
-def test_proxies_of_the_environment(user: Machine, tmp_path: Path, tls: bool) -> None:
+def test_proxies_of_the_environment(user: Machine, tmp_path: Path) -> None:
     """With a password, for an index that only the proxy can find; and not where none is to be."""
     far, authority = app_index(metadata_file=True), Authority(["index.test"])
     with (
-        served(far, authority.leaf("index.test") if tls else None),
+        served(far, authority.leaf("index.test")),
         served(app_index(metadata_file=True)) as near,
         http_proxy("me:p@ss", names={"index.test": "127.0.0.1"}) as proxy,
     ):
@@ -284,7 +231,7 @@ def test_proxies_of_the_environment(user: Machine, tmp_path: Path, tls: bool) ->
         environ = {
             "UV_DEFAULT_INDEX": url,
             "SSL_CERT_FILE": str(trusting(authority, tmp_path)),
-            "HTTPS_PROXY" if tls else "HTTP_PROXY": f"http://me:p%40ss@127.0.0.1:{proxy.port}",
+            "HTTPS_PROXY": f"http://me:p%40ss@127.0.0.1:{proxy.port}",
             "NO_PROXY": "localhost,127.0.0.1",
         }
         user = user.with_environ(environ)

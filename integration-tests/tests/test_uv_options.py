@@ -41,8 +41,10 @@ def helps(uv: Path, command: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
             yield from helps(uv, (*command, name[1]))
 
 
-@pytest.mark.matrix
-@pytest.mark.parametrize("version", UVS)
+@pytest.mark.parametrize(
+    "version",
+    [UVS[0], *(pytest.param(uv, marks=pytest.mark.nightly) for uv in UVS[1:-1]), UVS[-1]],
+)
 def test_every_option_of_every_command(version: str, environments: Environments) -> None:
     """An option that takes a value takes the next argument; a flag leaves it where it is."""
     texts = dict(helps(downloaded_uv(version, environments.wheelhouse)))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import platform
 import sys
 from collections.abc import Callable
 
 import pytest
 
+from support.environments import Result
 from support.index import Index, index_of
-from support.plugins import ACME, PLUGIN, acme_index
+from support.plugins import PLUGIN, acme_index
 from support.projects import CUDA_12_8, cuda
 from support.uvs import Machine, project
-from support.wheels import Release, Wheel, metadata
+from support.wheels import Release, Wheel
 
 PYTHON = sys.executable
 Serve = Callable[[Index], Index]
@@ -28,39 +28,19 @@ def there(machine: Machine, serve: Serve) -> Machine:
 
 
 def test_a_plugin_runs_if_it_is_allowed(there: Machine) -> None:
+    """One of a dependency when that is known: after the first command."""
     done = there.run("pip", "install", "app")
     assert done.code == 0, done
     assert there.labels() == {"app": "null"}
     assert "Namespace 'acme' is skipped" in done.err
     assert "--variant-allow-provider 'acme-provider<2,>=1'" in done.err
     allowed = ("--variant-allow-provider", "acme-provider")
-    done = there.run(*allowed, "pip", "install", "app")
-    assert done.code == 0, done
-    assert there.labels() == {"app": "fast"}
-    assert "skipped" not in done.err
-    # Another one was allowed, so this one is not.
-    done = there.run("--variant-allow-provider", "other", "pip", "install", "app")
-    assert done.code == 0, done
-    assert there.labels() == {"app": "null"}
-
-
-def test_projects_and_plugins(there: Machine) -> None:
-    there = there.with_environ({"VARIANTS_ALLOW_PROVIDER": "acme-provider"})
-    project(there.work, ["app"])
-    done = there.run("sync")
-    assert done.code == 0, done
-    assert there.labels() == {"app": "fast"}
-    assert "/app/.variant/fast/" in (there.work / "uv.lock").read_text()
-
-
-def test_plugins_of_dependencies_are_asked_when_they_are_known(there: Machine) -> None:
-    there = there.with_environ({"VARIANTS_ALLOW_PROVIDER": "acme-provider"})
-    again = "for the first time in this command: run it again"
-    for label, says_so in (("null", True), ("fast", False), ("fast", False)):
-        done = there.run("pip", "install", "top")
+    for label, says_so in (("null", True), ("fast", False)):
+        done = there.run(*allowed, "pip", "install", "top")
         assert done.code == 0, done
         assert there.labels() == {"app": label}
-        assert (again in done.err) is says_so
+        assert ("for the first time in this command: run it again" in done.err) is says_so
+        assert "skipped" not in done.err
 
 
 def test_plugins_of_locked_dependencies(there: Machine) -> None:
@@ -69,83 +49,35 @@ def test_plugins_of_locked_dependencies(there: Machine) -> None:
     done = there.run("lock")
     assert "lock with uv-variants --variant-switch lock" in done.err
     assert there.run("--variant-switch", "lock").code == 0
-    done = there.run("sync")
-    assert done.code == 0, done
-    assert "for the first time" not in done.err
-    assert there.labels() == {"app": "fast"}
-
-
-FAILING = "raise RuntimeError('no luck')"
+    assert "/app/.variant/fast/" in (there.work / "uv.lock").read_text()
 
 
 def test_a_plugin_that_fails(machine: Machine, serve: Serve) -> None:
     """It was allowed, so its failure ends the commands that want it, and only those."""
-    index = acme_index(FAILING)
+    index = acme_index("raise RuntimeError('no luck')")
     index.add_wheel(Wheel("top", "1.0", requires=("app",)))
     index.add_wheel(Wheel("other", "1.0"))
     machine = machine.with_environ(
         {"UV_DEFAULT_INDEX": serve(index).url, "VARIANTS_ALLOW_PROVIDER": "acme-provider"}
     )
-    machine.create_environment(PYTHON)
     problem = "the provider plugin acme-provider==1.5 (acme_provider:Plugin) failed: RuntimeError"
-    # Not known yet, then known; and as a dependency.
-    for command in (("app",), ("app",), ("top",)):
-        done = machine.run("pip", "install", *command)
+
+    def installed(name: str, *ours: str) -> Result:
+        there = machine.create_environment(PYTHON, machine.work / f"{name}{len(ours)}").path
+        return machine.run(*ours, "pip", "install", "--python", str(there), name)
+
+    # Of a dependency, which is known when uv has run; and known from the start.
+    for name in ("top", "app"):
+        done = installed(name)
         assert done.code != 0, done
         assert done.err.count(problem) == 1, done
         assert "--variant-on-plugin-error skip" in done.err
         assert "Traceback" not in done.err
-        assert machine.labels() == {}
-    done = machine.run("pip", "install", "other")
-    assert done.code == 0, done
-    done = machine.run("--variant-on-plugin-error", "skip", "pip", "install", "app")
+    assert installed("other").code == 0
+    done = installed("app", "--variant-on-plugin-error", "skip")
     assert done.code == 0, done
     assert f"Namespace 'acme' is skipped: {problem}" in done.err
-    assert machine.labels() == {"app": "null"}
-
-
-def test_a_dependencys_plugin_that_fails(machine: Machine, serve: Serve) -> None:
-    """It is asked when uv has run: an error all the same."""
-    index = acme_index(FAILING)
-    index.add_wheel(Wheel("top", "1.0", requires=("app",)))
-    machine = machine.with_environ(
-        {"UV_DEFAULT_INDEX": serve(index).url, "VARIANTS_ALLOW_PROVIDER": "acme-provider"}
-    )
-    machine.create_environment(PYTHON)
-    done = machine.run("pip", "install", "top")
-    assert done.code != 0, done
-    assert "failed: RuntimeError: no luck" in done.err
-
-
-def test_an_answer_belongs_to_its_provider(machine: Machine, serve: Serve) -> None:
-    """What an allowed plugin answers cannot be claimed for the processor, nor by other metadata."""
-    index = acme_index(PLUGIN.replace('namespace = "acme"', "").replace("speed", "level"))
-    claims = metadata(
-        {"null": {}, "evil": {"x86_64": {"level": ["fast"]}}},
-        namespaces=["x86_64"],
-        providers={"x86_64": ACME},
-    )
-    index.add_release(Release("evil", "1.0", claims))
-    honest = metadata(
-        {"null": {}, "v1": {"x86_64": {"level": ["v1"]}}},
-        namespaces=["x86_64"],
-        providers={"x86_64": {"requires": ["provider-variant-x86-64"]}},
-    )
-    index.add_release(Release("good", "1.0", honest))
-    machine = machine.with_environ(
-        {
-            "UV_DEFAULT_INDEX": serve(index).url,
-            "VARIANTS_ALLOW_PROVIDER": "acme-provider",
-            "X86_64_VARIANT_PROVIDER_FORCE_LEVEL": "v1",
-        }
-    )
-    machine.create_environment(PYTHON)
-    done = machine.run("pip", "install", "evil")
-    assert done.code != 0, done
-    assert "does not say that it is for 'x86_64'" in done.err
-    done = machine.run("pip", "install", "good")
-    assert done.code == 0, done
-    assert machine.labels()["good"] == ("v1" if platform.machine() == "x86_64" else "null")
+    assert machine.labels(machine.work / "app2") == {"app": "null"}
 
 
 def test_a_known_provider_of_another_version_is_a_strangers(machine: Machine, serve: Serve) -> None:

@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -71,41 +70,29 @@ OURS = ("SSL_CERT_FILE", "UV_CACHE_DIR", "XDG_CONFIG_DIRS")
 PROXIES = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
 """The same with uvs that read no proxies from files."""
 
-READ_BY_UV = ("script-metadata", "script-flag", "module", "archive", "stdin")
+READ_BY_UV = ("script-metadata", "module", "stdin")
 
 RUNS = {
     "python": "python report.py a -c --with b",
-    "python-isolated": "python -I -E report.py",
-    "python3": "python3 report.py a",
     "script": "report.py a b",
     "script-metadata": "with-metadata.py a",
-    "script-flag": "--script report.txt a",
     "module": "-m report a",
-    "folder": "folder a",
-    "archive": "archive.pyz a",
     "stdin": "- a b",
     "shell": "./shell.sh a",
     "shell-no-first-line": "./shell-no-first-line a",
-    "on-path": "env",
     "installed": "dep-tool a",
     "with-native": "--with native native a",
     "env-file": "--env-file variables python report.py",
-    "env-file-missing": "--env-file nothing python report.py",
     "directory": "--directory sub python report.py",
     "missing": "no-such-program",
-    "missing-path": "./no-such-program",
     "not-executable": "./report.txt",
 }
 
 TOOLS = {
     "python-program": "dep-tool a --from x",
-    "native-program": "native a",
     "from-separated": "--from native -- native -c",
     "of-a-dependency": "--from empty native x",
-    "on-path": "--from native env",
-    "a-file": "FILE x",
     "no-program": "empty x",
-    "a-script": "report.py",
 }
 
 
@@ -122,7 +109,7 @@ def index() -> Index:
 def files(work: Path) -> None:
     """Write what is run into *work*, a project that depends on `dep`."""
     project(work, ["dep"])
-    for name in ("report.py", "report.txt", "folder/__main__.py", "sub/report.py"):
+    for name in ("report.py", "report.txt", "sub/report.py"):
         path = work / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(REPORT)
@@ -131,8 +118,6 @@ def files(work: Path) -> None:
         "FIRST=1\nHTTP_PROXY=http://nowhere:1\nHTTPS_PROXY=http://nowhere:2\n"
         "COPY=${HTTP_PROXY}-${http_proxy}-${PYTHONPATH}\nQUOTED='a b'\n"
     )
-    with zipfile.ZipFile(work / "archive.pyz", "w") as archive:
-        archive.writestr("__main__.py", REPORT)
     (work / "shell.sh").write_text(SHELL)
     (work / "shell-no-first-line").write_text(SHELL.partition("\n")[2])
     for name in ("shell.sh", "shell-no-first-line"):
@@ -182,7 +167,7 @@ def prepared(every_machine: Machine, serve: Serve) -> Machine:
             "UV_PYTHON": PYTHON,
             "HTTPS_PROXY": "http://user:password@127.0.0.1:9",
             "PYTHONPATH": str(every_machine.home / "library"),
-            "LANG": "C",
+            "LANG": "C.UTF-8",
         }
     )
     files(machine.work)
@@ -191,7 +176,7 @@ def prepared(every_machine: Machine, serve: Serve) -> Machine:
 
 
 @linux
-@pytest.mark.matrix
+@pytest.mark.everywhere
 def test_programs_find_what_they_find_under_uv(prepared: Machine) -> None:
     runs = {name: f"run {text}" for name, text in RUNS.items()}
     read = {name: runs.pop(name) for name in READ_BY_UV}
@@ -202,12 +187,9 @@ def test_programs_find_what_they_find_under_uv(prepared: Machine) -> None:
 
 
 @linux
-@pytest.mark.matrix
+@pytest.mark.everywhere
 def test_tools_find_what_they_find_under_uv(prepared: Machine) -> None:
-    wheel = Wheel("native", "1.0", files={NATIVE: SHELL})
-    path = prepared.home / wheel.filename
-    path.write_bytes(wheel.build())
-    runs = {name: f"tool run {text}".replace("FILE", str(path)) for name, text in TOOLS.items()}
+    runs = {name: f"tool run {text}" for name, text in TOOLS.items()}
     assert not differing(prepared, runs, ours(prepared))
 
 
@@ -241,49 +223,20 @@ def differing(machine: Machine, runs: Mapping[str, str], without: Iterable[str] 
 
 
 @posix
-def test_commands_in_commands_leave_no_trace(prepared: Machine) -> None:
-    tools = prepared.home / "tools"
-    tools.mkdir()
-    (tools / "uv").symlink_to(prepared.uv)
-    (tools / "uv-variants").symlink_to(prepared.program)
-    path = f"{tools}{os.pathsep}{os.environ['PATH']}"
-    machine = prepared.with_environ({"PATH": path})
-    pyproject = machine.work / "pyproject.toml"
-    before = pyproject.read_bytes()
-    found = []
-    for program, inner in (
-        (machine.uv, "uv"),
-        (machine.program, "uv"),
-        (machine.program, "uv-variants"),
-    ):
-        pyproject.write_bytes(before)
-        result = outcome(machine, program, "run", inner, "add", "native")
-        assert result["code"] == 0, result
-        assert b"native" in pyproject.read_bytes()
-        del result["messages"]  # times, and what was installed by the command before
-        found.append((result, pyproject.read_bytes()))
-    assert found[0] == found[1] == found[2]
-
-
-@posix
 def test_exit_codes_and_signals(prepared: Machine) -> None:
-    runs = {f"exit-{code}": f"run python -c raise(SystemExit({code}))" for code in (0, 1, 7, 255)}
-    for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGPIPE):
+    runs = {"exit": "run python -c raise(SystemExit(7))"}
+    for number in (signal.SIGTERM, signal.SIGPIPE):
         kill = f"__import__('os').kill(__import__('os').getpid(),{int(number)})"
         runs[f"signal-{number.name}"] = f"run python -c {kill}"
     assert not differing(prepared, runs)
 
 
 @linux
-@pytest.mark.matrix
+@pytest.mark.everywhere
 def test_a_signal_reaches_the_program(prepared: Machine) -> None:
     # uv 0.5 takes it for one of the terminal, which sends it to all processes.
     interrupt = signal.SIGTERM if is_old(prepared) else signal.SIGINT
-    for words, number in (
-        ("wait.py", signal.SIGTERM),
-        ("python wait.py", interrupt),
-        ("python3 wait.py", signal.SIGTERM),
-    ):
+    for words, number in (("python wait.py", interrupt), ("python3 wait.py", signal.SIGTERM)):
         (prepared.work / "wait.py").write_text(
             "import os, re, signal, sys\n"
             "def end(*_):\n    os.write(1, b'ended')\n    sys.exit(5)\n"

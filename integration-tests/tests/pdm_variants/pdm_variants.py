@@ -17,12 +17,7 @@ from typing import Any
 from dep_logic.tags.tags import EnvSpec
 from pdm.models.candidates import Candidate
 from pdm.models.repositories import BaseRepository, PyPIRepository
-from pdm.models.requirements import (
-    Requirement,
-    filter_requirements_with_extras,
-    parse_requirement,
-    strip_extras,
-)
+from pdm.models.requirements import Requirement, filter_requirements_with_extras, strip_extras
 from pdm.models.specifiers import PySpecSet
 from pdm.resolver.providers import BaseProvider
 from resolvelib import Resolver
@@ -37,7 +32,7 @@ from pep_variants.model.filename import metadata_filename, parse_metadata_filena
 from pep_variants.model.label import METADATA_SUFFIX, split_label
 from pep_variants.model.metadata import Metadata
 from pep_variants.settings.loader import load_preferences
-from resolvelib_variants import AbiRequirement, TransparentProvider
+from resolvelib_variants import TransparentProvider
 
 _LINKS: dict[str, Any] = {}
 """Links to metadata files that index pages list, by their page and name."""
@@ -101,9 +96,6 @@ class PdmFiles:
         self, candidate: Candidate, reduce: Callable[[str], str | None]
     ) -> Iterable[Requirement] | None:
         return None  # PDM goes on with them, so they are reduced where it reads them
-
-    def abi_requirement(self, condition: AbiRequirement[str]) -> Requirement:
-        return parse_requirement(condition.name)
 
 
 class VariantResolver(Resolver):

@@ -18,9 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from pep_variants.errors import PreferenceError, ProviderError
+from pep_variants.errors import ProviderError
 from pep_variants.model.metadata import ProviderInfo
-from pep_variants.sources import BEST_MATCH
 from support.waiting import wait_until
 from variants_plugins import PluginRunner, Sources
 from variants_plugins.plugin_environment import RECORD
@@ -109,44 +108,29 @@ def test_uv_makes_it_once(script, logging_uv, environments):
     second = result(script(PATH=path, ACME_VARIANT_PROVIDER_LEVELS="three"))
     assert second["features"] == {"level": ["three"]}
     assert len(log.read_text().splitlines()) == 2
-    assert len(environments()) == 1
+    (environment,) = environments()
+    # What runs later cannot write bytecode.
+    assert list(environment.glob("**/acme_variant_provider/__pycache__/__init__.*.pyc"))
 
 
-def test_pip_makes_it_where_there_is_no_uv(script, environments):
-    answer = result(script(PIP_INDEX_URL="https://x.example", PIP_TARGET="/nowhere"))
-    assert answer["features"] == {"level": ["two", "one"]}
-    assert answer["resolved"] == ["acme-variant-provider==1.0"]
-    assert len(environments()) == 1
-
-
-@pytest.mark.parametrize("old", [False, True])
-def test_venv_brings_pip_where_there_is_none(script, tmp_path, make_python, old):
-    """Or one before 22.3, which cannot be run in another Python."""
-    pytest.importorskip("ensurepip")
+@pytest.mark.parametrize("pip", [None, "old"])
+def test_neither_uv_nor_a_usable_pip(script, tmp_path, make_python, pip):
+    """A pip before 22.3 cannot be run in another Python."""
     python = make_python(tmp_path / "python", ("packaging", "platformdirs", "filelock"))
-    if old:
+    if pip:
         (tmp_path / "python/libraries/pip").mkdir()
         (tmp_path / "python/libraries/pip/__init__.py").write_text("raise SystemExit(9)")
-    answer = result(script(python=python))
-    assert answer["resolved"] == ["acme-variant-provider==1.0"]
+    failed = script(python=python)
+    output, _ = failed.communicate(timeout=60)
+    assert failed.returncode == 3
+    assert "needs uv, or pip 22.3 or newer: install one of them" in output
 
 
-def test_several_indexes_without_uv(wheelhouse, clean_environ, shared_python):
-    code = (
-        "from variants_plugins import PluginRunner, Sources\n"
-        "from pep_variants.model.metadata import ProviderInfo\n"
-        "import sys\nfrom pathlib import Path\n"
-        "sources = Sources('https://a.invalid', ('https://b.invalid',))\n"
-        "runner = PluginRunner(['acme'], sources, cache_dir=Path(sys.argv[1]))\n"
-        "runner.ask('acme', ProviderInfo(('acme',)), {})\n"
-    )
-    done = subprocess.run(
-        [shared_python, "-c", code, str(wheelhouse.path / "cache")],
-        env={**clean_environ, "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-    )
-    assert "needs uv: install uv, or configure one index" in done.stderr
+def test_several_indexes_without_uv(ask, monkeypatch):
+    monkeypatch.setattr("variants_plugins.installer._find_uv", lambda _: None)
+    sources = Sources("https://a.invalid", ("https://b.invalid",))
+    with pytest.raises(ProviderError, match="needs uv: install uv, or configure one index"):
+        ask(sources=sources)
 
 
 def test_dependencies_are_installed_and_named(wheelhouse, ask):
@@ -162,17 +146,6 @@ def test_dependencies_are_installed_and_named(wheelhouse, ask):
     answer = ask()
     assert answer.features == LEVELS
     assert answer.resolved == ("acme-variant-provider==2.0", "base==2", "zebra==3")
-
-
-def test_both_specifiers_count(wheelhouse, ask):
-    for version in ("1.5", "2.0", "3.0"):
-        wheelhouse.add(
-            "acme-variant-provider", {"acme_variant_provider.py": wheelhouse.acme}, version
-        )
-    answer = ask("acme-variant-provider<3", requires=("acme_variant.provider>=1.2",))
-    assert answer.resolved == ("acme-variant-provider==2.0",)
-    with pytest.raises(ProviderError, match=r"cannot install acme-variant-provider<1,>=1\.2"):
-        ask("acme-variant-provider<1", requires=("acme_variant.provider>=1.2",))
 
 
 @pytest.fixture
@@ -193,13 +166,6 @@ def source_distribution(wheelhouse, tmp_path):
     return path, trace
 
 
-def test_nothing_is_built_from_source(ask, source_distribution):
-    _, trace = source_distribution
-    with pytest.raises(ProviderError, match="cannot install acme-source"):
-        ask("acme-source", requires=("acme-source",))
-    assert not trace.exists()
-
-
 @pytest.mark.parametrize("with_uv", [pytest.param(True, marks=needs_uv), False])
 def test_no_dependency_is_built_from_source(wheelhouse, script, source_distribution, with_uv):
     """Nor one that the plugin names by its URL, to which pip does not apply ``--only-binary``."""
@@ -217,8 +183,9 @@ def test_no_dependency_is_built_from_source(wheelhouse, script, source_distribut
     assert with_uv or "installed from wheels only" in output
 
 
-@pytest.mark.parametrize("with_uv", [pytest.param(True, marks=needs_uv), False])
-@pytest.mark.parametrize("hashed", [True, False])
+@pytest.mark.parametrize(
+    ("with_uv", "hashed"), [pytest.param(True, False, marks=needs_uv), (False, True)]
+)
 def test_installing_runs_nothing_of_what_is_installed(
     wheelhouse, script, tmp_path, with_uv, hashed
 ):
@@ -246,13 +213,6 @@ def test_installing_runs_nothing_of_what_is_installed(
     assert answer["resolved"] == ["acme-variant-provider==2.0", "base==2", "zebra==3"]
     ran = trace.exists()
     assert not ran
-
-
-def test_bytecode_is_installed(script, environments):
-    """What runs later cannot write it."""
-    result(script())
-    (environment,) = environments()
-    assert list(environment.glob("**/acme_variant_provider/__pycache__/__init__.*.pyc"))
 
 
 def test_url_of_a_wheel(wheelhouse, ask, tmp_path):
@@ -293,11 +253,11 @@ def with_dependency(wheelhouse):
     return acme, base
 
 
-@pytest.mark.parametrize("with_uv", [pytest.param(True, marks=needs_uv), False])
-def test_hashes(wheelhouse, with_dependency, script, with_uv):
+@needs_uv
+def test_hashes(wheelhouse, with_dependency, script):
     acme, base = with_dependency
     allow = [f"acme-variant-provider==2.0 --hash=sha256:{sha256(acme)}"]
-    path = {"PATH": f"{Path(UV).parent}:/usr/bin:/bin"} if with_uv else {}
+    path = {"PATH": f"{Path(UV).parent}:/usr/bin:/bin"}
     failed = script(*allow, **path)
     output, _ = failed.communicate(timeout=60)
     assert failed.returncode == 3
@@ -324,18 +284,13 @@ def test_hashed_dependency_of_a_wrong_version(wheelhouse, with_dependency, ask):
         )
 
 
-def test_allow_list_that_makes_no_sense(make_runner):
-    with pytest.raises(PreferenceError, match="allowed provider '--pre'"):
-        make_runner("acme", "--pre")
-
-
 # Being many, and being killed.
 
 
 def test_many_at_once_make_it_once(script, environments, logging_uv):
     folder, calls, _ = logging_uv
     path = f"{folder}:/usr/bin:/bin" if UV else "/usr/bin:/bin"
-    started = [script(PATH=path) for _ in range(10)]
+    started = [script(PATH=path) for _ in range(4)]
     answers = [result(process) for process in started]
     assert all(answer["features"] == {"level": ["two", "one"]} for answer in answers)
     assert len(environments()) == 1
@@ -343,7 +298,7 @@ def test_many_at_once_make_it_once(script, environments, logging_uv):
         assert len(calls.read_text().splitlines()) == 2
 
 
-def test_five_wait_for_one_that_never_answers_at_the_same_time(wheelhouse, tmp_path, script):
+def test_two_wait_for_one_that_never_answers_at_the_same_time(wheelhouse, tmp_path, script):
     log = tmp_path / "asked"
     source = "import os, time\nopen(os.environ['ACME_VARIANT_PROVIDER_LOG'], 'a').write('x')\n"
     wheelhouse.add(
@@ -351,17 +306,16 @@ def test_five_wait_for_one_that_never_answers_at_the_same_time(wheelhouse, tmp_p
     )
     path = f"{Path(UV).parent}:/usr/bin:/bin" if UV else "/usr/bin:/bin"
     environ = {"PATH": path, "ACME_VARIANT_PROVIDER_LOG": str(log), "TIME_LIMIT": "600"}
-    started = [script(**environ) for _ in range(5)]
-    assert wait_until(lambda: log.exists() and log.read_text() == "xxxxx")
+    started = [script(**environ) for _ in range(2)]
+    assert wait_until(lambda: log.exists() and log.read_text() == "xx")
     for process in started:
         process.kill()
         process.communicate()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
-@pytest.mark.parametrize("stage", ["venv", "pip"])
 @needs_uv
-def test_killed_while_making_it(script, ask, tmp_path, environments, stage):
+def test_killed_while_making_it(script, ask, tmp_path, environments):
     reached = tmp_path / "reached"
     folder = tmp_path / "hanging"
     folder.mkdir()
@@ -369,7 +323,7 @@ def test_killed_while_making_it(script, ask, tmp_path, environments, stage):
     # Does its work, then hangs: all is there but what comes last.
     uv.write_text(
         f'#!/bin/sh\n{UV} "$@" || exit\n'
-        f'if [ "$1" = {stage} ]; then echo $$ > {reached}.tmp; mv {reached}.tmp {reached}; '
+        f'if [ "$1" = pip ]; then echo $$ > {reached}.tmp; mv {reached}.tmp {reached}; '
         "exec sleep 600; fi\n"
     )
     uv.chmod(0o755)
@@ -415,16 +369,12 @@ def module(environment):
 
 DAMAGES = {
     "edited, same size": lambda e: module(e).write_text(module(e).read_text().replace("t", "u")),
-    "removed": lambda e: module(e).unlink(),
     "added": lambda e: (module(e).parent.parent / "sitecustomize.py").write_text("raise"),
     "no interpreter": lambda e: (e / "bin" / "python").unlink(),
-    "not executable": lambda e: module(e).chmod(0o777),
-    "no record": lambda e: (e / RECORD).unlink(),
     "record of wrong types": lambda e: (e / RECORD).write_text(
         (e / RECORD).read_text().replace('"resolved": [', '"resolved": [1, ')
     ),
     "a file": lambda e: (shutil.rmtree(e), e.write_text("")),
-    "the whole cache gone": lambda e: shutil.rmtree(e.parents[1]),
     "the locks gone": lambda e: [path.unlink() for path in e.parent.glob("*.lock")],
 }
 
@@ -446,29 +396,17 @@ def test_what_makes_another_environment(wheelhouse, ask, environments):
     ask()
     ask("acme-variant-provider>=1")
     assert len(environments()) == 2
-    ask(requires=("acme-variant-provider>=0.5",))
-    assert len(environments()) == 3
-    ask(
-        sources=Sources(
-            find_links=wheelhouse.sources.find_links,
-            index_url="https://x.invalid",
-            no_index=True,
-            index_strategy=BEST_MATCH,
-        )
-    )
-    assert len(environments()) == 4
     # A wheel that was built again, under the same version.
     wheelhouse.add(
         "acme-variant-provider",
         {"acme_variant_provider/__init__.py": wheelhouse.acme.replace("level", "rank")},
     )
     assert list(ask().features) == ["rank"]
-    assert len(environments()) == 5
+    assert len(environments()) == 3
     # What is of no consequence.
     wheelhouse.add("unrelated", {"unrelated.py": ""})
-    ask(requires=("Acme_Variant.Provider",))
-    ask("acme-variant-provider", "unrelated")
-    assert len(environments()) == 5
+    ask("acme-variant-provider", "unrelated", requires=("Acme_Variant.Provider",))
+    assert len(environments()) == 3
 
 
 # The cache directory.
@@ -496,11 +434,10 @@ def test_others_must_not_be_able_to_write(ask, cache):
         ask(environ={"ACME_VARIANT_PROVIDER_LEVELS": "three"})
 
 
-@pytest.mark.parametrize("name", ["file", "file/below"])
-def test_no_directory(ask, tmp_path, name):
+def test_no_directory(ask, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ProviderError, match=r"cannot be used: .*: set VARIANTS_CACHE_DIR"):
-        ask(cache_dir=tmp_path / name)
+        ask(cache_dir=tmp_path / "file/below")
 
 
 # Credentials.
@@ -561,9 +498,11 @@ def test_credentials_stay_out_of_sight(index, ask, cache, caplog):
             assert PASSWORD.encode() not in path.read_bytes(), path
 
 
-@pytest.mark.parametrize("with_uv", [pytest.param(True, marks=needs_uv), False])
+@pytest.mark.parametrize(
+    "with_uv", [pytest.param(True, marks=needs_uv), pytest.param(False, marks=pytest.mark.nightly)]
+)
 def test_credentials_are_on_no_command_line(
-    index, cache, clean_environ, logging_uv, shared_python, tmp_path, with_uv
+    index, cache, clean_environ, logging_uv, shared_python, with_uv
 ):
     """Watched from outside, as another user of the machine can."""
     folder, _, _ = logging_uv

@@ -1,11 +1,10 @@
-"""Real plugins in real environments: every shape that one may have, and the vicious ones."""
+"""Real plugins in real environments: those that misbehave, and what becomes of them."""
 
 import logging
 import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -25,62 +24,6 @@ LEVELS = [Config("level", ["two", "one"])]
 """
 OK = HEAD + "def get_supported_configs(): return LEVELS\n"
 
-# Module of the package `zoo`: its source.
-SHAPES = {
-    "module": OK,
-    "classes": HEAD
-    + """
-class Base:
-    namespace = "acme"
-class Class(Base):
-    @classmethod
-    def get_supported_configs(cls): return LEVELS
-class Static(Base):
-    @staticmethod
-    def get_supported_configs(): return LEVELS
-class Instance(Base):
-    def get_supported_configs(self):
-        assert isinstance(self, Instance)
-        return LEVELS
-class NamespaceOfInstance:
-    @property
-    def namespace(self): return "acme"
-    @classmethod
-    def get_supported_configs(cls): return LEVELS
-class KnownProperties(Base):
-    def get_supported_configs(self, known_properties):
-        assert known_properties is None
-        return LEVELS
-class Outer:
-    class Inner:
-        pass
-Outer.Inner.plugin = Instance()
-""",
-    "configs": HEAD
-    + """
-class Plain:
-    def __init__(self, **items): self.__dict__ |= items
-class Missing:
-    get_supported_configs = staticmethod(lambda: [Plain(name="level", values=["two", "one"])])
-class Tuples:
-    get_supported_configs = staticmethod(lambda: (Config("level", ("two", "one")),))
-class Empty:
-    get_supported_configs = staticmethod(lambda: [Config("a", []), LEVELS[0], Config("b", [])])
-class BuildPlugin:
-    is_build_plugin = True
-    get_supported_configs = staticmethod(lambda: LEVELS)
-class AotPlugin:
-    is_aot_plugin = True
-    get_supported_configs = staticmethod(lambda: LEVELS)
-class AllCompatible:
-    all_properties_compatible = True
-    get_supported_configs = staticmethod(lambda: LEVELS)
-class NotFixed:
-    is_aot_plugin = False
-    get_supported_configs = staticmethod(lambda: LEVELS)
-""",
-}
-
 # Vicious ones that still answer.
 LOUD = {
     "prints": OK
@@ -94,10 +37,8 @@ def get_supported_configs():
     atexit.register(print, "after")
     return LEVELS
 """,
-    "reads": OK + "assert sys.stdin.read() == ''\nassert os.read(0, 10) == b''\n",
     "closes_streams": OK
     + "sys.stdout.close(); sys.stderr.close(); sys.stdin.close()\nos.closerange(0, 3)\n",
-    "replaces_streams": OK + "sys.stdout = sys.stderr = sys.stdin = None\n",
     "threads": OK + "import threading\nthreading.Thread(target=time.sleep, args=(600,)).start()\n",
     "imports": OK
     + """
@@ -125,32 +66,12 @@ open("left", "w").close()
 # Module: its source, and what the error says.
 FAILING = {
     "raises": (HEAD + "def get_supported_configs(): raise ValueError('no luck')", "no luck"),
-    "raises_strangely": (
-        HEAD
-        + """
-class Strange(BaseException):
-    def __str__(self): raise self
-def get_supported_configs(): raise Strange
-""",
-        "failed: Strange",
-    ),
-    "exits_in_import": ("import sys; sys.exit('bye')", "failed: SystemExit: bye"),
     "exits_1": ("import os; os._exit(1)", "ended with status 1 and no answer"),
     "killed": ("import os; os.kill(os.getpid(), 11)", "ended with status -11 and no answer"),
     "broken": ("def", "failed: SyntaxError"),
-    "no_method": ("x = 1", "has no attribute 'get_supported_configs'"),
-    "abstract": (
-        HEAD + "class P:\n  def __init__(self, x): pass\n  def get_supported_configs(self): 1",
-        "failed: TypeError",
-    ),
     "returns_generator": (
         HEAD + "def get_supported_configs(): yield LEVELS[0]",
         "'<generator>', which is not a list",
-    ),
-    "returns_strings": ("def get_supported_configs(): return ['level']", "no attribute 'name'"),
-    "returns_objects": (
-        HEAD + "def get_supported_configs(): return [Config('level', [object()])]",
-        "features[0] (level).values: '<object>' is not a valid entry",
     ),
     "returns_itself": (
         HEAD + "a = []\na.append(a)\ndef get_supported_configs(): return [Config('level', a)]",
@@ -182,7 +103,7 @@ def zoo(tmp_path_factory):
 @pytest.fixture
 def ask_zoo(zoo, wheelhouse, clean_environ):
     """Return what asks one of those modules."""
-    files = {"zoo/__init__.py": "", **{f"zoo/{n}.py": s for n, s in {**SHAPES, **LOUD}.items()}}
+    files = {"zoo/__init__.py": "", **{f"zoo/{name}.py": source for name, source in LOUD.items()}}
     files |= {f"zoo/{name}.py": source for name, (source, _) in FAILING.items()}
     folder = type(wheelhouse)(zoo / "wheels")
     if not list(folder.path.iterdir()):
@@ -202,53 +123,27 @@ def ask_zoo(zoo, wheelhouse, clean_environ):
     return ask
 
 
-@pytest.mark.parametrize(
-    "plugin_api",
-    [
-        "zoo.module",
-        "zoo.classes:Class",
-        "zoo.classes : Class",
-        "zoo.classes:Static",
-        "zoo.classes:Instance",
-        "zoo.classes:NamespaceOfInstance",
-        "zoo.classes:KnownProperties",
-        "zoo.classes:Outer.Inner.plugin",
-        "zoo.configs:Missing",
-        "zoo.configs:Tuples",
-        "zoo.configs:Empty",
-        *(f"zoo.{name}" for name in LOUD),
-    ],
-)
-def test_answers(ask_zoo, plugin_api, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", LOUD)
+def test_answers(ask_zoo, name, tmp_path, monkeypatch):
     (tmp_path / "trap.py").write_text("")
     monkeypatch.chdir(tmp_path)
     log = tmp_path / "log"
-    started = time.monotonic()
     answer = ask_zoo(
-        plugin_api, {"ACME_VARIANT_PROVIDER_LOG": str(log), "PYTHONPATH": str(tmp_path)}
+        f"zoo.{name}", {"ACME_VARIANT_PROVIDER_LOG": str(log), "PYTHONPATH": str(tmp_path)}
     )
-    assert time.monotonic() - started < 60  # its threads sleep ten minutes
     assert answer.features == {"level": ("two", "one")}
     assert answer.resolved == ("zoo==1.0",)
-    assert answer.plugin_api == plugin_api.replace(" ", "")
-    if plugin_api == "zoo.prints":
+    assert answer.plugin_api == f"zoo.{name}"
+    if name == "prints":
         lines = answer.stderr.splitlines()
         assert sorted(lines) == ["before", "from a program", "inside", '{"features": []}']
-    if plugin_api == "zoo.writes_temporary":
+    if name == "writes_temporary":
         assert not Path(log.read_text()).exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "fixed"),
-    [("BuildPlugin", True), ("AotPlugin", True), ("AllCompatible", True), ("NotFixed", False)],
-)
-def test_fixed_output(ask_zoo, name, fixed):
-    assert ask_zoo(f"zoo.configs:{name}").fixed is fixed
 
 
 @pytest.mark.parametrize("name", FAILING)
 def test_fails(ask_zoo, name):
-    endpoint = "zoo.abstract:P" if name == "abstract" else f"zoo.{name}"
+    endpoint = f"zoo.{name}"
     with pytest.raises(ProviderError) as caught:
         ask_zoo(endpoint)
     message = str(caught.value)
@@ -258,10 +153,7 @@ def test_fails(ask_zoo, name):
     assert len(message) < 600
 
 
-@pytest.mark.parametrize(
-    "plugin_api",
-    ["zoo.nothing", "zoo.module:nothing", "nothing", "zoo.classes:Class.nothing.more"],
-)
+@pytest.mark.parametrize("plugin_api", ["zoo.nothing", "zoo.raises:nothing"])
 def test_endpoint_that_is_not_there(ask_zoo, plugin_api):
     with pytest.raises(ProviderError, match=r"failed: (ModuleNotFound|Attribute)Error"):
         ask_zoo(plugin_api)
@@ -269,14 +161,7 @@ def test_endpoint_that_is_not_there(ask_zoo, plugin_api):
 
 @pytest.mark.parametrize(
     "plugin_api",
-    [
-        "zoo.module:a b",
-        "zoo.module:__import__('os')",
-        "zoo.",
-        "zoo\n:x\ny(",
-        "zö",
-        "z" * 301,
-    ],
+    ["zoo.raises:a b", "zoo.raises:__import__('os')", "zoo.", "zoo\n:x\ny(", "z" * 301],
 )
 def test_endpoint_that_is_none(ask_zoo, plugin_api):
     with pytest.raises(ProviderError, match="is not a valid plugin endpoint"):
@@ -310,13 +195,11 @@ while open(log).read().count("\\n") < 2:
 """
 ENDED = {
     # name: source, whether it answers
-    "sleeps": (SLEEPER + "time.sleep(600)", False),
     "ignores_signals": (
         SLEEPER + "import signal\nfor s in (1, 2, 3, 15): signal.signal(s, signal.SIG_IGN)\n"
         "while True: time.sleep(1)",
         False,
     ),
-    "detaches_and_exits": (SLEEPER + FORK.replace("SETUP", "os.setsid()") + "os._exit(1)", False),
     "detaches_twice": (
         SLEEPER
         + FORK.replace(
@@ -348,25 +231,22 @@ def test_ended_with_all_it_started(wheelhouse, ask, tmp_path, name):
     wheelhouse.add("acme-variant-provider", {"acme_variant_provider.py": source}, "2.0")
     log = tmp_path / "pids"
     environ = {"ACME_VARIANT_PROVIDER_LOG": str(log)}
-    started = time.monotonic()
-    # Long enough for a loaded machine where it answers, short where it never does.
-    limit = 60.0 if answers or name == "detaches_and_exits" else 1.0
     if answers:
-        answer = ask(environ=environ, time_limit=limit)
+        # Long enough for a loaded machine.
+        answer = ask(environ=environ, time_limit=60.0)
         assert answer.features == {"level": ("two", "one")}
     else:
-        expected = "status 1" if name == "detaches_and_exits" else r"did not end within 1 s"
-        with pytest.raises(ProviderError, match=expected):
-            ask(environ=environ, time_limit=limit)
-    assert time.monotonic() - started < 50
+        with pytest.raises(ProviderError, match=r"did not end within 1 s"):
+            ask(environ=environ, time_limit=1.0)
     pids = log.read_text().split()
-    assert len(pids) == (1 if name in ("sleeps", "ignores_signals") else 2)
+    assert len(pids) == (2 if answers else 1)
     assert wait_until(lambda: not any(map(is_running, pids)), 2.0)
 
 
 @LINUX_ONLY
 def test_ends_by_itself_when_the_caller_is_killed(wheelhouse, tmp_path):
-    wheelhouse.add("acme-variant-provider", {"acme_variant_provider.py": ENDED["sleeps"][0]}, "2.0")
+    source = SLEEPER + "time.sleep(600)"
+    wheelhouse.add("acme-variant-provider", {"acme_variant_provider.py": source}, "2.0")
     log = tmp_path / "pids"
     script = (
         "import sys\nfrom pathlib import Path\n"
@@ -390,7 +270,8 @@ def test_ends_by_itself_when_the_caller_is_killed(wheelhouse, tmp_path):
 @LINUX_ONLY
 def test_interrupted(wheelhouse, make_runner, tmp_path):
     """Ctrl-C while a plugin runs ends the plugin, too."""
-    wheelhouse.add("acme-variant-provider", {"acme_variant_provider.py": ENDED["sleeps"][0]}, "2.0")
+    source = SLEEPER + "time.sleep(600)"
+    wheelhouse.add("acme-variant-provider", {"acme_variant_provider.py": source}, "2.0")
     log = tmp_path / "pids"
     runner = make_runner(environ={"ACME_VARIANT_PROVIDER_LOG": str(log)}, time_limit=20)
 
@@ -445,16 +326,6 @@ def test_only_the_end_of_its_errors_is_kept(wheelhouse, ask):
     answer = ask()
     assert answer.stderr.endswith("x\nlast\n")
     assert len(answer.stderr) <= 32 * 1024
-
-
-def test_every_command_asks_again(ask, tmp_path):
-    """A driver may be installed, or a device be gone."""
-    log = tmp_path / "asked"
-    for number in range(1, 3):
-        assert ask(environ={"ACME_VARIANT_PROVIDER_LOG": str(log)}).features == {
-            "level": ("two", "one")
-        }
-        assert log.read_text() == "asked\n" * number
 
 
 def test_not_allowed(make_runner, tmp_path):

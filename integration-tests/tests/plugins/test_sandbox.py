@@ -9,13 +9,15 @@ import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from pep_variants.errors import PluginFailed, ProviderError
+from pep_variants.model.metadata import ProviderInfo
 from support.waiting import wait_until
-from variants_plugins import plugin_environment, runner, sandbox
+from variants_plugins import PluginRunner, plugin_environment, runner, sandbox
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="limits and sandbox of Linux")
 
@@ -25,11 +27,17 @@ from collections import namedtuple
 Config = namedtuple("Config", "name values")
 def get_supported_configs(): return [Config("said", [str(said).lower()])]
 """
+CODE = "ACME_VARIANT_PROVIDER_CODE"
+# In hexadecimal digits: paths that a variable names can be read.
+GIVEN = HEAD + f"exec(bytes.fromhex(os.environ['{CODE}']), globals())\n"
+REFUSED = "refused"
 
 
 @pytest.fixture(scope="module")
 def measures():
     """Return what the kernel under the tests has."""
+    if sys.platform != "linux":
+        pytest.skip("limits and sandbox of Linux")
     done = subprocess.run(
         [sys.executable, "-I", "-B", sandbox.__file__], check=True, capture_output=True
     )
@@ -48,118 +56,131 @@ def confined(measures):
     return need
 
 
-@pytest.fixture
-def say(wheelhouse, ask):
-    """Return what runs code as a plugin, and returns its variable `said`."""
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """Where the plugin is that runs the code in a variable, and its environment."""
+    return tmp_path_factory.mktemp("installed")
 
-    def say(code, **options):
-        source = HEAD + code + "\n"
-        wheelhouse.add("acme-variant-provider", {"acme_variant_provider.py": source}, "2.0")
-        (said,) = ask(**options).features["said"]
+
+@pytest.fixture
+def say(installed, wheelhouse, clean_environ, measures):
+    """Return what runs code as a plugin, and returns its variable `said`."""
+    house = type(wheelhouse)(installed / "wheels")
+    if not list(house.path.iterdir()):
+        house.add("acme-variant-provider", {"acme_variant_provider.py": GIVEN})
+
+    def say(code, environ=None, **options):
+        variables = {**clean_environ, **(environ or {}), CODE: code.encode().hex()}
+        asked = PluginRunner(
+            ["acme-variant-provider"],
+            house.sources,
+            cache_dir=installed / "cache",
+            environ=variables,
+            **options,
+        )
+        (said,) = asked.ask("acme", ProviderInfo(("acme-variant-provider",)), {}).features["said"]
         return said
 
     return say
 
 
-def attempt(code):
-    """Return code that says whether *code* is refused."""
-    return f"""
-try:
-    {code}
-    said = "done"
-except OSError as error:
-    said = type(error).__name__
+def attempts(*codes, before=""):
+    """Return code that says `REFUSED` if all of *codes* are, else which are not, and how."""
+    return f"""{before}
+left = []
+for number, code in enumerate({codes!r}):
+    try:
+        exec(code, globals())
+        left.append(f"{{number}}_done")
+    except PermissionError:
+        pass
+    except OSError as error:
+        left.append(f"{{number}}_{{type(error).__name__}}")
+said = ".".join(left)[:60] or {REFUSED!r}
 """
+
+
+@contextmanager
+def another_process():
+    process = subprocess.Popen(["sleep", "60"])
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 # --- files
 
 
-def test_its_home_is_empty(say):
-    assert say("said = len(os.listdir(os.path.expanduser('~')))") == "0"
-
-
-@LINUX
 def test_files_of_the_user_cannot_be_read(say, confined, tmp_path):
     confined("files")
     secret = tmp_path / "secret"
     secret.write_text("x")
-    assert say(attempt(f"open({str(secret)!r}).read()")) == "permissionerror"
-    assert say(attempt(f"os.listdir({str(tmp_path)!r})")) == "permissionerror"
+    code = attempts(f"open({str(secret)!r}).read()", f"os.listdir({str(tmp_path)!r})")
+    assert say(code) == REFUSED
     program = f"subprocess.run(['cat', {str(secret)!r}], check=False).returncode"
-    assert say(f"said = {program} != 0") == "true"
+    assert say(f"said = {program} != 0 and not os.listdir(os.path.expanduser('~'))") == "true"
 
 
-@LINUX
 @pytest.mark.skipif(not os.access("/etc/shadow", os.R_OK), reason="this user cannot read it")
 def test_what_not_every_user_may_read_cannot_be_read(say, confined):
     """Root owns such files and needs no capability for them."""
     confined("files")
-    assert say(attempt("open('/etc/shadow').read()")) == "permissionerror"
+    assert say(attempts("open('/etc/shadow').read()")) == REFUSED
     assert say("said = 'root' in open('/etc/passwd').read()") == "true"
 
 
-@LINUX
 def test_programs_in_the_home_cannot_be_read(say, confined, tmp_path):
     confined("files")
     program = tmp_path / "home/bin/program"
     program.parent.mkdir(parents=True)
     program.write_text("x")
     environ = {"HOME": str(tmp_path / "home"), "PATH": f"{program.parent}:/usr/bin:/bin"}
-    assert say(attempt(f"open({str(program)!r})"), environ=environ) == "permissionerror"
-    assert (
-        say(attempt(f"os.listdir({str(program.parent)!r})"), environ=environ) == "permissionerror"
-    )
-    assert say("said = subprocess.run(['true']).returncode", environ=environ) == "0"
+    code = attempts(f"open({str(program)!r})", f"os.listdir({str(program.parent)!r})")
+    assert say(f"assert subprocess.run(['true']).returncode == 0\n{code}", environ) == REFUSED
 
 
-@LINUX
 def test_what_a_variable_names_can_be_read(say, confined, tmp_path):
     confined("files")
     data = tmp_path / "data"
     data.write_text("fine")
-    environ = {"ACME_VARIANT_PROVIDER_DATA": str(data)}
     code = "said = open(os.environ['ACME_VARIANT_PROVIDER_DATA']).read()"
-    assert say(code, environ=environ) == "fine"
-    assert say("said = open('/proc/self/status').readline().split()[1]") == "python"
+    assert say(code, {"ACME_VARIANT_PROVIDER_DATA": str(data)}) == "fine"
 
 
-@LINUX
-@pytest.mark.parametrize(
-    "change",
-    [
-        "open(place + '/new', 'w')",
-        "open(place + '/file', 'a')",
-        "os.truncate(place + '/file', 0)",
-        "os.unlink(place + '/file')",
-        "os.mkdir(place + '/new')",
-        "os.rename(place + '/file', place + '/new')",
-        "os.symlink('/', place + '/new')",
-        "os.chmod(place + '/file', 0o777)",
-        "os.setxattr(place + '/file', 'user.x', b'x')",
-        "os.utime(place + '/file', (0, 0))",
-        "with open(__file__) as stream: os.utime(stream.fileno())",
-        "open(sys.prefix + '/new', 'w')",
-        "open('/dev/shm/new', 'w')",
-        "open('/tmp/new', 'w')",
-    ],
+CHANGES = (
+    "open(place + '/new', 'w')",
+    "open(place + '/file', 'a')",
+    "os.truncate(place + '/file', 0)",
+    "os.unlink(place + '/file')",
+    "os.mkdir(place + '/new')",
+    "os.rename(place + '/file', place + '/new')",
+    "os.symlink('/', place + '/new')",
+    "os.chmod(place + '/file', 0o777)",
+    "os.setxattr(place + '/file', 'user.x', b'x')",
+    "os.utime(place + '/file', (0, 0))",
+    "with open(__file__) as stream: os.utime(stream.fileno())",
+    "open(sys.prefix + '/new', 'w')",
+    "open('/dev/shm/new', 'w')",
+    "open('/tmp/new', 'w')",
 )
-def test_nothing_outside_is_changed(say, confined, tmp_path, change):
+
+
+def test_nothing_outside_is_changed(say, confined, tmp_path):
     confined("files")
     confined("system calls")
     place = tmp_path / "place"
     place.mkdir()
     (place / "file").write_text("kept")
     status = (place / "file").stat()
-    said = say(f"place = {str(place)!r}\n" + attempt(change))
-    assert said == "permissionerror"
+    assert say(attempts(*CHANGES, before=f"place = {str(place)!r}")) == REFUSED
     assert [path.name for path in place.iterdir()] == ["file"]
     assert (place / "file").read_text() == "kept"
     now = (place / "file").stat()
     assert (now.st_mode, now.st_mtime_ns) == (status.st_mode, status.st_mtime_ns)
 
 
-@LINUX
 def test_whatever_it_leaves_is_removed(say, tmp_path, monkeypatch):
     """Directories of any depth, without rights, and links, which are not followed."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -172,6 +193,7 @@ def test_whatever_it_leaves_is_removed(say, tmp_path, monkeypatch):
         "os.mkdir('closed'); os.mkdir('closed/inner')\n"
         f"os.symlink({str(place)!r}, 'closed/link')\n"
         "os.umask(0o777); os.mkdir('without'); os.umask(0o77)\n"
+        "import tempfile\nopen(tempfile.mkdtemp() + '/x', 'w').write('x')\n"
         "for _ in range(1200): os.mkdir('d'); os.chdir('d')\n"
         "said = 1"
     )
@@ -179,13 +201,6 @@ def test_whatever_it_leaves_is_removed(say, tmp_path, monkeypatch):
     assert sorted(path.name for path in tmp_path.glob("pep-variants-*")) == []
     assert (place / "file").read_text() == "kept"
     assert place.stat().st_mode & 0o777 == 0o755
-
-
-def test_temporary_files_are_its_own(say):
-    code = "import tempfile\nwith tempfile.TemporaryDirectory() as d:\n"
-    code += "    open(d + '/x', 'w').write('x'); said = open(d + '/x').read()\n"
-    code += "open(os.devnull, 'w').write('x'); open('left', 'w')"
-    assert say(code) == "x"
 
 
 # --- network and other processes
@@ -198,36 +213,25 @@ def listening():
         yield server.getsockname()[1]
 
 
-@LINUX
-@pytest.mark.parametrize(
-    "reach",
-    [
-        "socket.create_connection(('127.0.0.1', PORT), 2)",
-        "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 53))",
-        "socket.socket(socket.AF_INET6, socket.SOCK_STREAM)",
-        "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)",
-        "socket.create_server(('127.0.0.1', 0))",
-        "socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)",
-    ],
-)
-def test_there_is_no_network(say, confined, listening, reach):
-    confined("system calls")
-    assert say(attempt(reach.replace("PORT", str(listening)))) == "permissionerror"
-
-
-@LINUX
-def test_services_of_the_machine_are_not_reached(say, confined, tmp_path):
-    """Such as the socket of a container engine, which is as good as being root."""
+def test_there_is_no_network(say, confined, listening, tmp_path):
+    """Nor a way to services of the machine, such as a container engine's, which is root."""
     confined("system calls")
     path = tmp_path / "s"
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
         server.listen()
-        code = f"socket.socket(socket.AF_UNIX).connect({str(path)!r})"
-        assert say(attempt(code)) == "permissionerror"
+        code = attempts(
+            f"socket.create_connection(('127.0.0.1', {listening}), 2)",
+            "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 53))",
+            "socket.socket(socket.AF_INET6, socket.SOCK_STREAM)",
+            "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)",
+            "socket.create_server(('127.0.0.1', 0))",
+            "socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)",
+            f"socket.socket(socket.AF_UNIX).connect({str(path)!r})",
+        )
+        assert say(code) == REFUSED
 
 
-@LINUX
 def test_each_measure_against_the_network_is_enough(measures, listening):
     """Where a container engine refuses namespaces, the other two do it."""
     code = (
@@ -249,67 +253,51 @@ def test_each_measure_against_the_network_is_enough(measures, listening):
         assert done.returncode == 7, name
 
 
-@LINUX
 def test_other_processes_are_out_of_reach(say, confined):
     confined("signals")
-    other = subprocess.Popen(["sleep", "60"])
-    try:
-        assert say(attempt(f"os.kill({other.pid}, 9)")) == "permissionerror"
-        assert say(attempt("os.kill(os.getppid(), 9)")) == "permissionerror"
+    with another_process() as other:
+        assert say(attempts(f"os.kill({other.pid}, 9)", "os.kill(os.getppid(), 9)")) == REFUSED
         assert other.poll() is None
-    finally:
-        other.kill()
-        other.wait()
 
 
-@LINUX
-@pytest.mark.parametrize(
-    "change",
-    [
-        "resource.prlimit(PID, resource.RLIMIT_CPU, (0, 0))",
-        "resource.prlimit(PID, resource.RLIMIT_NOFILE)",
-        "os.sched_setaffinity(PID, {0})",
-        "os.sched_setscheduler(PID, os.SCHED_IDLE, os.sched_param(0))",
-        "os.sched_setparam(PID, os.sched_param(0))",
-        "os.setpriority(os.PRIO_PROCESS, PID, 19)",
-        "os.setpriority(os.PRIO_USER, 0, 19)",
-    ],
-)
-def test_other_processes_are_not_changed(say, confined, change):
+def test_other_processes_are_not_changed(say, confined):
     """A limit of no CPU time kills without a signal of the plugin."""
     confined("system calls")
-    other = subprocess.Popen(["sleep", "60"])
-    try:
+    with another_process() as other:
         before = os.sched_getscheduler(other.pid), os.getpriority(os.PRIO_PROCESS, other.pid)
-        code = "import resource\n" + attempt(change.replace("PID", str(other.pid)))
-        assert say(code) == "permissionerror"
+        changes = (
+            "resource.prlimit(PID, resource.RLIMIT_CPU, (0, 0))",
+            "resource.prlimit(PID, resource.RLIMIT_NOFILE)",
+            "os.sched_setaffinity(PID, {0})",
+            "os.sched_setscheduler(PID, os.SCHED_IDLE, os.sched_param(0))",
+            "os.sched_setparam(PID, os.sched_param(0))",
+            "os.setpriority(os.PRIO_PROCESS, PID, 19)",
+            "os.setpriority(os.PRIO_USER, 0, 19)",
+        )
+        assert say(attempts(*changes, before=f"import resource\nPID = {other.pid}")) == REFUSED
         after = os.sched_getscheduler(other.pid), os.getpriority(os.PRIO_PROCESS, other.pid)
         assert after == before
-        assert resource.prlimit(other.pid, resource.RLIMIT_CPU) == resource.getrlimit(
-            resource.RLIMIT_CPU
-        )
-    finally:
-        other.kill()
-        other.wait()
+        own = resource.getrlimit(resource.RLIMIT_CPU)
+        assert resource.prlimit(other.pid, resource.RLIMIT_CPU) == own
     own = "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (50, 50))\n"
     own += "os.sched_setaffinity(0, os.sched_getaffinity(0))\n"
     assert say(own + "said = resource.getrlimit(resource.RLIMIT_NOFILE)[0]") == "50"
 
 
-@LINUX
-@pytest.mark.parametrize("name", ["cmdline", "comm", "status", "environ", "maps", "task", ""])
-def test_other_processes_are_not_read(say, confined, name):
+def test_other_processes_are_not_read(say, confined):
     """Command lines have passwords in URLs."""
     confined("files")
-    path = f"/proc/{os.getpid()}/{name}"
-    function = "os.listdir" if name in ("task", "") else "open"
-    for way in ("", "/proc/self/root", "/proc/self/cwd/../../.."):
-        assert say(attempt(f"{function}({way + path!r})")) == "permissionerror"
-    assert say(attempt("os.listdir('/proc')")) == "permissionerror"
+    reads = [
+        f"{'os.listdir' if name in ('task', '') else 'open'}({way + path + name!r})"
+        for path in (f"/proc/{os.getpid()}/",)
+        for name in ("cmdline", "comm", "status", "environ", "maps", "task", "")
+        for way in ("", "/proc/self/root", "/proc/self/cwd/../../..")
+    ]
+    assert say(attempts(*reads, "os.listdir('/proc')")) == REFUSED
 
 
-@LINUX
 def test_the_machine_and_the_own_process_are_read(say, confined):
+    """Of devices the names, but not disks, which root could read, and terminals."""
     confined("files")
     names = [
         name
@@ -320,10 +308,11 @@ def test_the_machine_and_the_own_process_are_read(say, confined):
     code += "    return os.listdir(path) if os.path.isdir(path) else open(path).read()\n"
     code += f"for name in {names!r}: read('/proc/' + name)\n"
     code += "read('/proc/mounts'); read('/proc/self/maps')\n"
+    code += "assert 'null' in os.listdir('/dev') and len(open('/dev/urandom', 'rb').read(4)) == 4\n"
     assert say(code + "said = read('/proc/thread-self/comm').strip()") == "python"
+    assert say(attempts("open('/dev/ptmx', 'rb')")) == REFUSED
 
 
-@LINUX
 def test_shared_memory_of_others_is_not_reached(say, measures):
     """System V segments belong to a user, not to a process: screens are drawn in them."""
     if "namespace" not in measures.get("network", ""):
@@ -338,7 +327,6 @@ def test_shared_memory_of_others_is_not_reached(say, measures):
         libc.shmctl(segment, 0, None)
 
 
-@LINUX
 def test_names_in_the_home_are_not_watched(say, confined, tmp_path):
     """Landlock does not know of inotify, which tells the names of files that change."""
     confined("system calls")
@@ -349,15 +337,7 @@ def test_names_in_the_home_are_not_watched(say, confined, tmp_path):
     assert say(code) == "true"
 
 
-@LINUX
-@pytest.mark.parametrize(
-    "sender",
-    [
-        "socket.socket(socket.AF_UNIX, socket.SOCK_RAW)",
-        "socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0]",
-    ],
-)
-def test_datagrams_do_not_reach_services(say, confined, sender):
+def test_datagrams_do_not_reach_services(say, confined):
     """A datagram needs no connection: the system's log and service manager take them."""
     confined("system calls")
     # Not in the test's temporary directory, whose path may be too long for a socket.
@@ -367,29 +347,23 @@ def test_datagrams_do_not_reach_services(say, confined, sender):
     ):
         server.bind(f"{folder}/s")
         server.setblocking(False)
-        assert say(attempt(f"{sender}.sendto(b'x', {server.getsockname()!r})")) == "permissionerror"
+        sent = f".sendto(b'x', {server.getsockname()!r})"
+        code = attempts(
+            f"socket.socket(socket.AF_UNIX, socket.SOCK_RAW){sent}",
+            f"socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0]{sent}",
+        )
+        assert say(code) == REFUSED
         with pytest.raises(BlockingIOError):
             server.recv(1)
     assert say("a, b = socket.socketpair(); a.send(b'x'); said = b.recv(1).decode()") == "x"
 
 
-@LINUX
 def test_root_has_no_capabilities(say, confined):
     confined("files")
     code = "said = [l for l in open('/proc/self/status') if l.startswith('CapEff')][0].split()[1]"
     assert int(say(code), 16) == 0
 
 
-@LINUX
-def test_devices_are_listed_and_not_read(say, confined):
-    """Disks, which root could read, and terminals, which their user could."""
-    confined("files")
-    assert say("said = 'null' in os.listdir('/dev')") == "true"
-    assert say(attempt("open('/dev/ptmx', 'rb')")) == "permissionerror"
-    assert say("said = len(open('/dev/urandom', 'rb').read(4))") == "4"
-
-
-@LINUX
 @pytest.mark.parametrize("owner", ["acme-variant-provider", "acme-core"])
 def test_code_that_runs_at_the_start_of_python_is_confined(
     wheelhouse, ask, confined, tmp_path, owner
@@ -407,7 +381,6 @@ def test_code_that_runs_at_the_start_of_python_is_confined(
     assert not trace.exists()
 
 
-@LINUX
 def test_the_way_out_of_the_sandbox(say, confined, tmp_path):
     """A plugin that needs more says so in an error that names the sandbox."""
     confined("files")
@@ -454,7 +427,6 @@ def test_a_python_in_the_home_directory(monkeypatch, tmp_path):
 # --- limits
 
 
-@LINUX
 @pytest.mark.parametrize(
     ("code", "problem"),
     [
@@ -472,7 +444,6 @@ def test_limits(say, code, problem, monkeypatch):
         say(code + "\nsaid = 1", time_limit=1 if code.startswith("while") else 30)
 
 
-@LINUX
 def test_a_fork_bomb(say):
     before = {name for name in os.listdir("/proc") if name.isdigit()}
     with pytest.raises(PluginFailed):
@@ -492,7 +463,6 @@ def _read(path):
         return b""
 
 
-@LINUX
 @pytest.mark.parametrize("answers", [True, False])
 def test_a_daemon_without_the_mark_is_ended(say, answers):
     """It has a session, parent and environment of its own; the reaper has it all the same."""
@@ -510,13 +480,12 @@ def test_a_daemon_without_the_mark_is_ended(say, answers):
         pid = say(code)
     else:
         with pytest.raises(PluginFailed, match="did not end") as caught:
-            say(code, time_limit=2)
+            say(code, time_limit=1)
         pid = caught.value.output
     assert pid.isdigit()
     assert wait_until(lambda: not Path(f"/proc/{pid}").exists(), 3)
 
 
-@LINUX
 def test_address_space_may_be_reserved(say):
     """GPU runtimes map what they never touch: terabytes of it."""
     code = "import mmap\nm = mmap.mmap(-1, 2**42, prot=mmap.PROT_READ, flags=mmap.MAP_PRIVATE"
@@ -526,14 +495,21 @@ def test_address_space_may_be_reserved(say):
 # --- endpoints
 
 
-DEPENDENCY = {"acme_core/__init__.py": HEAD + "said = 'core'\nprint('ran')"}
-
-
-@pytest.mark.parametrize(
-    ("plugin_api", "named"),
-    [
+def test_endpoints_of_others_are_not_imported(wheelhouse, ask):
+    """Of the environment the allowed distribution alone is asked, whatever metadata names."""
+    core = {
+        "acme_core/__init__.py": HEAD + "said = 'core'\nprint('ran')",
+        "shared/evil.py": HEAD + "print('ran')\nsaid = 1",
+    }
+    wheelhouse.add("acme-core", core)
+    files = {
+        "acme_variant_provider/__init__.py": HEAD + "import os, acme_core\nsaid = 'own'",
+        "shared/own.py": HEAD + "said = 'shared'",
+        "bomb.py": HEAD + "class Bomb:\n  def __init__(self): print('ran')\nsaid = 1",
+    }
+    wheelhouse.add("acme-variant-provider", files, "2.0", requires=["acme-core"])
+    for plugin_api, named in (
         ("antigravity", "antigravity"),
-        ("this", "this"),
         ("json.tool", "json"),
         ("sys", "sys"),
         ("acme_core", "acme_core"),
@@ -541,22 +517,18 @@ DEPENDENCY = {"acme_core/__init__.py": HEAD + "said = 'core'\nprint('ran')"}
         ("shared.evil", "shared.evil"),
         ("acme_variant_provider:os", "os is a module"),
         ("acme_variant_provider:acme_core", "acme_core is a module"),
-    ],
-)
-def test_endpoints_of_others_are_not_imported(wheelhouse, ask, plugin_api, named):
-    """Of the environment the allowed distribution alone is asked, whatever metadata names."""
-    wheelhouse.add("acme-core", {**DEPENDENCY, "shared/evil.py": HEAD + "print('ran')\nsaid = 1"})
-    files = {
-        "acme_variant_provider/__init__.py": HEAD + "import os, acme_core\nsaid = 'own'",
-        "shared/own.py": HEAD + "said = 'shared'",
-    }
-    wheelhouse.add("acme-variant-provider", files, "2.0", requires=["acme-core"])
-    with pytest.raises(PluginFailed, match="cannot be used: ") as caught:
-        ask(plugin_api=plugin_api)
-    assert named in caught.value.cause
-    assert "ran" not in caught.value.output or plugin_api.startswith("acme_variant_provider")
+    ):
+        with pytest.raises(PluginFailed, match="cannot be used: ") as caught:
+            ask(plugin_api=plugin_api)
+        assert named in caught.value.cause
+        own = plugin_api.startswith("acme_variant_provider")
+        assert own or "ran" not in caught.value.output
     # A namespace package that both have a part of has no code of its own.
     assert ask(plugin_api="shared.own").features == {"said": ("shared",)}
+    # No instance is made of what is no plugin.
+    with pytest.raises(PluginFailed, match="AttributeError") as caught:
+        ask(plugin_api="bomb:Bomb")
+    assert not caught.value.output
 
 
 def test_a_parent_package_of_another_is_not_imported(wheelhouse, ask):
@@ -569,21 +541,11 @@ def test_a_parent_package_of_another_is_not_imported(wheelhouse, ask):
     assert not caught.value.output
 
 
-def test_no_instance_is_made_of_what_is_no_plugin(wheelhouse, ask):
-    source = HEAD + "class Bomb:\n  def __init__(self): print('ran')\nsaid = 1"
-    wheelhouse.add("acme-variant-provider", {"acme_variant_provider.py": source}, "2.0")
-    with pytest.raises(PluginFailed, match="AttributeError") as caught:
-        ask(plugin_api="acme_variant_provider:Bomb")
-    assert not caught.value.output
-
-
-# --- namespaces
+# --- namespaces and numbers
 
 
 def test_built_in_namespaces_are_claimed_by_the_plugin_only(wheelhouse, make_runner):
     """Metadata cannot have an allowed plugin answer for the processor."""
-    from pep_variants.model.metadata import ProviderInfo
-
     provider = ProviderInfo(("acme-variant-provider",))
     with pytest.raises(ProviderError, match="does not say that it is for 'x86_64'"):
         make_runner().ask("x86_64", provider, {})
@@ -606,13 +568,10 @@ def test_many_at_once(say):
 
 def test_metadata_cannot_have_any_number_of_environments_made(make_runner, monkeypatch):
     """Each other set of requirements is another environment, of hundreds of files."""
-    from pep_variants.model.metadata import ProviderInfo
-
-    monkeypatch.setattr(plugin_environment, "PLUGIN_ENVIRONMENTS", 2)
+    monkeypatch.setattr(plugin_environment, "PLUGIN_ENVIRONMENTS", 1)
     asked = make_runner()
-    for number in range(2):
-        asked.ask("acme", ProviderInfo((f"acme-variant-provider>=0.{number}",)), {})
-    with pytest.raises(PluginFailed, match="more than 2 different sets of plugin packages"):
+    asked.ask("acme", ProviderInfo(("acme-variant-provider>=0.1",)), {})
+    with pytest.raises(PluginFailed, match="more than 1 different sets of plugin packages"):
         asked.ask("acme", ProviderInfo(("acme-variant-provider>=0.2",)), {})
     # What is there already is no further one.
     asked.ask("acme", ProviderInfo(("acme-variant-provider>=0.1",)), {})

@@ -21,31 +21,19 @@ from pep_variants.model.platform import Platform, Support
         ("2.9", "2.9", True),
         ("2.9", "2.9.1", True),
         ("2.9", "2.9.1+cu128", True),
-        ("2.9", "2.9.0rc1", True),
         ("2.9", "2.9.1.post2", True),
-        ("2.9", "2.9.1.dev20260101", True),
         ("2.9", "2.10", False),
         ("2.9", "2.90", False),
         ("2.9", "2", False),
         ("2.9", "1!2.9", False),
-        ("2", "2.10.1", True),
         ("2", "3.0", False),
         ("2.9.1", "2.9.1.4", True),
-        ("2.9.1", "2.9.2", False),
         ("2.0", "2", True),
         ("2.9", "unknown", False),
     ],
 )
 def test_allows(release, version, expected):
     assert AbiDependency("torch", (release,)).allows(version) is expected
-
-
-def test_several_releases_are_alternatives():
-    dependency = AbiDependency("torch", ("2.9", "2.7"))
-    assert [dependency.allows(version) for version in ("2.9.1", "2.8.0", "2.7.0")] == [
-        True, False, True,
-    ]  # fmt: skip
-    assert str(dependency) == "torch 2.9.* or 2.7.*"
 
 
 def test_of_a_variant():
@@ -92,15 +80,11 @@ def test_projects():
 @pytest.mark.parametrize(
     ("one", "other", "expected"),
     [
-        ({}, {}, True),
-        ({}, {"torch": ("2.9",)}, True),
         ({"torch": ("2.9",)}, {}, False),
         ({"torch": ("2.9",)}, {"torch": ("2.9",)}, True),
         ({"torch": ("2.9",)}, {"torch": ("2.9",), "other": ("1",)}, True),
-        ({"torch": ("2.9",), "other": ("1",)}, {"torch": ("2.9",)}, False),
         ({"torch": ("2",)}, {"torch": ("2.9", "2.8.1")}, True),
         ({"torch": ("2.9",)}, {"torch": ("2.90",)}, False),
-        ({"torch": ("2.9",)}, {"torch": ("2",)}, False),
         ({"torch": ("2.9",)}, {"torch": ("2.9", "2.8")}, False),
     ],
 )

@@ -17,31 +17,17 @@ def judge(allow, *requires):
 
 # What the user allows, what the metadata requires, the lines of the requirements file.
 ALLOWED = [
-    ("acme", ["acme"], ["acme"]),
-    ("acme>=1", ["acme"], ["acme>=1"]),
     ("acme", ["acme>=1,<2"], ["acme<2,>=1"]),
     ("acme>=1", ["acme<2"], ["acme<2,>=1"]),
-    ("ACME.Variant_Provider>=1", ["acme-variant-provider"], ["acme-variant-provider>=1"]),
     ("acme==1.2", ["acme>=1"], ["acme==1.2,>=1"]),
     ("acme==1.2a1", ["acme>=1"], ["acme==1.2a1,>=1"]),
     (["acme>=1", "acme<3"], ["acme"], ["acme<3,>=1"]),
-    (["acme", "base"], ["base", "acme"], ["base", "acme"]),
     ("acme", ["acme>=1", "acme<2"], ["acme<2,>=1"]),
-    ("acme", ["acme ; sys_platform == 'linux'"], ["acme"]),
     ("acme", ["other ; sys_platform == 'win32'", "acme"], ["acme"]),
-    (["acme ; sys_platform == 'linux'"], ["acme"], ["acme"]),
     (["acme>=1", "acme>=2 ; sys_platform == 'win32'"], ["acme"], ["acme>=1"]),
-    ("acme[gpu]", ["acme[gpu]"], ["acme[gpu]"]),
     ("acme[gpu,Big_Cat]", ["acme[GPU]"], ["acme[big-cat,gpu]"]),
     ("acme[gpu]", ["acme"], ["acme[gpu]"]),
-    (f"acme @ {WHEEL}", [f"acme @ {WHEEL}"], [f"acme @ {WHEEL}"]),
     (f"acme@{WHEEL}", ["acme>=1"], [f"acme @ {WHEEL}"]),
-    (f"acme==1.2 --hash=sha256:{A}", ["acme>=1"], [f"acme==1.2 --hash=sha256:{A}"]),
-    (
-        [f"acme==1.2 --hash=sha256:{B} --hash=sha256:{A}"],
-        ["acme"],
-        [f"acme==1.2 --hash=sha256:{A} --hash=sha256:{B}"],
-    ),
     # A setting that was split at white space.
     (["acme==1.2", f"--hash=sha256:{A}"], ["acme"], [f"acme==1.2 --hash=sha256:{A}"]),
     (f"acme @ {WHEEL} --hash=sha256:{A}", ["acme"], [f"acme @ {WHEEL} --hash=sha256:{A}"]),
@@ -58,30 +44,23 @@ def test_allowed(allow, requires, lines):
 # What the user allows, what the metadata requires, what the reason says, what is to be allowed.
 REFUSED = [
     ([], ["acme>=1"], "'acme>=1', which is not allowed", "acme>=1"),
-    ("acme-tools", ["acme"], "'acme', which is not allowed", "acme"),
     ("acme", ["acme", "other>=2"], "'other>=2', which is not allowed", "other>=2"),
-    ("acme", ["acme ; sys_platform == 'win32'"], "no requirement of its provider applies", ""),
     (["acme ; sys_platform == 'win32'"], ["acme"], "not allowed", "acme"),
-    ("acme", [], "no requirement", ""),
     ("acme", ["--index-url=https://evil.example acme"], "not a valid requirement", ""),
     ("acme", ["-r /etc/passwd"], "not a valid requirement", ""),
     ("acme", ["acme\n--index-url https://evil.example"], "not a valid requirement", ""),
     ("acme", ["acme --hash=sha256:" + A], "not a valid requirement", ""),
-    ("acme", ["acme ; nonsense == 'x'"], "not a valid requirement", ""),
-    ("acme", ["acme ; 'x' in extras"], "not a valid requirement", ""),
     ("acme", ["acme ; os_name ~= 'x'"], "not a valid requirement", ""),
     ("acme", ["./acme-1.0-py3-none-any.whl"], "not a valid requirement", ""),
     ("acme", ["acme ===1\\"], "no version can match", ""),
     ("acme", ["acme ===${HOME}"], "no version can match", ""),
     ("acme", ["acme[gpu]"], "allowed without the extra gpu", "acme[gpu]"),
-    ("acme[cpu]", ["acme[gpu]"], "allowed without the extra gpu", "acme[gpu]"),
     ("acme", [f"acme @ {WHEEL}"], "that very URL", f"acme @ {WHEEL}"),
     (f"acme @ {WHEEL}", [f"acme @ {WHEEL}?x"], "that very URL", f"acme @ {WHEEL}?****"),
     (f"acme @ {WHEEL}", ["acme @ git+https://evil.example"], "that very URL", None),
     (["acme @ https://a.example/a.whl", f"acme @ {WHEEL}"], ["acme"], "several URLs", ""),
     ("acme==1.2", ["acme>=2"], "while acme==1.2 is allowed", ""),
     (["acme==1.2", "acme==1.3"], ["acme"], "while acme==1.2,==1.3 is allowed", ""),
-    (f"acme==1.2 --hash=sha256:{A}", ["acme>2"], "while acme==1.2 is allowed", ""),
     ([f"acme==1.2 --hash=sha256:{A}", "base"], ["acme", "base"], "without a hash", "base"),
     ("acme", ["acme ; " + "(" * 3_000], "not a valid requirement", ""),
 ]
@@ -138,16 +117,12 @@ def test_default_endpoint_is_the_first_package():
 @pytest.mark.parametrize(
     "text",
     [
-        "",
         "-r requirements.txt",
         "--index-url https://evil.example",
         "acme ==",
-        "acme ; nonsense == 'x'",
         "acme>=1 --hash=sha256:" + A,
-        "acme==1.* --hash=sha256:" + A,
         "acme==1 --hash=sha256:abc",
         "acme==1 --hash=md5:" + "a" * 32,
-        "acme==1 --pre",
         "acme===a\\",
         "acme @ git+https://example.org/acme",
         "acme @ https://example.org/acme-1.0.tar.gz",
@@ -155,8 +130,5 @@ def test_default_endpoint_is_the_first_package():
     ],
 )
 def test_entries_that_make_no_sense(text):
-    if not text:
-        assert AllowList.parse([text]).entries == {}
-        return
     with pytest.raises(PreferenceError, match="allowed provider"):
         AllowList.parse([text])

@@ -1,12 +1,10 @@
 import json
 import os
 import stat
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from pep_variants.errors import PreferenceError
-from pep_variants.files import read_regular
 from pep_variants.ownership import NotPrivate
 from pep_variants.settings.trust import Approval, Approvals, approval_digest, covered_files
 
@@ -26,18 +24,13 @@ def path(tmp_path):
     return path
 
 
-def test_nothing_is_approved_at_first(approvals, path):
+def test_approved_and_revoked(approvals, path, tmp_path):
     assert approvals.find(path) is None
-    assert list(approvals) == []
     assert not approvals.remove(path)
     assert not approvals.root.exists()
-
-
-def test_approved_and_revoked(approvals, path, tmp_path):
     other = tmp_path / "variants.toml"
     assert approvals.add(path, "aa") == Approval(str(path), "aa")
     approvals.add(other, "bb")
-    assert approvals.find(path) == Approval(str(path), "aa")
     approvals.add(path, "cc")
     assert approvals.find(path) == Approval(str(path), "cc")
     assert list(approvals) == [Approval(str(path), "cc"), Approval(str(other), "bb")]
@@ -76,46 +69,21 @@ def test_records_are_private_whatever_the_umask(approvals, path):
 
 
 @posix
-@pytest.mark.parametrize("changeable", ["record", "directory"])
-def test_records_that_others_can_write_are_not_believed(approvals, path, changeable):
+def test_records_that_others_can_write_are_not_believed(approvals, path):
     approvals.add(path, "aa")
-    (record,) = approvals.root.iterdir()
-    (record if changeable == "record" else approvals.root).chmod(0o777)
+    approvals.root.chmod(0o777)
     with pytest.raises(NotPrivate):
         approvals.find(path)
-    if changeable == "directory":
-        with pytest.raises(NotPrivate):
-            approvals.add(path, "bb")
-
-
-@posix
-def test_the_record_that_was_read_is_judged(approvals, path, monkeypatch):
-    """Not what is at its path after that: directories above it may be replaced."""
-    approvals.add(path, "aa")
-    (record,) = approvals.root.iterdir()
-    record.chmod(0o666)
-
-    def read_and_replaced(*args):
-        found = read_regular(*args)
-        record.chmod(0o600)
-        return found
-
-    monkeypatch.setattr("pep_variants.settings.trust.read_regular", read_and_replaced)
     with pytest.raises(NotPrivate):
-        approvals.find(path)
+        approvals.add(path, "bb")
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "{",
-        "[]",
         "[" * 100_000,
         '{"format": 2, "path": "PATH", "digest": "aa"}',
-        '{"format": 1, "path": "PATH"}',
         '{"format": 1, "path": "/elsewhere/variants.toml", "digest": "aa"}',
-        '{"format": 1, "path": ["PATH"], "digest": "aa"}',
         "\xff",
     ],
 )
@@ -125,26 +93,6 @@ def test_broken_records_approve_nothing(approvals, path, text):
     record.write_text(text.replace("PATH", json.dumps(str(path))[1:-1]), "latin-1")
     assert approvals.find(path) is None
     list(approvals)
-
-
-@posix
-def test_record_that_is_no_file(approvals, path):
-    approvals.add(path, "aa")
-    (record,) = approvals.root.iterdir()
-    record.unlink()
-    os.mkfifo(record)
-    assert approvals.find(path) is None
-    assert list(approvals) == []
-
-
-def test_several_at_once(approvals, path):
-    def approve(number):
-        approvals.add(path, f"{number:02}")
-        assert approvals.find(path) is not None
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(approve, range(50)))
-    assert len(list(approvals.root.iterdir())) == 1
 
 
 def test_digest_covers_what_the_file_names(path):
@@ -162,7 +110,7 @@ def test_digest_covers_what_the_file_names(path):
     assert digest({"platform": "machines/one.toml"}) not in (named, alone)
 
 
-@pytest.mark.parametrize("name", ["missing.toml", ".", "a\0b", "a\x1b[31m"])
+@pytest.mark.parametrize("name", ["missing.toml", "a\x1b[31m"])
 def test_platform_file_that_cannot_be_read(path, name):
     with pytest.raises(PreferenceError) as raised:
         covered_files(path, b"", {"platform": name})
@@ -175,21 +123,12 @@ def test_digest_covers_wheels_that_are_named_by_path(path):
     """Code that runs once the file is approved must not change under the approval."""
     wheel = path.parent / "acme provider-1.0-py3-none-any.whl"
     wheel.write_bytes(b"one")
-    for url in (wheel.as_uri(), f"FILE://{wheel.as_uri()[7:]}"):
-        tree = {"allow-provider": ["other>=1", f"acme-provider @ {url}"]}
-        files = covered_files(path, b"x", tree)
-        assert [file.path for file in files] == [path, wheel]
-        before = approval_digest(files)
-        wheel.write_bytes(b"two")
-        assert approval_digest(covered_files(path, b"x", tree)) != before
-        wheel.write_bytes(b"one")
-    assert (
-        approval_digest(covered_files(path, b"x", {"allow-provider": tree["allow-provider"][1]}))
-        == before
-    )
-    remote = {
-        "allow-provider": "acme-provider @ https://a.example/acme_provider-1.0-py3-none-any.whl"
-    }
+    tree = {"allow-provider": ["other>=1", f"acme-provider @ FILE://{wheel.as_uri()[7:]}"]}
+    files = covered_files(path, b"x", tree)
+    assert [file.path for file in files] == [path, wheel]
+    wheel.write_bytes(b"two")
+    assert approval_digest(covered_files(path, b"x", tree)) != approval_digest(files)
+    remote = {"allow-provider": "acme @ https://a.example/acme-1.0-py3-none-any.whl"}
     assert len(covered_files(path, b"x", remote)) == 1
     wheel.unlink()
     with pytest.raises(PreferenceError, match=r"allow-provider: .* cannot be read"):

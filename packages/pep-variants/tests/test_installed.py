@@ -33,13 +33,6 @@ def test_labels(tmp_path):
     assert app.problem == ""
 
 
-def test_the_first_one_counts(tmp_path):
-    install(tmp_path / "first", "app", "2.0", OWN)
-    install(tmp_path / "second", "app", "1.0")
-    paths = [str(tmp_path / "first"), str(tmp_path / "second")]
-    assert [(item.label, str(item.version)) for item in find_installed(paths)] == [("fast", "2.0")]
-
-
 @pytest.mark.parametrize(
     ("variant", "problem"),
     [
@@ -95,13 +88,6 @@ def test_files_of_two_names(tmp_path):
     own(site, "app", "1.0", {"app/__init__.py": "a = 1", "app/lib.so": "gpu"})
     own(site, "App_CPU", "1.0", {"app/__init__.py": "a = 1", "app/x.cpython-313.pyc": "c"})
     assert problems(site) == [("app/__init__.py", ("app-cpu==1.0", "app==1.0"), False)]
-
-
-def test_two_versions_of_one_name(tmp_path):
-    site = tmp_path / "site"
-    own(site, "app", "1.0", {"app.py": "a = 1"})
-    own(site, "app", "2.0", {"app.py": "a = 2"})
-    assert problems(site) == [("app.py", ("app==1.0", "app==2.0"), False)]
 
 
 def test_missing_files(tmp_path):

@@ -58,17 +58,6 @@ def test_context_sets():
 @pytest.mark.parametrize(
     ("marker", "expected"),
     [
-        # Constants fold away.
-        ("os_name == 'a' and variant_label == 'xpu'", "os_name == 'a'"),
-        ("os_name == 'a' or variant_label == 'xpu'", True),
-        ("variant_label == 'cpu' or os_name == 'a'", "os_name == 'a'"),
-        # `and` binds tighter than `or`.
-        ("variant_label == 'xpu' or os_name == 'a' and os_name == 'b'", True),
-        ("(variant_label == 'xpu' or os_name == 'a') and os_name == 'b'", "os_name == 'b'"),
-        (
-            "os_name == 'a' or os_name == 'b' and variant_label == 'xpu'",
-            "os_name == 'a' or os_name == 'b'",
-        ),
         # Parentheses stay where they are needed, and only there.
         (
             "(os_name == 'a' or os_name == 'b') and (variant_label == 'xpu' and os_name == 'c')",
@@ -100,18 +89,6 @@ def test_simplification(marker, expected):
 @pytest.mark.parametrize(
     ("requirement", "expected"),
     [
-        (
-            "cudnn==9.10; platform_system == 'Linux' and  "
-            "(variant_label == 'cuda12.6' or variant_label == 'cuda12.8')",
-            "cudnn==9.10; platform_system == 'Linux'",
-        ),
-        ("mkl==2025.3.0; 'intel' in variant_namespaces", None),
-        (
-            "triton-xpu; platform_system == 'Linux' and "
-            "('nvidia' in variant_namespaces or variant_label == 'xpu')",
-            "triton-xpu; platform_system == 'Linux'",
-        ),
-        # Forms of the requirement before the marker, kept as written.
         ("a;'nvidia' in variant_namespaces", "a"),
         (" a [x, y] >=1 , <2 ; variant_label != '' ", " a [x, y] >=1 , <2"),
         ("a[x](>=1.0)\t;\t os_name=='b' and variant_label != ''", "a[x](>=1.0)\t;\t os_name=='b'"),
@@ -139,16 +116,12 @@ def test_requirements(requirement, expected):
 @pytest.mark.parametrize(
     "text",
     [
-        "numpy>=1.26",
         # The words elsewhere than as terms of the marker.
         "variant_label>=1; extra == 'x'",
-        "a[variant_label]; extra == 'variant_features'",
         "a; extra == \"'variant_label'\"",
         "a @ https://h/;'x'in(variant_namespaces)",
         "a; variant_labels == 'x' or my_variant_label == 'x' or variant_label.x == 'y'",
         # Broken, but not by us to judge.
-        "a; os_name ==",
-        "a; ('variant_label' == os_name",
         ";",
         "a b c 'variant_label'",
     ],
@@ -163,14 +136,11 @@ def test_without_variant_terms_nothing_changes(text):
     ("text", "terms"),
     [
         ("a; variant_label == 'x'", {"variant_label"}),
-        ("variant_label == 'x'", {"variant_label"}),
-        ("'x' in variant_namespaces", {"variant_namespaces"}),
         ("(os_name == 'a;b' and 'x'in variant_features)", {"variant_features"}),
         (
             "a[b] (>1) ; 'a::b::c' in variant_properties or variant_label == 'variant_features'",
             {"variant_label", "variant_properties"},
         ),
-        ('a @ https://h/x ; "\'" in variant_features', {"variant_features"}),
         # Broken ones count: someone has to say that they are broken.
         ("a; os_name == 'x and variant_label", {"variant_label"}),
         ("a; os_name == 'x\n' and variant_label == 'y'", {"variant_label"}),
@@ -198,18 +168,10 @@ def test_split_requirement(requirement, parts):
 # installers take it for. FOOBAR has the label "foobar".
 MEANINGLESS = [
     ("variant_label >= 'foobar'", True, "variant_label needs ==, !=, in or not in"),
-    ("variant_label <= 'foobar'", True, "variant_label needs ==, !=, in or not in"),
     ("'foobar' >= variant_label", True, "variant_label needs ==, !=, in or not in"),
-    ("variant_label >= 'a'", False, "variant_label needs ==, !=, in or not in"),
-    ("variant_label > 'a'", False, "variant_label needs ==, !=, in or not in"),
-    ("variant_label > 'foobar'", False, "variant_label needs ==, !=, in or not in"),
-    ("variant_label < 'x'", False, "variant_label needs ==, !=, in or not in"),
-    ("variant_label === 'foobar'", True, "variant_label needs ==, !=, in or not in"),
     ("'foobar' ~= variant_label", True, "variant_label needs ==, !=, in or not in"),
-    ("variant_label ~= 'foo'", False, "variant_label needs ==, !=, in or not in"),
     ("variant_namespaces == 'foo'", False, "variant_namespaces needs in or not in"),
     ("variant_namespaces != 'x'", False, "variant_namespaces needs in or not in"),
-    ("'x' != variant_properties", False, "variant_properties needs in or not in"),
     ("'foo :: bar' >= variant_features", False, "variant_features needs in or not in"),
     ("variant_namespaces in 'foo'", False, "variant_namespaces must be on the right of in"),
     ("variant_features not in 'x'", False, "variant_features must be on the right of not in"),
@@ -231,26 +193,16 @@ def test_what_publishers_should_not_write(marker, truth, problem):
     ("marker", "problem"),
     [
         ("variant_label == os_name", "variant_label can only be compared with a quoted string"),
-        ("variant_label in variant_namespaces", "can only be compared with a quoted string"),
-        (
-            "os_name in variant_features",
-            "variant_features can only be compared with a quoted string",
-        ),
         # Also where the rest of the marker would make it unimportant.
         ("variant_label == 'x' and variant_label < os_name", repr("variant_label < os_name")),
         # Not a marker at all.
-        ("variant_label", "expected a comparison"),
         ("variant_label is 'x'", "expected a comparison"),
-        ("not variant_label == 'x'", "expected a comparison"),
-        ("variant_label == 'x", "expected a comparison"),
-        ("variant_label == 'x\ny'", "expected a comparison"),
         ("variant_label == 'x' and", "expected a comparison in its marker, found the end"),
         ("variant_label == 'x' or or os_name == 'x'", "expected a comparison"),
         ("and variant_label == 'x'", "expected a comparison"),
         ("variant_label == 'x' ; os_name == 'x'", "expected 'and', 'or', ')' or the end"),
         ("()  or variant_label == 'x'", "expected a comparison"),
         ("variant_label == 'x')", "')' without '('"),
-        ("(os_name == 'a') and variant_label == 'x') or (os_name == 'b'", "')' without '('"),
         ("VARIANT_LABEL == 'x' and variant_label == 'x' and ü == 'x'", "expected a comparison"),
     ],
 )
@@ -266,11 +218,8 @@ def test_invalid(marker, problem):
 @pytest.mark.parametrize(
     "requirement",
     [
-        "a @ https://h/x; variant_label == 'x'",
         "a @ https://h/x variant_label == 'x'",
-        "variant_label == 'x'",
         "'x' in variant_namespaces",
-        "a >=1 'x' in variant_namespaces",
         "a[b; variant_label == 'x'] 'y'",
     ],
 )
@@ -302,16 +251,6 @@ def test_nesting_has_a_limit():
     assert reduce_marker(" and ".join(["(variant_label == 'xpu')"] * 500), XPU) is True
 
 
-def test_the_deepest_result_can_be_parsed():
-    marker = "os_name == 'x' or variant_label == 'cpu'"
-    for _ in range(MARKER_NESTING):
-        marker = f"os_name == 'a' or os_name == 'b' and ({marker})"
-    reduced = reduce_marker(marker, XPU)
-    assert isinstance(reduced, str)
-    assert Marker(reduced).evaluate({"os_name": "a"})
-    assert not Marker(reduced).evaluate({"os_name": "b"})
-
-
 ATOMS = " or ".join(["os_name == 'a'"] * 50_000)
 
 
@@ -319,19 +258,13 @@ ATOMS = " or ".join(["os_name == 'a'"] * 50_000)
     "marker",
     [
         f"{ATOMS} or variant_label == 'cpu'",
-        "(os_name == 'a' and " * 16 + f"({ATOMS}" + " or variant_label == 'cpu')" * 17,
         "(" * 1_000_000 + "variant_label == 'x'",
         "variant_label == 'x'" + ")" * 1_000_000,
         " " * 1_000_000 + "variant_label",
         "os_name not" + " " * 1_000_000 + "variant_label",
-        "variant_label" + " " * 1_000_000 + "~",
-        "a" * 1_000_000 + " variant_label",
-        "'\"" * 500_000 + " variant_label",
-        "'\n" * 500_000 + " variant_label",
         "'" + ":: " * 350_000 + "' in variant_features",
         "'" + " " * 1_000_000 + ":' in variant_features",
         "://" * 300_000 + " variant_label",
-        "and" * 300_000 + " variant_label",
     ],
     ids=lambda marker: f"{marker[:20]}…",
 )

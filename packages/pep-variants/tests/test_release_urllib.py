@@ -2,7 +2,6 @@
 
 import re
 import threading
-from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -13,10 +12,11 @@ from pep_variants.errors import MetadataError
 from pep_variants.release import ReleaseFile
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "use-the-engine.md"
+WHEELS = {a_wheel(label): wheel(document(label), label, padding=300_000) for label in "ab"}
 
 
-@cache
-def example():
+@pytest.fixture(scope="module")
+def variant_metadata():
     """Return the function that the page shows."""
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     (text,) = (block for block in blocks if "def variant_metadata" in block)
@@ -25,85 +25,48 @@ def example():
     return names["variant_metadata"]
 
 
-class Server(ThreadingHTTPServer):
-    """Serves *files* by name, ranges of them too unless *ranges* is off."""
-
-    daemon_threads = True
-
-    def __init__(self, files, *, ranges=True, suffixes=True):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.files = files
-        self.ranges = ranges
-        self.suffixes = suffixes
-        self.asked = []
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server_port}/"
-
-    def __enter__(self):
-        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
-        return self
-
-    def __exit__(self, *args):
-        self.shutdown()
-        self.server_close()
-
-    def metadata(self, *listed):
-        files = [ReleaseFile(name, self.url + name) for name in (*self.files, *listed)]
-        wheels = [file for file in files if file.filename.endswith(".whl")]
-        documents = [file for file in files if file.filename == NAME]
-        return example()(wheels, *(documents or [None]), self.url)
-
-
 class Handler(BaseHTTPRequestHandler):
+    """Serves ranges of `WHEELS`."""
+
     def do_GET(self):
-        name = self.path[1:]
-        data = self.server.files.get(name)
+        data = WHEELS.get(self.path[1:])
         wanted = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
-        self.server.asked.append((name, wanted and wanted[0]))
+        self.server.asked.append((self.path[1:], wanted and wanted[0]))
         if data is None:
             self.send_error(404)
-        elif wanted is None or not self.server.ranges:
-            self.reply(200, data)
-        elif not wanted[1] and not self.server.suffixes:
-            self.send_error(501)
-        else:
-            start = int(wanted[1]) if wanted[1] else max(0, len(data) - int(wanted[2]))
-            end = min(int(wanted[2]) + 1, len(data)) if wanted[1] else len(data)
-            self.reply(206, data[start:end], f"bytes {start}-{end - 1}/{len(data)}")
-
-    def reply(self, status, data, content_range=None):
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(data)))
-        if content_range:
-            self.send_header("Content-Range", content_range)
+            return
+        start = int(wanted[1]) if wanted[1] else max(0, len(data) - int(wanted[2]))
+        part = data[start : int(wanted[2]) + 1] if wanted[1] else data[start:]
+        self.send_response(206)
+        self.send_header("Content-Length", str(len(part)))
+        self.send_header("Content-Range", f"bytes {start}-{start + len(part) - 1}/{len(data)}")
         self.end_headers()
-        self.wfile.write(data)
+        self.wfile.write(part)
 
     def log_message(self, *args):
         pass
 
 
-WHEELS = {a_wheel(label): wheel(document(label), label, padding=300_000) for label in "ab"}
+@pytest.fixture
+def server():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.asked = []
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        yield server
+        server.shutdown()
 
 
-def test_the_file_on_the_index():
-    with Server({**WHEELS, NAME: document("a", "b", "c")}) as server:
-        assert set(server.metadata().variants) == {"a", "b", "c"}
-        assert server.asked == [(NAME, None)]
+def test_by_ranges(server, variant_metadata):
+    url = f"http://127.0.0.1:{server.server_port}/"
+    wheels = [ReleaseFile(name, url + name) for name in WHEELS]
+    found = variant_metadata(wheels, ReleaseFile(NAME, url + NAME), url)
+    assert set(found.variants) == {"a", "b"}
+    ranges = [wanted for name, wanted in server.asked if name != NAME]
+    assert ranges == ["bytes=-65536", "bytes=0-16383"] * 2
 
 
-@pytest.mark.parametrize("listed", [(), (NAME,)])
-def test_by_ranges(listed):
-    with Server(WHEELS) as server:
-        assert set(server.metadata(*listed).variants) == {"a", "b"}
-        wheels = [ranges for name, ranges in server.asked if name != NAME]
-        assert wheels == ["bytes=-65536", "bytes=0-16383"] * 2
-
-
-def test_a_server_that_does_not_answer():
-    with Server({}) as server:
-        file = ReleaseFile(NAME, server.url + NAME)
+def test_a_server_that_does_not_answer(variant_metadata):
+    url = "http://127.0.0.1:1/"
     with pytest.raises(MetadataError, match=f"{NAME}: cannot be fetched: .*refused"):
-        example()([], file, server.url)
+        variant_metadata([], ReleaseFile(NAME, url + NAME), url)

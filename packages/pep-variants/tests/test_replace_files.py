@@ -74,24 +74,6 @@ def test_everything_else_stays(entries, first, second, comment, descriptors, dat
     assert list(found) == list(entries)
 
 
-def test_the_same_on_every_machine():
-    data = archive({"a": (b"1" * 99, 8), "b": (b"2", 0)})
-    assert put_together(data, {"a": b"x" * 5000})[1] == put_together(data, {"a": b"x" * 5000})[1]
-    with zipfile.ZipFile(io.BytesIO(put_together(data, {"a": b"x" * 5000})[1])) as found:
-        assert found.getinfo("a").compress_type == zipfile.ZIP_STORED
-
-
-def test_entries_of_the_zip64_kind():
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as target:
-        target.writestr("m", b"old")
-        with target.open("big", "w", force_zip64=True) as stream:
-            stream.write(b"payload")
-        target.writestr("z", b"last")
-    _, out = put_together(buffer.getvalue(), {"m": b"a longer one"})
-    assert read_all(out)[0] == {"m": b"a longer one", "big": b"payload", "z": b"last"}
-
-
 def broken(change):
     data = bytearray(archive({"a": (b"1", 0), "b": (b"2", 0)}))
     return bytes(change(data) or data)
@@ -108,12 +90,9 @@ def set_offset(data):
     [
         b"",
         b"PK\x05\x06",
-        broken(lambda data: data[:-5]),
         broken(lambda data: data + b"more"),
-        broken(lambda data: data[10:]),
         broken(set_offset),
         broken(lambda data: data.__setitem__(slice(-12, -8), b"\xff\xff\xff\x7f")),
-        broken(lambda data: data.__setitem__(slice(-12, -10), b"\x07\x00")),
         archive({"b": (b"2", 0)}),
     ],
 )

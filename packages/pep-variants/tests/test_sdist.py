@@ -62,10 +62,6 @@ def test_pkg_info_of_a_tar_archive(form, before):
     assert read(tarred(*before, form=form)) is None
 
 
-def test_pax_headers_with_other_things():
-    assert read(tarred(("demo-1.0/PKG-INFO", PKG_INFO), mtime=1.5, uname="ü")) == PKG_INFO
-
-
 def test_several_gzip_members_and_padding():
     data = gzip.decompress(tarred(("demo-1.0/PKG-INFO", PKG_INFO)))
     parts = b"".join(gzip.compress(data[at : at + 700]) for at in range(0, len(data), 700))
@@ -94,7 +90,6 @@ GOOD = tarred(("demo-1.0/PKG-INFO", PKG_INFO))
     ("filename", "data", "problem"),
     [
         ("demo-1.0.tar.gz", b"", "ends early"),
-        ("demo-1.0.tar.gz", b"\x1f", "ends early"),
         ("demo-1.0.tar.gz", b"<html>404</html>", "incorrect header check"),
         ("demo-1.0.tar.gz", GOOD[:60], "ends early"),
         ("demo-1.0.tar.gz", gzip.compress(b"no tar archive" * 100), "invalid header"),
@@ -103,7 +98,7 @@ GOOD = tarred(("demo-1.0/PKG-INFO", PKG_INFO))
         ("demo-1.0.zip", zipped(("d/PKG-INFO", bytes(CORE_METADATA_BYTES + 1))), "larger than"),
         ("demo-1.0.tar.gz", tarred(("d/PKG-INFO", bytes(CORE_METADATA_BYTES + 1))), "larger than"),
     ],
-    ids=range(9),
+    ids=range(8),
 )
 def test_unusable_archives(filename, data, problem):
     with pytest.raises(InvalidSdist) as raised:
@@ -134,9 +129,7 @@ def test_members_are_counted_and_not_kept(monkeypatch):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize(
-    "kind", [tarfile.REGTYPE, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME]
-)
+@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.XHDTYPE])
 def test_unpacked_bytes_are_counted_and_not_kept(kind, monkeypatch):
     monkeypatch.setattr(sdist, "SDIST_UNPACKED", 32 * 2**20)
     data = gzip.compress(header(kind, 64 * 2**20) + bytes(64 * 2**20))

@@ -1,11 +1,5 @@
-import random
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from packaging.tags import Tag
-from worlds import metadata as any_metadata
-from worlds import platforms
 
 from pep_variants.choose.markers import NON_VARIANT, VariantContext
 from pep_variants.choose.preferences import Preferences, preferences_from_options
@@ -72,9 +66,6 @@ def labels(selection):
     return [file.label for file in selection.files]
 
 
-# One source, one file of each kind.
-
-
 def test_metadata_is_asked_for_once():
     asked = []
 
@@ -100,9 +91,6 @@ def test_context_and_why():
     assert found.why(null) == ""
     assert found.context(plain) == found.context(sdist) == NON_VARIANT
     assert found.why(plain) == found.why(sdist) == ""
-
-
-# Options.
 
 
 # Tags: inside a label they decide, between labels they do not.
@@ -136,32 +124,6 @@ def test_tags():
     ]
 
 
-def test_build_tags():
-    files = [
-        wheel("v3"),
-        wheel("v3", build="-2"),
-        wheel("v3", build="-10"),
-        wheel("v3", tag="cp312-abi3-old", build="-1"),
-        wheel("v2", build="-99"),
-        wheel(None, build="-1"),
-        wheel(None),
-        wheel("v3", build="-10b"),
-    ]
-    assert [file.filename for file in chosen(files, tags=TAGS).files] == [
-        "p-1-1-cp312-abi3-old-v3.whl",
-        "p-1-10b-py3-none-any-v3.whl",
-        "p-1-10-py3-none-any-v3.whl",
-        "p-1-2-py3-none-any-v3.whl",
-        "p-1-py3-none-any-v3.whl",
-        "p-1-99-py3-none-any-v2.whl",
-        "p-1-1-py3-none-any.whl",
-        "p-1-py3-none-any.whl",
-    ]
-
-
-# Several sources.
-
-
 CONTRARY = Metadata(
     ("cpu", "gpu"),
     {"v3": {"cpu": {"level": ("v1",)}}, "gpu": GPU, "null": {}},
@@ -169,14 +131,9 @@ CONTRARY = Metadata(
 )
 
 
-@pytest.mark.parametrize(
-    ("sources", "order"),
-    [
-        ((INDEX, OTHER), [("gpu", 0), ("v3", 0), ("null", 0), ("v3", 1), ("gpu", 1), ("null", 1)]),
-        ((OTHER, INDEX), [("v3", 0), ("gpu", 0), ("null", 0), ("gpu", 1), ("v3", 1), ("null", 1)]),
-    ],
-)
-def test_sources_that_contradict_each_other_come_one_after_the_other(sources, order):
+def test_sources_that_contradict_each_other_come_one_after_the_other():
+    sources = (INDEX, OTHER)
+    order = [("gpu", 0), ("v3", 0), ("null", 0), ("v3", 1), ("gpu", 1), ("null", 1)]
     files = [wheel(label, source) for label in ("null", "v3", "gpu") for source in sources]
     files += [wheel(None, sources[1]), wheel(None, sources[0])]
     found = chosen(files, metadata={INDEX: METADATA, OTHER: CONTRARY}, platform=WITH_GPU)
@@ -196,15 +153,6 @@ def test_sources_that_contradict_each_other_come_one_after_the_other(sources, or
 
 
 BROKEN = MetadataError("https://other/p-1-variants.json", "variants", "is broken")
-
-
-def test_everything_broken():
-    files = [wheel("gpu"), wheel("null"), wheel(None), SDIST]
-    found = chosen(files, metadata=BROKEN, platform=never)
-    assert found.files == (files[2], SDIST)
-    assert found.problems == {INDEX: BROKEN}
-    assert found.context(files[0]) == VariantContext("gpu", {})
-    assert found.why(files[0]) == ""
 
 
 def test_other_errors_are_not_swallowed():
@@ -299,29 +247,3 @@ def test_missing_is_about_the_newest_version():
 
 
 # Whatever there is.
-
-
-@given(any_metadata(), platforms(), st.randoms(use_true_random=False))
-def test_every_compatible_file_once(found, platform, chance: random.Random):
-    names = [*found.variants, "null", "unknown", None]
-    files = [
-        wheel(label, source)
-        for label in dict.fromkeys(names)
-        for source in chance.sample((INDEX, OTHER), 2)
-    ]
-    chance.shuffle(files)
-    selection = chosen(files, metadata=found, platform=platform)
-    assert len(set(map(id, selection.files))) == len(selection.files)
-    ranking = selection.rankings[INDEX]
-    fitting = {*ranking.labels, "null", None}
-    assert {file.label for file in selection.files} == fitting
-    assert len(selection.files) == 2 * len(fitting)
-    for source in (INDEX, OTHER):
-        order = [file.label for file in selection.files if file.source == source]
-        assert order == [*(label for label in ranking.labels if label != "null"), "null", None]
-    order = list(dict.fromkeys(labels(selection)))
-    assert order[:-2] == [label for label in ranking.labels if label != "null"]
-    # Between the sources, the one that is listed first.
-    tail = [file for file in files if file.label in ("null", None)]
-    assert selection.files[-4].source == tail[0].source
-    assert selection.unknown == ("unknown",)

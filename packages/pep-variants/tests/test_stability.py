@@ -77,15 +77,3 @@ def test_version_of_a_bundled_copy(tmp_path):
         [sys.executable, "-I", "-c", script], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.stdout.split() == ["1.2", "bundle.pep_variants.choose.ranking"], done.stderr
-
-
-def test_other_names():
-    assert not hasattr(pep_variants, "nonsense")
-
-
-def test_star_import():
-    script = "from pep_variants import *; print(rank.__name__, __version__)"
-    done = subprocess.run(
-        [sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.startswith("rank ")

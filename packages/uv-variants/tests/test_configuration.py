@@ -59,22 +59,19 @@ def test_the_machine_of_a_lock(put, tmp_path):
         LockMachine.read(tmp_path / "uv.lock")
 
 
-def test_lines_of_requirement_files(tmp_path):
-    (tmp_path / "a.in").write_text("-r b.in\n-c c.txt\ntorch>=2; python_version > '3'  # why\n")
-    (tmp_path / "b.in").write_text(f"numpy==2.0 --hash=sha256:{'0' * 64}\n# jax\n")
-    (tmp_path / "c.txt").write_text("torch<2.15\n")
-    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'x'\ndependencies = ['cupy']\n")
-    expected = ("torch>=2; python_version > '3' ", "numpy==2.0", "torch<2.15")
-    assert read("pip install -r a.in", tmp_path).requirements == expected
-    assert read("pip compile pyproject.toml", tmp_path).requirements == ("cupy",)
-
-
-def test_hashes_of_requirement_files(tmp_path):
+def test_requirement_files(tmp_path):
     first, second = ("0123456789abcdef" * 4, "f" * 64)
-    (tmp_path / "a.txt").write_text(
-        "-r b.txt\nPlain==1.0\nxgboost[x]==3.1 ; python_version > '3' \\\n"
-        f"    --hash=sha256:{first} \\\n    --hash=sha256:{second}\n    # via app\n"
+    (tmp_path / "a.in").write_text(
+        "-r b.in\n-c c.txt\ntorch>=2; python_version > '3'  # why\n"
+        f"xgboost[x]==3.1 \\\n    --hash=sha256:{first} \\\n    --hash=sha256:{second}\n"
     )
-    (tmp_path / "b.txt").write_text(f"My.App==1.0 --hash sha256:{first}\r\nother --hash=md5:1\n")
-    found = read("pip install -r a.txt", tmp_path)
+    (tmp_path / "b.in").write_text(f"My.App==2.0 --hash sha256:{first}\r\n# jax\n")
+    (tmp_path / "c.txt").write_text("torch<2.15\n-f https://a.example/\n")
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'x'\ndependencies = ['cupy']\n")
+    found = read("pip install -r a.in", tmp_path)
+    assert [line.split()[0] for line in found.requirements] == [
+        *("torch>=2;", "xgboost[x]==3.1", "My.App==2.0", "torch<2.15"),
+    ]
+    assert [index.links for index in found.indexes] == [True]
     assert found.hashes == {"xgboost": {first, second}, "my-app": {first}}
+    assert read("pip compile pyproject.toml", tmp_path).requirements == ("cupy",)

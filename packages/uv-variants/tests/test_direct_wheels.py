@@ -13,7 +13,6 @@ WHEEL = "app-1.0-py3-none-any-cu128.whl"
     ("arguments", "advice"),
     [
         (f"pip install ./d/{WHEEL}", "pip install --find-links ./d app==1.0"),
-        (f"pip install {WHEEL}", "pip install --find-links . app==1.0"),
         (f"add https://x.example/a/{WHEEL}#sha256=0", "add --find-links https://x.example/a app"),
         (f"tool run --from {WHEEL} app", "tool run --find-links . app==1.0"),
         (f"run --with d/{WHEEL} python", "run --find-links d app==1.0"),

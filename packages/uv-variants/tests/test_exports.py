@@ -97,15 +97,12 @@ torch @ https://example.test/torch-1.0-py3-none-any.whl
     def test_nothing_else_changes(self):
         text = self.TEXT.replace("\n", "\r\n")
         assert hashed(text, lambda _: set()) == text
-
-    def test_which_are_pinned(self):
-        assert pinned_requirements(self.TEXT) == [Pinned("always", "1.0"), Pinned("gpu", "2.0")]
+        assert pinned_requirements(text) == [Pinned("always", "1.0"), Pinned("gpu", "2.0")]
 
     @pytest.mark.parametrize(
         ("line", "rest"),
         [
             ("gpu==2.0", ""),
-            ("gpu==2.0 ; sys_platform == 'linux'", ""),
             ("gpu==2.0                  # via -r req.in", "    # via -r req.in\n"),
         ],
     )
@@ -141,10 +138,6 @@ wheels = [{{ url = "{INDEX}/gpu/.variant/cu128/gpu-2.0-0_cu128-py3-none-any.whl"
 name = "plain"
 version = "1.0"
 index = "{INDEX}"
-wheels = [
-    {{ url = "https://files.test/plain-1.0-py2.py3-none-any.whl", size = 936, hashes = {{ sha256 = "ce" }} }},
-    {{ url = "https://files.test/plain-1.0-py3-none-any.whl", size = 918, hashes = {{ sha256 = "72" }} }},
-]
 """  # noqa: E501
 
 
@@ -167,21 +160,15 @@ class TestPylock:
         assert gpu["variants-json"]["$schema"] == SCHEMA
         assert set(gpu["variants-json"]["variants"]) == {"cu128", "cu126", "null"}
         assert left_out == [("gpu", ["cu130"])]
-        (theirs,) = (item for item in toml.loads(PYLOCK)["packages"] if item["name"] == "gpu")
-        changed = {"wheels", "variants-json"}
-        assert {key: gpu[key] for key in gpu.keys() - changed} == {
-            key: theirs[key] for key in theirs.keys() - changed
-        }
+        theirs = toml.loads(PYLOCK)["packages"][1]
+        changed = ("wheels", "variants-json")
+        assert {**gpu, **dict.fromkeys(changed)} == {**theirs, **dict.fromkeys(changed)}
 
     def test_a_wheel_whose_dependencies_are_not_known_is_left_out(self):
         left_out = []
         found = exported(PYLOCK, left_out, cu128=None, null=None)
         assert "cu128.whl" in found
         assert left_out == [("gpu", ["null"])]
-
-    def test_without_variants_it_is_uvs_own(self):
-        text = PYLOCK.replace("/.variant/cu128/gpu-2.0-0_cu128-", "/gpu-2.0-")
-        assert exported(text) == text
 
     def test_a_plain_wheel_with_evaluated_markers(self):
         """Its own URL, and no table: it has no label."""

@@ -8,23 +8,24 @@ from pathlib import Path
 
 import pytest
 
+from uv_variants import main
+
 RUN = [sys.executable, "-c", "from uv_variants.main import main; main()"]
 
 
-def test_a_fault_of_our_own_is_reported_as_one(tmp_path):
-    """Bytecode that is cut off, as a full disk leaves it: importing it ends in an EOFError."""
-    bytecode = {"PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}
-    command = [*RUN, "--help"]
-    subprocess.run(command, env={**os.environ, **bytecode}, check=True, capture_output=True)
-    (module,) = tmp_path.rglob("uv_variants/own_options.*.pyc")
-    module.write_bytes(module.read_bytes()[:100])
-    done = subprocess.run(command, env={**os.environ, **bytecode}, capture_output=True, text=True)
-    assert done.returncode == 70
-    said = done.stderr.splitlines()[-1]
-    assert said.startswith("uv-variants: internal error: EOFError: ")
-    assert said.endswith(
-        "; this is a bug: report it with the lines above, the command, and what "
-        "'uv-variants --version' prints"
+def test_a_fault_of_our_own_is_reported_as_one(monkeypatch, capsys):
+    """As from bytecode that is cut off, which a full disk leaves."""
+
+    def fails(*_, **__):
+        raise EOFError("marshal data too short")
+
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.setattr(main, "_run", fails)
+    with pytest.raises(SystemExit, match="70"):
+        main.main(["--help"])
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "uv-variants: internal error: EOFError: marshal data too short; this is a bug: report it "
+        "with the lines above, the command, and what 'uv-variants --version' prints"
     )
 
 
@@ -48,67 +49,52 @@ def test_commands_without_an_index_import_little():
     env = {**os.environ, "VARIANTS_UV": sys.executable}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     ours = {name for name in done.stdout.split() if name.startswith(("uv_", "pep_", "variants_"))}
-    assert ours == {
-        "uv_variants",
-        "uv_variants.main",
-        "uv_variants.uv_program",
-    }
-    slow = {"typing", "re", "enum", "collections", "pathlib", "subprocess"}
-    plain = subprocess.run(
-        [sys.executable, "-c", "import sys; print(*sys.modules)"], capture_output=True, text=True
-    )
-    assert not slow & {*done.stdout.split()} - {*plain.stdout.split()}
+    assert ours == {"uv_variants", "uv_variants.main", "uv_variants.uv_program"}
 
 
-def program(folder: Path, text: str) -> dict[str, str]:
-    """Return variables with which a shell script with *text* is taken for uv."""
+def outcome(folder: Path, text: str, entry: str, *arguments: str) -> tuple[int, str, str]:
+    """Return code and output of an entry point, for which a shell script with *text* is uv."""
     path = folder / "uv"
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
-    return {**os.environ, "VARIANTS_UV": str(path)}
-
-
-@pytest.mark.skipif(os.name == "nt", reason="a shell script is no program there")
-@pytest.mark.parametrize("option", ["--version", "-V"])
-@pytest.mark.parametrize(("entry", "name"), [("main", "uv-variants"), ("main_uvx", "uvx-variants")])
-def test_the_versions(tmp_path, option, entry, name):
-    env = program(tmp_path, 'echo "uv 0.13.9 (0123456 2026-11-01)"')
-    done = subprocess.run([*RUN[:-1], call(entry), option], env=env, capture_output=True, text=True)
-    assert done.stdout == f"{name} {version('uv-variants')} (uv 0.13.9)\n"
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def call(entry: str) -> str:
-    return f"from uv_variants.main import {entry}; {entry}()"
-
-
-@pytest.mark.skipif(os.name == "nt", reason="a shell script is no program there")
-def test_our_version_without_a_uv_that_works(tmp_path):
-    env = program(tmp_path, "echo something 1.0")
-    done = subprocess.run([*RUN, "--version"], env=env, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stdout == f"uv-variants {version('uv-variants')}\n"
-    assert done.stderr == f"uv-variants: {tmp_path / 'uv'}: is not uv: '--version' ended with 0\n"
-
-
-@pytest.mark.skipif(os.name == "nt", reason="a shell script is no program there")
-@pytest.mark.parametrize(
-    ("given", "uv"), [(["--help"], "tool uvx --help"), ([], "tool uvx"), (["version"], None)]
-)
-def test_what_uvx_hands_to_uv(tmp_path, given, uv):
-    env = program(tmp_path, 'echo "uv: $*"') | {"VARIANTS_NO_VARIANTS": "1"}
+    code = f"from uv_variants.main import {entry}; {entry}()"
+    env = {**os.environ, "VARIANTS_UV": str(path), "VARIANTS_NO_VARIANTS": "1"}
     done = subprocess.run(
-        [*RUN[:-1], call("main_uvx"), *given], env=env, capture_output=True, text=True
+        [sys.executable, "-c", code, *arguments], env=env, capture_output=True, text=True
     )
-    assert done.stdout.splitlines()[-1] == f"uv: {uv or 'tool run version'}", done
-    assert ("-V, --version" in done.stdout) == (given == ["--help"])
+    return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.skipif(os.name == "nt", reason="a shell script is no program there")
-def test_version_is_also_a_command_of_uv(tmp_path):
-    env = program(tmp_path, 'echo "uv: $*"') | {"VARIANTS_NO_VARIANTS": "1"}
-    done = subprocess.run([*RUN, "version"], env=env, capture_output=True, text=True)
-    assert done.stdout == "uv: version\n", done
+posix = pytest.mark.skipif(os.name == "nt", reason="a shell script is no program there")
+
+
+@posix
+@pytest.mark.parametrize(
+    ("entry", "name", "option"),
+    [("main", "uv-variants", "--version"), ("main_uvx", "uvx-variants", "-V")],
+)
+def test_the_versions(tmp_path, entry, name, option):
+    found = outcome(tmp_path, 'echo "uv 0.13.9 (0123456 2026-11-01)"', entry, option)
+    assert found == (0, f"{name} {version('uv-variants')} (uv 0.13.9)\n", "")
+    problem = f"uv-variants: {tmp_path / 'uv'}: is not uv: '--version' ended with 0\n"
+    found = outcome(tmp_path, "echo something 1.0", entry, option)
+    assert found == (2, f"{name} {version('uv-variants')}\n", problem)
+
+
+@posix
+@pytest.mark.parametrize(
+    ("entry", "given", "uv"),
+    [
+        ("main_uvx", ["--help"], "tool uvx --help"),
+        ("main_uvx", [], "tool uvx"),
+        ("main_uvx", ["version"], "tool run version"),
+        ("main", ["version"], "version"),
+    ],
+)
+def test_what_is_handed_to_uv(tmp_path, entry, given, uv):
+    _, out, _ = outcome(tmp_path, 'echo "uv: $*"', entry, *given)
+    assert out.splitlines()[-1] == f"uv: {uv}", out
+    assert ("-V, --version" in out) == (given == ["--help"])
 
 
 def test_folders_of_pythonpath_are_for_what_uv_runs(tmp_path):

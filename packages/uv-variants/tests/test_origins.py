@@ -34,19 +34,14 @@ def of_cuda(plain, name="cupy_cuda13x", label="cuda13"):
     return wheel(plain, label, plain.replace("cupy-", f"{name}-"))
 
 
-RELEASE = IndexRelease(
-    [],
-    [
-        IndexWheel.read(tree)
-        for tree in (
-            of_cuda(LINUX),
-            of_cuda(WINDOWS),
-            of_cuda(LINUX, "cupy_cuda12x", "cuda12"),
-            wheel(LINUX, None, LINUX),
-            wheel(MAC, None, MAC),
-        )
-    ],
+FILES = (
+    of_cuda(LINUX),
+    of_cuda(WINDOWS),
+    of_cuda(LINUX, "cupy_cuda12x", "cuda12"),
+    wheel(LINUX, None, LINUX),
+    wheel(MAC, None, MAC),
 )
+RELEASE = IndexRelease([], [IndexWheel.read(tree) for tree in FILES])
 ONE = [("cuda13", LINUX)]
 MIXED = [("cuda13", LINUX), (None, MAC)]
 
@@ -68,12 +63,13 @@ ENVIRONMENTS = [
 
 
 class TestParts:
-    def test_nothing_of_another_name(self):
+    def test_names(self):
         assert parts([(None, LINUX), (None, MAC)]) == []
-
-    def test_one_name(self):
-        assert markers(ONE) == {"cupy-cuda13x==14.2.0": ""}
         assert markers([*ONE, ("cuda13", WINDOWS)]) == {"cupy-cuda13x==14.2.0": ""}
+        own = ["cupy-cuda13x==14.2.0", "cupy==14.2.0"]
+        assert list(markers(ONE, has_others=True)) == own
+        two = ["cupy-cuda12x==14.2.0", "cupy-cuda13x==14.2.0"]
+        assert list(markers([("cuda12", LINUX), ("cuda13", WINDOWS)])) == two
 
     @pytest.mark.parametrize("more", [{}, {"has_others": True}])
     def test_each_name_has_its_environments(self, more):
@@ -86,14 +82,6 @@ class TestParts:
             wheels = {("linux", "x86_64"), ("win32", "AMD64"), ("win32", "x86_64")}
             place = environment["sys_platform"], environment["platform_machine"]
             assert first is (place in wheels)
-
-    def test_sources(self):
-        found = markers(ONE, has_others=True)
-        assert list(found) == ["cupy-cuda13x==14.2.0", "cupy==14.2.0"]
-
-    def test_two_other_names(self):
-        found = markers([("cuda12", LINUX), ("cuda13", WINDOWS)])
-        assert list(found) == ["cupy-cuda12x==14.2.0", "cupy-cuda13x==14.2.0"]
 
     def test_markers_of_uv(self):
         (first, _) = parts(MIXED)
@@ -142,25 +130,12 @@ plain==1.0 \\
         found = self.written(text, ONE, hashes=False)
         assert found == text.replace("cupy==", "cupy-cuda13x==")
 
-    def test_others_are_as_they_were(self):
-        assert self.written(self.TEXT, [(None, LINUX)]) == self.TEXT
-
 
 def lock(wheels, more=""):
-    return f"""\
-lock-version = "1.0"
-
-[[packages]]
-name = "cupy"
-version = "14.2.0"
-{more}index = "{INDEX}"
-{wheels}
-
-[[packages]]
-name = "plain"
-version = "1.0"
-wheels = [{{ url = "https://files.test/plain-1.0-py3-none-any.whl" }}]
-"""
+    return (
+        f'[[packages]]\nname = "cupy"\nversion = "14.2.0"\n{more}index = "{INDEX}"\n{wheels}\n\n'
+        '[[packages]]\nname = "plain"\nversion = "1.0"\n'
+    )
 
 
 class TestPylock:

@@ -36,7 +36,6 @@ def read(arguments, cwd, environ=None, files=None):
     [
         ("sync", {}, {}, ["pypi"]),
         ("sync --no-index", {}, {"uv.toml": FILE}, []),
-        ("sync", {"UV_DEFAULT_INDEX": f"a={CORP}"}, {}, ["a"]),
         (
             "sync --default-index https://pypi.org/simple/",
             {"UV_DEFAULT_INDEX": f"a={CORP}"},
@@ -110,18 +109,6 @@ def test_the_order_is_that_of_uv(tmp_path: Path, arguments, environ, files, want
     ]
 
 
-def test_a_flat_index_can_be_explicit(tmp_path):
-    files = {
-        "pyproject.toml": PROJECT
-        + '[tool.uv.sources]\nTorch = { index = "gpu" }\n'
-        + '[[tool.uv.index]]\nname = "gpu"\nurl = "https://gpu.example/whl"\n'
-        + 'explicit = true\nformat = "flat"\n',
-    }
-    found = read("sync", tmp_path, {}, files)
-    gpu = found.indexes["gpu"]
-    assert (gpu.links, gpu.explicit, found.projects) == (True, True, {"gpu": {"torch"}})
-
-
 def test_explicit_indexes_are_for_the_projects_that_name_them(tmp_path):
     files = {
         "pyproject.toml": PROJECT
@@ -131,11 +118,12 @@ def test_explicit_indexes_are_for_the_projects_that_name_them(tmp_path):
         + '[[tool.uv.index]]\nname = "gpu"\nurl = "https://gpu.example"\nexplicit = true\n',
         "packages/m/pyproject.toml": PROJECT
         + '[tool.uv.sources]\nc = { index = "own" }\n'
-        + '[[tool.uv.index]]\nname = "own"\nurl = "https://own.example"\n',
+        + '[[tool.uv.index]]\nname = "own"\nurl = "https://own.example"\nformat = "flat"\n',
     }
     found = read("sync", tmp_path, {}, files)
     assert found.projects == {"gpu": {"torch", "b"}, "own": {"c"}}
-    assert tuple(found.indexes) == ("gpu", "own", "pypi")
+    assert tuple(found.indexes) == ("gpu", "pypi", "own")
+    assert (found.indexes["own"].links, found.indexes["own"].explicit) == (True, True)
 
 
 def test_local_projects_have_indexes_of_their_own(tmp_path):
@@ -148,9 +136,7 @@ def test_local_projects_have_indexes_of_their_own(tmp_path):
         "b/pyproject.toml": PROJECT + own.format("torch", 'c = [{ path = "../c" }]'),
         "c/pyproject.toml": PROJECT + own.format("numpy", 'b = { path = "../b" }'),
     }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).write_text(text)
+    read("sync", tmp_path, files=files)
     both = {"torch": {"torch"}, "numpy": {"numpy"}}
     assert read("sync", tmp_path / "app").projects == both
     assert read("pip install ../b", tmp_path / "app").projects == both

@@ -73,10 +73,7 @@ def test_the_proxy_is_in_a_file(variables, tmp_path, system):
     ("line", "more", "system"),
     [
         ("sync", {"release": (0, 9, 22)}, ""),
-        ("sync", {"release": ()}, ""),
         ("sync --no-config", {}, ""),
-        ("sync --config-file x.toml", {}, ""),
-        ("sync", {"UV_NO_CONFIG": "1"}, ""),
         ("sync", {"UV_CONFIG_FILE": "x.toml"}, ""),
         ("sync", {}, "broken"),
         ("sync", {}, 'no-proxy = ["a.example"]\n'),
@@ -118,26 +115,16 @@ def folder(tmp_path):
 @pytest.mark.parametrize(
     "words",
     [
-        "run metadata.py x",
-        "run archive",
-        "run -",
-        "run https://example.org/a",
-        "run -m mod",
-        "run -qm mod",
-        "run --script text",
-        "run",
-        "run --with x",
-        "sync",
-        "tool run x",
-        "pip install a.py",
+        *("run metadata.py x", "run archive", "run -", "run https://example.org/a"),
+        *("run -qm mod", "run --script text", "run --with x", "tool run x"),
     ],
 )
 def test_what_uv_has_to_read_stays(folder, words):
     assert planned(*words.split(), cwd=folder) == (["/bin/uv", *words.split()], {"A": "2"})
 
 
-@pytest.mark.parametrize("program", ["text", "empty", "data.zip", "c.py", "./text", "python3", "x"])
-@pytest.mark.parametrize("before", ["run", "run --", "run --with y -q", "run -p 3.12 --"])
+@pytest.mark.parametrize("program", ["text", "empty", "data.zip", "c.py", "python3"])
+@pytest.mark.parametrize("before", ["run", "run --", "run --with y -q"])
 def test_programs_start_by_way_of_the_launcher(folder, before, program):
     command, _ = planned(*before.split(), program, "-c", "--", cwd=folder)
     again = ["/bin/uv", "run", "--no-project", "--", program, "-c", "--"]
@@ -145,37 +132,26 @@ def test_programs_start_by_way_of_the_launcher(folder, before, program):
     assert command == ["/bin/uv", *before.split(), *launched]
 
 
-@pytest.mark.parametrize("script", ["a.py", "b.PYC", "package"])
+@pytest.mark.parametrize("script", ["a.py", "b.PYC", "package", "Python"])
 def test_scripts_are_run_by_the_same_python(folder, script):
-    command, _ = planned("run", "--with", "y", script, "-x", cwd=folder)
-    launched = ["python", "-I", "-S", LAUNCHER, "python", script, "-x"]
-    assert command == ["/bin/uv", "run", "--with", "y", *launched]
-
-
-def test_python_starts_the_launcher_itself(folder):
-    command, _ = planned("run", "--", "Python", "-m", "x", cwd=folder)
-    launched = ["Python", "-I", "-S", LAUNCHER, "python", "-m", "x"]
-    assert command == ["/bin/uv", "run", "--", *launched]
+    command, _ = planned("run", "--", script, "-x", cwd=folder)
+    python, rest = ("Python", []) if script == "Python" else ("python", [script])
+    assert command == ["/bin/uv", "run", "--", python, "-I", "-S", LAUNCHER, "python", *rest, "-x"]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the process is not replaced there")
 @pytest.mark.parametrize("way", ["program", "python"])
 def test_the_variables_are_restored(way, tmp_path):
     user = {**os.environ, "ODD": os.fsdecode(b"\xff;=\n"), "EMPTY": ""}
-    user.pop("LC_CTYPE", None)
+    user["LC_CTYPE"] = "C.UTF-8"  # Python sets it in the C locale
     own = {**user, "ODD": "x", "EMPTY": "x", "SECRET": "x"}
     own[launcher.STATE] = uv_environment._state_of(own, user)
-    code = "import os, sys; sys.stdout.buffer.write(open('/proc/self/environ', 'rb').read())"
-    if not sys.platform.startswith("linux"):
-        code = "import os; print(*sorted(os.environ.items()), sep='\\0')"
-    end = ["-c", code]
-    command = {
-        "program": ["-I", "-S", LAUNCHER, "program", "no-uv", "--", sys.executable, *end],
-        "python": ["-I", "-S", LAUNCHER, "python", *end],
-    }[way]
-    found = subprocess.run([sys.executable, *command], env=own, stdout=subprocess.PIPE, check=True)
+    end = ["-c", "import os; print(*sorted(os.environb.items()), sep='\\0')"]
+    more = ["program", "no-uv", "--", sys.executable] if way == "program" else ["python"]
+    launched = [sys.executable, "-I", "-S", LAUNCHER, *more, *end]
+    found = subprocess.run(launched, env=own, stdout=subprocess.PIPE, check=True)
     plain = subprocess.run([sys.executable, *end], env=user, stdout=subprocess.PIPE, check=True)
-    assert sorted(found.stdout.split(b"\0")) == sorted(plain.stdout.split(b"\0"))
+    assert found.stdout == plain.stdout
 
 
 def test_the_cache_is_beside_that_of_plain_uv(tmp_path):

@@ -12,7 +12,6 @@ PAGE = "https://index.example/simple/torch/"
 @pytest.mark.parametrize(
     ("project", "options", "said"),
     [
-        ("six", {}, f"six 1.0 has no variants on {PAGE}, and none are known elsewhere"),
         ("six", {"places": ()}, "six 1.0 has no variants, and none are known elsewhere"),
         (
             "torch",

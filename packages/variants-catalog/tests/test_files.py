@@ -86,12 +86,6 @@ def test_no_file_is_two_variants(name):
         assert not both, (one.label, both[:3])
 
 
-@every_project
-def test_versions_are_found(name):
-    for variant in CATALOG.project(name).variants:
-        assert any(map(variant.admits, VERSIONS)), variant
-
-
 def test_redirects_end():
     """No project that stands for another one is itself in the catalogue."""
     for name in NAMES:

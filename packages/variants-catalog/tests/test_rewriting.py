@@ -103,15 +103,6 @@ def test_a_build_of_another_name():
     assert data == rewrite(project, wheel)
 
 
-def test_a_local_version():
-    project = entry("my-app-cu12=={version}")
-    data = rewrite(project, Wheel("my-app-cu12", "1.5+cu121"))
-    archive = zipfile.ZipFile(io.BytesIO(data))
-    assert b"\nVersion: 1.5\n" in archive.read("my_app-1.5.dist-info/METADATA")
-    origin = read_origin(archive.read(f"my_app-1.5.dist-info/{ORIGIN_FILE}"), "x")
-    assert origin.version == "1.5+cu121"
-
-
 def test_an_extra_of_the_project_itself():
     project = entry("{name}[cuda]=={version}")
     wheel = Wheel("my-app", "1.5", requires=("libcuda; extra == 'cuda'",), extras=("cuda",))

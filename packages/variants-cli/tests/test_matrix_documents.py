@@ -15,9 +15,7 @@ from pathlib import Path
 import pytest
 
 from pep_variants.choose.explanation import why_not
-from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.ranking import rank
-from pep_variants.choose.selection import File, select
 from pep_variants.detect.detector import Detector
 from pep_variants.detect.known_machines import BY_NAME
 from pep_variants.detect.machines import load_machine
@@ -133,33 +131,6 @@ def test_variants_are_those_of_the_table(name):
     wanted = [BUILDS[name].label(f"{gpu}-{cpu}") for gpu, *cpus in rows for cpu in cpus]
     assert len(wanted) == count
     assert sorted(BUILDS[name].variants) == sorted(wanted)
-
-
-# The documents have sm_90 and the like for some (pattern A), which PyTorch's own build refuses.
-PATTERNS = {
-    "sm121": ("12.1", "121"),
-    "sm120": ("12.0", "120"),
-    "sm110": ("11.0", "110"),
-    "sm103": ("10.3", "103"),
-    "sm100": ("10.0", "100"),
-    "sm90": ("9.0", "90"),
-    "sm89": ("8.9", "89"),
-    "sm86": ("8.6", "86"),
-    "sm80": ("8.0", "80"),
-    "sm75": ("7.5", "75"),
-    "sm61": ("6.1", "61"),
-}
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_architectures_are_told_as_the_readers_take_them(name):
-    for variant in BUILDS[name].variants.values():
-        gpu = variant.values["gpu"].name
-        told = (
-            variant.settings.environment.get("TORCH_CUDA_ARCH_LIST"),
-            variant.settings.environment.get("CMAKE_CUDA_ARCHITECTURES"),
-        )
-        assert told == PATTERNS.get(gpu, (None, None))
 
 
 def test_flags_are_those_of_the_recipe():
@@ -490,42 +461,6 @@ def test_torchvision_has_the_flags_of_torch_behind_those_of_the_interpreter(visi
     some = next(v for v in BUILDS[vision].variants.values() if v.values["cpu"].name == "avx2")
     found = additions(some.settings.compiler_flags, {}, {}, system="linux", interpreter="-O3")
     assert found == dict.fromkeys(("CFLAGS", "CXXFLAGS"), "-O3 -mavx2 -mfma")
-
-
-def test_selection_from_files():
-    """The whole way of a client: files of a release in, the wheel to install out."""
-    builds = BUILDS[TORCH_13_0]
-    files = [
-        File(f"torch-2.10.0-cp313-cp313-linux_x86_64-{label}.whl", "index", label)
-        for label, variant in builds.variants.items()
-        if variant.values["cpu"].name.startswith("avx")
-    ]
-    detector = Detector(environment=LINUX, platform=example("h100-sapphirerapids"))
-    selection = select(
-        files,
-        metadata=lambda source: builds.metadata,
-        platform=detector.platform,
-        preferences=Preferences(),
-        project="torch",
-    )
-    assert [file.item for file in selection.files] == [
-        "cuda13_0_sm90_avx512",
-        "cuda13_0_sm90_avx2",
-        "cpu_avx512",
-        "cpu_avx2",
-        "cpu_avx",
-    ]
-
-
-def test_as_people_ask(variants, tmp_path):
-    path = tmp_path / "torch-2.10.0-variants.json"
-    shown = variants("matrix", FOLDER / f"{TORCH_13_0}.toml", "--format", "metadata")
-    path.write_text(shown.out)
-    platform = "h100-sapphirerapids"
-    result = variants("rank", path, "--platform", platform)
-    assert result.out.splitlines()[0].split()[:2] == ["cuda13_0_sm90_avx512", "chosen"]
-    result = variants("rank", path, "--platform", platform, "--variant-enable", INT8)
-    assert result.out.splitlines()[0].split()[:2] == ["cuda13_0_sm90_avx512vnni", "chosen"]
 
 
 # ROCm: the release of the field, as a matrix.

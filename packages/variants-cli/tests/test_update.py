@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from wheel_files import make_variant_json
 
 from pep_variants import limits
-from pep_variants.errors import InconsistentMetadata
+from pep_variants.errors import InconsistentMetadata, MetadataError
 from pep_variants.formats.reader import read_metadata
-from variants_cli.indexing.update import UpdateError, updated
+from variants_cli.indexing.update import UpdateError, updated, write_merged
 from variants_cli.indexing.wheelhouse import Distribution, VariantFile, identified
 from variants_index.pages import Page, PageFile
 
@@ -176,6 +176,10 @@ def test_contradictions_name_both_sources():
         index.update(other)
     assert "https://files.example/" in str(caught.value)
     assert "demo-1.0-py3-none-mac-v3.whl" in str(caught.value)
+    with pytest.raises(InconsistentMetadata) as caught:
+        Index().update(wheel("any", "null"), wheel(label="v3"), other)
+    for tag, is_named in (("any", False), ("linux", True), ("mac", True)):
+        assert (f"none-{tag}-" in str(caught.value)) == is_named
 
 
 def test_what_was_said_of_a_file_is_kept():
@@ -218,15 +222,6 @@ def test_removed_wheels_take_their_labels_with_them():
     assert (index.page.files, index.page.versions) == ((), ())
 
 
-def test_a_removed_file_can_be_replaced():
-    index = Index().update(wheel(label="v3"), wheel(label="null"))
-    other = wheel(label="v3", content="new", tree=make_variant_json("v3", level("v2")))
-    index.update(other, removed=[other.path.name])
-    assert json.loads(index.documents[DOCUMENT])["variants"]["v3"] == level("v2")
-    assert index.files[other.path.name].upload_time == TIMES[1]
-    assert index.files[DOCUMENT].upload_time == TIMES[0]
-
-
 def test_labels_without_a_wheel_on_the_page_stay():
     index = Index().update(wheel(label="v3"))
     tree = json.loads(index.documents[DOCUMENT])
@@ -246,12 +241,6 @@ def test_a_document_that_is_missing():
     assert complete.documents.keys() == {DOCUMENT}
     with pytest.raises(UpdateError, match=f"{DOCUMENT}: is needed"):
         index.update(wheel(label="v4"))
-
-
-def test_variant_wheels_that_never_had_a_document():
-    file = PageFile("demo-1.0-py3-none-linux-v3.whl", "https://x.example/a", {"sha256": "0" * 64})
-    index = Index(Page("demo", (file,))).update(wheel(label="null"))
-    assert index.labels() == {"null"}
 
 
 @pytest.mark.parametrize(("limit", "most"), [("PAGE_FILES", 3), ("PAGE_BYTES", 2_000)])
@@ -317,6 +306,57 @@ ALL = [
     wheel(), wheel("mac"), sdist(), wheel(label="v4", version="2.0"), *old_wheels(), *acme_wheels(),
 ]  # fmt: skip
 AT_ONCE = Index().update(*ALL)
+
+
+@pytest.mark.parametrize(
+    ("schema", "tree", "expected"),
+    [
+        ("v0.2.0.json", {}, "v0.2.0.json"),
+        # Metadata of the current format says the same.
+        ("v0.0.3.json", {"enable-if": "os_name == 'posix'"}, "v0.2.0.json"),
+        ("", {"feature": {"a": ["f", "g"]}}, ""),
+        ("v0.0.2.json", {"feature": {"a": ["f", "g"]}}, "v0.0.2.json"),
+        ("v0.0.3.json", {"property": {"a": {"f": ["y", "x"]}}}, "v0.0.3.json"),
+    ],
+)
+def test_format_of_merged_metadata(schema, tree, expected):
+    """The newest one that can say it: the current ones have no priorities of features."""
+    enabled = {key: text for key, text in tree.items() if key == "enable-if"}
+    priorities = {key: value for key, value in tree.items() if key != "enable-if"}
+    null = "00000000" if schema == "" else "null"
+    provider = {"a": {"requires": ["acme"], "plugin-api": "acme", **enabled}}
+    files = []
+    for label, names in (("x", ("a",)), (null, ("a", "b"))):
+        properties = {} if label == null else {"a": {"f": [label]}}
+        more = {"b": {"requires": ["b"], "plugin-api": "b"}} if "b" in names else {}
+        own = make_variant_json(label, properties, names, providers={**provider, **more})
+        own["$schema"] = OLD + schema
+        own["default-priorities"] |= priorities
+        files.append(VariantFile(json.dumps(own).encode(), label))
+    data = write_merged(files)
+    found = json.loads(data)
+    assert found["$schema"] == OLD + expected
+    assert found["default-priorities"] == {"namespace": ["a", "b"], **priorities}
+    marker = f"; {enabled['enable-if']}" if enabled else ""
+    assert found["providers"]["a"]["requires"] == [f"acme{marker}"]
+    assert read_metadata(data, "").variants == {"x": {"a": {"f": ("x",)}}, "null": {}}
+
+
+@pytest.mark.parametrize(
+    ("label", "tree", "problem"),
+    [
+        ("x", {"feature": {"x86_64": ["level"]}}, "default-priorities.feature: wheels of several"),
+        ("00000000", {}, "variants.00000000: wheels of several format versions.*label null"),
+    ],
+)
+def test_formats_that_cannot_be_merged(label, tree, problem):
+    old = make_variant_json(label, level("v2") if label == "x" else {})
+    old["$schema"] = f"{OLD}v0.0.3.json"
+    old["default-priorities"] |= tree
+    new = make_variant_json("y", level("v3"))
+    files = [VariantFile(json.dumps(each).encode(), "w") for each in (old, new)]
+    with pytest.raises(MetadataError, match=problem):
+        write_merged(files)
 
 
 def timeless(page):

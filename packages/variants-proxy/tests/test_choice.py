@@ -10,15 +10,14 @@ from packaging.tags import compatible_tags, cpython_tags
 from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 from upstream_server import document
+from worlds import NVIDIA
 
-from pep_variants.choose.markers import VariantContext
 from pep_variants.choose.preferences import Preferences, preferences_from_options
 from pep_variants.choose.selection import File, select
 from pep_variants.detect.detector import Detector
 from pep_variants.errors import MetadataError
 from pep_variants.formats.reader import read_metadata
 from pep_variants.model.label import split_label
-from pep_variants.model.platform import Platform, Support
 from variants_index.pages import Page, PageFile
 from variants_index.target import covers
 from variants_proxy.choice.choice import Chooser
@@ -26,12 +25,8 @@ from variants_proxy.choice.offers import version_in
 from variants_proxy.choice.reports import is_notable, older_builds, refusal, remarks
 from variants_proxy.key import Machine
 from variants_proxy.upstream.releases import plain_releases, releases
-from variants_proxy.upstream.upstream_pages import normalized
 
-MACHINE = Machine(
-    Platform({"nvidia": Support({"cuda_version_lower_bound": ("12.8", "12.7", "12.6")})}),
-    target="linux-x86_64",
-)
+MACHINE = Machine(NVIDIA, target="linux-x86_64")
 METADATA = read_metadata(json.dumps(document("12.6", "12.8", "13.0")), "x")
 TAGS = (
     "py3-none-any", "cp312-cp312-manylinux_2_17_x86_64", "cp312-cp312-manylinux_2_28_x86_64",
@@ -134,39 +129,25 @@ def test_an_installer_without_variants_takes_what_one_with_them_would(filenames,
 
 @given(names)
 def test_every_file_shown_is_of_the_page_and_once(filenames):
+    """Whatever the order of the page is."""
     offers = chosen(filenames).offers
     assert len({offer.filename for offer in offers}) == len(offers)
     for offer in offers:
         label = f"-{offer.label}" if offer.label else ""
         assert offer.file.filename == f"{offer.filename[:-4]}{label}.whl"
         assert offer.label not in ("cu130", "unknown")
+    backwards = {offer.filename: offer.label for offer in chosen(filenames[::-1]).offers}
+    assert backwards == {offer.filename: offer.label for offer in offers}
 
 
-@given(names)
-def test_order_of_the_page_does_not_decide(filenames):
-    def shown(names):
-        return {offer.filename: offer.label for offer in chosen(names).offers}
-
-    assert shown(filenames) == shown(filenames[::-1])
-
-
-def test_wheels_for_others_have_no_variant_of_ours():
-    filenames = [f"app-1.0-cp312-cp312-{tag}-{name}.whl" for name in ("cu128", "null")
-                 for tag in ("win_amd64", "linux_x86_64", "macosx_11_0_arm64")]  # fmt: skip
-    found = {offer.filename[20:-4]: offer.label for offer in chosen(filenames).offers}
-    assert found == {
-        "win_amd64": "null", "linux_x86_64": "cu128", "macosx_11_0_arm64": "null",
-    }  # fmt: skip
-
-
-def test_a_forced_variant_is_forced_on_this_platform_only():
+@pytest.mark.parametrize(("forced", "label"), [((), "cu128"), (("app=cu126",), "cu126")])
+def test_wheels_for_others_have_no_variant_of_ours(forced, label):
+    """A forced variant is forced on this platform only."""
     filenames = [f"app-1.0-cp312-cp312-{tag}-{name}.whl" for name in ("cu126", "cu128", "null")
-                 for tag in ("win_amd64", "manylinux_2_28_x86_64")]  # fmt: skip
-    forced = Machine(
-        MACHINE.platform, "", MACHINE.target, preferences_from_options({"variant": ["app=cu126"]})
-    )
-    found = [offer.label for offer in chosen(filenames, forced).offers]
-    assert found == ["cu126", "null"]
+                 for tag in ("win_amd64", "linux_x86_64", "macosx_11_0_arm64")]  # fmt: skip
+    machine = replace(MACHINE, preferences=preferences_from_options({"variant": list(forced)}))
+    found = {offer.filename[20:-4]: offer.label for offer in chosen(filenames, machine).offers}
+    assert found == {"win_amd64": "null", "linux_x86_64": label, "macosx_11_0_arm64": "null"}
 
 
 def test_metadata_that_cannot_be_used_costs_one_version_its_variants():
@@ -187,35 +168,6 @@ def test_versions_are_told_apart_however_they_are_spelled():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("asked", "expected"),
-    [
-        ("App", "app"), ("my_app.x", "my-app-x"), ("a", "a"), ("", None), ("-a", None),
-        ("a-", None), ("a\n", None),
-        ("..", None), ("a/b", None), ("a b", None), ("é", None), ("a" * 201, None),
-    ],
-)  # fmt: skip
-def test_normalized(asked, expected):
-    assert normalized(asked) == expected
-
-
-@pytest.mark.parametrize(
-    ("requires", "label"),
-    [("nvidia-variant-provider>=0.0.1", "cu128"), ("nvidia-variant-provider>=9", "null")],
-)
-def test_what_was_detected_is_for_providers_that_ours_stand_in_for(requires, label):
-    tree = document("12.6", "12.8")
-    tree["providers"] = {"nvidia": {**tree["providers"]["nvidia"], "requires": [requires]}}
-    metadata = read_metadata(json.dumps(tree), "x")
-    filenames = ["app-1.0-py3-none-any-cu128.whl", "app-1.0-py3-none-any-null.whl"]
-    detected = Machine(target=MACHINE.target, detected=MACHINE.platform)
-    (offer,) = chosen(filenames, detected, metadata).offers
-    assert offer.label == label
-    # What a platform file says needs no provider.
-    (offer,) = chosen(filenames, MACHINE, metadata).offers
-    assert offer.label == "cu128"
-
-
 def test_versions_without_variants():
     filenames = ["app-1.0-py3-none-any-cu128.whl", "app-1.0-py3-none-any.whl", "app-0.9.tar.gz",
                  "app-0.9-py3-none-any.whl", "app-0.9.0-1-py3-none-any.whl", "app-2-1.whl",
@@ -223,37 +175,15 @@ def test_versions_without_variants():
     page = page_of(filenames)
     found = plain_releases(page, releases(page))
     assert [(str(item.version), len(item.wheels)) for item in found] == [("0.10", 1), ("0.9", 2)]
-    assert [str(item.version) for item in plain_releases(page)] == [
-        "1.0",
-        "0.10",
-        "0.9",
-    ]
+    assert [str(item.version) for item in plain_releases(page)] == ["1.0", "0.10", "0.9"]
 
 
-def test_markers_of_versions_without_variants():
-    filenames = ["app-1.0-py3-none-any.whl", "app-0.9-py3-none-any.whl", "app-0.9.tar.gz"]
-    page = page_of(filenames)
-    choice = Chooser(MACHINE, None, 0, marked={Version("0.9")}).choose(page, ())
-    contexts = {offer.filename: offer.context for offer in choice.offers}
-    assert contexts == dict.fromkeys(filenames) | {filenames[1]: VariantContext("", {})}
-
-
-@pytest.mark.parametrize(
-    "hostile",
-    [
-        f"app-{'9' * 5000}-py3-none-any.whl",
-        f"app-{'9' * 5000}!1-py3-none-any.whl",
-        f"app-{'9' * 5000}-py3-none-any-cu128.whl",
-        f"app-{'9' * 5000}-variants.json",
-    ],
-    ids=["version", "epoch", "label", "metadata"],
-)
-def test_names_beyond_the_limits_are_no_wheels(hostile):
-    """Versions and build tags of thousands of digits, which `int` refuses with an error."""
-    good = "app-1.0-py3-none-any-cu126.whl"
+@pytest.mark.parametrize("rest", ["py3-none-any.whl", "py3-none-any-cu128.whl", "variants.json"])
+def test_names_beyond_the_limits_are_no_wheels(rest):
+    """Versions of thousands of digits, which `int` refuses with an error."""
+    hostile, good = f"app-{'9' * 5000}-{rest}", "app-1.0-py3-none-any-cu126.whl"
     (release,) = releases(page_of([hostile, good]))
-    assert release.version == Version("1.0")
-    assert [file.filename for file in release.wheels] == [good]
+    assert (release.version, len(release.wheels)) == (Version("1.0"), 1)
     assert plain_releases(page_of([hostile])) == ()
 
 

@@ -7,56 +7,56 @@ from urllib.parse import urljoin
 
 import httpx
 import pytest
-from in_place_client import BARE, CU128, CU128_HERE, KEY, MARKED, Asked, key, listed, registered
-from machines import NVIDIA
 from upstream_server import JSON, document, metadata_of, wheel
+from worlds import APP, BARE, CU128, CU128_HERE, KEY, MARKED, NVIDIA, Asked, key
 
+from pep_variants.detect.detector import provider_id
+from pep_variants.errors import PluginFailed
 from pep_variants.formats.platform_file import write_platform
+from pep_variants.formats.reader import read_metadata
 from pep_variants.model.platform import Platform
-from variants_proxy import Limits, Upstream
+from variants_proxy import Limits, Machine, Upstream, encode
+
+PLAIN, OLD = "plain-1.0-py3-none-any.whl", "app-0.9-py3-none-any.whl"
 
 
 class TestPages:
     def test_a_variant_is_beside_the_page(self, upstream, start):
         upstream.add_release()
         upstream.add("app", "app-1.0.tar.gz", b"source")
-        files = Asked(start(upstream)).files()
+        asked = Asked(start(upstream))
+        files = asked.files()
         assert set(files) == {CU128_HERE, "app-1.0.tar.gz"}
         data = upstream.files["app"][CU128]
         assert files[CU128_HERE]["url"] == f".variant/cu128/{CU128_HERE}"
         assert files[CU128_HERE]["hashes"] == {"sha256": hashlib.sha256(data).hexdigest()}
-        assert files[CU128_HERE]["size"] == len(data)
         assert files["app-1.0.tar.gz"]["url"] == f"{upstream.url}/files/app/app-1.0.tar.gz"
-
-    def test_the_page_is_asked_for_again(self, upstream, start):
-        upstream.add_release()
-        asked = Asked(start(upstream))
         answer = asked.get()
         assert answer.headers["Cache-Control"] == "no-cache"
         again = asked.get(headers={"Accept": JSON, "If-None-Match": answer.headers["ETag"]})
         assert again.status_code == 304
+        assert asked.get(project="nothing").status_code == 404
+        assert asked.get(project="").status_code == 404
 
     @pytest.mark.parametrize("html", [False, True])
     @pytest.mark.parametrize("base", ["", "absolute", "../.."])
     def test_without_variants_it_lists_what_the_upstream_does(self, upstream, start, html, base):
         """With and without credentials, which the client sends itself."""
-        upstream.add("plain", "plain-1.0-py3-none-any.whl", wheel("plain-1.0-py3-none-any.whl"))
+        data = upstream.add("plain", PLAIN, wheel(PLAIN))
         upstream.base, upstream.html = upstream.url if base == "absolute" else base, html
-        data = upstream.files["plain"]["plain-1.0-py3-none-any.whl"]
-        token = "Bearer token"
-        for credentials in ("", token):
-            upstream.credentials = credentials
-            at = Upstream("main", upstream.simple, token="token" if credentials else "")
-            (file,) = Asked(start(at)).files("plain").values()
+        for token in ("", "token"):
+            upstream.credentials = token and f"Bearer {token}"
+            proxy = start(Upstream("main", upstream.simple, token=token))
+            (file,) = Asked(proxy).files("plain").values()
             # Relative links are as the index has them: the client is at its URL.
             url = urljoin(f"{upstream.simple}plain/", file["url"])
-            assert url == f"{upstream.url}/files/plain/plain-1.0-py3-none-any.whl"
+            assert url == f"{upstream.url}/files/plain/{PLAIN}"
             assert file["hashes"] == {"sha256": hashlib.sha256(data).hexdigest()}
 
     @pytest.mark.parametrize("etags", [False, True])
     def test_a_page_without_variants_is_the_index_s_own(self, upstream, start, monkeypatch, etags):
         """Another process that knows its contents does not read them, nor any METADATA."""
-        upstream.add("plain", "plain-1.0-py3-none-any.whl", wheel("plain-1.0-py3-none-any.whl"))
+        upstream.add("plain", PLAIN, wheel(PLAIN))
         upstream.core_metadata, upstream.etags = True, etags
         own = httpx.get(f"{upstream.simple}plain/", headers={"Accept": JSON})
         answer = Asked(start(upstream)).get(project="plain")
@@ -73,90 +73,55 @@ class TestPages:
         assert upstream.paths == ["/simple/plain/"] * 2
 
     def test_variants_come_to_a_page_that_had_none(self, upstream, start):
-        upstream.add("app", "app-0.9-py3-none-any.whl", wheel("app-0.9-py3-none-any.whl"))
-        asked = Asked(start(upstream))
+        """A project is plain as long as each of its pages was."""
+        upstream.add("app", OLD, wheel(OLD))
+        upstream.add("plain", PLAIN, wheel(PLAIN))
+        asked = Asked(proxy := start(upstream))
+        plain, client = proxy.service.plain, proxy.service.clients.client(asked.key)
+        assert plain.is_plain(client, "app") is None
         tag = asked.get().headers["ETag"]
+        assert len(asked.files()) == len(asked.files("plain")) == 1
+        assert plain.is_plain(client, "app") is True
+        assert Asked(proxy, key(variant=["app=cu128"])).files() == {}
+        before = dict(upstream.files["app"])
         upstream.add_release()
         answer = asked.get(headers={"Accept": JSON, "If-None-Match": tag})
         assert CU128_HERE in answer.text
         assert answer.headers["ETag"] != tag
-
-    def test_a_project_is_plain_while_each_of_its_pages_was(self, upstream, start):
-        upstream.add("app", "app-0.9-py3-none-any.whl", wheel("app-0.9-py3-none-any.whl"))
-        upstream.add("other", "other-0.9-py3-none-any.whl", wheel("other-0.9-py3-none-any.whl"))
-        proxy = start(upstream)
-        asked = Asked(proxy)
-        service, client = proxy.service, proxy.service.clients.client(asked.key)
-        assert service.plain.is_plain(client, "app") is None
-        assert len(asked.files()) == len(asked.files("other")) == 1
-        assert service.plain.is_plain(client, "app") is True
-        before = dict(upstream.files["app"])
-        upstream.add_release()
-        assert len(asked.files()) == 2
         upstream.files["app"] = before
         assert len(asked.files()) == 1
-        assert service.plain.is_plain(client, "app") is False
-        assert service.plain.is_plain(client, "other") is True
-
-    def test_a_forced_label_counts_on_a_known_page(self, upstream, start):
-        upstream.add("app", "app-0.9-py3-none-any.whl", wheel("app-0.9-py3-none-any.whl"))
-        proxy = start(upstream)
-        assert len(Asked(proxy).files()) == 1
-        assert Asked(proxy, key(variant=["app=cu128"])).files() == {}
+        assert plain.is_plain(client, "app") is False
+        assert plain.is_plain(client, "plain") is True
 
     def test_relative_links_after_a_redirect(self, upstream, start):
-        name = "plain-1.0-py3-none-any.whl"
-        upstream.add("plain", name, wheel(name))
+        upstream.add("plain", PLAIN, wheel(PLAIN))
         upstream.base = "../.."
         body = httpx.get(f"{upstream.simple}plain/", headers={"Accept": JSON}).content
         upstream.faults["/elsewhere/below/plain/"] = (200, {"Content-Type": JSON}, body)
         upstream.faults["/simple/plain/"] = (302, {"Location": "/elsewhere/below/plain/"}, b"")
-        file = Asked(start(upstream)).files("plain")[name]
-        assert file["url"] == f"{upstream.url}/elsewhere/files/plain/{name}"
-
-    def test_no_project(self, upstream, start):
-        asked = Asked(start(upstream))
-        assert asked.get(project="nothing").status_code == 404
-        assert asked.get(project="").status_code == 404
+        file = Asked(start(upstream)).files("plain")[PLAIN]
+        assert file["url"] == f"{upstream.url}/elsewhere/files/plain/{PLAIN}"
 
 
 class TestFiles:
-    @pytest.mark.parametrize("label", ["cu126", "cu128", "cu130", "null"])
-    def test_every_label(self, upstream, start, label):
+    def test_every_label(self, upstream, start):
         """Also what does not fit here: it is in another user's lock file."""
         upstream.add_release()
-        path = f".variant/{label}/app-1.0-0_{label}-py3-none-any.whl"
-        answer = Asked(start(upstream)).get(path, follow_redirects=True)
-        assert answer.content == upstream.files["app"][f"app-1.0-py3-none-any-{label}.whl"]
-
-    @pytest.mark.parametrize(
-        "path",
-        [
+        asked = Asked(start(upstream))
+        for label in ("cu126", "cu128", "cu130", "null"):
+            path = f".variant/{label}/app-1.0-0_{label}-py3-none-any.whl"
+            answer = asked.get(path, follow_redirects=True)
+            assert answer.content == upstream.files["app"][f"app-1.0-py3-none-any-{label}.whl"]
+        for path in (
             f".variant/cu126/{CU128_HERE}",
-            ".variant/here/app-1.0-0_here-py3-none-any.whl",  # of a floating lock
             f".variant/cu128/{CU128}",
             ".variant/cu999/app-1.0-0_cu999-py3-none-any.whl",
             ".variant/cu128/app-2.0-0_cu128-py3-none-any.whl",
             ".variant/cu128/app-1.0-0_cu128-py3-none-any.tar.gz",
-        ],
-    )
-    def test_not_there(self, upstream, start, path):
-        upstream.add_release()
-        asked = Asked(start(upstream))
-        assert asked.get(path).status_code == 404
-        assert asked.get(f"{path}.metadata").status_code == 404
-
-    def test_markers(self, upstream, start):
-        upstream.add_release("1.0", *MARKED)
-        asked = Asked(start(upstream))
-        file = asked.files()[CU128_HERE]
-        answer = asked.get(file["url"])
-        assert hashlib.sha256(answer.content).hexdigest() == file["hashes"]["sha256"]
-        assert "immutable" in answer.headers["Cache-Control"]
-        metadata = asked.get(f"{file['url']}.metadata").content
-        assert metadata == metadata_of(answer.content)
-        assert b"Requires-Dist: a\n" in metadata
-        assert b"Requires-Dist: b" not in metadata
+            ".variant/no-variant-fits/app-1.0-py3-none-any.whl",  # it fits by now
+        ):
+            assert asked.get(path).status_code == 404, path
+            assert asked.get(f"{path}.metadata").status_code == 404, path
 
     def test_values_that_a_machine_does_not_support(self, upstream, start):
         """A lock file is for all machines; what is installed follows PEP 825 on this one."""
@@ -171,14 +136,12 @@ class TestFiles:
         upstream.add("app", name, wheel(name, *requires, variants=variants))
         upstream.add("app", "app-1.0-variants.json", json.dumps(variants).encode())
         proxy = start(upstream)
-        found = {}
-        for hashes in (True, False):
-            asked = registered(proxy, hashes=hashes)
+        for hashes, expected in ((True, [b"a", b"b"]), (False, [b"a"])):
+            asked = Asked(proxy, hashes=hashes)
             file = asked.files()["app-1.0-0_cu-py3-none-any.whl"]
             metadata = asked.get(f"{file['url']}.metadata").content
             assert metadata == metadata_of(asked.get(file["url"]).content)
-            found[hashes] = re.findall(rb"Requires-Dist: (.*)\n", metadata)
-        assert found == {True: [b"a", b"b"], False: [b"a"]}
+            assert re.findall(rb"Requires-Dist: (.*)\n", metadata) == expected
 
 
 LINUX, MAC = "cp312-cp312-manylinux_2_28_x86_64", "cp312-cp312-macosx_11_0_arm64"
@@ -190,68 +153,42 @@ def at(tag, label):
 
 
 class TestLocked:
-    @pytest.mark.parametrize(
-        ("items", "expected"),
-        [
-            # Labels: every tag set that has one.
-            (["cu126"], {LINUX: "cu126", MAC: "cu126", NEWER: "cu126"}),
-            (["cu130"], {LINUX: "cu130", MAC: "cu130", NEWER: "cu130"}),
-            (["cu130", "null"], {LINUX: "cu130", MAC: "cu130", NEWER: "cu130"}),
-            (["cu999"], {LINUX: "cu128", MAC: "null", NEWER: "cu128"}),
-            # URLs: these tags alone, and later ones of the platform.
-            (
-                [at(LINUX, "cu126"), at(MAC, "null")],
-                {LINUX: "cu126", MAC: "null", NEWER: "cu126"},
-            ),
-            ([at(LINUX, "null"), at(NEWER, "cu126")],
-             {LINUX: "null", MAC: "null", NEWER: "cu126"}),
-            ([at(MAC, "cu128")], {LINUX: "cu128", MAC: "cu128", NEWER: "cu128"}),
-            # A wheel without label.
-            ([f"https://files.example/app-1.0-{LINUX}.whl"],
-             {LINUX: None, MAC: "null", NEWER: None}),
-            # What is selected on request is not locked.
-            ([at(LINUX, "here")], {LINUX: "cu128", MAC: "null", NEWER: "cu128"}),
-        ],
-    )  # fmt: skip
-    def test_labels_stay(self, upstream, start, items, expected):
+    def test_labels_stay(self, upstream, start):
         upstream.add_release(tags=[LINUX, MAC, NEWER], plain=True)
-        asked = registered(start(upstream), locked={"App": {"1.0.0": tuple(items)}})
-        assert listed(asked) == expected
-
-    def test_other_versions_are_chosen_as_usual(self, upstream, start):
-        upstream.add_release("1.0")
-        upstream.add_release("2.0")
-        files = registered(start(upstream), locked={"app": {"1.0": ("cu126",)}}).files()
-        assert set(files) == {
-            "app-1.0-0_cu126-py3-none-any.whl",
-            "app-2.0-0_cu128-py3-none-any.whl",
-        }
+        proxy = start(upstream)
+        for items, expected in (
+            # Labels: every tag set that has one.
+            (("cu126",), ("cu126", "cu126", "cu126")),
+            (("cu130", "null"), ("cu130", "cu130", "cu130")),
+            (("cu999",), ("cu128", "null", "cu128")),
+            # URLs: these tags alone, and later ones of the platform.
+            ((at(LINUX, "cu126"), at(MAC, "null")), ("cu126", "null", "cu126")),
+            ((at(LINUX, "null"), at(NEWER, "cu126")), ("null", "null", "cu126")),
+            ((at(MAC, "cu128"),), ("cu128", "cu128", "cu128")),
+            # A wheel without label.
+            ((f"https://files.example/app-1.0-{LINUX}.whl",), (None, "null", None)),
+        ):
+            asked = Asked(proxy, locked={"App": {"1.0.0": items}})
+            assert asked.labels() == dict(zip((LINUX, MAC, NEWER), expected, strict=True)), items
 
     def test_nothing_is_taken_in_place_of_it(self, upstream, start):
         """A newer libc's tag would come first."""
         upstream.add_release(tags=[OLD_LINUX], labels=["cu126"])
         upstream.add_release(tags=[LINUX], labels=["cu128"])
-        asked = registered(start(upstream), locked={"app": {"1.0": (at(OLD_LINUX, "cu126"),)}})
-        assert listed(asked) == {OLD_LINUX: "cu126"}
+        asked = Asked(start(upstream), locked={"app": {"1.0": (at(OLD_LINUX, "cu126"),)}})
+        assert asked.labels() == {OLD_LINUX: "cu126"}
 
-    @pytest.mark.parametrize(
-        ("options", "label"),
-        [
+    def test_preferences(self, upstream, start):
+        """A forced label goes before a locked one, and so does no variant."""
+        upstream.add_release(plain=True)
+        proxy = start(upstream)
+        for options, label in (
             ({"variant": ["app=cu126"]}, "cu126"),
             ({"variant-prefer": ["nvidia::cuda_version_lower_bound::12.6"]}, "cu130"),
-        ],
-    )
-    def test_a_forced_label_wins(self, upstream, start, options, label):
-        upstream.add_release()
-        asked = registered(start(upstream), key(**options), locked={"app": {"1.0": ("cu130",)}})
-        assert listed(asked) == {"py3-none-any": label}
-
-    def test_no_variants_wins(self, upstream, start):
-        upstream.add_release(plain=True)
-        asked = registered(
-            start(upstream), key(**{"no-variants": True}), locked={"app": {"1.0": ("cu128",)}}
-        )
-        assert listed(asked) == {"py3-none-any": None}
+            ({"no-variants": True}, None),
+        ):
+            asked = Asked(proxy, key(**options), locked={"app": {"1.0": ("cu130",)}})
+            assert asked.labels() == {"py3-none-any": label}
 
     def test_an_old_version_is_evaluated(self, upstream, start):
         for number in range(1, 6):
@@ -259,46 +196,41 @@ class TestLocked:
         proxy = start(upstream, limits=Limits(versions=2))
         without = Asked(proxy).files()
         assert "app-1.0-0_null-py3-none-any.whl" in without
-        files = registered(proxy, locked={"app": {"1.0": ("cu128",)}}).files()
+        files = Asked(proxy, locked={"app": {"1.0": ("cu128",)}}).files()
         assert set(files) - set(without) == {CU128_HERE}
         assert set(without) - set(files) == {"app-1.0-0_null-py3-none-any.whl"}
 
     def test_broken_metadata(self, upstream, start):
         upstream.add_release()
         upstream.files["app"]["app-1.0-variants.json"] = b"{"
-        asked = registered(start(upstream), locked={"app": {"1.0": ("cu128",)}})
-        assert listed(asked) == {"py3-none-any": "cu128"}
+        asked = Asked(start(upstream), locked={"app": {"1.0": ("cu128",)}})
+        assert asked.labels() == {"py3-none-any": "cu128"}
 
     def test_the_same_bytes_for_everyone(self, upstream, start):
         upstream.add_release("1.0", *MARKED)
         proxy = start(upstream)
-        locked = {"app": {"1.0": ("cu128",)}}
-        found = []
-        for given in (KEY, BARE, key(variant_prefer=[])):
-            asked = registered(proxy, given, locked=locked)
+        found = set()
+        for given in (KEY, BARE):
+            asked = Asked(proxy, given, locked={"app": {"1.0": ("cu128",)}})
             file = asked.files()[CU128_HERE]
             data = asked.get(file["url"]).content
             assert hashlib.sha256(data).hexdigest() == file["hashes"]["sha256"]
-            found.append(data)
-        assert len(set(found)) == 1
-        assert b"Requires-Dist: a\n" in metadata_of(found[0])
+            found.add(data)
+        assert len(found) == 1
 
     @pytest.mark.parametrize(
         ("given", "label", "fits", "why", "instead"),
         [
             (KEY, "cu126", True, "", "cu128"),
-            (KEY, "cu128", True, "", "cu128"),
             (BARE, "cu128", False, "nothing of nvidia", "null"),
             (KEY, "cu130", False, "13.0", "cu128"),
-            (BARE, "null", True, "", "null"),
         ],
     )
     def test_the_report(self, upstream, start, given, label, fits, why, instead):
         upstream.add_release()
-        asked = registered(start(upstream), given, locked={"app": {"1.0": (label,)}})
-        report = asked.proxy.get(f"/p/{asked.key}/i/main/variants/app/").json()
-        (version,) = report["versions"]
-        assert version["files"] == {"app-1.0-py3-none-any.whl": label}
+        asked = Asked(start(upstream), given, locked={"app": {"1.0": (label,)}})
+        (version,) = asked.report()["versions"]
+        assert version["files"] == {APP: label}
         (locked,) = version["locked"]
         assert why in locked.pop("why")
         assert locked == {"label": label, "fits": fits, "instead": instead}
@@ -313,6 +245,7 @@ class TestBytes:
     """What is read of the upstream before a version is known."""
 
     SIZE = 2**20
+    NEWEST = "app-5.0-0_cu128-py3-none-any.whl"
 
     @pytest.fixture
     def sent(self, upstream, monkeypatch):
@@ -338,61 +271,43 @@ class TestBytes:
     @pytest.mark.parametrize("beside", [False, True])
     def test_an_install_reads_no_wheels(self, upstream, start, sent, beside):
         upstream.core_metadata = beside
-        asked = registered(start(upstream), hashes=False)
-        files = asked.files()
+        asked = Asked(start(upstream, fresh_seconds=0), hashes=False)
+        file = asked.files()[self.NEWEST]
         assert not any(path.endswith(".whl") for path in sent)
         assert sum(sent.values()) < 20_000
-        file = files["app-5.0-0_cu128-py3-none-any.whl"]
         assert file["hashes"] == {}
         assert file["core-metadata"]
         metadata = asked.get(f"{file['url']}.metadata").content
         assert b"Requires-Dist: a\n" in metadata
         assert sum(sent.values()) < 100_000  # of one wheel its end
-        assert metadata_of(asked.get(file["url"]).content) == metadata
+        data = asked.get(file["url"]).content
+        assert metadata_of(data) == metadata
         assert self.SIZE < sum(sent.values()) < self.SIZE + 300_000
-
-    def test_without_ranges(self, upstream, start, sent):
-        upstream.ranges = False
-        asked = registered(start(upstream), hashes=False)
-        file = asked.files()["app-4.0-0_cu128-py3-none-any.whl"]
-        assert not any(path.endswith(".whl") for path in sent)
-        assert b"Requires-Dist: a\n" in asked.get(f"{file['url']}.metadata").content
-        assert [path for path in sent if path.endswith(".whl")] == [
-            "/files/app/app-4.0-py3-none-any-cu128.whl"
-        ]
+        if beside:  # what is known is announced
+            digests = {name: file["hashes"] for name, file in asked.files().items()}
+            assert digests.pop(self.NEWEST) == {"sha256": hashlib.sha256(data).hexdigest()}
+            assert list(digests.values()) == [{}] * 4
 
     def test_what_is_not_inspected_is_compared(self, upstream, start, sent):
         """The page has no hash, so the proxy has to."""
         upstream.lies.add("app-5.0-py3-none-any-cu128.whl")
-        asked = registered(start(upstream), hashes=False)
-        file = asked.files()["app-5.0-0_cu128-py3-none-any.whl"]
+        asked = Asked(start(upstream), hashes=False)
+        file = asked.files()[self.NEWEST]
         assert asked.get(f"{file['url']}.metadata").status_code == 200
         with pytest.raises(httpx.RemoteProtocolError):
             asked.get(file["url"])
 
-    def test_what_is_known_is_announced(self, upstream, start, sent):
+    @pytest.mark.parametrize(
+        ("versions", "locked", "expected"),
+        [(1, {}, NEWEST), (0, {"app": {"2.0": ("null",)}}, "app-2.0-0_null-py3-none-any.whl")],
+    )
+    def test_a_lock_reads_what_is_locked_and_the_newest(
+        self, upstream, start, sent, versions, locked, expected
+    ):
         upstream.core_metadata = True
-        proxy = start(upstream, fresh_seconds=0)
-        asked = registered(proxy, hashes=False)
-        name = "app-5.0-0_cu128-py3-none-any.whl"
-        data = asked.get(asked.files()[name]["url"]).content
-        assert asked.files()[name]["hashes"] == {"sha256": hashlib.sha256(data).hexdigest()}
-        others = [file["hashes"] for file in asked.files().values() if file["filename"] != name]
-        assert others == [{}] * 4
-
-    def test_a_lock_reads_the_newest(self, upstream, start, sent):
-        upstream.core_metadata = True
-        asked = registered(start(upstream, limits=Limits(hashed_versions=1)))
-        hashed = {name for name, file in asked.files().items() if file["hashes"]}
-        assert hashed == {"app-5.0-0_cu128-py3-none-any.whl"}
+        asked = Asked(start(upstream, limits=Limits(hashed_versions=versions)), locked=locked)
+        assert {name for name, file in asked.files().items() if file["hashes"]} == {expected}
         assert sum(sent.values()) < self.SIZE + 200_000
-
-    def test_a_lock_reads_what_is_locked(self, upstream, start, sent):
-        upstream.core_metadata = True
-        proxy = start(upstream, limits=Limits(hashed_versions=0))
-        asked = registered(proxy, locked={"app": {"2.0": ("null",)}})
-        hashed = {name for name, file in asked.files().items() if file["hashes"]}
-        assert hashed == {"app-2.0-0_null-py3-none-any.whl"}
 
 
 class TestClients:
@@ -402,98 +317,117 @@ class TestClients:
         path.write_text(write_platform(NVIDIA, "me"))
         upstream.add_release("1.0", *MARKED)
         proxy = start(upstream, platforms={"box": path})
-        before = registered(proxy, "box")
-        assert listed(before) == {"py3-none-any": "cu128"}
+        before = Asked(proxy, "box")
         path.write_text(write_platform(Platform({}), "me"))
-        after = registered(proxy, "box")
+        after = Asked(proxy, "box")
         assert before.key != after.key
-        assert listed(before) == {"py3-none-any": "cu128"}
-        assert listed(after) == {"py3-none-any": "null"}
-        assert registered(proxy, "box").key == after.key
+        assert before.labels() == {"py3-none-any": "cu128"}
+        assert after.labels() == {"py3-none-any": "null"}
         path.write_text(f"{write_platform(NVIDIA, 'me')}# another size and time")
-        assert registered(proxy, "box").key == before.key
+        assert Asked(proxy, "box").key == before.key
 
     def test_what_it_depends_on(self, upstream, start):
         proxy = start(upstream)
-        one = registered(proxy, locked={"app": {"1.0": ("cu128",)}}).key
-        assert registered(proxy, locked={"app": {"1.0": ("cu128",)}}).key == one
-        others = [
-            registered(proxy, **settings).key
-            for settings in (
-                {},
-                {"locked": {"app": {"1.0": ("cu126",)}}},
-                {"locked": {"app": {"1.1": ("cu128",)}}},
-                {"locked": {"app": {"1.0": ("cu128",)}}, "hashes": False},
-                {"given": BARE, "locked": {"app": {"1.0": ("cu128",)}}},
+        locked = {"app": {"1.0": ("cu128",)}}
+        keys = [
+            Asked(proxy, given, **settings).key
+            for given, settings in (
+                (KEY, {"locked": locked}),
+                (KEY, {"locked": locked}),
+                (KEY, {}),
+                (KEY, {"locked": {"app": {"1.0": ("cu126",)}}}),
+                (KEY, {"locked": {"app": {"1.1": ("cu128",)}}}),
+                (KEY, {"locked": locked, "hashes": False}),
+                (BARE, {"locked": locked}),
             )
         ]
-        assert len({one, *others}) == 6
+        assert keys[0] == keys[1]
+        assert len(set(keys)) == 6
 
 
-class TestPreReleases:
+def test_the_final_release_is_listed_and_refused(upstream, start):
     """K5: pre-releases are all that fits."""
-
-    def test_the_final_release_is_listed_and_refused(self, upstream, start):
-        upstream.add_release("1.0", labels=("cu130",))
-        upstream.add_release("2.0rc1", labels=("cu128",))
-        proxy = start(upstream)
-        for asked in (registered(proxy), registered(proxy, hashes=False)):
-            file = asked.files()["app-1.0-py3-none-any.whl"]
-            assert not file["hashes"]
-            for suffix in ("", ".metadata"):
-                answer = asked.get(file["url"] + suffix)
-                assert answer.status_code == 409
-                assert "None of the variants of app 1.0 fits" in answer.text
-                assert "app==2.0rc1" in answer.text
-        file = proxy.files()["app-1.0-py3-none-any.whl"]
-        assert proxy.get(file["url"]).status_code == 409
-
-    def test_the_same_url_where_it_fits(self, upstream, start):
-        """Of another machine, or once the final release has another variant."""
-        upstream.add_release("1.0", labels=("cu128",))
-        asked = registered(start(upstream))
-        answer = asked.get(".variant/no-variant-fits/app-1.0-py3-none-any.whl")
-        assert answer.status_code == 404
+    upstream.add_release("1.0", labels=("cu130",))
+    upstream.add_release("2.0rc1", labels=("cu128",))
+    proxy = start(upstream)
+    for asked in (Asked(proxy), Asked(proxy, hashes=False)):
+        file = asked.files()[APP]
+        assert not file["hashes"]
+        for suffix in ("", ".metadata"):
+            answer = asked.get(file["url"] + suffix)
+            assert answer.status_code == 409
+            assert "None of the variants of app 1.0 fits" in answer.text
+            assert "app==2.0rc1" in answer.text
+    assert proxy.get(proxy.files()[APP]["url"]).status_code == 409
 
 
 class TestHashes:
     """K1: the user gives hashes of a project's files."""
 
     @pytest.mark.parametrize(
-        ("label", "requires", "found"),
+        ("names", "requires", "found"),
         [
-            ("", (), None),
-            ("cu126", (), "cu126"),
-            ("cu128", (), "cu128"),
-            # Nothing else has it either.
-            ("cu128", MARKED, "cu128"),
+            ([APP], (), None),
+            (["app-1.0-py3-none-any-cu126.whl"], (), "cu126"),
+            ([CU128], MARKED, "cu128"),  # nothing else has it either
+            ([CU128, APP], MARKED, None),  # what is served is not the file that has the hash
         ],
     )
-    def test_of_one_file(self, upstream, start, label, requires, found):
-        upstream.add_release("1.0", *requires, labels=("cu126", "cu128"), plain=True)
-        name = f"app-1.0-py3-none-any{label and '-'}{label}.whl"
-        given = hashlib.sha256(upstream.files["app"][name]).hexdigest()
-        asked = registered(start(upstream, hashes={"app": frozenset([given])}), hashes=False)
-        assert listed(asked) == {"py3-none-any": found}
-
-    def test_of_a_wheel_that_is_rewritten(self, upstream, start):
-        """What is served is not the file that has the hash."""
-        upstream.add_release("1.0", *MARKED, labels=("cu128",))
-        plain = "app-1.0-py3-none-any.whl"
-        upstream.add("app", plain, wheel(plain))
-        given = {hashlib.sha256(upstream.files["app"][name]).hexdigest() for name in (CU128, plain)}
-        proxy = start(upstream, hashes={"app": frozenset(given)})
-        assert listed(registered(proxy, hashes=False)) == {"py3-none-any": None}
+    def test_of_files(self, upstream, start, names, requires, found):
+        upstream.add_release("1.0", *requires, labels=("cu126", "cu128"))
+        upstream.add("app", APP, wheel(APP))
+        given = {hashlib.sha256(upstream.files["app"][name]).hexdigest() for name in names}
+        asked = Asked(start(upstream, hashes={"app": frozenset(given)}), hashes=False)
+        assert asked.labels() == {"py3-none-any": found}
 
     def test_as_it_is_rewritten(self, upstream, start):
         """As an export of uv-variants has it, beside the hashes of files that stay as they are."""
         upstream.add_release("1.0", *MARKED, labels=("cu128", "cu126"))
-        plain = "app-1.0-py3-none-any.whl"
-        upstream.add("app", plain, wheel(plain))
-        before = registered(start(upstream))
+        upstream.add("app", APP, wheel(APP))
+        before = Asked(start(upstream))
         served = before.get(before.files()[CU128_HERE]["url"]).content
-        given = {
-            hashlib.sha256(data).hexdigest() for data in (served, upstream.files["app"][plain])
-        }
+        given = {hashlib.sha256(data).hexdigest() for data in (served, upstream.files["app"][APP])}
         proxy = start(upstream, hashes={"app": frozenset(given)})
-        assert listed(registered(proxy, hashes=False)) == {"py3-none-any": "cu128"}
+        assert Asked(proxy, hashes=False).labels() == {"py3-none-any": "cu128"}
+
+
+class TestNotices:
+    """What the command has to tell the user afterwards (U16)."""
+
+    def report(self, asked):
+        service = asked.proxy.service
+        asked.files()
+        assert service.noted.has(service.clients.client(asked.key), "app")
+        return asked.report()["versions"][0]
+
+    def test_broken_json(self, upstream, start):
+        upstream.add_release(plain=True)
+        upstream.files["app"]["app-1.0-variants.json"] = b"{"
+        (problem,) = self.report(Asked(start(upstream)))["problems"]
+        assert "app-1.0-variants.json" in problem
+
+    def test_everything_is_rejected(self, upstream, start):
+        upstream.add_release(labels=["cu130"])
+        unfit = self.report(Asked(start(upstream)))["unfit"]
+        assert "cu130" in unfit
+        assert "13.0" in unfit
+
+    def test_a_plugin_that_is_not_allowed(self, upstream, start):
+        upstream.add_release(labels=["cu128", "null"])
+        tree = json.loads(upstream.files["app"]["app-1.0-variants.json"])
+        tree["providers"]["nvidia"] = {"requires": ["acme-provider"], "plugin-api": "acme:Plugin"}
+        upstream.files["app"]["app-1.0-variants.json"] = json.dumps(tree).encode()
+        detected = encode(Machine(detected=NVIDIA, target="linux-x86_64"))
+        version = self.report(Asked(start(upstream), detected))
+        assert any("acme-provider" in text for text in version["notices"]), version
+        assert version["providers"]["nvidia"]["requires"] == ["acme-provider"]
+
+    def test_a_plugin_that_failed(self, upstream, start):
+        upstream.add_release()
+        text = upstream.files["app"]["app-1.0-variants.json"]
+        provider = read_metadata(text, "x").providers["nvidia"]
+        name = provider_id("nvidia", provider.requires, provider.plugin_api)
+        failures = {name: PluginFailed("nvidia", "it crashed", "")}
+        answer = Asked(start(upstream, failures=failures), BARE).get()
+        assert answer.status_code == 424
+        assert "it crashed" in answer.text

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pep_variants.choose.preferences import Preferences, preferences_from_options
 from pep_variants.model.platform import Platform, Support
 from variants_proxy.errors import InvalidKey
-from variants_proxy.key import MAX_KEY, MAX_TEXT, Machine, decode, encode, host_target
+from variants_proxy.key import MAX_KEY, MAX_TEXT, Machine, decode, encode
 
 names = st.text("abcdefghijklmnopqrstuvwxyz0123456789_", min_size=1, max_size=12)
 values = st.text("abcdefghijklmnopqrstuvwxyz0123456789_.", min_size=1, max_size=8)
@@ -69,13 +69,6 @@ def test_what_goes_in_comes_out(machine):
         assert list(found.platform.namespaces[name].features) == list(support.features)
 
 
-def test_order_of_namespaces_does_not_matter():
-    a, b = Support({"x": ("1",)}), Support({"y": ("2",)})
-    assert encode(Machine(Platform({"a": a, "b": b}))) == encode(
-        Machine(Platform({"b": b, "a": a}))
-    )
-
-
 def test_what_a_key_says():
     cuda = ("12.8", "12.7", "12.6")
     machine = Machine(
@@ -83,14 +76,8 @@ def test_what_a_key_says():
     )
     text = supported('cuda_version_lower_bound = ["12.8", "12.7", "12.6"]', "nvidia")
     assert decode(packed({"p": text, "t": "linux-x86_64"})) == machine
-
-
-def test_what_was_detected_and_what_was_stated_differ():
-    platform = Platform({"nvidia": Support({"cuda_version_lower_bound": ("12.8",)})})
-    detected, stated = encode(Machine(detected=platform)), encode(Machine(platform))
-    assert detected != stated
-    assert len(detected) < len(stated) + 12
-    assert decode(detected).detected == platform
+    detected = decode(packed({"d": text, "t": "linux-x86_64"}))
+    assert detected == Machine(detected=machine.platform, target="linux-x86_64")
 
 
 def test_names_are_keys():
@@ -154,10 +141,6 @@ def test_what_is_too_long_says_what_to_do():
     many = {f"feature_{number}": (f"{number * 7919}",) for number in range(1000)}
     with pytest.raises(InvalidKey, match="--variant-platform"):
         encode(Machine(Platform({"x": Support(many)})))
-
-
-def test_host_target():
-    assert host_target()
 
 
 def test_bombs_stop_at_the_limit():

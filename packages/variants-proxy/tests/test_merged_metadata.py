@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from itertools import product
+from urllib.parse import urljoin
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from packaging.requirements import Requirement
+from upstream_server import JSON, document
+from upstream_server import wheel as built_wheel
+from worlds import KEY, Asked
 
 from pep_variants.wheelfile.core_metadata import read_fields, requirements_of
+from variants_proxy import index_url
 from variants_proxy.pages.merged_metadata import WheelMetadata, merge_metadata
 
 LIMIT = 2**20
@@ -31,7 +38,6 @@ MACHINES = {
     "manylinux2014_i686": [("linux", "i686")],
     "musllinux_1_2_aarch64": [("linux", "aarch64")],
     "pyodide_2024_0_wasm32": [("emscripten", "wasm32")],
-    "macosx_11_0_universal2": [("darwin", "arm64"), ("darwin", "x86_64")],
 }
 
 
@@ -111,10 +117,6 @@ TABLE: dict[str, tuple[list[WheelMetadata], list[str]]] = {
             f"u @ https://example.org/u-1.whl ; {ON_LINUX}",
         ],
     ),
-    "a pure wheel elsewhere": (
-        [wheel("py3-none-any", "pure"), wheel(f"py3-none-{LINUX}", "cuda", label="cu128")],
-        [f"pure; {NOT_LINUX}", f"cuda; {ON_LINUX}"],
-    ),
     "a pure wheel for other Pythons": (
         [wheel("py3-none-any", "pure"), wheel(f"cp312-cp312-{LINUX}", "cuda", label="cu128")],
         [
@@ -169,10 +171,6 @@ TABLE: dict[str, tuple[list[WheelMetadata], list[str]]] = {
         [wheel("musllinux_1_2_x86_64", "musl"), wheel("py3-none-any", "pure")],
         ["pure"],
     ),
-    "both Macs": (
-        [wheel("macosx_11_0_universal2", "mac"), wheel(LINUX, label="cu128")],
-        [f"mac; {NOT_LINUX}"],
-    ),
     "a Mac of its own before both": (
         [
             wheel("macosx_11_0_universal2", "both", label="null"),
@@ -196,17 +194,6 @@ TABLE: dict[str, tuple[list[WheelMetadata], list[str]]] = {
             f"w64; sys_platform == 'win32' and {IS_AMD64}",
             "arm; sys_platform == 'win32' and platform_machine == 'ARM64'",
         ],
-    ),
-    "only variants": (
-        [wheel(LINUX, "a", "l", label="cu128"), wheel(MAC, "a", "m", label="metal")],
-        ["a", f"l; {ON_LINUX}", "m; sys_platform == 'darwin' and platform_machine == 'arm64'"],
-    ),
-    "several platforms in one wheel": (
-        [
-            wheel("manylinux_2_17_x86_64.manylinux2014_x86_64", "l", label="cu128"),
-            wheel(f"{MAC}.{WINDOWS}"),
-        ],
-        [f"l; {ON_LINUX}"],
     ),
     "what cannot be read stays": (
         [wheel(LINUX, "a 'b'; c", "d", label="cu128"), wheel(MAC)],
@@ -286,14 +273,14 @@ LABELS = st.sampled_from([None, "null", "cu126", "cu128"])
     st.dictionaries(
         st.tuples(
             st.sampled_from(["cp310-cp310", "cp312-cp312"]),
-            st.sampled_from(sorted(MACHINES.keys() - {"macosx_11_0_universal2"} - {MAC})),
+            st.sampled_from(sorted(MACHINES.keys() - {MAC})),
         ),
         st.tuples(REQUIRES, LABELS),
         min_size=2,
     )
 )
 @example({("cp312-cp312", LINUX): (["a"], "cu128"), ("cp310-cp310", LINUX): ([], None)})
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_every_wheel_has_its_own_dependencies(
     layout: dict[tuple[str, str], tuple[list[str], str | None]],
 ) -> None:
@@ -314,27 +301,6 @@ def test_every_wheel_has_its_own_dependencies(
                 assert evaluated(served, where) == evaluated(requirements_of(item.metadata), where)
 
 
-@given(REQUIRES, REQUIRES, REQUIRES, st.integers(8, 16))
-def test_a_universal_wheel_and_one_for_all_others(
-    mac: list[str], pure: list[str], limited: list[str], minor: int
-) -> None:
-    wheels = [
-        wheel("cp312-cp312-macosx_11_0_universal2", *mac, label="metal"),
-        wheel(f"cp310-abi3-{LINUX}", *limited, label="cu128"),
-        wheel("py3-none-any", *pure),
-    ]
-    served = requirements_of(merge_metadata(wheels, LIMIT) or wheels[0].metadata)
-    for system, machine, own in [
-        ("darwin", "arm64", mac if minor == 12 else pure),
-        ("darwin", "x86_64", mac if minor == 12 else pure),
-        ("linux", "x86_64", limited if minor >= 10 else pure),
-        ("linux", "riscv64", pure),
-        ("freebsd14", "amd64", pure),
-    ]:
-        where = environment(system, machine, minor)
-        assert evaluated(served, where) == evaluated(tuple(own), where)
-
-
 @pytest.mark.parametrize(
     ("lower", "higher"),
     [("1", "2"), ("9", "10"), ("1a", "1b"), ("1", "1a"), ("1a", "1ab"), ("1b", "2a"), ("", "0")],
@@ -350,3 +316,101 @@ def test_of_several_builds_the_highest_counts(lower: str, higher: str) -> None:
         assert merged is not None
         texts = tuple(requirements_of(merged))
         assert evaluated(texts, environment("linux", "x86_64")) == {f"of-{higher}"}
+
+
+class TestServed:
+    """Who gets it: uv and others that lock for several platforms, and in-place pages."""
+
+    CUDA, PLAIN = f"app-1.0-0_cu128-cp312-cp312-{LINUX}.whl", f"app-1.0-cp312-cp312-{MAC}.whl"
+    MERGED = ("a", f"cuda; {ON_LINUX}")
+
+    @pytest.fixture
+    def index(self, upstream):
+        upstream.core_metadata = True
+        add(upstream, LINUX, "-cu128", "a", "cuda")
+        add(upstream, LINUX, "", "a")
+        add(upstream, MAC, "", "a")
+        return upstream
+
+    def test_in_place(self, index, start):
+        asked = Asked(start(index))
+        assert required(asked.get, asked.files(), self.CUDA) == self.MERGED
+        # uv does not read the METADATA of plain wheels: they have no build tag.
+        assert asked.files()[self.PLAIN]["url"] == f"{index.url}/files/app/{self.PLAIN}"
+        add(index, f"1-{MAC}", "", "a", "mac")
+        name = f"app-1.0-1-cp312-cp312-{MAC}.whl"
+        files = asked.files()
+        assert files[name]["url"] == f".variant/-/{name}"
+        assert asked.get(files[name]["url"]).status_code == 307
+        cuda, plain = (set(required(asked.get, files, each)) for each in (self.CUDA, name))
+        assert cuda == plain == {*self.MERGED, f"mac; {NOT_LINUX}"}
+
+    def test_a_label_that_is_not_on_the_page(self, index, start):
+        """It stands in for the one that is; and what a lock has is what counts."""
+        add(index, LINUX, "-null", "a", "cpu")
+        proxy = start(index)
+        pages = [Asked(proxy, **item) for item in (
+            {}, {"hashes": False}, {"locked": {"app": {"1.0": ("null",)}}})]  # fmt: skip
+        for label, dependency in (("null", "cpu"), ("cu128", "cuda")):
+            path = f".variant/{label}/{self.CUDA.replace('cu128', label)}.metadata"
+            (found,) = {asked.get(path).content for asked in pages}
+            assert requirements_of(found) == ("a", f"{dependency}; {ON_LINUX}")
+
+    def test_variant_markers_are_evaluated_first(self, upstream, start):
+        marked = ("cuda; 'nvidia' in variant_namespaces and python_version >= '3.9'", "a")
+        upstream.core_metadata = True
+        add(upstream, LINUX, "-cu128", *marked)
+        add(upstream, MAC, "", *marked)
+        asked = Asked(start(upstream))
+        # The plain wheel has markers itself, so it comes from the proxy, too.
+        for name in (self.CUDA, self.PLAIN):
+            found = required(asked.get, asked.files(), name)
+            assert set(found) == {"a", f"cuda; python_version >= '3.9' and {ON_LINUX}"}
+
+    def test_a_wheel_that_cannot_be_read(self, index, start):
+        for suffix in ("", ".metadata"):
+            index.faults[f"/files/app/{self.PLAIN}{suffix}"] = (404, {}, b"")
+        asked = Asked(start(index))
+        assert required(asked.get, asked.files(), self.CUDA) == ("a", "cuda")
+
+    @pytest.mark.parametrize("auth", [None, (KEY, "v")])
+    def test_who_asks_decides(self, index, start, auth):
+        proxy = start(index)
+        root = "/simple/app/" if auth else f"{index_url(KEY)}app/"
+        for agent, expected in [
+            *((agent, self.MERGED) for agent in ("uv/0.13.9", "poetry/2.5.1", "pdm/2.29.2")),
+            ("pip/26", ("a", "cuda")),
+            ("uv/0.13.9", self.MERGED),
+        ]:
+            headers = {"Accept": JSON, "User-Agent": agent}
+
+            def get(path="", headers=headers, **options):
+                return proxy.get(urljoin(root, path), headers=headers, auth=auth, **options)
+
+            page = get()
+            files = {file["filename"]: file for file in page.json()["files"]}
+            assert required(get, files, self.CUDA) == expected
+            assert "User-Agent" in page.headers["Vary"]
+            if expected != self.MERGED:
+                assert required(get, files, self.PLAIN) == ("a",)
+
+
+def add(upstream, platform, label, *requires):
+    """Add a wheel of ``app`` 1.0, *label* with its hyphen; *platform* may have a build tag."""
+    build, _, platform = platform.rpartition("-")
+    filename = f"app-1.0-{build and build + '-'}cp312-cp312-{platform}{label}.whl"
+    variants = document("12.8")
+    data = built_wheel(filename, *requires, variants=variants if label else None)
+    upstream.add("app", filename, data)
+    upstream.add("app", "app-1.0-variants.json", json.dumps(variants).encode())
+
+
+def required(get, files, filename):
+    """Return the dependencies of a file on a page, after a look at their hash."""
+    file = files[filename]
+    answer = get(f"{file['url']}.metadata", follow_redirects=True)
+    answer.raise_for_status()
+    if file["core-metadata"] is not True:
+        digest = hashlib.sha256(answer.content).hexdigest()
+        assert file["core-metadata"] == {"sha256": digest}
+    return requirements_of(answer.content)

@@ -5,17 +5,10 @@ import json
 
 import httpx
 import pytest
-from in_place_client import CU128_HERE, registered
-from machines import NVIDIA
 from upstream_server import document, wheel
+from worlds import APP, CU128, CU128_HERE, MARKED, Asked, key
 
-from pep_variants.choose.preferences import preferences_from_options
-from variants_proxy import Limits, Machine, Upstream, encode
-
-APP = "app-1.0-py3-none-any.whl"
-CU128 = "app-1.0-py3-none-any-cu128.whl"
-KEY = encode(Machine(NVIDIA, target="linux-x86_64"))
-MARKED = ("a; 'nvidia' in variant_namespaces",)
+from variants_proxy import Limits
 
 
 def another_level():
@@ -30,81 +23,56 @@ def another_label():
     return found
 
 
-LIES = {
-    "another level": another_level(),
-    "the level of another label": another_label(),
-    "no variant.json": None,
-}
-
-
-@pytest.fixture(params=LIES, ids=lambda name: name.replace(" ", "-"))
-def lie(request):
-    return LIES[request.param]
-
-
-def refused(proxy, url):
-    answer = proxy.get(url)
-    assert answer.status_code == 409, answer.text
-    assert CU128 in answer.text
+LIES = {"another level": another_level(), "another label": another_label(), "nothing": None}
 
 
 @pytest.mark.parametrize(
-    ("requires", "ranges"),
-    [((), True), ((), False), (MARKED, True)],
-    ids=["parts", "whole", "marked"],
+    ("requires", "ranges", "lie"),
+    [
+        ((), True, "another level"),
+        ((), True, "another label"),
+        ((), False, "nothing"),
+        (MARKED, True, "another level"),
+    ],
 )
 def test_a_wheel_that_lies_never_arrives(upstream, start, lie, requires, ranges):
     upstream.add_release("1.0", *requires)
-    upstream.add("app", CU128, wheel(CU128, *requires, variants=lie))
+    upstream.add("app", CU128, wheel(CU128, *requires, variants=LIES[lie]))
     upstream.ranges = ranges
     proxy = start(upstream)
     url = proxy.files()[APP]["url"]
-    for _ in range(2):  # a cache does not change that
-        refused(proxy, url)
     started = start(upstream)
-    refused(started, url.replace(proxy.url, started.url))
-    in_place = registered(started, hashes=False)
+    started.files()
+    # A cache does not change that.
+    for running, at in ((proxy, url), (proxy, url), (started, url.replace(proxy.url, started.url))):
+        answer = running.get(at)
+        assert answer.status_code == 409
+        assert CU128 in answer.text
+    in_place = Asked(started, hashes=False)
     assert in_place.get(f".variant/cu128/{CU128_HERE}").status_code == 409
     # Other variants are there.
-    options = preferences_from_options({"variant": ["app=cu126"]})
-    other = encode(Machine(NVIDIA, target="linux-x86_64", preferences=options))
-    answer = proxy.get(proxy.files(key=other)[APP]["url"], follow_redirects=True)
-    assert answer.status_code == 200
+    file = proxy.files(key=key(variant=["app=cu126"]))[APP]
+    assert proxy.get(file["url"], follow_redirects=True).status_code == 200
 
 
-def test_a_copy_lies_in_the_cache(upstream, start, monkeypatch, tmp_path):
-    """The system's temporary files may lie in memory, where there is no room for a large wheel."""
+@pytest.mark.parametrize("ranges", [True, False])
+def test_it_is_looked_into_once(upstream, start, monkeypatch, tmp_path, ranges):
+    """By its end, or as a copy in the cache: temporary files may lie in memory."""
     upstream.add_release()
-    upstream.ranges = False
-    proxy = start(upstream)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "no such folder"))
-    assert proxy.get(proxy.files()[APP]["url"]).status_code == 307
-    assert not [path for path in (tmp_path / "cache").rglob("tmp*") if path.is_file()]
-
-
-def test_it_is_looked_into_once(upstream, start):
-    upstream.add_release()
+    upstream.ranges = ranges
     proxy = start(upstream)
     url = proxy.files()[APP]["url"]
     upstream.requests.clear()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "no such folder"))
     assert proxy.get(url).status_code == 307
-    assert upstream.paths == [f"/files/app/{CU128}"]  # its end
+    assert set(upstream.paths) == {f"/files/app/{CU128}"}
+    assert not [path for path in (tmp_path / "cache").rglob("tmp*") if path.is_file()]
+    upstream.requests.clear()
     assert proxy.get(url).status_code == 307
     started = start(upstream)
     started.files()
     upstream.requests.clear()
     assert started.get(url.replace(proxy.url, started.url)).status_code == 307
-    assert upstream.paths == []
-
-
-def test_without_parts_it_is_downloaded_once(upstream, start):
-    upstream.add_release()
-    upstream.ranges = False
-    proxy = start(upstream)
-    url = proxy.files()[APP]["url"]
-    assert proxy.get(url).status_code == 307
-    upstream.requests.clear()
-    assert proxy.get(url).status_code == 307
     assert upstream.paths == []
 
 
@@ -118,41 +86,14 @@ def test_the_index_says_something_else_later(upstream, start):
     assert proxy.get(proxy.files()[APP]["url"]).status_code == 409
 
 
-def test_an_old_version_that_a_lock_file_names(upstream, start, lie):
+def test_an_old_version_that_a_lock_file_names(upstream, start):
     """Beyond the versions that are looked at."""
     upstream.add_release("1.0")
     upstream.add_release("2.0")
-    upstream.add("app", CU128, wheel(CU128, variants=lie))
+    upstream.add("app", CU128, wheel(CU128, variants=LIES["another level"]))
     proxy = start(upstream, limits=Limits(versions=1))
     url = proxy.files()["app-2.0-py3-none-any.whl"]["url"].replace("app-2.0", "app-1.0")
     assert proxy.get(url).status_code == 409
-
-
-def test_local_files(upstream, start, tmp_path, lie):
-    upstream.add_release()
-    upstream.add("app", CU128, wheel(CU128, variants=lie))
-    for name, data in upstream.files["app"].items():
-        (tmp_path / name).write_bytes(data)
-    proxy = start(Upstream("dir", tmp_path.as_uri(), "find-links"))
-    assert proxy.get(proxy.files(index="dir")[APP]["url"]).status_code == 409
-
-
-def test_what_is_right_arrives_whole(upstream, start):
-    upstream.add_release("1.0", *MARKED)
-    for ranges in (True, False):
-        upstream.ranges = ranges
-        proxy = start(upstream)
-        file = proxy.files()[APP]
-        answer = proxy.get(file["url"])
-        assert hashlib.sha256(answer.content).hexdigest() == file["hashes"]["sha256"]
-
-
-def status_of(proxy, url):
-    """Return the status of the answer, 599 for one that is cut off."""
-    try:
-        return proxy.get(url).status_code
-    except httpx.RemoteProtocolError:
-        return 599
 
 
 class TestHashesThatPagesDoNotSay:
@@ -168,4 +109,16 @@ class TestHashesThatPagesDoNotSay:
         proxy = start(upstream)
         file = proxy.files()[APP]
         assert file["hashes"] == {}
-        assert status_of(proxy, file["url"]) in (502, 599)
+        try:
+            status = proxy.get(file["url"]).status_code
+        except httpx.RemoteProtocolError:
+            status = 599  # it was cut off
+        assert status in (502, 599)
+
+    def test_a_wheel_that_is_right_arrives_whole(self, upstream, start):
+        upstream.add_release("1.0", *MARKED)
+        upstream.ranges = False
+        proxy = start(upstream)
+        file = proxy.files()[APP]
+        answer = proxy.get(file["url"])
+        assert hashlib.sha256(answer.content).hexdigest() == file["hashes"]["sha256"]

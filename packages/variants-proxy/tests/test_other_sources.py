@@ -1,25 +1,19 @@
 """Find-links places and indexes that both have files of one version: judged together, as by pip."""
 
 import pytest
-from machines import NVIDIA
-from upstream_server import wheel
+from upstream_server import JSON, wheel
+from worlds import APP, CU128_HERE, KEY
 
-from variants_proxy import Machine, Upstream, encode, links_url
+from variants_proxy import Upstream, links_url
 
-KEY = encode(Machine(NVIDIA, target="linux-x86_64"))
-APP = "app-1.0-py3-none-any.whl"
-HERE = "app-1.0-0_cu128-py3-none-any.whl"
 SPECIFIC = "app-1.0-cp310-abi3-manylinux_2_17_x86_64.whl"
 REQUESTED = frozenset(("app",))
 
 
 def linked(proxy):
     """Return the filenames of the find-links page."""
-    accept = {"Accept": "application/vnd.pypi.simple.v1+json"}
-    return [
-        file["filename"]
-        for file in proxy.get(links_url(KEY, "links"), headers=accept).json()["files"]
-    ]
+    page = proxy.get(links_url(KEY, "links"), headers={"Accept": JSON}).json()
+    return [file["filename"] for file in page["files"]]
 
 
 @pytest.fixture
@@ -39,7 +33,7 @@ def test_a_wheel_of_the_index_gives_way_to_a_variant(upstream, other, both, plai
     other.add_release(labels=["cu128"])
     proxy = both()
     assert list(proxy.files()) == []
-    assert linked(proxy) == [HERE]
+    assert linked(proxy) == [CU128_HERE]
 
 
 def test_a_wheel_of_the_index_stays_where_no_variant_fits(upstream, other, both):
@@ -66,10 +60,10 @@ def test_equals_stay_in_both_places(upstream, other, both):
     other.add_release(labels=["cu128"])
     proxy = both(requested=REQUESTED)
     assert list(proxy.files()) == [APP]
-    assert linked(proxy) == [HERE]
+    assert linked(proxy) == [CU128_HERE]
 
 
 def test_a_find_links_place_goes_without_an_index_that_fails(upstream, other, both):
     upstream.faults["/simple/app/"] = (500, {}, b"")
     other.add_release(labels=["cu128"])
-    assert linked(both(requested=REQUESTED)) == [HERE]
+    assert linked(both(requested=REQUESTED)) == [CU128_HERE]

@@ -3,12 +3,9 @@
 import hashlib
 
 import pytest
-from machines import NVIDIA
 from upstream_server import wheel as built_wheel
+from worlds import APP, KEY
 
-from variants_proxy import Machine, encode
-
-KEY = encode(Machine(NVIDIA, target="linux-x86_64"))
 URL = f"/p/{KEY}/i/main/variants/app/?files=1.0"
 MARKED = ("a", "b; variant_label == 'cu128'", "c; 'nvidia' in variant_namespaces")
 
@@ -25,7 +22,7 @@ def test_every_label_with_its_own_url_and_hash(upstream, start):
         data = upstream.files["app"][wheel["filename"]]
         assert wheel["url"] == f"{upstream.url}/files/app/{wheel['filename']}"
         assert wheel["hashes"] == {"sha256": hashlib.sha256(data).hexdigest()}
-        assert wheel["plain"] == "app-1.0-py3-none-any.whl"
+        assert wheel["plain"] == APP
         assert (wheel["marked"], wheel["served"]) == (False, None)
     assert len({wheel["requires"] for wheel in tree["wheels"]}) == 1
     (document,) = tree["documents"]
@@ -34,21 +31,17 @@ def test_every_label_with_its_own_url_and_hash(upstream, start):
 
 
 def test_which_labels_depend_on_the_same(upstream, start):
-    upstream.add_release("1.0", *MARKED)
-    found = wheels_of(start(upstream))
-    assert found["cu126"]["requires"] == found["cu130"]["requires"]
-    assert len({wheel["requires"] for wheel in found.values()}) == 3
-    assert all(wheel["marked"] for wheel in found.values())
-
-
-def test_the_hash_as_the_proxy_serves_it(upstream, start):
+    """And the hash of each as the proxy serves it."""
     upstream.add_release("1.0", *MARKED)
     proxy = start(upstream)
     found = wheels_of(proxy, f"{URL}&served")
+    assert found["cu126"]["requires"] == found["cu130"]["requires"]
+    assert len({wheel["requires"] for wheel in found.values()}) == 3
+    assert all(wheel["marked"] for wheel in found.values())
+    assert all(wheel["served"] != wheel["hashes"]["sha256"] for wheel in found.values())
     (served,) = proxy.files().values()
     data = proxy.get(served["url"]).content
     assert found["cu128"]["served"] == hashlib.sha256(data).hexdigest()
-    assert all(wheel["served"] != wheel["hashes"]["sha256"] for wheel in found.values())
 
 
 @pytest.mark.parametrize(("tags", "count"), [("py3-none", 4), ("cp313-cp313", 0)])
@@ -77,9 +70,7 @@ def test_one_answer_for_metadata_that_cannot_be_read(upstream, start):
 
 def test_a_plain_wheel_with_variant_markers(upstream, start):
     upstream.core_metadata = True
-    upstream.add(
-        "app", "app-1.0-py3-none-any.whl", built_wheel("app-1.0-py3-none-any.whl", *MARKED)
-    )
+    upstream.add("app", APP, built_wheel(APP, *MARKED))
     (found,) = start(upstream).get(f"{URL}&served").json()["wheels"]
     assert (found["label"], found["marked"]) == (None, True)
     assert found["served"] not in (None, found["hashes"]["sha256"])

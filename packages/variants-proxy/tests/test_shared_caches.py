@@ -1,21 +1,15 @@
 """What caches before a proxy may keep, and for whom."""
 
-from __future__ import annotations
-
 import base64
 
 import httpx
 import pytest
-from machines import NVIDIA
 from test_cli import serving
 from upstream_server import JSON
+from worlds import BARE, KEY
 
-from pep_variants.model.platform import Platform
-from variants_proxy import Machine, encode, index_url
+from variants_proxy import index_url
 from variants_proxy.headers import for_one_client
-
-GPU = encode(Machine(NVIDIA, target="linux-x86_64"))
-CPU = encode(Machine(Platform({}), target="linux-x86_64"))
 
 
 @pytest.mark.parametrize(
@@ -35,53 +29,37 @@ def test_for_one_client(control, private):
     assert headers["content-type"] == "x/y"
 
 
-def asked(proxy, path, key=""):
-    auth = (key, "v") if key else None
-    return proxy.get(path, headers={"Accept": JSON}, auth=auth)
+def test_open_proxy(upstream, start):
+    """The path of a key is for every cache, one URL for all for those that know Authorization."""
+    upstream.add_release()
+    upstream.faults["/simple/broken/"] = (500, {}, b"broken")
+    proxy = start(upstream)
 
+    def asked(path, key="", **headers):
+        auth = (key, "v") if key else None
+        return proxy.get(path, headers={"Accept": JSON, **headers}, auth=auth)
 
-class TestOpenProxy:
-    def test_the_path_of_a_key_is_for_every_cache(self, upstream, start):
-        upstream.add_release()
-        proxy = start(upstream)
-        page = asked(proxy, f"{index_url(GPU)}app/")
-        assert page.headers["cache-control"] == "no-cache"
-        assert "Authorization" not in page.headers["vary"]
-        missing = asked(proxy, f"{index_url(GPU)}missing/")
-        assert missing.status_code == 404
-        assert missing.headers["cache-control"] == "no-store"
-
-    def test_the_url_for_all_machines_is_for_caches_that_know_authorization(self, upstream, start):
-        upstream.add_release()
-        proxy = start(upstream)
-        for key in (GPU, CPU):
-            page = asked(proxy, "/simple/app/", key)
-            assert "Authorization" in page.headers["vary"]
-            assert page.headers["cache-control"] == "private, no-cache"
-            known = proxy.get(
-                "/simple/app/",
-                headers={"Accept": JSON, "If-None-Match": page.headers["etag"]},
-                auth=(key, "v"),
-            )
-            assert known.status_code == 304
-            assert known.headers["cache-control"] == "private, no-cache"
-            assert "Authorization" in known.headers["vary"]
+    page = asked(f"{index_url(KEY)}app/")
+    assert page.headers["cache-control"] == "no-cache"
+    assert "Authorization" not in page.headers["vary"]
+    for key in (KEY, BARE):
+        page = asked("/simple/app/", key)
+        known = asked("/simple/app/", key, **{"If-None-Match": page.headers["etag"]})
+        assert known.status_code == 304
         (file,) = page.json()["files"]
-        wheel = asked(proxy, f"/simple/app/{file['url']}", GPU)
-        assert (wheel.status_code, wheel.headers["cache-control"]) == (307, "private, no-cache")
-        refused = asked(proxy, "/simple/app/")
-        assert refused.status_code == 401
-        assert refused.headers["cache-control"] == "no-store"
-
-    def test_an_error_of_the_upstream_is_for_no_cache(self, upstream, start):
-        upstream.faults["/simple/app/"] = (500, {}, b"broken")
-        proxy = start(upstream)
-        for answer in (
-            asked(proxy, "/simple/app/", GPU),
-            asked(proxy, f"{index_url(GPU)}app/"),
-        ):
-            assert answer.status_code >= 500
-            assert answer.headers["cache-control"] == "no-store"
+        wheel = asked(f"/simple/app/{file['url']}", KEY)
+        assert wheel.status_code == 307
+        for answer in (page, known, wheel):
+            assert "Authorization" in answer.headers["vary"]
+            assert answer.headers["cache-control"] == "private, no-cache"
+    for answer in (
+        asked(f"{index_url(KEY)}missing/"),
+        asked("/simple/app/"),
+        asked("/simple/broken/", KEY),
+        asked(f"{index_url(KEY)}broken/"),
+    ):
+        assert answer.status_code >= 400
+        assert answer.headers["cache-control"] == "no-store"
 
 
 def test_with_a_token_nothing_is_public(upstream, tmp_path):
@@ -90,14 +68,15 @@ def test_with_a_token_nothing_is_public(upstream, tmp_path):
     with serving(tmp_path, *arguments, VARIANTS_PROXY_TOKEN="s3cret") as (url, _):
         with httpx.Client(base_url=url, trust_env=False) as client:
             bearer = {"Authorization": "Bearer s3cret", "Accept": JSON}
-            basic = base64.b64encode(f"{GPU}:s3cret".encode()).decode()
+            basic = base64.b64encode(f"{KEY}:s3cret".encode()).decode()
             for path, headers in [
-                (f"{index_url(GPU)}app/", bearer),
+                (f"{index_url(KEY)}app/", bearer),
                 ("/simple/app/", {"Authorization": f"Basic {basic}", "Accept": JSON}),
             ]:
                 answer = client.get(path, headers=headers)
+                assert answer.status_code == 200
                 assert answer.headers["cache-control"].startswith("private, ")
                 assert "Authorization" in answer.headers["vary"]
-            refused = client.get(f"{index_url(GPU)}app/")
+            refused = client.get(f"{index_url(KEY)}app/")
             assert refused.status_code == 401
             assert refused.headers["cache-control"] == "no-store"

@@ -7,7 +7,7 @@ import logging
 from dataclasses import replace
 
 import pytest
-from simple_repository import errors, model
+from simple_repository import errors
 from simple_repository.components.core import SimpleRepository
 from simple_repository.components.local import LocalRepository
 from upstream_server import document
@@ -100,18 +100,11 @@ def test_the_variant_that_fits_has_the_plain_name(source, machine, label):
     assert fetched(repository, "app-1.0-py3-none-any.whl") == chosen
     assert fetched(repository, "app-1.0.tar.gz") == "app-1.0.tar.gz"
     assert fetched(repository, "app-0.9-py3-none-any.whl") == "app-0.9-py3-none-any.whl"
-
-
-def test_label_is_a_private_member(source):
-    page = asyncio.run(VariantSelected(source, GPU).get_project_page("app"))
-    (file,) = page.files
-    assert dict(file.private_metadata) == {"_variant_label": "cu128"}
-
-
-def test_core_metadata_is_that_of_the_variant(source):
-    source.add("app-1.0-py3-none-any-cu128.whl.metadata", b"Name: app\n")
-    name = fetched(VariantSelected(source, GPU), "app-1.0-py3-none-any.whl.metadata")
-    assert name == "app-1.0-py3-none-any-cu128.whl.metadata"
+    page = asyncio.run(repository.get_project_page("app"))
+    labels = [dict(file.private_metadata) for file in page.files]
+    assert labels == [{}, {"_variant_label": label}, {}]
+    source.add(f"{chosen}.metadata", b"Name: app\n")
+    assert fetched(repository, "app-1.0-py3-none-any.whl.metadata") == f"{chosen}.metadata"
 
 
 @pytest.mark.parametrize(
@@ -163,10 +156,9 @@ def test_metadata_with_a_hash_is_read_once(source):
     assert list(listed(repository).values()) == ["app-1.0-py3-none-any-cu126.whl"]
 
 
-@pytest.mark.parametrize("data", [b"{", b'{"variants": 1}'])
-def test_broken_metadata_costs_the_version_its_variants(tmp_path, caplog, data):
+def test_broken_metadata_costs_the_version_its_variants(tmp_path, caplog):
     source = Source(release(non_variant=True), release("2.0"), folder=tmp_path)
-    source.add("app-1.0-variants.json", data)
+    source.add("app-1.0-variants.json", b"{")
     with caplog.at_level(logging.WARNING):
         names = listed(VariantSelected(source, GPU))
     assert list(names.values()) == [
@@ -194,14 +186,6 @@ def test_only_the_newest_versions_are_judged(tmp_path, monkeypatch):
         "app-1.0-py3-none-any-null.whl",
         "app-2.0-py3-none-any-cu128.whl",
     ]
-
-
-def test_project_list_and_missing_projects_pass(source):
-    repository = VariantSelected(LocalRepository(source.folder.parent), GPU)
-    projects = asyncio.run(repository.get_project_list()).projects
-    assert projects == {model.ProjectListElement("app")}
-    with pytest.raises(errors.PackageNotFoundError):
-        asyncio.run(repository.get_project_page("none"))
 
 
 def test_machine_has_to_exist(source):

@@ -92,7 +92,7 @@ _NAMES = {
         "Admitted NewestBuild VersionNote has_accelerator is_accelerated newest_build"
     ),
     "detect.detector": "Answer PROVIDER_ID_LENGTH Refused provider_id",
-    "detect.known_machines": "BY_NAME KNOWN_MACHINES KnownMachine names_beginning",
+    "detect.known_machines": "BY_NAME KNOWN_MACHINES KnownMachine",
     "detect.machines": "CPU WORDS machine_text names_file parse_facts",
     "digests": "Digests",
     "directories": "VARIABLE cache_directory",

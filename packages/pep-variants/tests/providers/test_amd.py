@@ -140,15 +140,6 @@ def test_several_gpus_are_ordered_as_text_whatever_the_kernel_says(machine):
     assert machine.gfx(HIP_VISIBLE_DEVICES="4") == ("gfx1036",)
 
 
-def test_gpus_that_a_control_group_keeps_away(machine):
-    machine.cpu()
-    machine.gpu(90402)
-    away = machine.root / "sys/class/kfd/kfd/topology/nodes/2/properties"
-    away.mkdir(parents=True)  # cannot be read, also not by root
-    assert machine.gfx() == ("gfx942",)
-    assert machine.gfx(HIP_VISIBLE_DEVICES="1") == ()
-
-
 # What limits the GPUs. The semantics are those of ROCr (amd_filter_device.cpp) and HIP
 # (rocdevice.cpp), the first applied first.
 
@@ -173,20 +164,13 @@ def numbers(architectures):
     ("text", "rocr", "hip"),
     [
         ("0", "0", "0"),
-        ("3", "3", "3"),
         ("2,0", "02", "02"),
-        ("0,1,2,3", "0123", "0123"),
         ("", "", "0123"),  # HIP takes it for one that is not set
         ("-1", "", ""),
-        ("0,-1,1", "0", "0"),
-        ("0,4,1", "0", "0"),
-        ("4", "", ""),
         ("99999999999999999999", "", ""),
         ("x", "", ""),
         ("1,x,2", "1", "1"),
-        (",1", "", ""),
         ("1,,2", "1", "1"),
-        ("1,", "1", "1"),
         # They differ in white space and in what they do about a GPU listed twice.
         (" 1 , 2 ", "12", ""),
         ("1, 2", "12", "1"),
@@ -195,14 +179,9 @@ def numbers(architectures):
         ("GPU-0123456789abcdef", "2", "2"),
         ("GPU-0123", "2", "2"),
         ("gpu-0123456789ABCDEF", "2", "2"),
-        ("0,GPU-0123", "02", "02"),
-        ("GPU-babababababababa,3", "03", "03"),
         ("GPU-baba", "", ""),
-        ("GPU-ffff,0", "", ""),
         ("GPU-", "", ""),
-        ("GPU-0123456789abcdef0", "", ""),
         ("GPU-4b2c1a9f-8d3e-6f7a-b5c9-2e4d8a1f6c3b", "", ""),  # another vendor's
-        ("MIG-0123", "", ""),
     ],
 )
 def test_variables_limit_the_gpus(four, text, rocr, hip):
@@ -247,45 +226,29 @@ def test_the_architecture_that_the_runtime_is_told_counts(machine):
 
 ROCMINFO = """\
 ROCk module is loaded
-=====================
 HSA System Attributes
-=====================
 Runtime Version:         1.14
-==========
-HSA Agents
-==========
 *******
 Agent 1
 *******
   Name:                    AMD EPYC 7763 64-Core Processor
   Uuid:                    CPU-XX
-  Marketing Name:          AMD EPYC 7763 64-Core Processor
   Device Type:             CPU
-  ISA Info:
 *******
 Agent 2
 *******
   Name:                    gfx90a
   Uuid:                    GPU-0123456789abcdef
-  Marketing Name:          AMD Instinct MI250X
-  Vendor Name:             AMD
   Device Type:             GPU
   ISA Info:
     ISA 1
       Name:                    amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-
-    ISA 2
-      Name:                    amdgcn-amd-amdhsa--gfx9-generic:xnack-
 *******
 Agent 3
 *******
   Name:                    gfx1100
   Uuid:                    GPU-XX
-  Marketing Name:          AMD Radeon RX 7900 XTX
-  Vendor Name:             AMD
   Device Type:             GPU
-  ISA Info:
-    ISA 1
-      Name:                    amdgcn-amd-amdhsa--gfx1100
 *** Done ***
 """
 
@@ -367,14 +330,6 @@ def alive(number):
         return False
 
 
-def test_a_command_that_floods_is_stopped(machine, caplog):
-    machine.device("dev/kfd")
-    machine.environ["PATH"] += ":/bin:/usr/bin"
-    machine.command("usr/bin/rocminfo", "exec cat /dev/zero")
-    assert machine.gfx() == ()
-    assert "answered more than" in caplog.text
-
-
 def test_commands_of_the_working_directory_do_not_run(machine, monkeypatch):
     machine.device("dev/kfd")
     machine.command("rocminfo", printing(ROCMINFO))
@@ -384,43 +339,14 @@ def test_commands_of_the_working_directory_do_not_run(machine, monkeypatch):
     assert machine.gfx() == ()
 
 
-def test_files_that_are_no_commands_do_not_run(machine):
-    machine.device("dev/kfd")
-    machine.device("usr/bin/rocminfo")  # may not be executed
-    (machine.root / "opt/rocm/bin/rocminfo").mkdir(parents=True)
-    assert machine.gfx() == ()
-    machine.command("opt/rocm/core/bin/rocminfo", "")
-    (machine.root / "opt/rocm/core/bin/rocminfo").write_bytes(b"\x7fELF no program")
-    assert machine.gfx() == ()
-
-
-def test_without_a_driver_no_command_runs(machine):
-    marker = machine.root / "ran"
-    for name in ("rocminfo", "hipInfo.exe", "hipconfig"):
-        machine.command(f"usr/bin/{name}", f": > '{marker}'")
-    assert machine.provider().supported() == {}
-    assert machine.provider().facts() == ()
-    assert summary(machine.provider()) == ""
-    assert machine.provider("darwin").supported() == {}
-    assert machine.provider("win32").supported() == {}
-    assert not marker.exists()
-
-
 # Where the version of ROCm is found.
 
 
-@pytest.mark.parametrize(
-    ("path", "text", "version"),
-    [
-        ("opt/rocm/.info/version", "6.4.1-83\n", "6.4.1"),
-        ("opt/rocm/core/.info/version", "7.14.0\n", "7.14.0"),
-    ],
-)
-def test_files_that_tell_the_version(machine, path, text, version):
-    file = machine.rocm(text, path)
-    assert machine.provider().facts() == (Fact("ROCm", version, file),)
-    major, minor = version.split(".")[:2]
-    assert machine.provider().supported() == {"rocm_version": (f"{major}.{minor}",)}
+@pytest.mark.parametrize("path", ["opt/rocm/.info/version", "opt/rocm/core/.info/version"])
+def test_files_that_tell_the_version(machine, path):
+    file = machine.rocm("7.14.0-83\n", path)
+    assert machine.provider().facts() == (Fact("ROCm", "7.14.0", file),)
+    assert machine.provider().supported() == {"rocm_version": ("7.14",)}
 
 
 @pytest.mark.parametrize("folder", ["opt/rocm/lib", "usr/lib64", "usr/lib/x86_64-linux-gnu"])
@@ -463,13 +389,10 @@ def test_gpus_without_rocm(machine, caplog):
 # Windows: the HIP SDK tells.
 
 HIP_INFO = """\
---------------------------------------------------------------------------------
 device#                           0
 Name:                             AMD Radeon RX 7900 XTX
-totalGlobalMem:                   23.98 GB
 gcnArchName:                      gfx1100
 peers:
---------------------------------------------------------------------------------
 device#                           1
 Name:                             AMD Radeon(TM) Graphics
 gcnArchName:                      gfx1036:sramecc-:xnack-
@@ -501,37 +424,20 @@ def test_the_hip_sdk_on_windows(machine):
 @pytest.mark.parametrize(
     ("text", "values"),
     [
-        ("gfx1100", ("gfx1100",)),
         ("gfx90a,gfx942", ("gfx90a", "gfx942")),
-        ("gfx942 gfx90a", ("gfx942", "gfx90a")),
-        ("gfx942;gfx90a", ("gfx942", "gfx90a")),
         (" gfx942 ,; gfx90a,\n", ("gfx942", "gfx90a")),
         ("gfx942,gfx942", ("gfx942",)),
     ],
 )
-def test_forced_architectures_keep_their_order(machine, text, values):
+def test_forced_values_replace_what_is_detected(machine, text, values):
     machine.gpu(100300)
-    machine.rocm()
-    provider = machine.provider(**{ARCHITECTURE: text}, HIP_VISIBLE_DEVICES="")
-    assert provider.supported() == {"gfx_arch": values, "rocm_version": ("6.4",)}
-    assert provider.facts()[:-1] == tuple(
-        Fact("AMD GPU", value, ARCHITECTURE, True) for value in values
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "version"), [("6.4.1", "6.4"), ("6.4", "6.4"), (" 7.0.0 ", "7.0")]
-)
-def test_a_forced_version_replaces_the_installed_one(machine, text, version):
-    gpu = machine.gpu(110000)
     machine.rocm("6.3.0")
-    provider = machine.provider(**{VERSION: text})
-    assert provider.supported() == {"gfx_arch": ("gfx1100",), "rocm_version": (version,)}
+    provider = machine.provider(**{ARCHITECTURE: text, VERSION: " 7.0.1 "}, HIP_VISIBLE_DEVICES="")
+    assert provider.supported() == {"gfx_arch": values, "rocm_version": ("7.0",)}
     assert provider.facts() == (
-        Fact("AMD GPU", "gfx1100", gpu),
-        Fact("ROCm", text.strip(), VERSION, True),
+        *(Fact("AMD GPU", value, ARCHITECTURE, True) for value in values),
+        Fact("ROCm", "7.0.1", VERSION, True),
     )
-    assert summary(provider) == f"AMD GPU gfx1100, ROCm {text.strip()} (forced)"
 
 
 @pytest.mark.parametrize(
@@ -539,18 +445,14 @@ def test_a_forced_version_replaces_the_installed_one(machine, text, version):
     [
         *(
             (ARCHITECTURE, text, "gfx1100 or gfx90a,gfx942")
-            for text in ("1100", "gfx", "gfx9", "GFX1100", "gfx1100:xnack+", "gfx11-generic", ",")
+            for text in ("gfx", "gfx9", "GFX1100", "gfx1100:xnack+", "gfx11-generic", ",")
         ),
-        (ARCHITECTURE, "gfx1100,none", "gfx1100 or gfx90a,gfx942"),
         *(
             (VERSION, text, "6.4.1")
-            for text in ("6", "6.x", "v6.4", "6.4.1-83", "6.4.1.0", "rocm6.4", "٦.٤", "9" * 5000)
+            for text in ("6", "v6.4", "6.4.1-83", "6.4.1.0", "٦.٤", "9" * 5000)
         ),
     ],
 )
 def test_a_malformed_override_is_an_error_with_a_way_out(machine, refused, variable, text, way_out):
     machine.gpu(110000)
     refused(machine.provider(**{variable: text}), variable, text, way_out)
-
-
-# Everything there is.

@@ -10,30 +10,14 @@ from pep_variants.providers.intel import KNOWN_DEVICES, IntelProvider
 PROVIDER = "pep_variants.providers.intel:IntelProvider"
 DEVICE = "INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP"
 
-# Every device that intel-variant-provider knows, and all that it supports.
+# Devices that intel-variant-provider knows, and all that each supports.
 DEVICES = {
     "35.11.0": "35.11.0",
-    "35.10.4": "35.10.4",
     "30.5.4": "30.5.4 30.0.4",
-    "30.4.4": "30.4.4 30.0.4",
-    "30.3.1": "30.3.1 30.0.4",
-    "30.1.0": "30.1.0 30.0.4",
-    "30.0.4": "30.0.4",
     "20.4.4": "20.4.4 20.1.0",
-    "20.2.0": "20.2.0 20.1.0",
     "20.1.0": "20.1.0",
-    "12.74.4": "12.74.4",
     "12.71.4": "12.71.4 12.70.4",
-    "12.70.4": "12.70.4",
-    "12.60.7": "12.60.7",
     "12.57.0": "12.57.0 12.55.8",
-    "12.56.5": "12.56.5 12.55.8",
-    "12.55.8": "12.55.8",
-    "12.10.0": "12.10.0",
-    "12.4.0": "12.4.0",
-    "12.3.0": "12.3.0",
-    "12.2.0": "12.2.0",
-    "12.1.0": "12.1.0",
     "12.0.0": "12.0.0",
 }
 
@@ -74,59 +58,49 @@ def values(answer):
     return " ".join(features.get("device_ip", []))
 
 
-def test_every_known_device(ask, level_zero, root):
-    assert [device.ip for device in KNOWN_DEVICES] == list(DEVICES)
+def test_known_devices(ask, level_zero, root):
+    names = {device.ip: device.names for device in KNOWN_DEVICES}
+    assert len(names) == 23
     answers = ask(PROVIDER, [case(root, DRIVERS=ip) for ip in DEVICES], level_zero())
-    for (ip, expected), device, answer in zip(DEVICES.items(), KNOWN_DEVICES, answers, strict=True):
+    for (ip, expected), answer in zip(DEVICES.items(), answers, strict=True):
         assert values(answer) == expected
-        title = f"{ip} ({device.names})"
+        title = f"{ip} ({names[ip]})"
         assert answer["facts"] == [["Intel GPU", title, "libze_loader.so.1, GPU 0", False]]
         assert answer["summary"] == f"Intel GPU {title}"
         assert answer["warnings"] == []
 
 
-@pytest.mark.parametrize(
-    ("drivers", "expected", "facts"),
-    [
-        ("", "", ""),
-        (";", "", ""),
-        ("12.60.7,20.2.0", "12.60.7 20.2.0 20.1.0", "12.60.7 20.2.0"),
-        ("20.2.0,20.1.0,20.2.0", "20.2.0 20.1.0", "20.2.0 20.1.0 20.2.0"),
-        ("20.1.0,20.4.4", "20.1.0 20.4.4", "20.1.0 20.4.4"),
-        ("20.1.0;12.60.7", "20.1.0 12.60.7", "20.1.0 12.60.7"),
-        # Not of Intel, no GPU, without the extension, lost.
-        ("nvidia:12.60.7,npu:20.1.0,-,!20.1.0,30.0.4", "30.0.4", "30.0.4"),
-        # What else runs on a device that is not in the table is not known.
-        ("9.5.0,20.1.1,12.60.7", "12.60.7", "9.5.0 20.1.1 12.60.7"),
-        ("1023.255.63", "", "1023.255.63"),
-    ],
-)
-def test_several_devices(ask, level_zero, root, drivers, expected, facts):
-    [answer] = ask(PROVIDER, [case(root, DRIVERS=drivers)], level_zero())
-    assert values(answer) == expected
-    assert [value.partition(" ")[0] for _, value, _, _ in answer["facts"]] == facts.split()
-    sources = [f"libze_loader.so.1, GPU {index}" for index in range(len(facts.split()))]
-    assert [source for _, _, source, _ in answer["facts"]] == sources
-    assert answer["warnings"] == []
+SEVERAL = [
+    (";", "", ""),
+    ("20.2.0,20.1.0,20.2.0", "20.2.0 20.1.0", "20.2.0 20.1.0 20.2.0"),
+    ("20.1.0;12.60.7", "20.1.0 12.60.7", "20.1.0 12.60.7"),
+    # Not of Intel, no GPU, without the extension, lost.
+    ("nvidia:12.60.7,npu:20.1.0,-,!20.1.0,30.0.4", "30.0.4", "30.0.4"),
+    # What else runs on a device that is not in the table is not known.
+    ("9.5.0,20.1.1,12.60.7", "12.60.7", "9.5.0 20.1.1 12.60.7"),
+    ("1023.255.63", "", "1023.255.63"),
+]
 
 
-@pytest.mark.parametrize(
-    ("missing", "process"),
-    [
-        (("zeInitDrivers",), {"OLD_DRIVERS": "20.1.0"}),
-        ((), {"INIT_DRIVERS": "0x78000001", "OLD_DRIVERS": "20.1.0"}),
-        ((), {"DRIVERS": "", "OLD_DRIVERS": "20.1.0"}),
-        (("zeInit",), {"DRIVERS": "20.1.0"}),
-    ],
-)
-def test_loaders_and_drivers_of_all_ages(ask, level_zero, root, missing, process):
-    [answer] = ask(PROVIDER, [case(root, **process)], level_zero(*missing))
-    assert values(answer) == "20.1.0"
+def test_several_devices(ask, level_zero, root):
+    answers = ask(PROVIDER, [case(root, DRIVERS=text) for text, _, _ in SEVERAL], level_zero())
+    for (_, expected, facts), answer in zip(SEVERAL, answers, strict=True):
+        assert values(answer) == expected
+        assert [value.partition(" ")[0] for _, value, _, _ in answer["facts"]] == facts.split()
+        sources = [f"libze_loader.so.1, GPU {index}" for index in range(len(facts.split()))]
+        assert [source for _, _, source, _ in answer["facts"]] == sources
+        assert answer["warnings"] == []
 
 
 @pytest.mark.parametrize(
     ("missing", "process", "expected"),
     [
+        # Loaders and drivers of all ages.
+        (("zeInitDrivers",), {"OLD_DRIVERS": "20.1.0"}, "20.1.0"),
+        ((), {"INIT_DRIVERS": "0x78000001", "OLD_DRIVERS": "20.1.0"}, "20.1.0"),
+        ((), {"DRIVERS": "", "OLD_DRIVERS": "20.1.0"}, "20.1.0"),
+        (("zeInit",), {"DRIVERS": "20.1.0"}, "20.1.0"),
+        # Wrong answers.
         ((), {"INIT_DRIVERS": "0x78000001", "INIT": "0x78000001", "DRIVERS": "20.1.0"}, ""),
         (("zeInitDrivers", "zeInit"), {"DRIVERS": "20.1.0"}, ""),
         (("zeDeviceGet",), {"DRIVERS": "20.1.0"}, ""),
@@ -134,31 +108,18 @@ def test_loaders_and_drivers_of_all_ages(ask, level_zero, root, missing, process
         ((), {"DRIVERS": "20.1.0;12.60.7", "DEVICE_ERROR": "0x78000001"}, "12.60.7"),
         # More claimed than there are, or than there can be.
         ((), {"DRIVERS": "20.1.0", "DRIVER_COUNT": "7"}, "20.1.0"),
-        ((), {"DRIVERS": "20.1.0", "DEVICE_COUNT": "7"}, "20.1.0"),
-        ((), {"DRIVERS": "20.1.0", "DRIVER_COUNT": "0xffffffff"}, ""),
         ((), {"DRIVERS": "20.1.0", "DEVICE_COUNT": "0xffffffff"}, ""),
     ],
 )
-def test_wrong_answers(ask, level_zero, root, missing, process, expected):
+def test_loaders_and_drivers(ask, level_zero, root, missing, process, expected):
     [answer] = ask(PROVIDER, [case(root, **process)], level_zero(*missing))
     assert values(answer) == expected
     assert answer["warnings"] == []
 
 
-def test_a_driver_that_hangs_is_no_driver(ask, level_zero, root):
-    told = {**case(root, DRIVERS="20.1.0", HANG=50), "time_limit": 0.5}
-    [answer] = ask(PROVIDER, [told], level_zero())
-    assert answer["supported"] == []
-    assert answer["seconds"] >= 0.5
-    [warning] = answer["warnings"]
-    assert "no answer within 0.5 s" in warning
-    assert DEVICE in warning
-
-
-@pytest.mark.parametrize("content", [b"", b"no library\n"])
-def test_a_loader_that_cannot_be_loaded(ask, root, tmp_path_factory, content):
+def test_a_loader_that_cannot_be_loaded(ask, root, tmp_path_factory):
     folder = tmp_path_factory.mktemp("broken")
-    (folder / "libze_loader.so.1").write_bytes(content)
+    (folder / "libze_loader.so.1").write_bytes(b"no library\n")
     [answer] = ask(PROVIDER, [case(root)], folder)
     assert (answer["supported"], answer["facts"], answer["warnings"]) == ([], [], [])
 
@@ -167,7 +128,6 @@ def test_a_loader_that_cannot_be_loaded(ask, root, tmp_path_factory, content):
     ("nodes", "asked"),
     [
         ({}, False),
-        ({"renderD128": "0x1002\n"}, False),
         ({"renderD128": "0x10de\n", "renderD129": "0x1002\n"}, False),
         ({"card0": "0x8086\n"}, False),  # a display, but nothing to compute with
         ({"renderD128": "0x1002\n", "renderD129": "0x8086\n"}, True),
@@ -213,7 +173,6 @@ def test_level_zero_is_asked_in_wsl_and_on_windows_but_not_elsewhere(
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        *DEVICES.items(),
         ("20.2.0,12.60.7", "20.2.0 20.1.0 12.60.7"),
         (" 12.60.7 ; 20.1.0 \n", "12.60.7 20.1.0"),
     ],
@@ -221,9 +180,6 @@ def test_level_zero_is_asked_in_wsl_and_on_windows_but_not_elsewhere(
 def test_a_forced_device_supports_what_a_real_one_would(text, expected):
     provider = IntelProvider({DEVICE: text})
     assert provider.supported() == {"device_ip": tuple(expected.split())}
-    assert {(fact.what, fact.source, fact.forced) for fact in provider.facts()} == {
-        ("Intel GPU", DEVICE, True)
-    }
     assert "(forced)" in summary(provider)
 
 
@@ -247,15 +203,6 @@ def test_level_zero_is_not_asked_when_the_device_is_forced(ask, level_zero, root
     assert not log.exists()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("x", "20", "20.1", "20.1.0.0", "v20.1.0", "bmg", "20.01.0", "٢٠.١.٠", ",", "20.1.0,bmg"),
-        "9" * 5000,
-    ],
-)
+@pytest.mark.parametrize("text", ["20.1", "v20.1.0", "20.01.0", "٢٠.١.٠", "20.1.0,bmg", "9" * 5000])
 def test_a_malformed_override_is_an_error_with_a_way_out(refused, text):
     refused(IntelProvider({DEVICE: text}), DEVICE, text, "20.1.0")
-
-
-# Everything there is.

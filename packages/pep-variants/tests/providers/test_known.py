@@ -1,29 +1,20 @@
 """Which provider packages our own implementations stand in for."""
 
-import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from pep_variants.model.metadata import ProviderInfo
-from pep_variants.providers.amd import AmdProvider
 from pep_variants.providers.ascend import AscendProvider
 from pep_variants.providers.nvidia import NvidiaProvider
 from pep_variants.providers.registry import BUILTIN_NAMESPACES, find_known
 from pep_variants.providers.x86_64 import X8664Provider
 
 LINUX = {
-    "implementation_name": "cpython",
-    "implementation_version": "3.12.1",
     "os_name": "posix",
     "platform_machine": "x86_64",
-    "platform_python_implementation": "CPython",
-    "platform_release": "6.1",
     "platform_system": "Linux",
-    "platform_version": "1",
-    "python_full_version": "3.12.1",
     "python_version": "3.12",
     "sys_platform": "linux",
 }
@@ -44,6 +35,7 @@ def package(namespace, *requires, plugin_api=None, environment=LINUX, **rest) ->
     [
         # As the metadata of torch 2.8 and 2.10, and of the CPU providers' own documentation.
         ("nvidia", f"{NVIDIA}>=0.0.1,<1.0.0", NVIDIA_API, "0.0.2", NvidiaProvider),
+        ("nvidia", NVIDIA, "nvidia_variant_provider", "0.0.2", NvidiaProvider),
         (
             "x86_64",
             "provider-variant-x86-64 >=0.0.1,<1",
@@ -52,18 +44,11 @@ def package(namespace, *requires, plugin_api=None, environment=LINUX, **rest) ->
             X8664Provider,
         ),
         (
-            "amd",
-            "amd-variant-provider>=0.0.2,<1.0.0",
-            "amd_variant_provider.plugin:AMDVariantPlugin",
-            "0.0.2",
-            AmdProvider,
-        ),
-        (
-            "ascend",
-            "ascend-variant-provider>=0.0.1,<1.0.0",
-            "ascend_variant_provider.plugin:AscendVariantPlugin",
-            "0.0.2",
-            AscendProvider,
+            "x86_64",
+            "x86-64-variant-provider>=0.0.1,<1",
+            "x86_64_variant_provider",
+            "0.2.1",
+            X8664Provider,
         ),
         (
             "ascend",
@@ -71,14 +56,6 @@ def package(namespace, *requires, plugin_api=None, environment=LINUX, **rest) ->
             "huawei_ascend_variant_provider.plugin:AscendVariantPlugin",
             "0.0.2",
             AscendProvider,
-        ),
-        ("nvidia", NVIDIA, "nvidia_variant_provider", "0.0.2", NvidiaProvider),
-        (
-            "x86_64",
-            "x86-64-variant-provider>=0.0.1,<1",
-            "x86_64_variant_provider",
-            "0.2.1",
-            X8664Provider,
         ),
     ],
 )
@@ -98,14 +75,10 @@ def test_packages_we_stand_in_for(namespace, requirement, plugin_api, stands_for
     ("specifier", "fits"),
     [
         ("", True),
-        ("==0.0.2", True),
-        ("~=0.0.1", True),
         ("==0.0.*", True),
         (">0.0.2a1", True),
         ("!=0.0.2", False),
         ("<0.0.2", False),
-        (">=1", False),
-        (">=0.0.1,<0.0.2", False),
         ("==0.0.2.post1", False),
     ],
 )
@@ -117,28 +90,16 @@ def test_the_version_we_stand_for_has_to_fit(specifier, fits):
     assert package("nvidia", NVIDIA + specifier, NVIDIA) == expected
 
 
-@pytest.mark.parametrize(
-    "name", ["Nvidia_Variant.Provider", "NVIDIA-VARIANT-PROVIDER", "nvidia--variant__provider"]
-)
-def test_names_are_normalized(name):
-    assert package("nvidia", name) == NVIDIA
-
-
 def test_requirements_that_do_not_apply_are_dropped():
     on_linux = f"{NVIDIA}>=0.0.1; sys_platform == 'linux'"
-    elsewhere = "somebodys-provider; sys_platform != 'linux'"
+    elsewhere = "another-provider; sys_platform != 'linux'"
     assert package("nvidia", on_linux, elsewhere) == NVIDIA
     assert package("nvidia", elsewhere, on_linux) == NVIDIA
     assert package("nvidia", on_linux, elsewhere, environment=WINDOWS) is None
-    assert package("nvidia", on_linux, environment=WINDOWS) is None
     # Neither the version nor the URL of a dropped one matters, nor its package.
     assert package("nvidia", NVIDIA, f"{NVIDIA}>=9; os_name == 'nt'") == NVIDIA
     url = f"{NVIDIA} @ https://example.org/p.whl ; os_name == 'nt'"
     assert package("nvidia", NVIDIA, url) == NVIDIA
-    cpu = "provider-variant-x86-64; platform_machine == 'x86_64'"
-    arm = "provider-variant-aarch64; platform_machine == 'aarch64'"
-    assert package("x86_64", cpu, arm) == "provider-variant-x86-64"
-    assert package("x86_64", cpu, arm, environment={**LINUX, "platform_machine": "arm64"}) is None
 
 
 def test_one_package_of_ours_and_its_endpoint():
@@ -149,53 +110,24 @@ def test_one_package_of_ours_and_its_endpoint():
     assert package("nvidia", NVIDIA, plugin_api="some_helper") is None
     assert package("nvidia", NVIDIA, plugin_api="nvidia_variant_provider.plugin") is None
     assert package("nvidia", NVIDIA, plugin_api="nvidia_variant_provider:Other") is None
-    both = ("x86-64-variant-provider", "provider-variant-x86-64")
-    assert package("x86_64", *both, plugin_api="x86_64_variant_provider") is None
-    assert package("x86_64", *both, plugin_api="provider_variant_x86_64") is None
-    assert package("nvidia", NVIDIA, "provider-variant-x86-64") is None
-    assert (
-        package("x86_64", "x86-64-variant-provider", plugin_api="provider_variant_x86_64") is None
-    )
 
 
 @pytest.mark.parametrize(
     "requirement",
     [
+        # Something else.
         f"{NVIDIA} @ https://example.org/nvidia_variant_provider-0.0.2-py3-none-any.whl",
-        f"{NVIDIA} @ file:///nvidia_variant_provider-0.0.2-py3-none-any.whl",
-        f"{NVIDIA}[cuda]",
         f"{NVIDIA}[cuda]==0.0.2",
-        f"{NVIDIA}[a,b]; sys_platform == 'linux'",
-    ],
-)
-def test_urls_and_extras_mean_something_else(requirement):
-    assert package("nvidia", requirement) is None
-    assert package("nvidia", NVIDIA, requirement) is None
-    assert package("nvidia", requirement, NVIDIA) is None
-
-
-@pytest.mark.parametrize(
-    "requirement",
-    [
-        f"{NVIDIA} 0.0.2",
+        # What cannot be read.
         f"{NVIDIA}; nonsense == 'x'",
-        f"--index-url https://example.org {NVIDIA}",
         f"{NVIDIA}\n--pre",
-        f"https://example.org/{NVIDIA}.whl",
         f"{NVIDIA}; {'(' * 100_000}",
     ],
 )
-def test_what_cannot_be_read_is_not_known(requirement):
+def test_requirements_that_we_do_not_stand_in_for(requirement):
     assert package("nvidia", requirement) is None
     assert package("nvidia", NVIDIA, requirement) is None
     assert package("nvidia", requirement, NVIDIA) is None
-
-
-def test_providers_without_requirements():
-    assert package("nvidia") is None
-    assert package("nvidia", plugin_api=NVIDIA_API) is None
-    assert package("nvidia", build_requires=(NVIDIA,)) is None
-    assert package("nvidia", "somebodys-provider") is None
 
 
 NAMESPACES = ["nvidia", "amd", "intel", "ascend", "tpu", "x86_64", "aarch64"]
@@ -244,18 +176,3 @@ def test_looking_for_accelerators_starts_no_command(tmp_path, command):
     )
     assert (done.stdout, done.stderr) == ("[]\n", "")
     assert not log.exists()
-
-
-FIELD = Path(__file__).parents[4].parent / "shared" / "data" / "field"
-
-
-@pytest.mark.skipif(not FIELD.is_dir(), reason="the files published in the field are not here")
-def test_the_field_names_providers_we_know():
-    seen = {}
-    for path in sorted(FIELD.glob("*-variants.json")):
-        for namespace, raw in json.loads(path.read_text())["providers"].items():
-            info = ProviderInfo(tuple(raw["requires"]), raw.get("plugin-api"))
-            seen.setdefault(namespace, set()).add(find_known(namespace, info, lambda: LINUX))
-    for namespace in ("nvidia", "amd", "intel"):
-        assert seen.pop(namespace) == {BUILTIN_NAMESPACES[namespace]}
-    assert set(seen) == {"priority"}

@@ -7,60 +7,32 @@ from pep_variants.providers.nvidia import NvidiaProvider
 DRIVER = "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION"
 CAPABILITY = "NV_VARIANT_PROVIDER_FORCE_SM_ARCH"
 
-# Every value of a major version, newest first, the bare major number after its minors.
-V11 = """11.20 11.19 11.18 11.17 11.16 11.15 11.14 11.13 11.12 11.11 11.10 11.9 11.8 11.7 11.6 11.5
- 11.4 11.3 11.2 11.1 11.0 11"""
-V12 = """12.20 12.19 12.18 12.17 12.16 12.15 12.14 12.13 12.12 12.11 12.10 12.9 12.8 12.7 12.6 12.5
- 12.4 12.3 12.2 12.1 12.0 12"""
-V13 = """13.20 13.19 13.18 13.17 13.16 13.15 13.14 13.13 13.12 13.11 13.10 13.9 13.8 13.7 13.6 13.5
- 13.4 13.3 13.2 13.1 13.0 13"""
-V14 = """14.20 14.19 14.18 14.17 14.16 14.15 14.14 14.13 14.12 14.11 14.10 14.9 14.8 14.7 14.6 14.5
- 14.4 14.3 14.2 14.1 14.0 14"""
-V15 = """15.20 15.19 15.18 15.17 15.16 15.15 15.14 15.13 15.12 15.11 15.10 15.9 15.8 15.7 15.6 15.5
- 15.4 15.3 15.2 15.1 15.0 15"""
+
+def versions(newest: str, oldest: str) -> str:
+    """Every value between, newest first, the bare major number after its minors."""
+    found = []
+    for major in range(15, 10, -1):
+        minors = [(f"{major}.{minor}", (major, minor)) for minor in range(20, -1, -1)]
+        found += [*minors, (str(major), (major, -1))]
+    top, end = (tuple(map(int, text.split("."))) for text in (newest, oldest))
+    return " ".join(text for text, key in found if end <= key <= top)
+
 
 # CUDA version of the driver, as NVML numbers it and as people write it: the values of
 # cuda_version_lower_bound, then those of cuda_version_upper_bound.
 DRIVERS = {
-    (11000, "11.0"): (
-        "11.0 11",
-        f"""{V15} {V14} {V13} {V12} 11.20 11.19 11.18 11.17 11.16 11.15 11.14 11.13 11.12 11.11
-        11.10 11.9 11.8 11.7 11.6 11.5 11.4 11.3 11.2 11.1""",
-    ),
-    (11040, "11.4"): (
-        "11.4 11.3 11.2 11.1 11.0 11",
-        f"""{V15} {V14} {V13} {V12} 11.20 11.19 11.18 11.17 11.16 11.15 11.14 11.13 11.12 11.11
-        11.10 11.9 11.8 11.7 11.6 11.5""",
-    ),
-    (12000, "12.0"): (
-        f"12.0 12 {V11}",
-        f"""{V15} {V14} {V13} 12.20 12.19 12.18 12.17 12.16 12.15 12.14 12.13 12.12 12.11 12.10
-        12.9 12.8 12.7 12.6 12.5 12.4 12.3 12.2 12.1""",
-    ),
-    (12070, "12.7"): (
-        f"12.7 12.6 12.5 12.4 12.3 12.2 12.1 12.0 12 {V11}",
-        f"""{V15} {V14} {V13} 12.20 12.19 12.18 12.17 12.16 12.15 12.14 12.13 12.12 12.11 12.10
-        12.9 12.8""",
-    ),
-    (12080, "12.8"): (
-        f"12.8 12.7 12.6 12.5 12.4 12.3 12.2 12.1 12.0 12 {V11}",
-        f"""{V15} {V14} {V13} 12.20 12.19 12.18 12.17 12.16 12.15 12.14 12.13 12.12 12.11 12.10
-        12.9""",
-    ),
-    (13000, "13.0"): (
-        f"13.0 13 {V12} {V11}",
-        f"""{V15} {V14} 13.20 13.19 13.18 13.17 13.16 13.15 13.14 13.13 13.12 13.11 13.10 13.9
-        13.8 13.7 13.6 13.5 13.4 13.3 13.2 13.1""",
-    ),
-    (15190, "15.19"): (V15.removeprefix("15.20 ") + f" {V14} {V13} {V12} {V11}", "15.20"),
-    (15200, "15.20"): (f"{V15} {V14} {V13} {V12} {V11}", ""),
+    (11000, "11.0"): ("11.0 11", versions("15.20", "11.1")),
+    (11040, "11.4"): ("11.4 11.3 11.2 11.1 11.0 11", versions("15.20", "11.5")),
+    (12080, "12.8"): (versions("12.8", "11.-1"), versions("15.20", "12.9")),
+    (13000, "13.0"): (versions("13.0", "11.-1"), versions("15.20", "13.1")),
+    (15190, "15.19"): (versions("15.19", "11.-1"), "15.20"),
+    (15200, "15.20"): (versions("15.20", "11.-1"), ""),
 }
 
 # Compute capabilities of the GPUs: all of them as people list them, the values of sm_arch.
 GPUS = {
     "": ("", ""),
     "5.0": ("5.0", "50_real 50_virtual"),
-    "5.2": ("5.2", "52_real 51_real 50_real 50_virtual"),
     "7.5": ("7.5", "75_real 74_real 73_real 72_real 71_real 70_real 70_virtual"),
     "9.0": ("9.0", "90_real 90_virtual"),
     "8.9": (
@@ -68,13 +40,9 @@ GPUS = {
         """89_real 88_real 87_real 86_real 85_real 84_real 83_real 82_real 81_real 80_real
         80_virtual""",
     ),
-    "10.0": ("10.0", "100_real 100_virtual"),
-    "12.0": ("12.0", "120_real 120_virtual"),
     "12.1": ("12.1", "121_real 120_real 120_virtual"),
     # Several GPUs: the newest counts, by number and not by text or position.
     "9.0,10.0,8.6": ("10.0, 9.0 and 8.6", "100_real 100_virtual"),
-    "8.0,8.0": ("8.0", "80_real 80_virtual"),
-    "3.7,7.0": ("7.0 and 3.7", "70_real 70_virtual"),
     # Some do not answer: no permission, lost from the bus.
     "!4,^15,7.0": ("7.0", "70_real 70_virtual"),
     "^15,!4": ("", ""),
@@ -139,7 +107,7 @@ def test_every_driver_with_every_set_of_gpus(run, nvml):
         }
 
 
-@pytest.mark.parametrize("number", [10020, 10990, 9000, 15210, 16000])
+@pytest.mark.parametrize("number", [10990, 15210])
 def test_a_driver_outside_the_range_supports_nothing(run, nvml, number):
     [answer] = run([case(CUDA_V2=number, DEVICES="9.0")], nvml())
     assert answer["supported"] == []
@@ -152,24 +120,11 @@ def test_a_driver_outside_the_range_supports_nothing(run, nvml, number):
 
 
 @pytest.mark.parametrize(
-    ("gpus", "listed"), [("3.7", "3.7"), ("4.9", "4.9"), ("3.5,3.7", "3.7 and 3.5")]
-)
-def test_a_gpu_too_old_has_no_sm_arch(run, nvml, gpus, listed):
-    [answer] = run([case(CUDA_V2=11040, DEVICES=gpus)], nvml())
-    assert answer["supported"] == features(*DRIVERS[11040, "11.4"])
-    assert answer["summary"] == f"CUDA driver 11.4, compute capability {listed}"
-    [warning] = answer["warnings"]
-    assert f"{gpus.rpartition(',')[2]} " in warning
-    assert "5.0" in warning
-
-
-@pytest.mark.parametrize(
     ("missing", "process"),
     [
         ((), {"CUDA_V2": "!13", "CUDA": 12080}),
         ((), {"CUDA_V2": "0", "CUDA": 12080}),
         (("nvmlSystemGetCudaDriverVersion_v2",), {"CUDA": 12080}),
-        (("nvmlSystemGetCudaDriverVersion",), {"CUDA_V2": 12080}),
     ],
 )
 def test_the_older_function_answers_where_the_newer_does_not(run, nvml, missing, process):
@@ -178,35 +133,26 @@ def test_the_older_function_answers_where_the_newer_does_not(run, nvml, missing,
     assert answer["warnings"] == []
 
 
-@pytest.mark.parametrize(
-    ("missing", "process"),
-    [
-        ((), {"CUDA_V2": "!13", "CUDA": "!999", "DEVICES": "9.0"}),
-        (("nvmlSystemGetCudaDriverVersion_v2", "nvmlSystemGetCudaDriverVersion"), {}),
-    ],
-)
-def test_a_driver_without_a_version_supports_nothing(run, nvml, missing, process):
-    [answer] = run([case(**process)], nvml(*missing))
+def test_a_driver_without_a_version_supports_nothing(run, nvml):
+    [answer] = run([case(CUDA_V2="!13", CUDA="!999", DEVICES="9.0")], nvml())
     assert answer["supported"] == []
     [warning] = answer["warnings"]
     assert DRIVER in warning
 
 
 @pytest.mark.parametrize(
-    ("missing", "process", "why"),
+    ("missing", "process"),
     [
-        ((), {"INIT": 18}, "NVML: "),  # updated, but the old kernel module is still loaded
-        ((), {"INIT": 4}, "NVML: "),  # no permission
-        ((), {"INIT": 999}, "NVML: "),
-        (("nvmlInitWithFlags",), {}, "NVML: "),
+        ((), {"INIT": 18}),  # updated, but the old kernel module is still loaded
+        (("nvmlInitWithFlags",), {}),
     ],
 )
-def test_a_driver_that_does_not_start_is_no_driver(run, nvml, missing, process, why):
+def test_a_driver_that_does_not_start_is_no_driver(run, nvml, missing, process):
     [answer] = run([case(**process, CUDA_V2=12080, DEVICES="9.0")], nvml(*missing))
     assert answer["supported"] == []
     assert answer["summary"] == ""
     [warning] = answer["warnings"]
-    assert why in warning
+    assert "NVML: " in warning
     assert "no NVIDIA variant is considered" in warning
     assert DRIVER in warning
     assert CAPABILITY in warning
@@ -217,7 +163,6 @@ def test_a_driver_that_does_not_start_is_no_driver(run, nvml, missing, process, 
     [
         ((), {"COUNT": "!999"}),
         ((), {"COUNT": "4000000000"}),
-        ((), {"COUNT": "-1"}),
         (("nvmlDeviceGetCudaComputeCapability",), {}),
         ((), {"DEVICES": "0.0,-9.0,70000.1"}),
     ],
@@ -228,32 +173,6 @@ def test_gpus_that_cannot_be_asked_leave_the_driver(run, nvml, missing, process)
     assert answer["supported"] == features(*DRIVERS[12080, "12.8"])
     assert answer["summary"] == "CUDA driver 12.8"
     assert answer["warnings"] == []
-
-
-def test_the_library_is_shut_down_whatever_happens(run, nvml, tmp_path):
-    cases = {
-        "fine": {"CUDA_V2": 12080, "DEVICES": "9.0"},
-        "no version": {"CUDA_V2": "!13", "CUDA": "!13", "DEVICES": "9.0"},
-        "no count": {"CUDA_V2": 12080, "COUNT": "!999"},
-        "bad GPU": {"CUDA_V2": 12080, "DEVICES": "^15"},
-        "bad shutdown": {"CUDA_V2": 12080, "DEVICES": "9.0", "SHUTDOWN": "999"},
-        "bad start": {"INIT": "9"},
-    }
-    answers = run([case(**told, LOG=tmp_path / name) for name, told in cases.items()], nvml())
-    for name in cases:
-        calls = (tmp_path / name).read_text().split()
-        assert calls[0] == "init"
-        assert calls.count("init") == 1  # asked once, though both values and summary were wanted
-        assert calls.count("shutdown") == (0 if name == "bad start" else 1)
-        assert calls[-1] == ("init" if name == "bad start" else "shutdown")
-    assert answers[4]["supported"] == features(*DRIVERS[12080, "12.8"], GPUS["9.0"][1])
-
-
-@pytest.mark.parametrize("content", [b"", b"no library\n"])
-def test_a_library_that_cannot_be_loaded_is_no_driver(run, tmp_path, content):
-    (tmp_path / "libnvidia-ml.so.1").write_bytes(content)
-    [answer] = run([case()], tmp_path)
-    assert answer == {"supported": [], "summary": "", "warnings": []}
 
 
 def test_without_nvidia_ml_py_nothing_is_detected_and_the_user_learns_why(run, nvml, tmp_path):
@@ -270,18 +189,6 @@ def test_without_nvidia_ml_py_nothing_is_detected_and_the_user_learns_why(run, n
     [warning] = driver["warnings"]
     assert "nvidia-ml-py" in warning
     assert "the GPUs are unknown" in warning
-
-
-def test_warnings_of_the_imported_package_stay_inside(run, nvml, tmp_path):
-    import pynvml
-
-    (tmp_path / "pynvml.py").write_text(
-        "import pathlib, warnings\n"
-        "warnings.warn('this package is deprecated', FutureWarning)\n"
-        f"exec(compile(pathlib.Path({pynvml.__file__!r}).read_text(), __file__, 'exec'))\n"
-    )
-    [answer] = run([case(CUDA_V2=12080, DEVICES="9.0")], nvml(), python_path=tmp_path)
-    assert answer["supported"] == features(*DRIVERS[12080, "12.8"], GPUS["9.0"][1])
 
 
 # Facts and their sources.
@@ -360,21 +267,6 @@ def test_cuda_is_found_where_a_jetson_keeps_it(ask, build, folder):
             ["libnvidia-ml.so.1", "libcuda.so.1, GPU 0"],
         ),
         (
-            {"NVML_CUDA_V2": 12060, "NVML_DEVICES": "9.0", "CUDA_DEVICES": ""},
-            "CUDA driver 12.6, compute capability 9.0",
-            ["libnvidia-ml.so.1", "libnvidia-ml.so.1, GPU 0"],
-        ),
-        (
-            {"NVML_DEVICES": "9.0", "CUDA_VERSION": 12060, "CUDA_DEVICES": "8.0"},
-            "CUDA driver 12.6, compute capability 9.0",
-            ["libcuda.so.1", "libnvidia-ml.so.1, GPU 0"],
-        ),
-        (
-            {"NVML_INIT": 999, "CUDA_VERSION": 12060, "CUDA_DEVICES": "8.0"},
-            "CUDA driver 12.6, compute capability 8.0",
-            ["libcuda.so.1", "libcuda.so.1, GPU 0"],
-        ),
-        (
             {"NVML_INIT": 9, "CUDA_VERSION": 12060, "CUDA_DEVICES": "8.0,!1,9.0"},
             "CUDA driver 12.6, compute capability 9.0 and 8.0",
             ["libcuda.so.1", "libcuda.so.1, GPU 2", "libcuda.so.1, GPU 0"],
@@ -384,11 +276,6 @@ def test_cuda_is_found_where_a_jetson_keeps_it(ask, build, folder):
             {"NVML_INIT": 999, "CUDA_INIT": 100, "CUDA_VERSION": 12060},
             "CUDA driver 12.6",
             ["libcuda.so.1"],
-        ),
-        (
-            {"NVML_CUDA_V2": 12060, "CUDA_DEVICES": "8.0"},
-            "CUDA driver 12.6",
-            ["libnvidia-ml.so.1"],
         ),
     ],
 )
@@ -402,18 +289,12 @@ def test_cuda_tells_what_nvml_does_not(ask, nvml, cuda, process, summary, source
 @pytest.mark.parametrize(
     ("missing", "process", "summary"),
     [
-        ((), {"CUDA_INIT": 34}, ""),  # the stand-in that CUDA's own images have to link with
-        ((), {"CUDA_INIT": 803}, ""),
         (("cuInit",), {}, ""),
-        (("cuDeviceGetAttribute",), {}, ""),
         ((), {"CUDA_VERSION": "!1"}, "compute capability 8.0"),
         ((), {"CUDA_VERSION": "0"}, "compute capability 8.0"),
-        ((), {"CUDA_VERSION": "-12060"}, "compute capability 8.0"),
         ((), {"CUDA_COUNT": "!1"}, "CUDA driver 12.6"),
         ((), {"CUDA_COUNT": "2000000000"}, "CUDA driver 12.6"),
-        ((), {"CUDA_COUNT": "-1"}, "CUDA driver 12.6"),
         ((), {"CUDA_COUNT": "3"}, "CUDA driver 12.6, compute capability 8.0"),
-        ((), {"CUDA_DEVICES": "0.0"}, "CUDA driver 12.6"),
     ],
 )
 def test_wrong_answers_of_cuda(ask, cuda, missing, process, summary):
@@ -454,24 +335,18 @@ def test_windows_keeps_nvml_in_two_places(ask, build, tmp_path, variable, path):
     [answer] = ask(PROVIDER, [{"process": process, "overrides": None, "system": "win32"}])
     assert answer["summary"] == "CUDA driver 12.8, compute capability 8.9"
     assert answer["facts"][0][2] == "nvml.dll"
-    assert answer["warnings"] == []
 
 
-def test_windows_with_cuda_alone_and_with_nothing(ask, build, tmp_path):
-    process = {"FAKE_CUDA_VERSION": "12080", "FAKE_CUDA_DEVICES": "8.9"}
-    folder = str(build("fake_cuda.c", "System32/nvcuda.dll"))
-    cases = [
-        {
-            "process": {**process, "WINDIR": windows, "ProgramFiles": str(tmp_path)},
-            "overrides": None,
-            "system": "win32",
-        }
-        for windows in (folder, str(tmp_path))
-    ]
-    cuda_alone, nothing = ask(PROVIDER, cases)
-    assert cuda_alone["summary"] == "CUDA driver 12.8, compute capability 8.9"
-    assert cuda_alone["facts"][0][2] == "nvcuda.dll"
-    assert (nothing["facts"], nothing["warnings"]) == ([], [])
+def test_windows_with_cuda_alone(ask, build, tmp_path):
+    process = {
+        "FAKE_CUDA_VERSION": "12080",
+        "FAKE_CUDA_DEVICES": "8.9",
+        "WINDIR": str(build("fake_cuda.c", "System32/nvcuda.dll")),
+        "ProgramFiles": str(tmp_path),
+    }
+    [answer] = ask(PROVIDER, [{"process": process, "overrides": None, "system": "win32"}])
+    assert answer["summary"] == "CUDA driver 12.8, compute capability 8.9"
+    assert answer["facts"][0][2] == "nvcuda.dll"
 
 
 def test_other_systems_have_no_nvidia_driver(ask, nvml, cuda):
@@ -480,30 +355,25 @@ def test_other_systems_have_no_nvidia_driver(ask, nvml, cuda):
     assert (answer["supported"], answer["facts"], answer["warnings"]) == ([], [], [])
 
 
-@pytest.mark.parametrize("hanging", ["NVML", "CUDA"])
-def test_a_driver_that_hangs_is_no_driver(ask, nvml, cuda, hanging):
-    libraries = {"NVML": (nvml(), cuda()), "CUDA": (cuda(),)}[hanging]
-    told = cuda_case(**{f"{hanging}_HANG": 50}, CUDA_VERSION=12080, CUDA_DEVICES="8.9")
-    # The whole process has to end well before the driver would answer, see the fixture.
-    [answer] = ask(PROVIDER, [{**told, "time_limit": 0.5}], *libraries)
-    assert answer["supported"] == []
-    assert answer["facts"] == []
-    assert answer["seconds"] >= 0.5
+def test_a_driver_that_hangs_is_no_driver(ask, cuda):
+    told = cuda_case(CUDA_HANG=50, CUDA_VERSION=12080, CUDA_DEVICES="8.9")
+    [answer] = ask(PROVIDER, [{**told, "time_limit": 0.2}], cuda())
+    assert (answer["supported"], answer["facts"]) == ([], [])
     [warning] = answer["warnings"]
-    assert "no answer within 0.5 s" in warning
+    assert "no answer within 0.2 s" in warning
     assert DRIVER in warning
 
 
 # Overrides. Each replaces detection of one fact.
 
 
-@pytest.mark.parametrize("driver", DRIVERS)
-def test_both_facts_forced_ask_no_driver(run, nvml, tmp_path, driver):
+def test_both_facts_forced_ask_no_driver(run, nvml, tmp_path):
     log = tmp_path / "log"
-    [answer] = run([case({DRIVER: driver[1], CAPABILITY: "7.5"}, LOG=log)], nvml())
+    told = {DRIVER: "13.0", CAPABILITY: "7.5"}
+    [answer] = run([case(told, LOG=log)], nvml())
     assert answer == {
-        "supported": features(*DRIVERS[driver], GPUS["7.5"][1]),
-        "summary": f"CUDA driver {driver[1]} (forced), compute capability 7.5 (forced)",
+        "supported": features(*DRIVERS[13000, "13.0"], GPUS["7.5"][1]),
+        "summary": "CUDA driver 13.0 (forced), compute capability 7.5 (forced)",
         "warnings": [],
     }
     assert not log.exists()
@@ -534,36 +404,14 @@ def test_the_other_fact_is_detected(run, nvml):
     assert len(old["warnings"]) == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "driver"),
-    [("12", "12.0"), ("12.8.1", "12.8"), (" 12.8\n", "12.8"), ("012.08", "12.8")],
-)
-def test_ways_to_write_a_driver_version(text, driver):
-    supported = NvidiaProvider({DRIVER: text, CAPABILITY: "9.0"}).supported()
-    expected = next(values for (_, name), values in DRIVERS.items() if name == driver)
-    assert supported["cuda_version_lower_bound"] == tuple(expected[0].split())
-    assert supported["cuda_version_upper_bound"] == tuple(expected[1].split())
-
-
-MALFORMED = [
-    "x",
-    "12,8",
-    "-12.8",
-    "12.",
-    ".8",
-    "v12.8",
-    "12.8rc1",
-    "12.99999999",
-    "١٢.٨",
-    "9" * 5000,
-]
+MALFORMED = ["x", "12,8", "-12.8", "12.", ".8", "12.8rc1", "12.99999999", "١٢.٨", "9" * 5000]
 
 
 @pytest.mark.parametrize(
     ("variable", "text", "way_out"),
     [
         *((DRIVER, text, "12.8") for text in MALFORMED),
-        *((CAPABILITY, text, "9.0") for text in [*MALFORMED, "90", "9", "9.0a", "9.0.0", "sm_90"]),
+        *((CAPABILITY, text, "9.0") for text in ["90", "9", "9.0a", "9.0.0", "9" * 5000]),
     ],
 )
 def test_a_malformed_override_is_an_error_with_a_way_out(refused, variable, text, way_out):
@@ -571,15 +419,12 @@ def test_a_malformed_override_is_an_error_with_a_way_out(refused, variable, text
     refused(NvidiaProvider(overrides), variable, text, way_out)
 
 
-# Everything there is.
-
-
 def test_known_values():
     known = NvidiaProvider({}).known()
-    versions = tuple(f"{V15} {V14} {V13} {V12} {V11}".split())
+    expected = tuple(versions("15.20", "11.-1").split())
     assert list(known) == ["cuda_version_lower_bound", "cuda_version_upper_bound", "sm_arch"]
-    assert known["cuda_version_lower_bound"] == versions
-    assert known["cuda_version_upper_bound"] == versions
+    assert known["cuda_version_lower_bound"] == expected
+    assert known["cuda_version_upper_bound"] == expected
     real, virtual = known["sm_arch"][:80], known["sm_arch"][80:]
     assert real[:11] == (*(f"12{minor}_real" for minor in "9876543210"), "119_real")
     assert (real[-1], virtual[0], virtual[-1]) == ("50_real", "129_virtual", "50_virtual")

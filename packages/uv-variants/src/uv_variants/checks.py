@@ -17,7 +17,7 @@ from .environments import (
 )
 from .errors import SourcesMissing, TwoNames, VariantMissing
 from .named_projects import admits, normalized, requirement_texts
-from .uv_lock import FLOATS, Lock
+from .uv_lock import Lock
 
 if TYPE_CHECKING:
     from .choices import Choices, VersionChoice
@@ -69,8 +69,6 @@ def check_before(context: Context, choices: Choices) -> None:
     """
     forced = context.preferences.forced
     if context.is_frozen:
-        if context.lock.is_floating:
-            raise VariantMissing(f"{context.lock.path}: {FLOATS}: lock again without --frozen")
         _check_lock(context)
     names = [name for name in forced if name in context.requested]
     if not names or context.is_offline or context.is_frozen:

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from pep_variants import Platform
+    from pep_variants import Platform, Verdict
 
     from .environments import Installed
     from .session import Session
-
-
-class Verdict(NamedTuple):
-    """``chosen``, ``locked``, ``compatible`` or ``rejected``, for one variant, and why."""
-
-    label: str
-    verdict: str
-    why: str
 
 
 class LockedLabel(NamedTuple):
@@ -58,7 +49,7 @@ class VersionChoice(NamedTuple):
 
     Attributes:
         labels: of the files that uv is shown, by plain filename; None for the non-variant wheel.
-        verdicts: on every variant, the chosen one first.
+        verdicts: on every variant, the chosen one first; ``locked`` is one of them.
         notices, problems: warnings for the user.
         providers: that the metadata names: requirements and endpoint, by namespace.
         why: why the chosen one, and none that ranks higher.
@@ -191,21 +182,14 @@ class Choices:
         return installed.label if choice is None else choice.label_of_build(installed)
 
 
-def asked(client: Session, projects: Iterable[str]) -> dict[str, dict[str, VersionChoice]]:
-    """Return the choices by project (normalized name) and version, newest version first.
-
-    A project that no index has is missing; one without variants has no versions.
-    """
-    found = client.reports(projects)
-    return {name: read_choices(tree) for name, tree in found.items()}
-
-
 def read_choices(tree: Mapping[str, Any]) -> dict[str, VersionChoice]:
     """Return the choices in a report of `variants_proxy.choice.reports`, by version."""
+    from pep_variants import Verdict
+
     return {
         item["version"]: VersionChoice(
             item["files"],
-            tuple(Verdict(row["label"], row["verdict"], row["why"]) for row in item["variants"]),
+            tuple(Verdict(**row) for row in item["variants"]),
             tuple(item["notices"]),
             tuple(item["problems"]),
             item.get("providers", {}),
@@ -222,10 +206,6 @@ def read_choices(tree: Mapping[str, Any]) -> dict[str, VersionChoice]:
         )
         for item in tree["versions"]
     }
-
-
-_STYLES = {"chosen": "32", "compatible": "", "rejected": "2"}
-_DIM = "2"
 
 
 def warn(text: str) -> None:
@@ -247,7 +227,6 @@ def report_variants(
         verbose: print the verdicts on all variants of every version.
     """
     stream = sys.stderr
-    colored = stream.isatty() and not os.environ.get("NO_COLOR")
     printed: set[str] = set()
     hinted = False
     for each in taken:
@@ -256,9 +235,8 @@ def report_variants(
             print(f"Variants of {each.name} {each.version}:", file=stream)
             from pep_variants.internal import table_lines
 
-            for row, line in zip(choice.verdicts, table_lines(choice.verdicts), strict=True):
-                style = _STYLES.get(row.verdict, "")
-                print(_styled(f"  {line}", style, on=colored), file=stream)
+            for line in table_lines(choice.verdicts):
+                print(f"  {line}", file=stream)
             for text in choice.notices:
                 if text not in printed:
                     printed.add(text)
@@ -274,7 +252,7 @@ def report_variants(
 
                 hinted = True
                 line += MORE.format(each.name)
-            print(_styled(line, _DIM, on=colored), file=stream)
+            print(line, file=stream)
 
 
 def report_platform(platform: Platform) -> None:
@@ -305,7 +283,3 @@ def why_missing(name: str, label: str, versions: dict[str, VersionChoice]) -> st
     for choice in versions.values():
         return choice.missing or None
     return f"{name} has no variants, but --variant {name}={label} asks for one" if label else None
-
-
-def _styled(text: str, style: str, *, on: bool) -> str:
-    return f"\x1b[{style}m{text}\x1b[0m" if on and style else text

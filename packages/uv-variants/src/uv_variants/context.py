@@ -133,7 +133,7 @@ class Context:
         """
         given = self.options.variants
         is_switched = self.invocation.command == ("lock",) and "variant-switch" in given
-        if self.lock.is_floating or is_switched or any(name in given for name in _RENEW_ALL):
+        if is_switched or any(name in given for name in _RENEW_ALL):
             return None
         return frozenset(self.preferences.forced) if "variant" in given else frozenset()
 

@@ -355,7 +355,7 @@ class ExportedFiles:
 def _index_of(name: str, lock: Lock | None) -> str:
     """Return the index that the variants of a project are locked from, empty for none."""
     wheels = lock.wheels if lock is not None else ()
-    return next((wheel.index for wheel in wheels if wheel.project == name), "")
+    return next((wheel.index_url for wheel in wheels if wheel.project == name), "")
 
 
 _PINNED = re.compile(

@@ -7,7 +7,6 @@ replaced only with ``--reinstall-package``.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -68,6 +67,8 @@ class FittingMarks(NamedTuple):
     def _mark(self, installed: Installed) -> Path:
         words = (installed.name, installed.version, str(installed.label), *sorted(installed.tags))
         text = "\0".join((*words, self.machine(), *self.indexes))
+        import hashlib  # few environments have variants
+
         return self.folder / hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pep_variants.internal import NotPrivate, cache_directory, make_private
 
 from .checks import check_before, check_direct_wheels
-from .choices import Choices, OlderBuild, asked, report_platform, warn
+from .choices import Choices, OlderBuild, report_platform, warn
 from .command_line import EXPORTING, Scope
 from .context import Context
 from .environments import installed_variants
@@ -40,11 +40,6 @@ if TYPE_CHECKING:
     from .own_options import Options
 
 
-# " + torch==2.9.0", with colours on a terminal; "~" is a reinstallation.
-_TAKEN = re.compile(rb"\s*[+~]\s([A-Za-z0-9][\w.-]*)==([\w.+!]+)\s*")
-_STYLE = re.compile(rb"\x1b\[[0-9;]*m")
-
-
 def is_planned(context: Context) -> bool:
     """Return whether uv says what the command would install."""
     invocation = context.invocation
@@ -56,7 +51,9 @@ def run_and_read(command: Sequence[str], environ: Mapping[str, str]) -> tuple[in
     planned: list[tuple[str, str]] = []
 
     def read(line: bytes) -> None:
-        match = _TAKEN.fullmatch(_STYLE.sub(b"", line))
+        # " + torch==2.9.0", with colours on a terminal; "~" is a reinstallation.
+        plain = re.sub(rb"\x1b\[[0-9;]*m", b"", line)
+        match = re.fullmatch(rb"\s*[+~]\s([A-Za-z0-9][\w.-]*)==([\w.+!]+)\s*", plain)
         if match is not None:
             planned.append((normalized(match[1].decode()), match[2].decode()))
 
@@ -82,6 +79,7 @@ class PreparedRun(NamedTuple):
         arguments, environ: of uv.
         builds: what shall go before newer versions, by project, see `version_bounds`.
         refused: projects of which uv found no solution with these.
+        is_idle: uv has nothing to do, and there is nothing to check afterwards.
     """
 
     session: Session
@@ -91,6 +89,7 @@ class PreparedRun(NamedTuple):
     environ: dict[str, str]
     builds: Mapping[str, OlderBuild] = MappingProxyType({})
     refused: Collection[str] = ()
+    is_idle: bool = False
 
     def unbound(self) -> PreparedRun:
         """Return the same without `builds`."""
@@ -127,7 +126,9 @@ def prepare(context: Context) -> PreparedRun:
             # No reinstallation was added to those that the check has.
             if len(arguments) == len(context.options.uv_arguments) and context.check.passes():
                 environ = variables_without_session(context, plan.uv_cache)
-                return PreparedRun(session, plan, state, arguments, environ)
+                preferences = context.preferences
+                is_idle = preferences.use_variants and not preferences.forced
+                return PreparedRun(session, plan, state, arguments, environ, is_idle=is_idle)
         context.check.close()
         session.open()
         if context.lock.text is None or context.invocation.command not in _MAY_ASK_NOTHING:
@@ -164,10 +165,12 @@ def learn(plan: SessionPlan, session: Session, projects: Iterable[str]) -> bool:
         return False
     from .provider_plugins import WantedProvider
 
+    names, choices = list(projects), Choices(session)
+    choices.ask(names)
     return plan.plugins.learn(
         WantedProvider.read(namespace, tree)
-        for versions in asked(session, projects).values()
-        for choice in versions.values()
+        for name in names
+        for choice in choices.of(name).values()
         for namespace, tree in choice.providers.items()
     )
 
@@ -355,6 +358,12 @@ def _run(context: Context) -> int:
         fault = f"an internal error in uv-variants: {type(error).__name__}: {error}"
         return _without_variants(context, fault, error)
     try:
+        if prepared.is_idle:
+            from .notices import after_lock
+
+            after_lock(prepared.plan, prepared.state)
+            prepared.session.close()
+            return become_uv([context.uv, *prepared.arguments], prepared.environ)
         code, planned = _run_uv(context, prepared)
         if code == 1 and prepared.builds:  # no solution
             bounds = ", ".join(bounds_of(prepared.builds))

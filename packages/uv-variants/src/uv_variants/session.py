@@ -19,8 +19,9 @@ import select
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -85,8 +86,7 @@ def _authorized(upstream: Upstream, authorization: str) -> Upstream:
     return replace(upstream, credentials=None, token="")
 
 
-@dataclass(frozen=True)
-class SessionSettings:
+class SessionSettings(NamedTuple):
     """What one uv command needs of its session.
 
     Attributes:
@@ -104,8 +104,8 @@ class SessionSettings:
     proxy: Settings
     indexes: tuple[UserIndex, ...]
     key: str
-    projects: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    locked: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    projects: Mapping[str, frozenset[str]] = MappingProxyType({})
+    locked: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType({})
     hashes: bool = True
     forced: frozenset[str] = frozenset()
     system_certs: bool = False

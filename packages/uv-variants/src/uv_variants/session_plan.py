@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -152,6 +151,8 @@ class SessionPlan:
         """
         name = SHARED
         if self._has_own_cache:
+            import hashlib
+
             name = hashlib.sha256(self.machine.key.encode()).hexdigest()[:16]
         return self.context.uv_caches / name
 
@@ -211,7 +212,6 @@ class SessionPlan:
             insecure_hosts=frozenset(self.insecure_hosts),
             keyring=self._keyring(),
             environ=network_variables(context.place.environ),
-            compress=False,
             failures=self.plugins.failures if self.plugins is not None else {},
             requested=frozenset(
                 self._expected() if any(each.links for each in indexes.values()) else ()

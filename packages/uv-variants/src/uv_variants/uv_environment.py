@@ -38,8 +38,6 @@ _LAUNCHER: Final = os.path.abspath(launcher.__file__)  # noqa: PTH100 - no file 
 _SCRIPTS: Final = (".py", ".pyc", ".pyw")
 _METADATA: Final = b"# /// script"
 _HEAD_BYTES: Final = 1 << 20
-_LOCALE: Final = "LC_CTYPE"
-"""Python sets it when it starts in the C locale, in its own environment too."""
 
 
 def uv_variables(context: Context, session: Session, cache: Path) -> dict[str, str]:
@@ -50,7 +48,7 @@ def uv_variables(context: Context, session: Session, cache: Path) -> dict[str, s
         session: that answers.
         cache: uv's cache directory.
     """
-    environ = dict(_user_environ(context.place.environ))
+    environ = dict(context.place.environ)
     text = _system_settings(context, session.proxy_url)
     if text is None:
         environ = {name: value for name, value in environ.items() if name not in _EXEMPT}
@@ -71,8 +69,7 @@ def variables_without_session(context: Context, cache: Path) -> dict[str, str]:
         context: the command.
         cache: uv's cache directory.
     """
-    environ = _user_environ(context.place.environ)
-    return {**environ, "UV_CACHE_DIR": str(cache), "UV_OFFLINE": "1"}
+    return {**context.place.environ, "UV_CACHE_DIR": str(cache), "UV_OFFLINE": "1"}
 
 
 def _system_settings(context: Context, proxy_url: str) -> str | None:
@@ -115,7 +112,7 @@ def program_run(
     kind = _script_kind(program[0], context.place.cwd)
     if kind == "uv":
         return [context.uv, *arguments], dict(own)
-    environ = {**own, launcher.STATE: _state_of(own, _user_environ(context.place.environ))}
+    environ = {**own, launcher.STATE: _state_of(own, context.place.environ)}
     if kind == "python" or program[0].lower() == "python":
         name, *rest = program if kind != "python" else ["python", *program]
         launched = [name, "-I", "-S", _LAUNCHER, "python", *rest]
@@ -152,21 +149,8 @@ def _state_of(own: Mapping[str, str], user: Mapping[str, str]) -> str:
     Both are environment variables; what uv adds to *own* stays.
     """
     changed = {name for name in {*own, *user} if own.get(name) != user.get(name)}
-    return ";".join(_item(name, user.get(name)) for name in sorted({*changed, _LOCALE}))
+    return ";".join(_item(name, user.get(name)) for name in sorted(changed))
 
 
 def _item(name: str, value: str | None) -> str:
     return name if value is None else f"{name}={os.fsencode(value).hex()}"
-
-
-def _user_environ(environ: Mapping[str, str]) -> Mapping[str, str]:
-    """Return *environ* of this process without the variable that Python itself has added."""
-    if _LOCALE not in environ or not sys.platform.startswith("linux"):
-        return environ
-    try:
-        at_start = Path("/proc/self/environ").read_bytes()
-    except OSError:
-        return environ
-    if f"\0{_LOCALE}=".encode() in b"\0" + at_start:
-        return environ
-    return {name: value for name, value in environ.items() if name != _LOCALE}

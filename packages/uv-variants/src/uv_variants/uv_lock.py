@@ -18,10 +18,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
-from variants_proxy.internal import FOLDER, HERE, wheel_at
+from variants_proxy.internal import FOLDER, wheel_at
 
 if TYPE_CHECKING:
     from pep_variants import Platform, Preferences
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from .command_line import Invocation
 
 
-FLOATS = "variants are locked without their labels, as an earlier release did"
 _WHEEL = re.compile(r'url = "(?P<url>[^"\s]*/(?P<name>[^/"\s?#]+\.whl))[^"]*"(?P<rest>[^{}\n]*)')
 _PACKAGE = re.compile(r'(?m)^\[\[package\]\]\nname = "([^"]+)"\nversion = "([^"]+)"')
 
@@ -39,8 +38,7 @@ Names = Mapping[str, Mapping[str, tuple[str, ...]]]
 that the proxy serves from `FOLDER` on. `variants_proxy.clients.ClientSettings.locked`."""
 
 
-@dataclass(frozen=True)
-class LockedWheel:
+class LockedWheel(NamedTuple):
     """A wheel of a lock that the proxy serves.
 
     Attributes:
@@ -60,7 +58,7 @@ class LockedWheel:
     has_hash: bool
 
     @property
-    def index(self) -> str:
+    def index_url(self) -> str:
         """URL of the index, or of the find-links page, that the wheel is from."""
         index = self.url.rpartition(f"/{FOLDER}/")[0]
         above, _, last = index.rpartition("/")
@@ -197,12 +195,7 @@ class Lock:
     @property
     def indexes(self) -> tuple[str, ...]:
         """URLs of the indexes that the variants are from."""
-        return tuple(dict.fromkeys(wheel.index for wheel in self.wheels))
-
-    @property
-    def is_floating(self) -> bool:
-        """Whether an earlier release locked it without labels: it is to be locked anew."""
-        return any(wheel.label == HERE for wheel in self.wheels)
+        return tuple(dict.fromkeys(wheel.index_url for wheel in self.wheels))
 
     @property
     def without_hash(self) -> int:
@@ -250,8 +243,7 @@ _COMMENT = """\
 """
 
 
-@dataclass(frozen=True)
-class LockMachine:
+class LockMachine(NamedTuple):
     """What is known of the machine of a lock.
 
     Attributes:

@@ -138,7 +138,6 @@ def release_of(uv: str, environ: Mapping[str, str], folder: Path) -> tuple[int, 
     launchers, which may choose another uv each time, are always asked.
     """
     import contextlib
-    import hashlib
     import re
     from pathlib import Path
 
@@ -152,9 +151,8 @@ def release_of(uv: str, environ: Mapping[str, str], folder: Path) -> tuple[int, 
             with path.open("rb") as program:
                 is_script = program.read(2) == b"#!"
             stat = path.stat()
-            state = f"{path}\0{stat.st_mtime_ns}\0{stat.st_size}"
-            digest = hashlib.sha256(state.encode("utf-8", "surrogateescape")).hexdigest()
-            kept = None if is_script else folder / digest[:32]
+            file = f"{stat.st_dev}-{stat.st_ino}-{stat.st_mtime_ns}-{stat.st_size}"
+            kept = None if is_script else folder / file
         with contextlib.suppress(OSError):
             text = kept.read_text("utf-8") if kept is not None else ""
         if not text:

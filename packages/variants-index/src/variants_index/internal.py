@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "catalog_checks": "check_live",
-    "distribution_metadata": "fetch_metadata_file read_source_tree",
+    "distribution_metadata": "fetch_metadata_file",
     "doctor": (
         "Findings Part Problem State UNKNOWN WITHOUT catalog_hints common_parts "
         "environment_problems installers_part lines packages_part report_schema settings_of "
@@ -37,13 +37,13 @@ _NAMES = {
     ),
     "downloads": "MAX_DOWNLOAD opened",
     "errors": (
-        "AccessDenied BadResponse InvalidPage InvalidSourceTree InvalidUrl NotFound "
+        "AccessDenied BadResponse InvalidPage InvalidUrl NotFound "
         "TargetError Unreachable UntrustedServer UnusableDistribution"
     ),
     "evaluator": "REWRITTEN is_pinned",
-    "package_finder": "by_version",
+    "package_finder": "by_version directory_files",
     "http.credentials": "Credentials split_credentials",
-    "http.responses": "BUSY CHUNK Response check_digests retry_after",
+    "http.responses": "BUSY CHUNK Response check_digests read_response retry_after",
     "http.user_proxies": "InvalidProxy PORTS UserProxy proxy_for read",
     "pages": "ACCEPT GENERATOR HTML JSON html_projects json_projects",
     "pages.page": "Links",

@@ -22,7 +22,6 @@ Upstream indexes in options and variables are ``[NAME=]URL``, or a path.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Iterable
@@ -137,6 +136,8 @@ def upstream_name(url: str, name: str = "", kind: Kind = "simple") -> str:
     bare = bare_url(url)
     if kind == "simple" and bare == PYPI:
         return PYPI_NAME
+    import hashlib  # few commands have an index without a name
+
     host = _UNFIT.sub("-", urlsplit(bare).hostname or "local").strip("-._") or "local"
     return f"{host[:80]}-{hashlib.sha256(bare.encode()).hexdigest()[:10]}"
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "clients": "Client ClientSettings",
-    "choice.in_place_names": "FOLDER HERE wheel_at",
+    "choice.in_place_names": "FOLDER wheel_at",
     "choice.offers": "ProjectView",
     "choice.reports": "TAKEN",
     "choice.wheel_environments": "ELSEWHERE environments",

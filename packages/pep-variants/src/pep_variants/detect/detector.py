@@ -19,7 +19,13 @@ from ..choose.preferences import SKIP, Preferences
 from ..errors import PluginFailed, shortened
 from ..model.platform import ELSEWHERE, Platform, Support
 from ..model.property import ABI_DEPENDENCY, Features
-from ..providers.registry import BUILTIN_NAMESPACES, KnownProvider, ask_known, find_known
+from ..providers.registry import (
+    BUILTIN_NAMESPACES,
+    KnownProvider,
+    applicable,
+    ask_known,
+    find_known,
+)
 
 if TYPE_CHECKING:
     from ..model.metadata import Metadata, ProviderInfo
@@ -28,10 +34,6 @@ PROVIDER_ID_LENGTH = 24
 """Hexadecimal digits of a `provider_id`: enough that none can be made to equal another one."""
 
 _logger = logging.getLogger(__name__)
-
-# What `packaging` raises for markers and requirements that it cannot parse or evaluate; some of
-# its errors are not a ValueError, and older releases raise others.
-_UNUSABLE = (ValueError, LookupError, RecursionError)
 
 # The interface between the detector and what runs third-party provider plugins. The engine runs no
 # plugin itself: a client that allows them passes a `PluginRunner` to the `Detector`;
@@ -240,10 +242,7 @@ class Detector:
             if known is None:
                 return Support(notice="no provider is known for this namespace")
             return self._ask(namespace, known)
-        try:
-            known = find_known(namespace, provider, self.environment)
-        except _UNUSABLE:
-            known = None
+        known = find_known(namespace, provider, self.environment)
         return self._ask(namespace, known or provider)
 
     def _ask(self, namespace: str, provider: KnownProvider | ProviderInfo) -> Support:
@@ -281,33 +280,25 @@ class Detector:
 
     def _untrusted(self, provider: ProviderInfo) -> Support:
         try:
-            requirement = self._first_applicable(provider.requires)
-        except _UNUSABLE:
+            found = applicable(provider.requires, self.environment)
+        except ValueError:
             listed = shortened(list(provider.requires), 200)
             return Support(notice=f"its provider is not a valid requirement: {listed}")
-        if requirement is None:
+        if not found:
             return Support(notice="no requirement of its provider applies to this environment")
+        found[0].marker = None
+        requirement = str(found[0])
         quoted = shlex.quote(requirement)
         return _refused(
             f"its provider plugin {quoted} is neither built in nor allowed to run", requirement
         )
-
-    def _first_applicable(self, requirements: Sequence[str]) -> str | None:
-        """Return the first requirement whose marker holds, without it; None if there is none."""
-        from packaging.requirements import Requirement
-
-        for requirement in list(map(Requirement, requirements)):
-            if requirement.marker is None or self._holds(str(requirement.marker)):
-                requirement.marker = None
-                return str(requirement)
-        return None
 
     def _holds(self, marker: str) -> bool:
         from packaging.markers import Marker
 
         try:
             return Marker(marker).evaluate(dict(self.environment()))
-        except _UNUSABLE as error:
+        except (ValueError, LookupError, RecursionError) as error:  # what packaging raises
             _logger.debug("the marker %s cannot be evaluated: %s", shortened(marker), error)
             return False
 

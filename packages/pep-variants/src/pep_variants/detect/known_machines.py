@@ -201,8 +201,3 @@ KNOWN_MACHINES = (
 
 BY_NAME = {machine.name: machine for machine in KNOWN_MACHINES}
 """The same by name."""
-
-
-def names_beginning(text: str) -> list[str]:
-    """Return the names that begin with *text*, for shells that complete it."""
-    return [name for name in BY_NAME if name.startswith(text)]

@@ -31,7 +31,7 @@ from ..providers.base import FactWord, Provider
 from ..providers.cpu import Cpu
 from ..providers.registry import ACCELERATORS, BUILTIN_NAMESPACES, KnownProvider, ask_known
 from ..providers.x86_64 import X8664Provider
-from .known_machines import BY_NAME, names_beginning
+from .known_machines import BY_NAME
 
 _SUFFIX = ".toml"
 _CLOSE = 3
@@ -107,7 +107,7 @@ def _no_such(text: str) -> PlatformFileError:
         return PlatformFileError(f"{printable(text)}: cannot be read: No such file or directory")
     # A path, too: settings files name machines, and what is no machine is a path beside them.
     name = text.replace("\\", "/").rpartition("/")[2]
-    close = names_beginning(name)[:_CLOSE] if name else []
+    close = [known for known in BY_NAME if name and known.startswith(name)][:_CLOSE]
     close = close or get_close_matches(name[:80], BY_NAME, _CLOSE)
     meant = f": did you mean {listed(close, 'or')}?" if close else ";"
     return PlatformFileError(

@@ -9,7 +9,7 @@ else is a third-party plugin, which runs only if the user allows it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -130,7 +130,13 @@ def find_known(
     """
     if provider.builtin is not None:
         return BUILTIN_NAMESPACES.get(namespace) if provider.builtin == namespace else None
-    requirements = _applicable(provider.requires, environment)
+    from packaging.utils import canonicalize_name
+
+    try:
+        found = applicable(provider.requires, environment)
+    except ValueError:
+        return None
+    requirements = [(canonicalize_name(requirement.name), requirement) for requirement in found]
     packages = {name for name, _ in requirements if name in _BY_PACKAGE}
     if len(packages) != 1:
         return None
@@ -148,24 +154,26 @@ def find_known(
     return known
 
 
-def _applicable(
+def applicable(
     requires: Iterable[str], environment: Callable[[], Mapping[str, str]]
-) -> Sequence[tuple[str, Requirement]]:
-    """Return those of *requires* that apply in *environment*, each with its normalized name.
+) -> list[Requirement]:
+    """Return those of *requires* that apply in a marker environment.
 
-    None of them if one cannot be read.
+    Raises:
+        ValueError: one cannot be read or evaluated; it has its text.
     """
     from packaging.requirements import Requirement
-    from packaging.utils import canonicalize_name
 
-    try:
-        return [
-            (canonicalize_name(requirement.name), requirement)
-            for requirement in map(Requirement, requires)
-            if requirement.marker is None or requirement.marker.evaluate(dict(environment()))
-        ]
-    except (ValueError, LookupError, RecursionError):  # what packaging raises
-        return []
+    found = []
+    for text in requires:
+        try:
+            requirement = Requirement(text)
+            marker = requirement.marker
+            if marker is None or marker.evaluate(dict(environment())):
+                found.append(requirement)
+        except (ValueError, LookupError, RecursionError):  # what packaging raises
+            raise ValueError(text) from None
+    return found
 
 
 def ask_known(known: KnownProvider, implementation: Provider | None = None) -> Support:

@@ -27,6 +27,7 @@ from ..errors import PreferenceError, printable, redacted, shortened
 from ..files import read_regular, replacing
 from ..limits import APPROVED_WHEEL_BYTES, SETTINGS_BYTES
 from ..ownership import check_private, make_private
+from ..providers.registry import applicable
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -173,20 +174,16 @@ class AllowList:
         Without hashes, dependencies are whatever the packages ask for: allowing a package is
         trusting its authors' choice of them.
         """
-        from packaging.requirements import Requirement
         from packaging.utils import canonicalize_name
 
         asked: dict[str, list[Requirement]] = {}
-        for text in requires:
-            try:
-                requirement = Requirement(text)
-                if not _applies(requirement, environment):
-                    continue
-            except (ValueError, LookupError, RecursionError):  # what packaging raises
-                return Refused(
-                    f"its provider requires {shortened(text)}, which is not a valid requirement"
-                )
-            asked.setdefault(str(canonicalize_name(requirement.name)), []).append(requirement)
+        try:
+            for requirement in applicable(requires, lambda: environment):
+                name = str(canonicalize_name(requirement.name))
+                asked.setdefault(name, []).append(requirement)
+        except ValueError as error:
+            text = shortened(str(error))
+            return Refused(f"its provider requires {text}, which is not a valid requirement")
         if not asked:
             return Refused("no requirement of its provider applies to this environment")
         entries = self._applicable(environment)
@@ -213,11 +210,15 @@ class AllowList:
         return Allowed(tuple(wanted), tuple(each for each in pinned if isinstance(each, Wanted)))
 
     def _applicable(self, environment: Mapping[str, str]) -> dict[str, tuple[_Entry, ...]]:
-        applicable = {
-            name: tuple(each for each in entries if _applies(each.requirement, environment))
+        found = {
+            name: tuple(
+                each
+                for each in entries
+                if (marker := each.requirement.marker) is None or marker.evaluate(dict(environment))
+            )
             for name, entries in self.entries.items()
         }
-        return {name: entries for name, entries in applicable.items() if entries}
+        return {name: entries for name, entries in found.items() if entries}
 
 
 def _entry(text: str, options: Sequence[str]) -> _Entry:
@@ -292,10 +293,6 @@ def _combined(
         urls.pop() if urls else "",
         hashes,
     )
-
-
-def _applies(requirement: Requirement, environment: Mapping[str, str]) -> bool:
-    return requirement.marker is None or requirement.marker.evaluate(dict(environment))
 
 
 def _bare(requirement: Requirement) -> str:

@@ -382,8 +382,6 @@ def around_zip64(extra: bytes) -> tuple[bytes, bytes, bytes]:
     return b"", b"", extra
 
 
-_DESCRIPTOR_SIGNATURE = b"PK\x07\x08"
-_HAS_DESCRIPTOR = 0x08
 _COMMENT_BYTES = 0xFFFF
 
 
@@ -395,8 +393,8 @@ class Entry(NamedTuple):
         record: its record in the central directory.
         offset: where its local header starts.
         packed: size of its data.
-        end: where the next entry or the central directory starts; after `with_local_headers`, where
-            its data descriptor or data ends.
+        end: where the next entry or the central directory starts: what lies before it, such as a
+            data descriptor, belongs to this one.
         number: its place in the central directory.
         local: its local header, None before `with_local_headers`.
     """
@@ -462,7 +460,7 @@ def read_directory(stream: IO[bytes], source: str) -> Directory:
 
 
 def with_local_headers(directory: Directory, stream: IO[bytes], source: str) -> Directory:
-    """Return *directory* with the exact end and the local header of each entry.
+    """Return *directory* with the local header of each entry.
 
     Args:
         directory: of the archive in *stream*.
@@ -494,7 +492,6 @@ class _End:
     start: int
     length: int
     count: int
-    prefix: int
     comment: bytes
     zip64: bool
 
@@ -545,10 +542,9 @@ def _read_end(stream: IO[bytes], size: int) -> _End:
             f"{WHEEL_DIRECTORY_BYTES} are read"
         )
     start = tail_start + end - length
-    if start < offset:
+    if start != offset:
         raise _DamagedError("its central directory is not where its end record says")
-    # Offsets do not count what precedes the archive, e.g. the stub of a self-extracting one.
-    return _End(start, length, count, start - offset, tail[place + END.size :], zip64)
+    return _End(start, length, count, tail[place + END.size :], zip64)
 
 
 def _read_records(data: bytes, end: _End) -> list[Entry]:
@@ -574,7 +570,6 @@ def _read_records(data: bytes, end: _End) -> list[Entry]:
                 large.pop(0) if value == FULL_32 and large else value
                 for value in (header.unpacked, packed, offset)
             )
-        offset += end.prefix
         least = offset + LOCAL.size + header.name_size + packed
         entries.append(Entry(name, record, offset, packed, least, len(entries)))
     if len(entries) != end.count:
@@ -593,12 +588,9 @@ def _with_local_header(entry: Entry, stream: IO[bytes]) -> Entry:
     if _read(stream, local.name_size) != entry.raw_name:
         raise _DamagedError(f"{name} has another name in its local header")
     end = entry.offset + LOCAL.size + local.name_size + local.extra_size + entry.packed
-    if end <= entry.end and local.flags & _HAS_DESCRIPTOR:
-        stream.seek(end)
-        end += _descriptor_size(stream.read(24), entry)
     if end > entry.end:
         raise _DamagedError(f"{name} reaches into what follows it")
-    return entry._replace(end=end, local=local)
+    return entry._replace(local=local)
 
 
 def _read(stream: IO[bytes], size: int) -> bytes:
@@ -606,27 +598,3 @@ def _read(stream: IO[bytes], size: int) -> bytes:
     if len(data) != size:
         raise _DamagedError("it ends early")
     return data
-
-
-def _descriptor_size(following: bytes, entry: Entry) -> int:
-    """Return the size of the data descriptor at the start of *following*.
-
-    Its signature is optional and its sizes have 4 or 8 bytes, which nothing says reliably; but
-    the central directory says what it has to contain. Longer forms are tried first: a short one of
-    an empty file is the beginning of a long one, never the other way round.
-    """
-    header = entry.header
-    extra_start = CENTRAL.size + header.name_size
-    _, body, _ = around_zip64(entry.record[extra_start : extra_start + header.extra_size])
-    unpacked = header.unpacked
-    if unpacked == FULL_32 and len(body) >= 8:
-        (unpacked,) = struct.unpack_from("<Q", body)
-    for layout in ("<IQQ", "<III"):
-        try:
-            data = struct.pack(layout, header.crc, entry.packed, unpacked)
-        except struct.error:  # too large for this layout
-            continue
-        for descriptor in (_DESCRIPTOR_SIGNATURE + data, data):
-            if following.startswith(descriptor):
-                return len(descriptor)
-    raise _DamagedError(f"the data descriptor of {shortened(entry.name)} does not match its record")

@@ -61,7 +61,7 @@ from ..environments import Installed, installed, site_packages
 from ..errors import USER_ERRORS, UvNotFound
 from ..named_projects import Place
 from ..session_plan import SessionPlan
-from ..uv_lock import FLOATS, Lock
+from ..uv_lock import Lock
 from ..uv_program import TESTED_UVS, find_uv, own_version, uv_version
 
 if TYPE_CHECKING:
@@ -334,10 +334,11 @@ def examine(
         pip=False,
     )
     parts["environment"] = Part((("path", path or "none"),), tuple(problems), path)
+    own = [Problem("lock", lock.problem)] if lock.problem else []
     parts["packages"] = packages_part(states, installed_problems(states, locked))
     parts["lock"] = Part(
         (("path", lock_path or "none"), *(state.row for state in locked)),
-        (*_lock_problems(lock), *locked_problems(locked, other)),
+        (*own, *locked_problems(locked, other)),
         {"path": lock_path, "packages": states_tree(locked, "locked")},
     )
     return Findings(parts)
@@ -382,13 +383,6 @@ def _installers(environ: Mapping[str, str]) -> tuple[str, Part]:
     shown = f"runs uv {version}, {path}" if version else "runs no uv"
     rows = ((f"uv-variants {own_version()}", shown), *found.rows)
     return path, Part(rows, tuple(problems))
-
-
-def _lock_problems(lock: Lock) -> Iterator[Problem]:
-    if lock.problem:
-        yield Problem("lock", lock.problem)
-    if lock.is_floating:
-        yield Problem("lock", f"{lock.path}: {FLOATS}", "uv-variants lock")
 
 
 @contextmanager

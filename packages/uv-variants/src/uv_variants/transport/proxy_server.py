@@ -188,11 +188,6 @@ class Transport:
         self._pending: dict[asyncio.Task[None], None] = {}
         self._ended: asyncio.Event | None = None
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether no connection is open."""
-        return not self._tasks and not self._state.connections
-
     async def serve(self, listening: socket.socket) -> None:
         """Serve at *listening*, which is closed here, until `close` or cancelled."""
         self._ended = asyncio.Event()

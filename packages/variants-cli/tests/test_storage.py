@@ -1,0 +1,362 @@
+"""`variants publish --to` and `variants storage`: batches, several publishers at once, kills."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+
+import pytest
+import storage_publishers
+from storage_publishers import Reader, publish
+
+from support.loopback import served_folder
+from variants_cli.publishing.errors import Conflict, PublishError
+from variants_cli.publishing.release_contents import read_releases
+from variants_cli.publishing.stored_index import StoredIndex
+from variants_cli.publishing.stores import open_store
+
+DOCUMENT = "demo-1.0-variants.json"
+PAGE = "simple/demo/index.v1_json"
+
+
+@pytest.fixture
+def batch(tmp_path, build_wheel, variant_json):
+    """Return the function that makes a folder with one wheel per label."""
+
+    def make(name, *labels, version="1.0", project="demo", tag="any", content=""):
+        for label in labels:
+            suffix = "" if label is None else f"-{label}"
+            properties = {} if label in (None, "null") else {"x86_64": {"level": [label]}}
+            build_wheel(
+                f"{project}-{version}-py3-none-{tag}{suffix}.whl",
+                folder=tmp_path / name,
+                variant=None if label is None else variant_json(label, properties),
+                files={f"{project}/content.py": content or f"{label} {tag}"},
+            )
+        return tmp_path / name
+
+    return make
+
+
+@pytest.fixture
+def dist(batch):
+    batch("dist", None, version="0.9")
+    return batch("dist", "v3", "v4", "null", None)
+
+
+def objects_in(place, folder=""):
+    """Paths and times of the objects in a store."""
+    entries = open_store(place).entries(folder)
+    return sorted((entry.path, entry.modified) for entry in entries)
+
+
+# The commands.
+
+
+def test_publish(variants, place, dist):
+    result = variants("publish", dist, "--to", place, "--dry-run")
+    assert result.code == 0, result.err
+    assert re.search(r"demo-1.0-py3-none-any-v3.whl: .*, to be uploaded\n", result.out)
+    assert objects_in(place) == []
+    result = variants("publish", dist, "--to", place)
+    assert result.code == 0, result.err
+    assert result.out.endswith(f"\n5 files uploaded, 0 there before, verified: {place}\n")
+    assert Reader(place).settled("demo") == {DOCUMENT: {"v3", "v4", "null"}}
+    objects, page = objects_in(place, "files"), Reader(place).get(PAGE)
+    tree = variants("publish", dist, "--to", place, "--json").json
+    assert (tree["target"], [entry["filename"] for entry in tree["metadata"]]) == (
+        place, [DOCUMENT],
+    )  # fmt: skip
+    assert {file["state"] for file in tree["files"]} == {"already there"}
+    assert (objects_in(place, "files"), Reader(place).get(PAGE)) == (objects, page)
+    assert not [path for path, _ in objects_in(place) if "probe" in path]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--to", "{dist}"], "is in "),
+        (["--to", "{dist}/sub"], "see variants index"),
+        (["--to", "x", "--repository-url", "https://x.example"], "exclude each other"),
+        (["--to", "x", "--repository", "pypi"], "exclude each other"),
+        (["--to", "ftp://x"], "ftp://x: is neither a directory nor an s3://, gs:// or az:// URL"),
+    ],
+)
+def test_places(variants, dist, options, message):
+    result = variants("publish", dist, *(text.format(dist=dist) for text in options))
+    assert result.code in (1, 2)
+    assert message in result.err
+    assert result.err.count("\n") == 1
+    assert not (dist / "simple").exists()
+
+
+def listed(variants, place):
+    files = variants("storage", place, "demo", "--json").json["files"]
+    return {file["filename"]: file for file in files}
+
+
+def test_yank(variants, place, dist):
+    publish(place, dist)
+    result = variants("storage", place, "demo", "--yank", "demo-1.0-*=broken", "--yank=demo-0.9*")
+    assert (result.code, result.out) == (0, "demo: 5 files changed\n")
+    files = listed(variants, place)
+    yanked = {name for name, file in files.items() if file["yanked"] == "broken"}
+    assert len(yanked) == 4
+    assert files["demo-0.9-py3-none-any.whl"]["yanked"] == ""
+    assert files[DOCUMENT]["yanked"] is None
+    assert Reader(place).settled("demo")
+    html = Reader(place).page("demo", "index.html").files
+    assert {file.filename for file in html if file.yanked == "broken"} == yanked
+    for count in ("1 file", "0 files"):
+        result = variants("storage", place, "Demo", "--unyank", "demo-1.0-py3-none-any.whl")
+        assert result.out == f"demo: {count} changed\n"
+    assert listed(variants, place)["demo-1.0-py3-none-any.whl"]["yanked"] is None
+
+
+def test_remove(variants, place, dist):
+    publish(place, dist)
+    result = variants("storage", place, "demo", "--remove", "*-v4.whl", "--remove", "demo-0.9*")
+    assert (result.code, result.out) == (0, "demo: 3 files changed\n")
+    assert Reader(place).settled("demo") == {DOCUMENT: {"v3", "null"}}
+    variants("storage", place, "demo", "--remove", "*-v3.whl", "--remove", "*-null.whl")
+    assert Reader(place).settled("demo") == {}
+    assert list(listed(variants, place)) == ["demo-1.0-py3-none-any.whl"]
+    publish(place, dist)
+    assert Reader(place).settled("demo") == {DOCUMENT: {"v3", "v4", "null"}}
+
+
+def test_lists_and_what_is_not_there(variants, tmp_path, dist):
+    place = tmp_path / "place"
+    publish(place, dist)
+    size = f"{sum(file.size for file in Reader(place).page('demo').files):,}"
+    assert variants("storage", place).out.split() == ["demo", "6", size, "active"]
+    assert variants("storage", place, "--json").json == [{"name": "demo", "files": 6}]
+    assert variants("storage", place, "demo").out.count("\n") == 6
+    before = Reader(place).get(PAGE)
+    for arguments, message in (
+        (["demo", "--yank", "demo-2.0*"], "'demo-2.0*': no file of demo has this name"),
+        (["demo", "--unyank", DOCUMENT], f"'{DOCUMENT}': no file of demo has this name"),
+        (["demo", "--remove", DOCUMENT], f"'{DOCUMENT}': no file of demo has this name"),
+        (["other", "--yank", "x"], "there is no project 'other'"),
+        (["other"], "there is no project other"),
+        (["--yank", "x"], "which project?"),
+    ):
+        result = variants("storage", place, *arguments)
+        assert result.code in (1, 2)
+        assert message in result.err
+    assert Reader(place).get(PAGE) == before
+
+
+def test_validate_refuses_the_directory(variants, tmp_path, dist):
+    """It has files that no page lists any more; what is served is looked at."""
+    place = tmp_path / "place"
+    publish(place, dist)
+    result = variants("validate", place)
+    assert result.code == 1
+    assert f"{place} was published with variants publish --to" in result.err
+    with served_folder(place) as url:
+        result = variants("validate", f"{url}simple/demo/")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.endswith(": 0 errors, 0 warnings\n")
+
+
+def test_an_index_that_was_made_before_is_continued(variants, dist, batch):
+    assert variants("index", dist).code == 0
+    before = Reader(dist).page("demo")
+    publish(dist, batch("more", "v2"))
+    assert Reader(dist).settled("demo") == {DOCUMENT: {"v2", "v3", "v4", "null"}}
+    after = {file.filename: file for file in Reader(dist).page("demo").files}
+    assert all(after[file.filename] == file for file in before.files if file.filename != DOCUMENT)
+
+
+# What the index does.
+
+
+def test_batches(place, batch):
+    assert publish(place, batch("first", "v3", None)).merged == set()
+    reader = Reader(place)
+    assert reader.settled("demo") == {DOCUMENT: {"v3"}}
+    before = {file.filename: file for file in reader.page("demo").files}
+    done = publish(place, batch("second", "v4", "null"))
+    assert done.merged == {DOCUMENT}
+    assert reader.settled("demo") == {DOCUMENT: {"v3", "v4", "null"}}
+    after = {file.filename: file for file in reader.page("demo").files}
+    assert len(after) == 5
+    for name, file in before.items():
+        assert after[name].upload_time == file.upload_time
+        if name != DOCUMENT:
+            assert after[name] == file
+    assert after[DOCUMENT].hashes == {"sha256": done.documents[DOCUMENT]}
+    publish(place, batch("other", "v3", project="other"))
+    assert reader.projects() == [("demo", "other")] * 2
+    # Clients that hold the page from before find what it lists.
+    assert reader.get(before[DOCUMENT].url.removeprefix("https://place.invalid/")) is not None
+
+
+def test_conflicts_are_found_before_anything_is_written(
+    place, batch, tmp_path, build_wheel, variant_json
+):
+    publish(place, batch("first", "v3", "null"))
+    objects, target = objects_in(place), StoredIndex(open_store(place))
+    other = read_releases(batch("second", "v3", content="other"))
+    for act in (target.probe, target.commit):
+        with pytest.raises(Conflict, match="a published file cannot change") as raised:
+            act(other)
+        assert place in str(raised.value)
+        assert "place.invalid" not in str(raised.value)
+    name = "demo-1.0-py3-none-win_amd64-v3.whl"
+    tree = variant_json("v3", {"x86_64": {"level": ["v4"]}})
+    build_wheel(name, folder=tmp_path / "bad", variant=tree)
+    with pytest.raises(Conflict, match=f"{name}.*nothing was changed") as raised:
+        publish(place, tmp_path / "bad")
+    assert place in str(raised.value)
+    assert [path for path, _ in objects_in(place)] == [path for path, _ in objects]
+
+
+def test_an_index_of_html_pages_is_continued(place, batch):
+    links = '<a href="../../old/demo-0.9-py3-none-any.whl#sha256={}">x</a>'.format("a" * 64)
+    store = open_store(place)
+    store.put("simple/demo/index.html", links.encode())
+    store.put("simple/older/index.html", links.replace("demo", "older").encode())
+    publish(place, batch("first", "v3"))
+    page = Reader(place).page("demo")
+    assert page.files[0].filename == "demo-0.9-py3-none-any.whl"
+    assert page.files[0].url == "https://place.invalid/old/demo-0.9-py3-none-any.whl"
+    assert Reader(place).projects() == [("demo", "older")] * 2
+
+
+def test_damage_is_reported(place, batch):
+    """A broken page is not replaced, and a damaged document not merged."""
+    store = open_store(place)
+    store.put(PAGE, b"{")
+    with pytest.raises(PublishError, match=r"simple/demo/index\.v1_json: is not JSON") as raised:
+        publish(place, batch("first", "v3"))
+    assert str(raised.value).startswith(place)
+    assert store.get(PAGE, 10).data == b"{"
+    store.delete([PAGE])
+    publish(place, batch("first", "v3"))
+    (path,) = [path for path, _ in objects_in(place, "files") if "variants.json" in path]
+    store.put(path, b"{}")
+    with pytest.raises(PublishError, match="is not the file that the page of its project lists"):
+        publish(place, batch("second", "v4"))
+
+
+class Altered:
+    """A store whose writes end the process after so many, or ignore conditions."""
+
+    def __init__(self, store, writes=None):
+        self.inner, self.left = store, writes
+
+    def __getattr__(self, name):
+        found = getattr(self.inner, name)
+        if self.left is None:
+            return found if name != "put_if" else lambda path, data, _: self.inner.put(path, data)
+        return partial(self.write, found) if name in ("put", "put_if", "delete") else found
+
+    def write(self, act, *arguments):
+        if self.left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.left -= 1
+        return act(*arguments)
+
+
+def test_storage_that_ignores_conditions_is_refused(place, batch):
+    with pytest.raises(PublishError, match="ignores conditions of writes"):
+        publish(place, batch("first", "v3"), Altered(open_store(place)))
+    assert objects_in(place) == []
+
+
+# Several at once, and kills.
+
+
+def start(place, folder):
+    program = Path(storage_publishers.__file__)
+    return subprocess.Popen(
+        [sys.executable, str(program), str(place), str(folder)], stderr=subprocess.PIPE, text=True
+    )
+
+
+def watched(place, stop, problems):
+    """Read the index until told to stop; whatever is seen is complete, and labels stay."""
+    reader, seen = Reader(place), set()
+    while not stop.is_set():
+        try:
+            labels = reader.labels("demo").get(DOCUMENT, set())
+            assert seen <= labels
+            seen = labels
+            reader.labels("demo", "index.html")
+        except Exception as problem:
+            problems.append(repr(problem))
+            return
+
+
+def test_publishers_at_once_lose_nothing(place, batch):
+    labels = [f"v{number}" for number in range(6)]
+    folders = [batch(f"batch-{label}", label, tag=f"linux_{label}") for label in labels]
+    stop, problems = threading.Event(), []
+    reader = threading.Thread(target=watched, args=(place, stop, problems))
+    reader.start()
+    for publisher in [start(place, folder) for folder in folders]:
+        error = publisher.communicate()[1]
+        assert publisher.returncode == 0, error
+    stop.set()
+    reader.join()
+    assert problems == []
+    assert Reader(place).settled("demo") == {DOCUMENT: set(labels)}
+
+
+def hashes(place):
+    return [(file.filename, file.hashes) for file in Reader(place).page("demo").files]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_killed_before_any_write(tmp_path, batch):
+    first, second = batch("first", "v3", "null"), batch("second", "v4", "v2", None)
+    publish(tmp_path / "whole", first)
+    publish(tmp_path / "whole", second)
+    expected = hashes(tmp_path / "whole")
+    for number in range(100):
+        place = tmp_path / f"place-{number}"
+        publish(place, first)
+        child = os.fork()
+        if child == 0:
+            try:
+                publish(place, second, Altered(open_store(str(place)), number))
+            finally:
+                os._exit(0)
+        status = os.waitpid(child, 0)[1]
+        reader = Reader(place)
+        labels = reader.labels("demo")[DOCUMENT]
+        assert labels in ({"v3", "null"}, {"v2", "v3", "v4", "null"})
+        assert reader.labels("demo", "index.html")[DOCUMENT] <= labels
+        publish(place, second)
+        assert reader.settled("demo") == {DOCUMENT: {"v2", "v3", "v4", "null"}}
+        assert hashes(place) == expected
+        if not os.WIFSIGNALED(status):
+            break
+    assert number > 8
+
+
+def test_killed_during_a_request_and_resumed(storage, tmp_path, batch, monkeypatch):
+    for name, value in storage.environ().items():
+        monkeypatch.setenv(name, value)
+    second = batch("second", "v4", "v2")
+    for number in (1, 5, 9, 14, 18, 22):
+        place = f"s3://bucket/{tmp_path.name}-{number}"
+        publish(place, batch("first", "v3"))
+        publisher = start(place, second)
+
+        def kill(method, path, count, *, last=len(storage.requests) + number, publisher=publisher):
+            if count == last:
+                publisher.kill()
+
+        storage.faults = kill
+        publisher.communicate()
+        storage.faults = None
+        assert Reader(place).labels("demo")[DOCUMENT] in ({"v3"}, {"v2", "v3", "v4"})
+        publish(place, second)
+        assert Reader(place).settled("demo") == {DOCUMENT: {"v2", "v3", "v4"}}

@@ -46,9 +46,6 @@ _STATIC_SINCE = (2, 2)
 
 _Headers = dict[str, list[str]]
 
-FILENAME = "pyproject.toml"
-_NEEDED_KEYS = ("version", "dependencies", "optional-dependencies", "requires-python")
-
 
 def read_core_metadata(data: bytes, project: str, version: Version, source: str) -> CoreMetadata:
     """Read the ``METADATA`` of a wheel.

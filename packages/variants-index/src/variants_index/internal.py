@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .version_metadata import *
 
 _NAMES = {
-    "catalog_checks": "LiveCheck",
+    "catalog_checks": "check_live",
     "distribution_metadata": "fetch_metadata_file",
     "doctor": (
         "Findings Part Problem State UNKNOWN WITHOUT catalog_hints common_parts "
@@ -49,8 +49,8 @@ _NAMES = {
     "pages.page": "Links",
     "target": "covers environment_of is_for_platform platform_of_namespaces read_target",
     "uv_files": (
-        "UvTable configuration_files is_on project_settings project_table read_toml "
-        "script_tree settings_tables table_of workspace_root"
+        "UvTable is_on project_settings project_table read_toml script_tree settings_tables "
+        "system_path table_of workspace_root"
     ),
     "version_metadata": "answer release_file",
 }

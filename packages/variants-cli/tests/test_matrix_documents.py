@@ -20,6 +20,7 @@ from pep_variants.detect.detector import Detector
 from pep_variants.detect.known_machines import BY_NAME
 from pep_variants.detect.machines import load_machine
 from pep_variants.formats.reader import read_metadata
+from pep_variants.providers.cpu import known_cpus
 from variants_cli import matrices
 from variants_cli.matrix.backends import additions
 from variants_cli.matrix.combination import combine
@@ -69,6 +70,7 @@ class Builds:
         return next(iter(self.ranked(platform, *enable).labels), None)
 
 
+CPUS = {cpu.name: cpu for family in ("x86_64", "aarch64") for cpu in known_cpus(family)}
 BUILDS = {name: Builds(name) for name in ALL}
 
 
@@ -178,6 +180,53 @@ def test_gpu(name, capability, architecture, cpu):
     assert (builds.label(f"{architecture}-{isa}") in builds) == (wanted == architecture)
     platform = machine(cpu, f"13.0 {capability}")
     assert builds.chosen(platform) == builds.label(f"{wanted}-{isa}")
+
+
+# What lscpu shows, what for, a CPU that has it, and the build: "Which CPU ISA should you use?" and
+# the guide to the CPU variants.
+INSTRUCTION_SETS = [
+    ("avx512_bf16", BF16, "zen4", "avx512bf16"),
+    ("avx512_bf16", BF16, "sapphirerapids", "avx512bf16"),
+    ("avx512_vnni", INT8, "cascadelake", "avx512vnni"),
+    ("avx512_vnni", INT8, "icelake", "avx512vnni"),
+    ("avx512_vnni", INT8, "zen4", "avx512vnni"),
+    ("avx512f", INT8, "skylake_avx512", "avx512"),  # Skylake-SP has VNNI, they say
+    ("avx512f", BF16, "cascadelake", "avx512"),
+    ("avx512f", "", "skylake_avx512", "avx512"),
+    ("avx512f", "", "cascadelake", "avx512"),
+    ("avx512f", "", "sapphirerapids", "avx512"),
+    ("avx512f", "", "zen4", "avx512"),
+    ("avx512f", "", "zen5", "avx512"),
+    ("avx2", "", "haswell", "avx2"),
+    ("avx2", "", "zen", "avx2"),
+    ("avx2", "", "alderlake", "avx2"),
+    ("avx2", BF16, "haswell", "avx2"),
+    ("avx2", INT8, "haswell", "avx2"),
+    ("avx", "", "sandybridge", "avx"),
+    ("avx", "", "bulldozer", "avx"),
+    ("sve2", "", "neoverse_v2", "armv9"),  # Grace, Graviton4
+    ("sve2", INT8, "neoverse_v2", "armv9"),
+    ("sve", "", "neoverse_v1", "armv8_2"),  # SVE2 and ARMv9, they say of Graviton3
+    ("asimddp", "", "neoverse_n1", "armv8_2"),  # Graviton2
+]
+BETTER = ("avx512_bf16", "avx512_vnni", "avx512f", "avx2", "sve2", "sve")
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize(("flag", "workload", "cpu", "isa"), INSTRUCTION_SETS)
+def test_instruction_set(name, flag, workload, cpu, isa):
+    assert flag in CPUS[cpu].features
+    if flag == isa:  # 'avx2 (no avx512)', 'avx only'
+        assert not CPUS[cpu].features.intersection(BETTER[: (*BETTER, flag).index(flag)])
+    builds = BUILDS[name]
+    enable = [workload] if workload else []
+    chosen = builds.chosen(machine(cpu), *enable)
+    assert chosen == (builds.label(f"cpu-{isa}") if builds.label(f"cpu-{isa}") in builds else None)
+    assert (chosen is None) == (isa == "avx" and name in (TORCH_12_8, TORCH_12_9, VISION_12_8))
+    # The same CPU beside a GPU; there it counts what was built for it.
+    beside = builds.label(f"sm90-{isa}")
+    chosen = builds.chosen(machine(cpu, "13.0 9.0"), *enable)
+    assert chosen == (beside if beside in builds else builds.chosen(machine(cpu), *enable))
 
 
 # Recommendations for special workloads: matrices, machine, what for, build. All others are
@@ -316,7 +365,7 @@ def test_no_example_machine_is_left_out():
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_nobody_gets_a_special_build_unasked(name):
+def test_no_special_build_without_asking(name):
     builds = BUILDS[name]
     for where in EXAMPLES:
         found = builds.ranked(example(where))

@@ -197,7 +197,8 @@ def _label(tree):
 
 def test_uv(machine: Machine, checkout: Checkout) -> None:
     """A virtual environment that came with the checkout has settings that count like its own."""
-    there = machine.with_environ(checkout.environ)
+    path = os.pathsep.join((str(machine.uv.parent), os.environ["PATH"]))  # plugins need uv as well
+    there = machine.with_environ({**checkout.environ, "PATH": path})
     environment = checkout.path / ".venv"
     there.create_environment(sys.executable, environment)
     install = ("pip", "install", "--dry-run", "app")

@@ -197,8 +197,7 @@ def _label(tree):
 
 def test_uv(machine: Machine, checkout: Checkout) -> None:
     """A virtual environment that came with the checkout has settings that count like its own."""
-    path = os.pathsep.join((str(machine.uv.parent), os.environ["PATH"]))  # plugins need uv as well
-    there = machine.with_environ({**checkout.environ, "PATH": path})
+    there = machine.with_environ(checkout.environ)
     environment = checkout.path / ".venv"
     there.create_environment(sys.executable, environment)
     install = ("pip", "install", "--dry-run", "app")

@@ -177,9 +177,12 @@ class Installer:
 
 
 def _find_uv(environ: Mapping[str, str]) -> str | None:
-    """Return the path of uv: beside the running Python, else on PATH."""
+    """Return the path of uv: VARIANTS_UV, else beside the running Python, else on PATH."""
     import shutil
 
+    named = environ.get("VARIANTS_UV")
+    if named and (program := shutil.which(named, path=environ.get("PATH"))):
+        return str(Path(program).absolute())
     own = sysconfig.get_path("scripts")
     for folders in (own, environ.get("PATH", "")):
         found = shutil.which("uv", path=folders) if folders else None

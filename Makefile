@@ -20,13 +20,13 @@ DISTRIBUTIONS = packages/pep-variants packages/variants-plugins packages/variant
 # PYTHONPATH and the like are meant for other programs of the user.
 unexport $(filter PYTHON%,$(.VARIABLES)) UV_PROJECT_ENVIRONMENT VIRTUAL_ENV
 
-.PHONY: help demo docs recording test test-package test-matrix conformance lint format fuzz bench bench-compare bench-page wheels release patched-pip clean
+.PHONY: help demo docs recording test test-package test-matrix conformance lint format fuzz bench bench-page wheels release patched-pip clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /make \1	/p' $(MAKEFILE_LIST) | expand -t 20
 
-demo: $(VENV)/.done wheels ## numpy from PyPI as variants, by pip and by uv; the PyTorch tutorial; builds of PyPI by the catalogue
+demo: $(VENV)/.done wheels ## numpy from PyPI as variants, by pip and by uv; a recorded index; builds of PyPI by the catalogue
 	$(RUN)/python integration-tests/demo/demo.py
 
 docs: $(VENV)/.done ## the documentation site, in build/site; needs Python 3.11 or newer
@@ -65,17 +65,10 @@ format: $(VENV)/.done ## let ruff format and fix
 	$(RUN)/ruff format
 
 fuzz: $(VENV)/.done ## fuzz every reader of untrusted bytes, SECONDS=60 or INPUTS=500, SEED=random; one with TARGETS=document
-	@# Guided by coverage where Atheris has a wheel; it is not locked, as most platforms have none.
-	@# A number of inputs needs no Atheris.
-	@$(if $(INPUTS),: ,)$(UV) pip install --quiet --only-binary :all: --python $(RUN)/python "atheris>=3,<4" 2>/dev/null || true
 	cd integration-tests && ../$(RUN)/python -m fuzz --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(INPUTS),--inputs $(INPUTS)) $(TARGETS)
 
 bench: $(VENV)/.done wheels ## benchmarks and their record, in build/bench or RECORD=path; one group with BENCH=engine
 	cd integration-tests && ../$(RUN)/python -m benchmarks run $(if $(RECORD),--record "$(abspath $(RECORD))") $(BENCH)
-
-bench-compare: $(VENV)/.done ## two records, OLD=a.json NEW=b.json: fails where instructions grew by more than 5 %
-	$(if $(and $(OLD),$(NEW)),,$(error give two records: make bench-compare OLD=a.json NEW=b.json))
-	cd integration-tests && ../$(RUN)/python -m benchmarks compare "$(abspath $(OLD))" "$(abspath $(NEW))"
 
 bench-page: $(VENV)/.done ## docs/reference/speed.md and the README's table, from RECORD=path
 	$(if $(RECORD),,$(error give a record: make bench-page RECORD=a.json))

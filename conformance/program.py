@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -42,7 +41,7 @@ def execute(
 
 
 class PythonProgram:
-    """A program in Python; forked where the system can, see `prefork`.
+    """A program in Python, forked for each run, see `prefork`.
 
     Several threads may run it at the same time.
     """
@@ -70,11 +69,6 @@ class PythonProgram:
         seconds: int = SECONDS,
     ) -> Finished:
         """Run it with *arguments*; *name* is ``sys.argv[0]``."""
-        if not hasattr(os, "fork"):
-            module, _, function = self._entry.partition(":")
-            code = f"import sys, {module}; sys.argv[0] = {name!r}; sys.exit({module}.{function}())"
-            command = [self._python, "-c", code, *arguments]
-            return execute(command, variables, directory, seconds)
         output = directory / ".output"
         job = {
             "arguments": [name, *arguments],

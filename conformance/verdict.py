@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from . import FOLDER
 from .case import Case, matches
@@ -111,26 +110,6 @@ def sampled(runner: Runner, cases: Sequence[Case], every: int) -> list[Case]:
     many = [case for case in cases if case.is_one_of_many]
     left_out = {case.id for number, case in enumerate(many) if number % every}
     return [case for case in cases if case.id not in left_out]
-
-
-def write_results(path: Path, titles: Mapping[str, str], verdicts: Iterable[Verdict]) -> None:
-    """Write *verdicts*, and the titles of runners by name, to the JSON file *path*."""
-    tree = {"titles": dict(titles), "verdicts": [asdict(item) for item in verdicts]}
-    path.write_text(json.dumps(tree, indent=1), "utf-8")
-
-
-def read_results(path: Path) -> tuple[dict[str, str], list[Verdict]]:
-    """Return what `write_results` wrote; nothing if there is no file."""
-    if not path.exists():
-        return {}, []
-    tree = json.loads(path.read_text("utf-8"))
-    found = []
-    for item in tree["verdicts"]:
-        known = item.pop("difference")
-        if known is not None:
-            known = Difference(**{**known, "cases": tuple(known["cases"])})
-        found.append(Verdict(**{**item, "lines": tuple(item["lines"])}, difference=known))
-    return tree["titles"], found
 
 
 def play_all(

@@ -21,7 +21,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 if sys.version_info >= (3, 11):
@@ -58,86 +58,78 @@ def distributions(source: Path) -> list[str]:
 
 
 def build(
-    source: Path,
-    out: Path,
-    *,
-    uv: str,
-    epoch: int,
-    environ: Mapping[str, str],
-    only: tuple[str, ...] = (),
+    source: Path, out: Path, uv: str, environ: Mapping[str, str], folders: Sequence[str]
 ) -> dict[str, bytes]:
-    """Build the sdists of *source* into *out*, and wheels from them.
-
-    Args:
-        source: a copy of the repository.
-        out: where the files are written.
-        uv: the command.
-        epoch: the time of every file, in seconds since 1970.
-        environ: the environment variables of uv.
-        only: folders of distributions; all if empty.
+    """Build the sdists of *folders* in *source* into *out*, and wheels from them.
 
     Returns:
         The files by name.
     """
-    environment = {**environ, "SOURCE_DATE_EPOCH": str(epoch)}
     bundled = tomllib.loads((source / "pip-patch" / "vendor.toml").read_text("utf-8"))
     export = [uv, "export", "--quiet", "--frozen", "--no-emit-workspace", "--no-header"]
     # vendor.toml has the hashes of the libraries that the pip shim bundles.
     export += ["--no-annotate", *(f"--no-emit-package={name}" for name in bundled)]
-    tools = subprocess.check_output(export, cwd=source, env=environment, text=True)
     constraints = out.with_name(f"{out.name}-constraints.txt")
-    constraints.write_text(tools, "utf-8")
-    command = [uv, "build", "--quiet", "--build-constraints", str(constraints)]
-    for folder in only or distributions(source):
-        subprocess.run(
-            [*command, "--out-dir", str(out), folder], cwd=source, env=environment, check=True
-        )
+    constraints.write_bytes(subprocess.check_output(export, cwd=source, env=environ))
+    command = [uv, "build", "--quiet", "--out-dir", str(out)]
+    command += ["--build-constraints", str(constraints)]
+    for folder in folders:
+        subprocess.run([*command, folder], cwd=source, env=environ, check=True)
     for shim in out.glob("pep_variants_shim-*.whl"):  # without files that run at start
-        derive = [sys.executable, "-m", "patched.command", "--shim", str(shim), "-o", str(out)]
-        subprocess.run(
-            derive, cwd=source / "pip-patch", env=environment, check=True, capture_output=True
-        )
+        derive = [sys.executable, "-m", "patched.command", "--shim", str(shim)]
+        derive += ["-o", str(out)]
+        place = source / "pip-patch"
+        subprocess.run(derive, cwd=place, env=environ, check=True, capture_output=True)
     return {
         path.name: path.read_bytes() for path in out.iterdir() if path.suffix in (".whl", ".gz")
     }
 
 
-def compare(first: Mapping[str, bytes], second: Mapping[str, bytes]) -> None:
-    """Check that two builds gave the same files.
+def build_twice(
+    commit: str,
+    folder: Path,
+    uv: str,
+    epoch: int,
+    environ: Mapping[str, str],
+    folders: Sequence[str] = (),
+) -> list[dict[str, bytes]]:
+    """Build *folders* of *commit*, all if empty, in two places with different file modes.
+
+    Args:
+        commit: of the repository.
+        folder: for both.
+        uv: the command.
+        epoch: the time of every file, in seconds since 1970.
+        environ: the environment variables of uv.
+        folders: of distributions.
+    """
+    environ = {**environ, "SOURCE_DATE_EPOCH": str(epoch)}
+    builds = []
+    for name, umask in (("first", 0o022), ("the-second", 0o077)):
+        place = source(commit, folder / name, umask=umask)
+        out = folder / f"{name}-dist"
+        builds.append(build(place, out, uv, environ, folders or distributions(place)))
+    return builds
+
+
+def check(first: Mapping[str, bytes], second: Mapping[str, bytes]) -> None:
+    """Check that two builds gave the same files, and that the pip shim lists what it bundles.
 
     Raises:
-        ReleaseError: they differ.
+        ReleaseError: they differ, or the shim's bill of materials (PEP 770) is incomplete.
     """
-    different = sorted(
-        name for name in first.keys() | second.keys() if first.get(name) != second.get(name)
-    )
-    if different:
+    names = first.keys() | second.keys()
+    if different := sorted(name for name in names if first.get(name) != second.get(name)):
         raise ReleaseError(f"two builds of one commit differ: {', '.join(different)}")
-
-
-def check_bill(files: Mapping[str, bytes]) -> None:
-    """Check that the wheel of the pip shim lists what it bundles (PEP 770).
-
-    Raises:
-        ReleaseError: its bill of materials is missing or incomplete.
-    """
-    (name,) = (name for name in files if re.match(r"pep_variants_shim-.*\.whl$", name))
-    with zipfile.ZipFile(io.BytesIO(files[name])) as wheel:
-        bills = [place for place in wheel.namelist() if ".dist-info/sboms/" in place]
-        folders = {
-            match[1]
-            for place in wheel.namelist()
-            if (match := re.match(r"pep_variants_shim/_vendor/licenses/([^/]+)/", place))
-        }
-        listed = {
-            component["name"]
-            for bill in bills
-            for component in json.loads(wheel.read(bill))["components"]
-        }
-    if not bills or not folders or folders - listed:
-        raise ReleaseError(
-            f"{name}: its SBOM does not list {sorted(folders - listed) or 'anything'}"
-        )
+    (name,) = (name for name in first if re.match(r"pep_variants_shim-.*\.whl$", name))
+    with zipfile.ZipFile(io.BytesIO(first[name])) as wheel:
+        places = wheel.namelist()
+        licences = (re.match(r"pep_variants_shim/_vendor/licenses/([^/]+)/", at) for at in places)
+        bundled = {match[1] for match in licences if match}
+        bills = [json.loads(wheel.read(at)) for at in places if ".dist-info/sboms/" in at]
+    listed = {component["name"] for bill in bills for component in bill["components"]}
+    if not bundled or not bundled <= listed:
+        raise ReleaseError(f"{name}: its SBOM does not list {sorted(bundled - listed)}")
 
 
 def sums(files: Mapping[str, bytes]) -> str:
@@ -165,14 +157,9 @@ def main() -> int:
     commit = subprocess.check_output([*git, "rev-parse", "HEAD"], text=True).strip()
     epoch = int(subprocess.check_output([*git, "log", "-1", "--format=%ct", commit]))
     with tempfile.TemporaryDirectory() as temporary:
-        builds = []
-        for name, umask in (("first", 0o022), ("the-second", 0o077)):
-            out = Path(temporary, f"{name}-dist")
-            folder = source(commit, Path(temporary, name), umask=umask)
-            builds.append(build(folder, out, uv=uv, epoch=epoch, environ=os.environ))
+        builds = build_twice(commit, Path(temporary), uv, epoch, os.environ)
         try:
-            compare(*builds)
-            check_bill(builds[0])
+            check(*builds)
         except ReleaseError as error:
             print(f"error: {error}", file=sys.stderr)
             return 1

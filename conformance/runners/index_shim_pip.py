@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hostile.clients import found
 from pep_variants.errors import VariantError
 from pep_variants.formats.platform_file import load_platform
 from support.environments import PIPS, Environments
@@ -12,26 +11,22 @@ from variants_proxy import Machine, Settings, Upstream, encode, index_url, links
 from ..case import Case
 from ..outcome import Outcome
 from ..place import Place
-from . import not_for_installers
 from .arguments import pip_target
+from .installer import Installer
 from .pip import pip_program
 
 
-class IndexShimPip:
+class IndexShimPip(Installer):
     """``pip install --target`` of a stock pip, whose indexes are those of an index shim."""
 
     name = "index-shim-pip"
     title = f"pip {PIPS[-1]} without the shim, through the index shim"
-    # The words are pip's.
-    is_ours = False
+    command = "pip"
+    is_ours = False  # the words are pip's
 
     def __init__(self, environments: Environments) -> None:
         """Use the newest pip."""
-        self._program = pip_program(environments.plain("3.13", PIPS[-1]))
-
-    def close(self) -> None:
-        """End the program."""
-        self._program.close()
+        super().__init__(pip_program(environments.plain("3.13", PIPS[-1])))
 
     def refuses(self, case: Case) -> str:
         """Refuse what is not about an index, and what its URL cannot say."""
@@ -41,9 +36,9 @@ class IndexShimPip:
             return "leaves variants with abi_dependency out"
         if "hashes" in case.needs:
             return "pip does not tell an index which hashes are required"
-        if place_of_machine(case) == "detected":
+        if case.tree.get("machine") == "detected":
             return "does not look at the machine"
-        return not_for_installers(case)
+        return super().refuses(case)
 
     def play(self, case: Case, place: Place) -> Outcome:
         """Install through an index shim of its own."""
@@ -53,7 +48,8 @@ class IndexShimPip:
         except VariantError as error:
             return Outcome(True, installed={}, output=str(error), is_ours=False)
         served = place.served
-        simple = [Upstream(f"i{number}", url) for number, url in enumerate(_indexes(place))]
+        indexes = (served.index, *served.extra_indexes)
+        simple = [Upstream(f"i{number}", url) for number, url in enumerate(indexes)]
         links = [
             Upstream(f"l{number}", url, "find-links")
             for number, url in enumerate(served.find_links)
@@ -68,19 +64,7 @@ class IndexShimPip:
             for item in links:
                 arguments += ["--find-links", url + links_url(key, item.name)]
             arguments += [*pip_target(case), *place.install]
-            done = self._program.run("pip", arguments, place.variables, place.work)
-        return Outcome(
-            done.code != 0, installed=found(place.target), output=done.output, is_ours=False
-        )
-
-
-def place_of_machine(case: Case) -> object:
-    """Return what *case* says of the machine."""
-    return case.tree.get("machine", {})
-
-
-def _indexes(place: Place) -> list[str]:
-    return [place.served.index, *place.served.extra_indexes]
+            return self.run(place, arguments)
 
 
 def _target(case: Case) -> str:

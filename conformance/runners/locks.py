@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from hostile.clients import found
 from support.environments import PIPS, Environments
 
 from ..case import Case
 from ..outcome import Outcome
 from ..place import Place
 from .arguments import index_options, resolve_target, variant_options
+from .installer import Installer
 from .pip import ALONE, pip_program
 from .resolve import Resolve
 
@@ -28,37 +28,22 @@ class ResolveLock(Resolve):
         options = [*variant_options(case, place), *resolve_target(case), "--no-cache"]
         served = place.served
         options += index_options(served, last_is_main=True)  # plugins come from there as well
-        output = ""
-        if case.form != "lock":
-            arguments = ["resolve", *options, "-o", str(place.lock), *place.install]
-            done = self._program.run("variants", arguments, place.variables, place.work)
-            output = done.output
-            if done.code:
-                return Outcome(True, installed={}, output=output)
-        arguments = ["resolve", *options, "--from", str(place.lock)]
-        arguments += ["--download", str(place.target)]
-        done = self._program.run("variants", arguments, place.variables, place.work)
-        return Outcome(
-            done.code != 0,
-            installed={} if done.code else found(place.target),
-            output=output + done.output,
-        )
+        lock = ["resolve", *options, "-o", str(place.lock), *place.install]
+        install = ["resolve", *options, "--from", str(place.lock)]
+        install += ["--download", str(place.target)]
+        return self.run(place, *([install] if case.form == "lock" else [lock, install]))
 
 
-class PipLock:
+class PipLock(Installer):
     """``pip lock`` and ``pip install -r pylock.toml`` of the newest pip with the shim."""
 
     name = "pip-lock"
     title = f"pip {PIPS[-1]} with the shim, from a lock file"
-    is_ours = True
+    command = "pip"
 
     def __init__(self, environments: Environments) -> None:
         """Use the newest pip."""
-        self._program = pip_program(environments.patched("3.13", PIPS[-1]))
-
-    def close(self) -> None:
-        """End the program."""
-        self._program.close()
+        super().__init__(pip_program(environments.patched("3.13", PIPS[-1])))
 
     def refuses(self, case: Case) -> str:
         """Refuse what is not for installers, and targets, for which pip does not lock."""
@@ -70,15 +55,7 @@ class PipLock:
         """Lock, unless there is a lock file already, and install from it."""
         served = place.served
         options = [*ALONE, *variant_options(case, place), *index_options(served)]
-        output = ""
-        if case.form != "lock":
-            arguments = ["lock", *options, "-o", str(place.lock), *place.install]
-            done = self._program.run("pip", arguments, place.variables, place.work)
-            output = done.output
-            if done.code:
-                return Outcome(True, installed={}, output=output)
-        arguments = ["install", *options, "--no-compile", "--target", str(place.target)]
-        done = self._program.run(
-            "pip", [*arguments, "-r", str(place.lock)], place.variables, place.work
-        )
-        return Outcome(done.code != 0, installed=found(place.target), output=output + done.output)
+        lock = ["lock", *options, "-o", str(place.lock), *place.install]
+        install = ["install", *options, "--no-compile", "--target", str(place.target)]
+        install += ["-r", str(place.lock)]
+        return self.run(place, *([install] if case.form == "lock" else [lock, install]))

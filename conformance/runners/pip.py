@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from hostile.clients import found
 from support.environments import PIPS, Environment, Environments
 
 from ..case import Case
 from ..outcome import Outcome
 from ..place import Place
 from ..program import PythonProgram
-from . import not_for_installers
 from .arguments import index_options, pip_target, variant_options
+from .installer import Installer
 
 ALONE = ("--no-input", "--no-cache-dir", "--disable-pip-version-check")
 """Options that keep pip from all but the indexes that it is given."""
@@ -28,24 +27,16 @@ def pip_program(environment: Environment) -> PythonProgram:
     return PythonProgram(environment.python, "pip._internal.cli.main:main", *_REMEMBERED)
 
 
-class Pip:
+class Pip(Installer):
     """``pip install --target`` of a pip with the shim."""
 
-    is_ours = True
+    command = "pip"
 
     def __init__(self, environments: Environments, name: str, version: str, python: str) -> None:
         """Use pip *version* on *python*."""
         self.name = name
         self.title = f"pip {version} with the shim"
-        self._program = pip_program(environments.patched(python, version))
-
-    def close(self) -> None:
-        """End the program."""
-        self._program.close()
-
-    def refuses(self, case: Case) -> str:
-        """Refuse what is not about an index."""
-        return not_for_installers(case)
+        super().__init__(pip_program(environments.patched(python, version)))
 
     def play(self, case: Case, place: Place) -> Outcome:
         """Install."""
@@ -53,8 +44,7 @@ class Pip:
         arguments = ["install", *ALONE, "--no-compile", "--target", str(place.target)]
         arguments += index_options(served)
         arguments += [*variant_options(case, place), *pip_target(case), *place.install]
-        done = self._program.run("pip", arguments, place.variables, place.work)
-        return Outcome(done.code != 0, installed=found(place.target), output=done.output)
+        return self.run(place, arguments)
 
 
 def oldest(environments: Environments) -> Pip:

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from hostile.clients import found
 from support.environments import Environments
 from support.isolation import isolated
 from support.uvs import UVS, downloaded_uv
@@ -18,14 +17,14 @@ from ..case import Case
 from ..outcome import Outcome
 from ..place import Place
 from ..program import PythonProgram
-from . import not_for_installers
 from .arguments import TARGET_VARIABLES, uv_target, variant_options
+from .installer import Installer
 
 
-class UvVariants:
+class UvVariants(Installer):
     """``uv-variants pip install --target``, of this environment, with a uv of some version."""
 
-    is_ours = True
+    command = "uv-variants"
 
     def __init__(self, environments: Environments, name: str, version: str) -> None:
         """Use uv *version*."""
@@ -33,30 +32,24 @@ class UvVariants:
         self.title = f"uv-variants with uv {version}"
         self._uv = downloaded_uv(version, environments.wheelhouse)
         self._cache = new_cache(self._uv, environments.folder / f"uv-cache-{version}")
-        self._program = PythonProgram(sys.executable, "uv_variants.main:main")
-
-    def close(self) -> None:
-        """End the program."""
-        self._program.close()
+        super().__init__(PythonProgram(sys.executable, "uv_variants.main:main"))
 
     def refuses(self, case: Case) -> str:
         """Refuse what is not about an index, and `abi_dependency`, of which uv knows nothing."""
         if "abi-dependency" in case.needs:
             return "leaves variants with abi_dependency out"
-        return not_for_installers(case)
+        return super().refuses(case)
 
     def play(self, case: Case, place: Place) -> Outcome:
         """Install."""
         shutil.copytree(self._cache, place.root / "uv-cache")
         arguments = [*variant_options(case, place), *uv_install(case, place)]
-        variables = {
-            **place.variables,
+        more = {
             "VARIANTS_UV": str(self._uv),
             "UV_CACHE_DIR": str(place.root / "uv-cache"),
             **TARGET_VARIABLES,
         }
-        done = self._program.run("uv-variants", arguments, variables, place.work)
-        return Outcome(done.code != 0, installed=found(place.target), output=done.output)
+        return self.run(place, arguments, more=more)
 
 
 def new_cache(uv: Path, folder: Path) -> Path:

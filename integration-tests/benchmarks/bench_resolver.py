@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import operator
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -28,8 +29,8 @@ VARIANTS = 12
 WITH_VARIANTS = 10
 """Every how manieth project has variants."""
 
-GOALS = {100: 1.25, 500: 1.25, 2000: 1.10}
-_ROUNDS = {100: 41, 500: 15, 2000: 3}
+GOALS = {100: (1.25, 41), 500: (1.25, 15), 2000: (1.10, 3)}
+"""What the wrapper may take, and how often it is measured, by the number of projects."""
 _MAX_ROUNDS = 100_000
 _PLATFORM = Platform({"cpu": Support({"level": tuple(f"v{n}" for n in range(VARIANTS, 0, -1))})})
 
@@ -50,7 +51,7 @@ class Candidate(NamedTuple):
 
 
 class Universe:
-    """An index in memory.
+    """An index in memory: *size* projects, *every* so manieth of them with variants (0: none).
 
     Attributes:
         files: candidates by project, newest version first.
@@ -58,38 +59,33 @@ class Universe:
         metadata: what is in each of them.
     """
 
-    def __init__(self, projects: int, versions: int, every: int | None) -> None:
-        """Make *projects*, *every* so manieth of them with variants (None: none of them)."""
+    def __init__(self, size: int, every: int) -> None:
+        levels = [f"v{level}" for level in range(1, VARIANTS + 1)]
         tree = {
             "$schema": "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json",
             "default-priorities": {"namespace": ["cpu"]},
-            "variants": {
-                f"v{level}": {"cpu": {"level": [f"v{level}"]}} for level in range(1, VARIANTS + 1)
-            },
+            "variants": {level: {"cpu": {"level": [level]}} for level in levels},
         }
         self.metadata = json.dumps(tree)
         self.files: dict[str, list[Candidate]] = {}
         self.requires: dict[str, list[str]] = {}
-        numbers = [Version(f"1.{number}") for number in reversed(range(versions))]
-        for number in range(projects):
+        versions = [Version(f"1.{number}") for number in reversed(range(VERSIONS))]
+        for number in range(size):
             name = f"p{number}"
-            labels: list[str] = []
-            if every and number % every == 0:
-                labels = [f"-v{level}" for level in range(1, VARIANTS + 1)]
+            labels = [f"-{level}" for level in levels] if every and number % every == 0 else []
             self.files[name] = [
                 Candidate(name, version, f"{name}-{version}-py3-none-any{label}.whl")
-                for version in numbers
+                for version in versions
                 for label in (*labels, "")
             ]
             further = (number + 1, number + 7, number + 31)
-            self.requires[name] = [f"p{n}>=1.{n % versions}" for n in further if n < projects]
+            self.requires[name] = [f"p{n}>=1.{n % VERSIONS}" for n in further if n < size]
 
 
 class PlainProvider(AbstractProvider[Requirement, Candidate, str]):
     """A provider that knows nothing of variants."""
 
     def __init__(self, universe: Universe) -> None:
-        """Set up for one resolution."""
         self._universe = universe
 
     def identify(self, requirement_or_candidate: Requirement | Candidate) -> str:
@@ -133,17 +129,11 @@ def _parse(text: str) -> Requirement:
 class Files:
     """`ProviderFiles` of a universe."""
 
+    version = staticmethod(operator.attrgetter("version"))
+    filename = staticmethod(operator.attrgetter("filename"))
+
     def __init__(self, universe: Universe) -> None:
-        """Set up for one resolution."""
         self._universe = universe
-
-    def version(self, candidate: Candidate) -> Version:
-        """Return the version."""
-        return candidate.version
-
-    def filename(self, candidate: Candidate) -> str:
-        """Return the filename."""
-        return candidate.filename
 
     def source(self, candidate: Candidate) -> str:  # noqa: ARG002
         """Return the one index there is."""
@@ -151,9 +141,8 @@ class Files:
 
     def metadata(self, project: str, candidate: Candidate) -> Metadata:
         """Read what lies beside the file."""
-        return read_metadata(
-            self._universe.metadata, f"{project}-{candidate.version}-variants.json"
-        )
+        name = f"{project}-{candidate.version}-variants.json"
+        return read_metadata(self._universe.metadata, name)
 
     def has_variants(self, identifier: str) -> bool:
         """Look at one version: all have the same files."""
@@ -193,21 +182,14 @@ def _resolve(provider: AbstractProvider[Requirement, Candidate, str]) -> int:
 
 def rows() -> Iterator[Row]:
     """Measure."""
-    for size in _ROUNDS:
-        with_variants = Universe(size, VERSIONS, WITH_VARIANTS)
-        without = Universe(size, VERSIONS, None)
-        assert wrapped(with_variants) == plain(without) == size
+    for size, (goal, rounds) in GOALS.items():
+        mixed, without = Universe(size, WITH_VARIANTS), Universe(size, 0)
+        assert wrapped(mixed) == plain(without) == size
         ours, theirs = in_turn(
-            functools.partial(wrapped, with_variants), functools.partial(plain, without),
-            rounds=_ROUNDS[size], warmups=0, clock=time.process_time,
+            functools.partial(wrapped, mixed), functools.partial(plain, without),
+            rounds=rounds, warmups=0, clock=time.process_time,
         )  # fmt: skip
-        what = f"resolve {size} projects, a tenth with {VARIANTS} variants"
-        against = "resolvelib, no variants"
-        goal = f"at most {GOALS[size]:.2f}x"
-        met = ours <= GOALS[size] * theirs
-        yield Row(what, ours * 1e3, theirs * 1e3, "ms", against, goal, met)
-        ours, theirs = in_turn(
-            functools.partial(wrapped, without), functools.partial(plain, without),
-            rounds=_ROUNDS[size], warmups=0, clock=time.process_time,
+        yield Row(
+            f"resolve {size} projects, a tenth with {VARIANTS} variants", ours * 1e3, theirs * 1e3,
+            "ms", "resolvelib, no variants", f"at most {goal:.2f}x", ours <= goal * theirs,
         )  # fmt: skip
-        yield Row("the same, none with variants", ours * 1e3, theirs * 1e3, "ms", against)

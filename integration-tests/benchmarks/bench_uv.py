@@ -1,19 +1,19 @@
 """`uv-variants` beside plain uv, without variants around: what uv-variants costs by itself.
 
-Both run in turn, in one run, against the same index in a thread of this process, each with a home
-and caches of its own. CPU time is that of the command and of what it starts and waits for.
+Both run in turn, in one run, against the same index in a thread of this process, each with caches
+of its own.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import re
-import resource
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,9 +27,15 @@ from .report import Row, in_turn
 PACKAGES = 127
 VERSIONS = 20
 INSTALLED = 30
-ROUNDS = 15
 ROUND_TRIP = 0.03
 """Seconds; a package index across a continent."""
+SMALL = {
+    ("pip", "list"): ("pip list, nothing to do", 60),
+    ("sync", "--frozen"): ("sync --frozen, nothing to do", 60),
+    ("lock",): ("lock, nothing to do", 250),
+    ("pip", "install", "--dry-run", "--upgrade", "package-0"): ("pip install --dry-run, warm", 250),
+}
+"""Commands that have nothing to do, and how many milliseconds more than uv they may take."""
 
 
 def rows() -> Iterator[Row]:
@@ -42,7 +48,7 @@ def rows() -> Iterator[Row]:
         with served(index):
             yield from _small(folder / "small", index)
             index.delay = ROUND_TRIP
-            yield from _lock(folder / "far", index)
+            yield _lock(folder / "far", index)
 
 
 @dataclass
@@ -70,41 +76,26 @@ def _add(index: Index, number: int) -> None:
     children = [child for child in (2 * number + 1, 2 * number + 2) if child < PACKAGES]
     requires = tuple(f"package-{child}>=3" for child in children)
     for version in range(1, VERSIONS + 1):
-        index.add_wheel(
-            Wheel(f"package-{number}", f"{version}.0", requires=requires), metadata_file=True
-        )
+        wheel = Wheel(f"package-{number}", f"{version}.0", requires=requires)
+        index.add_wheel(wheel, metadata_file=True)
 
 
-def _cpu() -> float:
-    """Return the seconds of CPU time of processes that have ended and were waited for."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def _machine(folder: Path, index: Index) -> Machine:
-    """Return a machine with a home and a place to work below *folder*."""
+def _machine(folder: Path, index: Index, *requirements: str) -> Machine:
+    """Return a machine with a home, and a project with *requirements*, below *folder*."""
     home, work = folder / "home", folder / "work"
     home.mkdir(parents=True)
     work.mkdir()
-    program = uv_variants(folder.parent)
-    uv = Path(uv_command()[0])
+    project(work, list(requirements))
     environ = {"UV_DEFAULT_INDEX": index.url, "UV_PYTHON": sys.executable}
-    return Machine(uv, program, home, work, environ)
+    return Machine(Path(uv_command()[0]), uv_variants(folder.parent), home, work, environ)
 
 
-def _calls(
-    machine: Machine, *arguments: str, environ: Mapping[str, str] | None = None
-) -> tuple[Callable[[], object], Callable[[], object]]:
-    """Return calls of uv-variants and of uv, with caches of their own.
+def _calls(machine: Machine, *arguments: str) -> tuple[Callable[[], None], Callable[[], None]]:
+    """Return calls of uv-variants and of uv, with caches of their own."""
 
-    *environ* is read at each call: more variables.
-    """
-
-    def call(kind: str) -> Callable[[], object]:
-        cache = {"UV_CACHE_DIR": str(machine.home / f"cache-{kind}")}
-
+    def call(kind: str) -> Callable[[], None]:
         def now() -> None:
-            own = machine.with_environ({**cache, **(environ or {})})
+            own = machine.with_environ({"UV_CACHE_DIR": str(machine.home / f"cache-{kind}")})
             done = own.run(*arguments) if kind == "ours" else own.plain(*arguments)
             if done.code:
                 raise RuntimeError(str(done))
@@ -114,51 +105,36 @@ def _calls(
     return call("ours"), call("theirs")
 
 
-def _small(folder: Path, index: Index) -> Iterator[Row]:
-    """Measure commands that have nothing to do."""
-    machine = _machine(folder, index)
-    names = [f"package-{number}" for number in range(PACKAGES - INSTALLED, PACKAGES)]
-    project(machine.work, names)
-    machine.create_environment(sys.executable)
-    ours, theirs = _calls(machine, "sync")
-    theirs()
-    ours()
-    for what, arguments, most in (
-        ("pip list, nothing to do", ("pip", "list"), 60),
-        ("sync --frozen, nothing to do", ("sync", "--frozen"), 60),
-        ("lock, nothing to do", ("lock",), 250),
-        (
-            "pip install --dry-run, warm",
-            ("pip", "install", "--dry-run", "--upgrade", "package-0"),
-            250,
-        ),
-    ):
-        calls = _calls(machine, *arguments)
-        mine, its = in_turn(*calls, rounds=ROUNDS, warmups=2)
-        yield _more(f"{what}, wall", mine, its, most)
-        mine, its = in_turn(*calls, rounds=ROUNDS, warmups=0, clock=_cpu)
-        yield Row(f"{what}, CPU", mine * 1e3, its * 1e3, "ms", "uv")
-
-
-def _more(what: str, mine: float, its: float, most: int) -> Row:
+def _row(what: str, mine: float, its: float, most: int) -> Row:
     """Return a row whose goal is at most *most* milliseconds more than uv takes."""
     goal, met = f"at most {most:,} ms more", (mine - its) * 1e3 <= most
     return Row(what, mine * 1e3, its * 1e3, "ms", "uv", goal, met)
 
 
-def _lock(folder: Path, index: Index) -> Iterator[Row]:
+def _small(folder: Path, index: Index) -> Iterator[Row]:
+    """Measure commands that have nothing to do."""
+    names = [f"package-{number}" for number in range(PACKAGES - INSTALLED, PACKAGES)]
+    machine = _machine(folder, index, *names)
+    machine.create_environment(sys.executable)
+    for prepare in _calls(machine, "sync"):
+        prepare()
+    for arguments, (what, most) in SMALL.items():
+        yield _row(what, *in_turn(*_calls(machine, *arguments), rounds=15, warmups=2), most)
+
+
+def _lock(folder: Path, index: Index) -> Row:
     """Measure locks of all packages with nothing in caches, from pages that were never read."""
-    machine = _machine(folder, index)
-    project(machine.work, ["package-0"])
-    environ: dict[str, str] = {}
+    machine = _machine(folder, index, "package-0")
+    environ = dict(machine.environ)
     numbers = itertools.count()
 
     def cold() -> None:
         (machine.work / "uv.lock").unlink(missing_ok=True)
-        for kind in ("ours", "theirs"):
-            shutil.rmtree(machine.home / f"cache-{kind}", ignore_errors=True)
+        for cache in machine.home.glob("cache-*"):
+            shutil.rmtree(cache)
         environ["UV_DEFAULT_INDEX"] = index.url.replace("/simple/", f"/{next(numbers)}/simple/")
 
-    mine, its = in_turn(*_calls(machine, "lock", environ=environ), rounds=5, prepare=cold)
-    what = f"lock of {PACKAGES} packages, cold, an index {ROUND_TRIP * 1e3:.0f} ms away, wall"
-    yield _more(what, mine, its, 2000)
+    machine = dataclasses.replace(machine, environ=environ)
+    figures = in_turn(*_calls(machine, "lock"), rounds=5, prepare=cold)
+    what = f"lock of {PACKAGES} packages, cold, an index {ROUND_TRIP * 1e3:.0f} ms away"
+    return _row(what, *figures, 2000)

@@ -3,38 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
-from itertools import groupby
 from pathlib import Path
 
-from pep_variants.files import write_if_changed
+from .record import ROOT, BenchmarkError, Record
+from .report import Row
 
-from .instructions import UNIT
-from .record import ROOT, Line, Record
-from .report import BenchmarkError, times
-
-PAGE = ROOT / "docs" / "reference" / "speed.md"
-README = ROOT / "README.md"
+PAGE = Path("docs/reference/speed.md")
+README = Path("README.md")
 BEGIN, END = "<!-- made from a record -->", "<!-- end -->"
 WORST = "limits"
 """The group of which the page has the slowest row alone."""
-
-HEADLINES = (
-    "engine/read-rank-10000-variants/json.loads",
-    "engine/read-rank-a-pytorch-matrix-of-59/variantlib*",
-    "pip/python-c-pass/*",
-    "pip/pip-install-dry-run-30-plain-packages/*",
-    "pip/pip-install-dry-run-30-plain-packages-10-of-them-with-variants/*",
-    "resolver/resolve-500-projects-a-tenth-with-12-variants/*",
-)
-"""What the README has: patterns of ids."""
+HEADLINES = {
+    "engine": ("read + rank 10,000 variants", "read + rank a PyTorch matrix of 59"),
+    "pip": (
+        "python -c pass",
+        "pip install --dry-run, 30 plain packages",
+        "pip install --dry-run, 30 plain packages, 10 of them with variants",
+    ),
+    "resolver": ("resolve 500 projects, a tenth with 12 variants",),
+}
+"""What the README has, by group."""
 
 
 def write(record: Record, root: Path = ROOT) -> None:
     """Put *record* into the documents below *root*."""
-    for path, made in ((PAGE, tables(record)), (README, headlines(record))):
-        path = root / path.relative_to(ROOT)
-        write_if_changed(path, replaced(path.read_text("utf-8"), made).encode())
+    for name, made in ((PAGE, tables(record)), (README, headlines(record))):
+        text = (root / name).read_text("utf-8")
+        (root / name).write_text(replaced(text, made), "utf-8")
 
 
 def replaced(text: str, made: str) -> str:
@@ -53,12 +48,10 @@ def replaced(text: str, made: str) -> str:
 def headlines(record: Record) -> str:
     """Return the table of the README: those of `HEADLINES` that were measured."""
     rows = ["| what | ours | compared with | ratio |", "|---|---|---|---|"]
-    for pattern in HEADLINES:
-        for line in record.lines:
-            if fnmatchcase(line.id, pattern):
-                figure = _figure(line.ours, line.unit)
-                rows.append(_row(line.what, figure, _theirs(line), _ratio(line)))
-                break
+    for group, wanted in HEADLINES.items():
+        for row in record.groups.get(group, ()):
+            if row.what in wanted:
+                rows.append(_line(row.what, _figure(row.ours, row.unit), _theirs(row), row.ratio))
     return "\n".join(rows) + "\n"
 
 
@@ -68,40 +61,28 @@ def tables(record: Record) -> str:
 
 
 def _text(record: Record) -> Iterator[str]:
-    machine = record.machine
-    yield (
-        f"Measured with `make bench` on {record.date[:10]} at commit {record.commit}:"
-        f" {machine.get('cpu', 'unknown CPU')}, {machine.get('cores', '?')} cores,"
-        f" {machine.get('system', 'unknown system')}, Python {machine.get('python', '?')}."
-    )
-    if any(line.counted for line in record.lines):
-        yield f"{UNIT}: millions of instructions, counted by {machine.get('counter') or 'unknown'}."
-    for group, lines in groupby(record.lines, key=lambda line: line.group):
-        shown = [line for line in lines if line.goal]
+    at = f"on {record.date} at commit {record.commit}"
+    yield f"Measured with `make bench` {at}: {record.machine}."
+    for group, rows in record.groups.items():
+        shown = [row for row in rows if row.goal]
         if group == WORST:
-            shown = sorted(shown, key=lambda line: line.ours)[-1:]
+            shown = sorted(shown, key=lambda row: row.ours)[-1:]
         if not shown:
             continue
         yield from ("", f"## {group}", "")
-        yield _row("what", "ours", "ratio", "compared with", "goal")
+        yield _line("what", "ours", "ratio", "compared with", "goal")
         yield "|---|---|---|---|---|"
-        for line in shown:
-            goal = (line.goal or "-") + (": not met" if line.met is False else "")
-            yield _row(line.what, _figure(line.ours, line.unit), _ratio(line), _theirs(line), goal)
-    for group, reason in record.skipped.items():
-        yield from ("", f"Not measured: {group} ({reason}).")
+        for row in shown:
+            goal = row.goal + ("" if row.met else ": not met")
+            yield _line(row.what, _figure(row.ours, row.unit), row.ratio, _theirs(row), goal)
 
 
-def _row(*cells: str) -> str:
+def _line(*cells: str) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _ratio(line: Line) -> str:
-    return "-" if line.ratio is None else times(line.ratio)
-
-
-def _theirs(line: Line) -> str:
-    return f"{line.against}: {_figure(line.theirs, line.unit)}"
+def _theirs(row: Row) -> str:
+    return f"{row.against}: {_figure(row.theirs, row.unit)}"
 
 
 def _figure(value: float, unit: str) -> str:

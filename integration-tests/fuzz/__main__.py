@@ -1,26 +1,41 @@
-"""``make fuzz``: fuzz every target for its share of the time, two at once.
+"""``make fuzz``: give every target mutated seeds, several targets at once.
 
-Prints one line per target. A failing input is written to ``.fuzz`` with the command that repeats
-it; put it into ``found/TARGET/`` when the defect is mended.
+Prints one line per target. A failing input is written to ``.fuzz``; put it into ``found/TARGET/``
+when the defect is mended. Inputs depend on the random seed only.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import re
-import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+import traceback
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
-from .targets import TARGETS
+import hypothesis
+from hypothesis import strategies as st
 
-ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT / ".fuzz"
-_EXECUTED = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
-_COVERAGE = re.compile(r"cov: (\d+)")
+from .seeds import seeds, words
+from .targets import TARGETS, check
+
+FOLDER = Path(__file__).resolve().parents[2] / ".fuzz"
+CPU_SECONDS = 2.0
+"""The longest that one input within the limits may take."""
+
+
+class Found(NamedTuple):
+    """How many inputs a target was given, and the defect that ended it."""
+
+    inputs: int
+    defect: str
+
+
+class _Finished(BaseException):
+    """The time is over; no `Exception`, which Hypothesis would take for a defect."""
 
 
 def main() -> int:
@@ -39,41 +54,62 @@ def main() -> int:
     wanted = given.targets or list(TARGETS)
     processes = min(os.cpu_count() or 1, len(wanted))
     share = max(1, given.seconds * processes // len(wanted))
-    FOLDER.mkdir(exist_ok=True)
     length = f"{given.inputs} inputs" if given.inputs else f"{share} s"
     print(f"{len(wanted)} targets, {length} each, seed {given.seed}", flush=True)
-    with ThreadPoolExecutor(processes) as pool:
-        outcomes = list(pool.map(lambda name: _fuzz(name, share, given.inputs, given.seed), wanted))
-    executed = sum(count for count, _ in outcomes)
-    failed = sum(not good for _, good in outcomes)
-    print(f"{executed} inputs, {failed} of {len(wanted)} targets failed")
+    failed = 0
+    with ProcessPoolExecutor(processes) as pool:
+        run = partial(_fuzz, seconds=share, inputs=given.inputs, seed=given.seed)
+        for name, found in zip(wanted, pool.map(run, wanted), strict=True):
+            print(f"  {name:22} {found.inputs:9} inputs {found.defect}", flush=True)
+            failed += bool(found.defect)
+    print(f"{failed} of {len(wanted)} targets failed")
     return 1 if failed else 0
 
 
-def _fuzz(name: str, seconds: int, inputs: int | None, seed: int) -> tuple[int, bool]:
-    """Return how many inputs *name* was given, and whether it stood them all."""
-    before = set(FOLDER.iterdir())
-    command = [sys.executable, "-m", "fuzz.worker", name, str(seconds), str(seed), str(FOLDER)]
-    if inputs:
-        command += ["--inputs", str(inputs)]
-    done = subprocess.run(
-        command, cwd=ROOT / "integration-tests", capture_output=True, text=True, check=False,
-        errors="replace",
-    )  # fmt: skip
-    executed = _EXECUTED.search(done.stderr)
-    coverage = _COVERAGE.findall(done.stderr)
-    count = int(executed[1]) if executed else 0
-    shown = f", coverage {coverage[-1]}" if coverage else ""
-    failing = sorted(path for path in set(FOLDER.iterdir()) - before if path.name.startswith(name))
-    if done.returncode == 0 and not failing:
-        print(f"  {name:22} {count:9} inputs{shown}", flush=True)
-        return count, True
-    _, _, defect = done.stdout.partition("Uncaught Python exception")
-    tail = "\n".join(defect.splitlines()[1:40] or done.stderr.splitlines()[-25:])
-    print(f"  {name:22} {count:9} inputs{shown}: FAILED\n{tail}", flush=True)
-    for path in failing:
-        print(f"  repeat with: python -m fuzz.worker {name} 0 0 . {path}", flush=True)
-    return count, False
+def _fuzz(name: str, *, seconds: int, inputs: int | None, seed: int) -> Found:
+    pieces = st.one_of(
+        st.binary(max_size=8), st.sampled_from([word.encode() for word in words(name)] or [b""])
+    )
+    edits = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 16), pieces), max_size=8)
+    end = time.monotonic() + seconds
+    count, last, failed = 0, b"", False
+
+    @hypothesis.seed(seed)
+    @hypothesis.settings(
+        max_examples=10**9,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    @hypothesis.given(st.sampled_from(seeds(name)), edits)
+    def run(data: bytes, changes: list[tuple[float, int, bytes]]) -> None:
+        nonlocal count, last, failed
+        # Hypothesis makes an input that failed smaller: that is not cut short.
+        if not failed and (count == inputs if inputs else time.monotonic() > end):
+            raise _Finished
+        for place, removed, added in changes:
+            start = int(place * len(data))
+            data = data[:start] + added + data[start + removed :]
+        count, last = count + 1, data
+        begun = time.process_time()
+        try:
+            check(name, data)
+            spent = time.process_time() - begun
+            assert spent <= CPU_SECONDS, f"took {spent:.1f} s of CPU for {len(data)} bytes"
+        except Exception:
+            failed = True
+            raise
+
+    try:
+        run()
+    except _Finished:
+        return Found(count, "")
+    except Exception:
+        path = FOLDER / f"{name}-{seed}"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(last)
+        return Found(count, f"FAILED, see {path}\n{traceback.format_exc()}")
+    raise AssertionError("more inputs than there are")
 
 
 if __name__ == "__main__":

@@ -187,7 +187,6 @@ TEXTS: dict[str, tuple[str, ...]] = {
     "lock_file": (_LOCK,),
     "uv_lock": (_UV_LOCK,),
     "requirements_file": (_REQUIREMENTS,),
-    "source_tree": (_PYPROJECT,),
     "platform_key": ("h100-zen4", "2~eNqrVkpTslLKMDQw0K1KzTNR0lEqAfJzMvNKK3QrLMzizUyUagG20go2"),
 }
 """Inputs by target."""
@@ -210,7 +209,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "json_page": (*_JSON_WORDS, "meta", "files", "url", "hashes", "file:///", "yanked", "size"),
     "wheel": ("PK\x01\x02", "PK\x03\x04", "PK\x05\x06", "PK\x06\x06", "PK\x06\x07"),
 }  # fmt: skip
-"""Words of the format by target, for the fuzzer's dictionary; targets without share `ALIKE`'s."""
+"""Words of the format by target, which mutations use; targets without share `ALIKE`'s."""
 
 ALIKE = {
     "merging": "document",

@@ -7,15 +7,23 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from .cases import Case, read_cases
-from .clients import Client
-from .clients.pip import Pip
-from .clients.resolve import Resolve
-from .clients.uv import Uv
+from .clients import Client, Pip, Resolve, Uv
 from .server import serving
 from .verdict import play
+
+CLIENTS: dict[str, Callable[..., Client]] = {
+    "pip": Pip,
+    "plain-pip": partial(Pip, name="plain-pip"),
+    "uv": Uv,
+    "uv-variants": lambda program, uv: Uv(uv, program),
+    "resolve": Resolve,
+}
+"""By the option that takes the interpreter of a pip, or the programs."""
 
 
 def main() -> int:
@@ -28,11 +36,9 @@ def main() -> int:
     run = commands.add_parser("run", help="run cases against an installer")
     run.add_argument("cases", nargs="*", help="default: all")
     kinds = run.add_mutually_exclusive_group(required=True)
-    kinds.add_argument("--pip", metavar="PYTHON", help="the pip of this interpreter")
-    kinds.add_argument("--plain-pip", metavar="PYTHON", help="one without variants")
-    kinds.add_argument("--uv", metavar="UV", help="this uv")
-    kinds.add_argument("--uv-variants", nargs=2, metavar=("UV-VARIANTS", "UV"))
-    kinds.add_argument("--resolve", metavar="VARIANTS", help="variants resolve")
+    for name in CLIENTS:
+        words = ("UV-VARIANTS", "UV") if name == "uv-variants" else ("PROGRAM",)
+        kinds.add_argument(f"--{name}", nargs=len(words), metavar=words)
     run.add_argument("-v", "--verbose", action="store_true", help="show what the client prints")
     arguments = parser.parse_args()
     cases = read_cases()
@@ -43,20 +49,9 @@ def main() -> int:
     if arguments.command == "serve":
         return _serve(cases[arguments.case])
     chosen = [cases[name] for name in arguments.cases] or list(cases.values())
-    return _run(chosen, _client(arguments), verbose=arguments.verbose)
-
-
-def _client(arguments: argparse.Namespace) -> Client:
-    if arguments.pip:
-        return Pip(arguments.pip)
-    if arguments.plain_pip:
-        return Pip(arguments.plain_pip, "plain-pip", variants=False)
-    if arguments.resolve:
-        return Resolve([arguments.resolve])
-    if arguments.uv:
-        return Uv(arguments.uv)
-    program, uv = arguments.uv_variants
-    return Uv(uv, "uv-variants", variants=program)
+    given = {name: getattr(arguments, name.replace("-", "_")) for name in CLIENTS}
+    ((name, programs),) = ((name, programs) for name, programs in given.items() if programs)
+    return _run(chosen, CLIENTS[name](*programs), verbose=arguments.verbose)
 
 
 def _serve(case: Case) -> int:
@@ -85,8 +80,8 @@ def _run(cases: list[Case], client: Client, *, verbose: bool) -> int:
         run = outcome.run
         print(
             f"{case.id:40} {'; '.join(outcome.violations) or 'ok'} "
-            f"[{run.code}, {dict(outcome.installed)}, {run.cpu or 0:.1f} s, "
-            f"{(run.memory or 0) / 1e6:.0f} MB, {run.seconds:.1f} s]",
+            f"[{run.code}, {dict(outcome.installed)}, {run.cpu:.1f} s, "
+            f"{run.memory / 1e6:.0f} MB, {run.seconds:.1f} s]",
             flush=True,
         )
         if verbose:

@@ -4,23 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).with_name("cases")
 SCHEMA = Path(__file__).with_name("case.schema.json")
-ATTACKERS = (
-    "none",
-    "index",
-    "extra-index",
-    "upstream",
-    "redirect-target",
-    "wheel-author",
-    "checkout",
-    "environment",
-    "plugin",
-)
 
 
 @dataclass(frozen=True)
@@ -30,12 +19,12 @@ class Case:
     Attributes:
         id: name of the case and of its file.
         title: the attack in one sentence.
-        attacker: who carries it out, one of `ATTACKERS`.
+        attacker: who carries it out.
         servers: what each server answers, see `server`.
-        files: contents by path, below ``work/`` (the working directory) or ``home/``.
-        modes: permissions of files or directories by path, in octal.
         run: the user's command, see `Command`.
         expect: see `verdict`.
+        files: contents by path, below ``work/`` (the working directory) or ``home/``.
+        modes: permissions of files or directories by path, in octal.
         clients: names of the clients it concerns; empty for all.
         slow: takes long by the clock, not by work.
     """
@@ -56,18 +45,13 @@ class Case:
 
         Placeholders are replaced in every string, keys of objects included.
         """
-        return Case(
-            self.id,
-            self.title,
-            self.attacker,
-            _filled(self.servers, places),
-            _filled(self.run, places),
-            _filled(self.expect, places),
-            _filled(self.files, places),
-            self.modes,
-            self.clients,
-            self.slow,
-        )
+        parts = {name: getattr(self, name) for name in ("servers", "run", "expect", "files")}
+        return replace(self, **_filled(parts, places))
+
+    @property
+    def command(self) -> Command:
+        """What the user asks for."""
+        return Command(**{key.replace("-", "_"): value for key, value in self.run.items()})
 
 
 @dataclass(frozen=True)
@@ -75,7 +59,7 @@ class Command:
     """What the user asks for, in words that every installer has.
 
     Attributes:
-        requirements: what to install.
+        install: requirements.
         index: URL of the index.
         extra_indexes: URLs of more indexes, of lower rank.
         find_links: URLs or paths.
@@ -85,51 +69,24 @@ class Command:
         variables: environment variables.
     """
 
-    requirements: tuple[str, ...]
+    install: list[str]
     index: str
-    extra_indexes: tuple[str, ...] = ()
-    find_links: tuple[str, ...] = ()
-    trusted_hosts: tuple[str, ...] = ()
+    extra_indexes: list[str] = field(default_factory=list)
+    find_links: list[str] = field(default_factory=list)
+    trusted_hosts: list[str] = field(default_factory=list)
     arguments: Mapping[str, list[str]] = field(default_factory=dict)
     options: Mapping[str, list[str]] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
-def command_of(case: Case) -> Command:
-    """Return the command of *case*."""
-    run = case.run
-    return Command(
-        tuple(run["install"]),
-        run["index"],
-        tuple(run.get("extra-indexes", ())),
-        tuple(run.get("find-links", ())),
-        tuple(run.get("trusted-hosts", ())),
-        run.get("arguments", {}),
-        run.get("options", {}),
-        run.get("variables", {}),
-    )
-
-
-def read_case(path: Path) -> Case:
-    """Return the case in the file *path*."""
-    tree = json.loads(path.read_text("utf-8"))
-    return Case(
-        path.stem,
-        tree["title"],
-        tree["attacker"],
-        tree["servers"],
-        tree["run"],
-        tree["expect"],
-        tree.get("files", {}),
-        tree.get("modes", {}),
-        tuple(tree.get("clients", ())),
-        tree.get("slow", False),
-    )
-
-
 def read_cases() -> dict[str, Case]:
     """Return all cases by id, sorted."""
-    return {path.stem: read_case(path) for path in sorted(FOLDER.glob("*.json"))}
+    cases = {}
+    for path in sorted(FOLDER.glob("*.json")):
+        tree = json.loads(path.read_text("utf-8"))
+        del tree["$schema"]
+        cases[path.stem] = Case(path.stem, **tree)
+    return cases
 
 
 def _filled(item: Any, places: Mapping[str, str]) -> Any:
@@ -140,6 +97,6 @@ def _filled(item: Any, places: Mapping[str, str]) -> Any:
         return item
     if isinstance(item, Mapping):
         return {_filled(key, places): _filled(value, places) for key, value in item.items()}
-    if isinstance(item, (list, tuple)):
+    if isinstance(item, list):
         return [_filled(part, places) for part in item]
     return item

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -24,14 +25,14 @@ class Costs:
     """What the command and the processes that it leaves behind cost.
 
     Attributes:
-        cpu: seconds of all of them; None where it cannot be measured.
-        memory: bytes, the most that one of them had; None likewise.
+        cpu: seconds of all of them.
+        memory: bytes, the most that one of them had.
     """
 
     def __init__(self) -> None:
         """Have processes without a parent become children of this one, on Linux."""
-        self.cpu: float | None = None
-        self.memory: int | None = None
+        self.cpu = 0.0
+        self.memory = 0
         if sys.platform == "linux":
             import ctypes
 
@@ -42,9 +43,9 @@ class Costs:
         number, status, usage = os.wait4(process, options)
         if number == 0:
             return None
-        self.cpu = (self.cpu or 0) + usage.ru_utime + usage.ru_stime
+        self.cpu += usage.ru_utime + usage.ru_stime
         unit = 1 if sys.platform == "darwin" else 1024
-        self.memory = max(self.memory or 0, usage.ru_maxrss * unit)
+        self.memory = max(self.memory, usage.ru_maxrss * unit)
         return os.waitstatus_to_exitcode(status)
 
     def wait_for_the_rest(self, patience: float) -> bool:
@@ -75,10 +76,7 @@ def main() -> None:
     """Run the job."""
     job = json.loads(Path(sys.argv[1]).read_text("utf-8"))
     costs = Costs()
-    if sys.platform != "win32":
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     start = time.monotonic()
     timed_out = threading.Event()
     with Path(job["out"]).open("wb") as out, Path(job["err"]).open("wb") as err:
@@ -87,19 +85,16 @@ def main() -> None:
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,
-            start_new_session=os.name != "nt",
+            start_new_session=True,
         )
 
         def end() -> None:
             timed_out.set()
-            if os.name == "nt":
-                process.kill()
-            else:
-                os.killpg(process.pid, signal.SIGKILL)
+            os.killpg(process.pid, signal.SIGKILL)
 
         watch = threading.Timer(job["seconds"], end)
         watch.start()
-        code = costs.wait(process.pid) if hasattr(os, "wait4") else process.wait()
+        code = costs.wait(process.pid)
         watch.cancel()
         left = costs.wait_for_the_rest(job["patience"])
     result = {

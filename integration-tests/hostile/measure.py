@@ -15,7 +15,7 @@ PATIENCE = 10.0
 """Seconds that processes of a client may go on after it."""
 OUTPUT_BYTES = 4 << 20
 """As much of each output is kept."""
-PASSED_ON = ("PATH", "PATHEXT", "SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "LANG")
+PASSED_ON = ("PATH", "LANG")
 """Variables of this process that a client sees as well."""
 
 
@@ -26,8 +26,8 @@ class Run:
     Attributes:
         code: exit status; negative for a signal.
         output: stdout and stderr.
-        cpu: seconds, of it and all processes that it started; None where it cannot be measured.
-        memory: bytes, the most that one of these processes had; None likewise.
+        cpu: seconds, of it and all processes that it started.
+        memory: bytes, the most that one of these processes had.
         seconds: it took.
         timed_out: it was killed after its time.
         left: processes that it started went on after it and had to be killed; on Linux only.
@@ -35,8 +35,8 @@ class Run:
 
     code: int
     output: str
-    cpu: float | None
-    memory: int | None
+    cpu: float
+    memory: int
     seconds: float
     timed_out: bool
     left: bool
@@ -78,11 +78,7 @@ class Place:
         return {
             **passed,
             "HOME": str(self.home),
-            "USERPROFILE": str(self.home),
-            "APPDATA": str(self.home / "AppData"),
-            "LOCALAPPDATA": str(self.home / "LocalAppData"),
             "TMPDIR": str(self.root / "tmp"),
-            "TEMP": str(self.root / "tmp"),
             "XDG_CONFIG_DIRS": str(self.root / "etc"),
             "PYTHONDONTWRITEBYTECODE": "1",
             **more,
@@ -115,17 +111,8 @@ def run(
         check=True,
         timeout=seconds + 60,
     )
-    result = json.loads((base / "result.json").read_text("utf-8"))
     texts = []
     for name in ("out", "err"):
         with (base / name).open("rb") as file:
             texts.append(file.read(OUTPUT_BYTES).decode("utf-8", "replace"))
-    return Run(
-        result["code"],
-        "".join(texts),
-        result["cpu"],
-        result["memory"],
-        result["seconds"],
-        result["timed_out"],
-        result["left"],
-    )
+    return Run(output="".join(texts), **json.loads((base / "result.json").read_text("utf-8")))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .cases import Case, command_of
+from .cases import Case
 from .clients import Client, found
 from .content import evaluate
 from .measure import Place, Run
@@ -65,7 +65,7 @@ def play(
         filled = served.case
         _write(filled, root)
         seconds = filled.expect.get("bounds", {}).get("seconds", WALL_SECONDS)
-        run = client.install(command_of(filled), place, seconds)
+        run = client.install(filled.command, place, seconds)
         requests = tuple(served.requests)
     installed = found(place.target)
     expect = _expected(filled, client.name)
@@ -154,8 +154,8 @@ def _traces(
 
 def _costs(bounds: Mapping[str, float], run: Run, idle_cpu: float, load: float) -> Iterator[str]:
     cpu = bounds.get("cpu", CPU_SECONDS) * load + idle_cpu
-    if run.cpu is not None and run.cpu > cpu:
+    if run.cpu > cpu:
         yield f"takes {run.cpu:.1f} s of CPU, more than {cpu:.1f}"
     memory = bounds.get("memory", MEMORY_BYTES)
-    if run.memory is not None and run.memory > memory:
+    if run.memory > memory:
         yield f"takes {run.memory / 1e6:.0f} MB of memory, more than {memory / 1e6:.0f}"

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from .index import Index
 from .wheels import NVIDIA, Release, Wheel, metadata
 
 VERSIONS = 30
-LABELS = tuple(f"v{number}" for number in range(8))
 WANTED = ("app", "dep<2")
 """What to install: only the oldest of the versions of app goes with this dep."""
 
@@ -17,21 +14,23 @@ def backtracking_index(
     *,
     variants: bool = True,
     core_metadata: bool = True,
-    versions: int = VERSIONS,
-    accelerated: bool = False,
 ) -> Index:
     """Return the index.
 
     Args:
-        variants: each version of app has nine wheels, all of which fit and have the same
-            dependencies; otherwise one that is no variant.
+        variants: each version of app has nine wheels, builds for CUDA 12 and the null variant, with
+            the same dependencies; otherwise one that is no variant.
         core_metadata: the page gives METADATA of each wheel, with its hash (PEP 658, 714).
-        versions: how many.
-        accelerated: the variants are builds for CUDA 12.
     """
     index = Index(metadata_hashes=True)
-    tree = _cuda_tree(LABELS) if accelerated else _tree(LABELS)
-    for number in range(1, versions + 1):
+    variants_of = {
+        f"v{number}": {"nvidia": {"cuda_version_lower_bound": [f"12.{number}"]}}
+        for number in range(8)
+    }
+    tree = metadata(
+        {"null": {}, **variants_of}, namespaces=["nvidia"], providers={"nvidia": NVIDIA}
+    )
+    for number in range(1, VERSIONS + 1):
         requires = ("dep",) if number == 1 else ("dep>=2",)
         release = Release("app", f"{number}.0", tree, requires)
         if variants:
@@ -42,17 +41,3 @@ def backtracking_index(
     for version in ("1.0", "2.0"):
         index.add_wheel(Wheel("dep", version), metadata_file=core_metadata)
     return index
-
-
-def _tree(labels: Sequence[str]) -> dict[str, object]:
-    provider = {"static-properties": {"f": list(labels)}, "feature-order": ["f"]}
-    variants = {"null": {}, **{label: {"n": {"f": [label]}} for label in labels}}
-    return metadata(variants, namespaces=["n"], providers={"n": provider})
-
-
-def _cuda_tree(labels: Sequence[str]) -> dict[str, object]:
-    variants = {
-        label: {"nvidia": {"cuda_version_lower_bound": [f"12.{number}"]}}
-        for number, label in enumerate(labels)
-    }
-    return metadata({"null": {}, **variants}, namespaces=["nvidia"], providers={"nvidia": NVIDIA})

@@ -73,6 +73,11 @@ class Page:
                 found.append(File(named[1], block["text"]))
         return found
 
+    @property
+    def commands(self) -> list[Command]:
+        """The steps that are commands."""
+        return [step for step in self.steps if isinstance(step, Command)]
+
 
 def _commands(block: str) -> list[Command]:
     found: list[tuple[list[str], list[str]]] = []
@@ -207,8 +212,7 @@ class Reader:
         Raises:
             AssertionError: a command ends otherwise, or prints something else.
         """
-        steps = page.steps
-        listed = [step for step in steps if isinstance(step, Command)]
+        steps, listed = page.steps, page.commands
         assert listed, f"{page.path}: no commands"
         left = Counter(failing)
         assert left <= Counter(command.text for command in listed)

@@ -245,36 +245,24 @@ def create(path: Path, python: str, pip_wheel: Path | None) -> Environment:
     return environment
 
 
+@dataclass(frozen=True)
 class Environments:
     """Environments that are shared by all tests of a run: one per kind, made when first wanted.
 
-    Whoever changes one works on a copy.
+    A test that changes one works on a copy.
+
+    Attributes:
+        folder: where environments are made; processes of one run share it.
+        wheelhouse: where downloads are kept for the next run.
     """
 
-    def __init__(self, folder: Path, wheelhouse: Path) -> None:
-        """Set up.
-
-        Args:
-            folder: where environments are made; processes of one run share it.
-            wheelhouse: where downloaded pips are kept for the next run.
-        """
-        self._folder = folder
-        self._wheelhouse = wheelhouse
-
-    @property
-    def folder(self) -> Path:
-        """Where environments are made."""
-        return self._folder
-
-    @property
-    def wheelhouse(self) -> Path:
-        """Where downloads are kept for the next run."""
-        return self._wheelhouse
+    folder: Path
+    wheelhouse: Path
 
     @property
     def shim_wheel(self) -> Path:
         """The wheel of pep-variants-shim, built from the sources."""
-        folder = once(self._folder / "dist", lambda path: built_wheel("pip-patch", path))
+        folder = once(self.folder / "dist", lambda path: built_wheel("pip-patch", path))
         (wheel,) = folder.glob("*.whl")
         return wheel
 
@@ -289,12 +277,12 @@ class Environments:
                 cwd=ROOT / "pip-patch", env=clean_environ(), check=True, capture_output=True,
             )  # fmt: skip
 
-        (wheel,) = once(self._folder / "command-dist", build).iterdir()
+        (wheel,) = once(self.folder / "command-dist", build).iterdir()
         return wheel
 
     def pip_wheel(self, version: str) -> Path:
         """Return the wheel of that pip."""
-        return downloaded_pip(version, self._wheelhouse)
+        return downloaded_pip(version, self.wheelhouse)
 
     def plain(self, python: str, pip: str | None) -> Environment:
         """Return an environment of that Python and pip (None: without any), nothing else in it."""
@@ -303,32 +291,32 @@ class Environments:
             raise LookupError(f"there is no Python {python} here")
         wheel = None if pip is None else self.pip_wheel(pip)
         # As long as the name of a patched one: pip wraps lines that show it.
-        path = self._folder / f"python{python}-pip{pip}-none"
+        path = self.folder / f"python{python}-pip{pip}-none"
         return Environment(once(path, lambda new: create(new, interpreter, wheel)))
 
     def patched(self, python: str, pip: str) -> Environment:
         """Return an environment of that Python and pip with the shim, which that pip installed."""
         plain = self.plain(python, pip)
-        path = self._folder / f"python{python}-pip{pip}-shim"
+        path = self.folder / f"python{python}-pip{pip}-shim"
         wheel = str(self.shim_wheel)
         return Environment(once(path, lambda new: plain.copied(new).install(wheel)))
 
     def with_command(self, python: str, pip: str) -> Environment:
         """Return the same with pip-variants: its command is run as pip, and pip is as it was."""
         plain = self.plain(python, pip)
-        path = self._folder / f"python{python}-pip{pip}-main"
+        path = self.folder / f"python{python}-pip{pip}-main"
         wheel = str(self.command_wheel)
         path = once(path, lambda new: plain.copied(new).install(wheel))
         return Environment(path, "pep_variants_shim")
 
     def programs(self) -> Environment:
         """Return an environment with all commands, from built wheels; do not change it."""
-        folder = self._folder / "programs"
+        folder = self.folder / "programs"
 
         def install(mark: Path) -> None:
             command = [*uv_command(), "venv", "--quiet", "--clear", "--python", sys.executable]
             subprocess.run([*command, str(folder)], check=True)
-            wheels = once(self._folder / "programs-dist", _build_all)
+            wheels = once(self.folder / "programs-dist", _build_all)
             add = [*uv_command(), "pip", "install", "--quiet", "--python", str(folder)]
             found = [
                 f"{wheel}[publish]" if wheel.name.startswith("variants_cli-") else str(wheel)
@@ -338,7 +326,7 @@ class Environments:
             mark.touch()
 
         # Made in its place: scripts have the path of their interpreter in them.
-        once(self._folder / "programs.made", install)
+        once(self.folder / "programs.made", install)
         return Environment(folder)
 
 

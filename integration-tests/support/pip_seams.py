@@ -126,15 +126,12 @@ def linked(environment: Environment, path: Path) -> Environment:
 
     pip itself changes none: it removes files and writes new ones.
     """
-    shutil.copytree(environment.path, path, symlinks=True, copy_function=_link)
-    return Environment(path)
 
-
-def _link(source: str, target: str) -> None:
-    try:
+    def link(source: str, target: str) -> None:
         os.link(source, target, follow_symlinks=False)
-    except OSError:  # a file system that has no links
-        shutil.copy2(source, target, follow_symlinks=False)
+
+    shutil.copytree(environment.path, path, symlinks=True, copy_function=link)
+    return Environment(path)
 
 
 def rename_in_pip(environment: Environment, name: str) -> int:

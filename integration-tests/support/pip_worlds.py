@@ -12,6 +12,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import tomli_w
+
 from .index import Index, served
 from .projects import app, cuda
 from .wheels import Release, SourceDistribution, Wheel
@@ -61,7 +63,7 @@ def build_editable(folder, config_settings=None, metadata_directory=None):
 def world(kind: str, folder: Path) -> Iterator[dict[str, str]]:
     """Serve a world of `KINDS`, with its files below *folder*.
 
-    Yields what stands for what in command lines: ``INDEX``, ``HTML``, ``SECRET``, ``EMPTY`` and
+    Yields what stands for what in command lines: ``INDEX``, ``HTML``, ``SECRET`` and
     ``PAGE`` are URLs of indexes and of a page of links, ``LINKS`` is a directory of all files,
     ``WHEEL`` and ``URL`` are the wheel of version 1.0 (of label ``cu128`` where there are
     variants), ``FOLDER`` is a directory of requirements, constraints, a platform file, a lock file
@@ -71,7 +73,6 @@ def world(kind: str, folder: Path) -> Iterator[dict[str, str]]:
         index = stack.enter_context(served(_index(kind)))
         html = stack.enter_context(served(replace(index, api="html")))
         secret = stack.enter_context(served(replace(index, credentials=CREDENTIALS)))
-        empty = stack.enter_context(served(Index()))
         links = folder / "links"
         links.mkdir()
         for files in index.files.values():
@@ -96,7 +97,6 @@ def world(kind: str, folder: Path) -> Iterator[dict[str, str]]:
             "INDEX": index.url,
             "HTML": html.url,
             "SECRET": secret.url.replace("://", f"://{CREDENTIALS}@"),
-            "EMPTY": empty.url,
             "PAGE": index.links_url,
             "LINKS": str(links),
             "WHEEL": str(links / wheel),
@@ -153,21 +153,16 @@ def _hashed(index: Index, name: str) -> str:
 
 def _locked(index: Index, kind: str) -> str:
     """Return a lock file with every wheel of the project, and its metadata."""
-    lines = ['lock-version = "1.0"', 'created-by = "tests"', "[[packages]]"]
-    lines += ['name = "app"', 'version = "1.0"']
+    wheels = [
+        {
+            "name": name,
+            "url": f"{_files(index)}/app/{name}",
+            "hashes": {"sha256": hashlib.sha256(data).hexdigest()},
+        }
+        for name, data in index.files["app"].items()
+        if name.endswith(".whl")
+    ]
+    package: dict[str, object] = {"name": "app", "version": "1.0", "wheels": wheels}
     if kind != "plain":
-        lines.append(f"variants-json = {_toml(VARIANTS) if kind == 'variants' else 7}")
-    for name, data in index.files["app"].items():
-        if name.endswith(".whl"):
-            digest = hashlib.sha256(data).hexdigest()
-            lines += ["[[packages.wheels]]", f'name = "{name}"']
-            lines += [f'url = "{_files(index)}/app/{name}"', f'hashes = {{sha256 = "{digest}"}}']
-    return "\n".join(lines) + "\n"
-
-
-def _toml(item: object) -> str:
-    """Return a JSON tree as inline TOML."""
-    if isinstance(item, dict):
-        entries = (f"{json.dumps(key)} = {_toml(value)}" for key, value in item.items())
-        return f"{{{', '.join(entries)}}}"
-    return json.dumps(item)
+        package["variants-json"] = VARIANTS if kind == "variants" else 7
+    return tomli_w.dumps({"lock-version": "1.0", "created-by": "tests", "packages": [package]})

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -26,16 +24,12 @@ _SERVE = """
 import sys
 from pathlib import Path
 from variants_proxy import Settings, Upstream
-from variants_proxy.server.middleware import TokenMiddleware
 from variants_proxy.server.listening import listen
 from variants_proxy.server.server import make_server
 settings = Settings(
     (Upstream("main", sys.argv[1]),), Path(sys.argv[2]), fresh_seconds=float(sys.argv[4])
 )
-token = sys.argv[5]
-middleware = (lambda app: TokenMiddleware(app, token)) if token else None
-server = make_server(settings, middleware=middleware)
-server.run_until_signal(listen("127.0.0.1", int(sys.argv[3])))
+make_server(settings).run_until_signal(listen("127.0.0.1", int(sys.argv[3])))
 """
 
 
@@ -46,16 +40,10 @@ class Replica:
         port: where it listens.
     """
 
-    def __init__(self, index: str, folder: Path, fresh_seconds: float, token: str) -> None:
+    def __init__(self, index: str, folder: Path, fresh_seconds: float) -> None:
         self.port = free_port()
-        self._arguments = [index, str(folder), str(self.port), str(fresh_seconds), token]
+        self._arguments = [index, str(folder), str(self.port), str(fresh_seconds)]
         self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def pid(self) -> int:
-        """Number of the process."""
-        assert self._process is not None
-        return self._process.pid
 
     def start(self) -> None:
         """Start it."""
@@ -87,13 +75,14 @@ class Replica:
     @contextmanager
     def slow(self, stopped: float, running: float) -> Iterator[None]:
         """Let it run for some seconds only, then stop it for some, again and again."""
-        ended = threading.Event()
+        assert self._process is not None
+        ended, process = threading.Event(), self._process
 
         def alternate() -> None:
             while not ended.is_set():
-                os.kill(self.pid, signal.SIGSTOP)
+                process.send_signal(signal.SIGSTOP)
                 ended.wait(stopped)
-                os.kill(self.pid, signal.SIGCONT)
+                process.send_signal(signal.SIGCONT)
                 ended.wait(running)
 
         thread = threading.Thread(target=alternate)
@@ -106,11 +95,9 @@ class Replica:
 
 
 @contextmanager
-def replicas(
-    index: str, folder: Path, number: int = 3, fresh_seconds: float = 60.0, token: str = ""
-) -> Iterator[list[Replica]]:
-    """Run proxies for the index at a URL, open to all without a *token*."""
-    found = [Replica(index, folder / "cache", fresh_seconds, token) for _ in range(number)]
+def replicas(index: str, folder: Path, fresh_seconds: float = 60.0) -> Iterator[list[Replica]]:
+    """Run three proxies for the index at a URL, open to all."""
+    found = [Replica(index, folder / "cache", fresh_seconds) for _ in range(3)]
     with ExitStack() as stack:
         for replica in found:
             stack.callback(replica.kill)
@@ -127,25 +114,19 @@ class Installs:
     Attributes:
         right: how many had the right variant.
         wrong: what went wrong with the others.
-        seconds: of each.
     """
 
     right: int = 0
     wrong: list[str] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
 
 
 @contextmanager
-def installing(
-    base: str, labels: Mapping[str, str], environ: Mapping[str, str], *, threads: int = 2
-) -> Iterator[Installs]:
-    """Install ``app`` with uv for one machine after the other, until the context ends.
+def installing(base: str, labels: Mapping[str, str]) -> Iterator[Installs]:
+    """Install ``app`` with uv for one machine after the other, two at a time.
 
     Args:
         base: URL of nginx.
         labels: the right variant, by platform key.
-        environ: variables for uv.
-        threads: installs at a time.
     """
     found, ended, lock = Installs(), threading.Event(), threading.Lock()
 
@@ -154,16 +135,14 @@ def installing(
         while not ended.is_set():
             key, label = list(labels.items())[turn % len(labels)]
             turn += 1
-            begun = time.monotonic()
-            problem = install(keyed_url(base, key), label, environ)
+            problem = install(keyed_url(base, key), label, {})
             with lock:
-                found.seconds.append(time.monotonic() - begun)
                 if problem:
                     found.wrong.append(problem)
                 else:
                     found.right += 1
 
-    running = [threading.Thread(target=work, args=(number,)) for number in range(threads)]
+    running = [threading.Thread(target=work, args=(number,)) for number in range(2)]
     for thread in running:
         thread.start()
     try:

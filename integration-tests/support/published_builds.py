@@ -1,7 +1,7 @@
 """A stand-in for the places that a catalogue names, with tiny wheels for what its entries say.
 
 The pages are laid out as those places have them: HTML with percent-encoded ``+`` in links, files on
-another host, pages without hashes, and no local version in what is for macOS. Clients reach them
+another host, and no local version in what is for macOS. Clients reach them
 by ``--variant-catalog-mirror``, so the entries themselves are used.
 """
 
@@ -41,7 +41,6 @@ class Builds:
 
     Attributes:
         pages: contents of files by filename, by path of the page.
-        unhashed: paths of pages that give no hashes.
         faults: answers by path that replace a page's.
         requests: paths asked for so far.
         files_url: URL of the host that has the files; empty for the same host.
@@ -49,7 +48,6 @@ class Builds:
     """
 
     pages: dict[str, dict[str, bytes]] = field(default_factory=dict)
-    unhashed: set[str] = field(default_factory=set)
     faults: dict[str, Answer] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
     files_url: str = ""
@@ -92,8 +90,7 @@ class Builds:
         lines = ["<!DOCTYPE html>", "<html><body>"]
         for name, data in self.pages[path].items():
             digest = hashlib.sha256(data).hexdigest()
-            fragment = "" if path in self.unhashed else f"#sha256={digest}"
-            link = f"{self.files_url}/files{path}{quote(name)}{fragment}"
+            link = f"{self.files_url}/files{path}{quote(name)}#sha256={digest}"
             lines.append(f'<a href="{html.escape(link)}">{html.escape(name)}</a><br/>')
         return "\n".join((*lines, "</body></html>", ""))
 

@@ -96,7 +96,7 @@ class Publishers:
 
 
 def chosen(
-    project: str, machine: Machine, index: str, links: Path, *, resolving: bool = False
+    project: str, machine: Machine, index: str, links: Path
 ) -> tuple[str, str | None] | None:
     """Return version and label of what *machine* gets of *project*; None if nothing fits.
 
@@ -104,15 +104,14 @@ def chosen(
         project: its name.
         machine: the user's.
         index: URL of the index.
-        links: folder with wheels of other projects.
-        resolving: its dependencies count, too; they always do if *machine* requires something.
+        links: folder with wheels of other projects; they count if *machine* requires some.
     """
     options = [
         "--json", "--no-cache", "-i", index, "-f", str(links),
         "--index-strategy", "unsafe-best-match", "--target", machine.platform,
         "--python-version", "3.12", "--python-platform", machine.system,
     ]  # fmt: skip
-    if not (resolving or machine.requires):
+    if not machine.requires:
         tree = _answer(["explain", project, *options])
         return None if tree is None else (tree["version"], _label(tree["file"]))
     tree = _answer(["resolve", project, *machine.requires, *options])

@@ -26,7 +26,7 @@ class World:
             static providers it is what the metadata says.
     """
 
-    def __init__(self, seed: int, *, static_only: bool = False, schema: str = V0_2_0) -> None:
+    def __init__(self, seed: int, *, static_only: bool = False) -> None:
         """Make it; with *static_only* no provider needs a plugin."""
         self.chance = random.Random(seed)
         self.namespaces = self.pick(NAMESPACES, 1)
@@ -45,7 +45,7 @@ class World:
             providers[namespace] = provider
             self.supported[namespace] = {name: tuple(found) for name, found in features.items()}
         self.tree: dict[str, Any] = {
-            "$schema": schema,
+            "$schema": V0_2_0,
             "default-priorities": {"namespace": self.namespaces},
             "providers": self.shuffled(providers),
             "variants": self._variants(),

@@ -184,20 +184,13 @@ def pypiserver(
 
 
 @contextmanager
-def devpi(
-    environments: Environments, files: Path, work: Path, *, mirrored: str = ""
-) -> Iterator[tuple[str, dict[str, int]]]:
-    """Upload the files of a folder to devpi.
+def devpi(environments: Environments, work: Path, *, mirrored: str) -> Iterator[str]:
+    """Run devpi with an index ``root/main``; its address is the result.
 
     Args:
         environments: where it is installed.
-        files: the folder.
         work: for the server's own files.
         mirrored: root of the simple API of another server, which its index ``root/mirror`` mirrors.
-
-    Yields:
-        Its address, and the HTTP status that each upload had, by filename. The files are on the
-        index ``root/main``.
     """
     work.mkdir(parents=True)
     scripts = Path(tool(environments, "devpi").python).parent
@@ -217,24 +210,9 @@ def devpi(
         client.headers.update({"X-Devpi-Auth": secret, "Accept": "application/json"})
         index: dict[str, object] = {"type": "stage", "bases": []}
         client.put(f"{url}/root/main", json=index).raise_for_status()
-        if mirrored:
-            index = {"type": "mirror", "mirror_url": mirrored}
-            client.put(f"{url}/root/mirror", json=index).raise_for_status()
-        yield f"{url}/", {path.name: _upload(client, url, path) for path in sorted(files.iterdir())}
-
-
-def _upload(client: httpx.Client, url: str, path: Path) -> int:
-    name, version, *_ = path.name.split("-")
-    fields = {
-        ":action": "file_upload",
-        "name": name,
-        "version": version,
-        "metadata_version": "2.1",
-        "filetype": "bdist_wheel",
-        "pyversion": "py3",
-    }
-    file = {"content": (path.name, path.read_bytes())}
-    return client.post(f"{url}/root/main/", data=fields, files=file).status_code
+        index = {"type": "mirror", "mirror_url": mirrored}
+        client.put(f"{url}/root/mirror", json=index).raise_for_status()
+        yield f"{url}/"
 
 
 def free_port() -> int:

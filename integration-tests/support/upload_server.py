@@ -9,7 +9,6 @@ import hashlib
 import html
 import http.server
 import json
-import mmap
 import re
 import shutil
 import socket
@@ -19,6 +18,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from werkzeug.formparser import parse_form_data
 
 JSON = "application/vnd.pypi.simple.v1+json"
 METADATA = "-variants.json"
@@ -330,29 +331,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 def _parts(body: Path, content_type: str) -> tuple[dict[str, list[str]], Path]:
     """Return the fields of a multipart form, and the path of a file with its ``content``."""
-    boundary = b"--" + content_type.partition("boundary=")[2].strip('"').encode()
-    fields: dict[str, list[str]] = {}
     place = body.with_suffix(".content")
-    place.write_bytes(b"")
-    with body.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        start = 0
-        while (start := data.find(boundary, start)) >= 0:
-            start += len(boundary)
-            if data[start : start + 2] == b"--":
-                break
-            head = data.find(b"\r\n\r\n", start)
-            end = data.find(b"\r\n" + boundary, head)
-            headers = data[start:head].decode()
-            name = re.search(r'name="([^"]*)"', headers)
-            assert name is not None
-            if "filename=" not in headers:
-                fields.setdefault(name[1], []).append(data[head + 4 : end].decode())
-            elif name[1] == "content":
-                with place.open("wb") as content:
-                    for offset in range(head + 4, end, 1024 * 1024):
-                        content.write(data[offset : min(end, offset + 1024 * 1024)])
-            start = end
-    return fields, place
+    place.touch()
+    environ = {"CONTENT_TYPE": content_type, "CONTENT_LENGTH": str(body.stat().st_size)}
+    with body.open("rb") as stream:
+        _, fields, files = parse_form_data({**environ, "wsgi.input": stream})
+    if "content" in files:
+        files["content"].save(place)
+    return {name: list(values) for name, values in fields.lists()}, place
 
 
 class _Server(http.server.ThreadingHTTPServer):

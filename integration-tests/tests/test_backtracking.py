@@ -8,13 +8,12 @@ from support.backtracking import WANTED, backtracking_index
 from support.projects import CUDA_12_8
 
 
-@pytest.mark.matrix
-@pytest.mark.parametrize("accelerated", [False, True])
-@pytest.mark.parametrize("options", [(), ("--variant-before-version", ":all:")])
-def test_pip_asks_for_no_more_than_without_variants(patched, plain, serve, accelerated, options):
+@pytest.mark.everywhere
+def test_pip_asks_for_no_more_than_without_variants(patched, plain, serve):
     """The page says that the wheels of a version have the same METADATA."""
-    with_variants = serve(backtracking_index(accelerated=accelerated))
+    with_variants = serve(backtracking_index())
     without = serve(backtracking_index(variants=False))
+    options = ("--variant-before-version", ":all:")
     for pip, index, more in ((patched, with_variants, options), (plain, without, ())):
         done = pip.pip("install", "--dry-run", "-i", index.url, *more, *WANTED, env=CUDA_12_8)
         assert done.code == 0, done

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from support.environments import PIPS, Environment, Environments, Result
+from support.environments import PIPS, Environment, Environments
 from support.index import Index, served
 from support.proxies import running_proxy
 from support.uvs import Machine
@@ -30,7 +30,7 @@ LINUX, MAC = "py3-none-manylinux_2_17_x86_64", "py3-none-macosx_11_0_arm64"
 OLD, NEW = "14.1.0", "14.2.0"
 CUDA_12, CUDA_13 = "v100-broadwell", "h100-sapphirerapids"
 
-Installer = Callable[..., Result]
+Installer = Callable[..., None]
 """Runs ``pip`` or ``uv pip`` with the index of a platform: its name, and arguments."""
 
 
@@ -53,7 +53,7 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(
     params=[
         f"pip {PIPS[0]}",
-        pytest.param(f"pip {PIPS[-1]}", marks=pytest.mark.matrix),
+        pytest.param(f"pip {PIPS[-1]}", marks=pytest.mark.nightly),
         "uv",
     ]
 )
@@ -69,20 +69,18 @@ def installer(
     if name == "pip":
         python = "{}.{}".format(*sys.version_info)
         environment = environments.plain(python, version).copied(tmp_path / "pip")
-        start, no = environment.pip, ("-y",)
     else:
         environment = machine.create_environment(sys.executable)
 
-        def start(*arguments: str) -> Result:
-            return machine.plain("pip", *arguments)
-
-        no = ()
-
-    def run(key: str, command: str, *arguments: str) -> Result:
-        index = ("--index-url", f"{proxy}/p/{key}/simple/") if command == "install" else no
-        done = start(command, *index, *arguments)
+    def run(key: str, command: str, *arguments: str) -> None:
+        if command == "install":
+            arguments = ("--index-url", f"{proxy}/p/{key}/simple/", *arguments)
+        if name == "uv":
+            done = machine.plain("pip", command, *arguments)
+        else:
+            yes = ("--yes",) if command == "uninstall" else ()
+            done = environment.pip(command, *yes, *arguments)
         assert done.code == 0, done
-        return done
 
     return run, environment
 

@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator
 import jsonschema
 import pytest
 
-from conformance.case import SCHEMA, Case, case_files, matches, read_cases, read_file
+from conformance.case import SCHEMA, case_files, matches, read_cases, read_file
 from conformance.runners import RUNNERS, Runner, make
-from conformance.table import page
-from conformance.verdict import Verdict, play, read_differences
+from conformance.verdict import play, read_differences
 from support.environments import Environments
 
 FILES = case_files()
@@ -35,22 +34,17 @@ SAMPLE = {
 IN_FULL = ("engine",)
 """Clients that play every case: it takes milliseconds."""
 
-MAIN = ("resolve", "pip-newest", "uv-variants-newest")
-"""Clients of which one plays each case of the sample, by turns; one of the others does, too."""
-
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Pair cases and clients: all with ``--full-matrix``."""
+    """Pair cases and clients: all with ``--full-matrix``, else one client with each case."""
     if metafunc.function is not test_client:
         return
-    others = [name for name in RUNNERS if name not in (*MAIN, *IN_FULL)]
+    clients = [name for name in RUNNERS if name not in IN_FULL]
     full = metafunc.config.getoption("full_matrix")
     pairs = [
         (case, name)
         for number, case in enumerate(sorted(SAMPLE))
-        for name in (
-            (*MAIN, *others) if full else (MAIN[number % len(MAIN)], others[number % len(others)])
-        )
+        for name in (clients if full else clients[number % len(clients) :][:1])
     ]
     metafunc.parametrize(("case", "name"), pairs)
 
@@ -102,18 +96,3 @@ def test_client(case, name, runner):
     if verdict.state == "refused":
         pytest.skip(verdict.lines[0])
     assert verdict.state != "differs", f"{verdict.lines}\n{verdict.output}"
-
-
-def test_page_shows_counts_and_differences():
-    case = Case("area/topic/name", {"title": "x", "source": [], "expect": {}})
-    left_out = Case("field/topic/name", {"title": "x", "source": [], "expect": {}})
-    verdicts = [
-        Verdict("engine", case.id, "agrees"),
-        Verdict("other", case.id, "differs", ("order: expected a | b",)),
-        Verdict("third", case.id, "refused", ("needs a lock file",)),
-    ]
-    titles = {"engine": "Engine", "other": "Other", "third": "Third"}
-    text = page({case.id: case, left_out.id: left_out}, titles, verdicts)
-    assert "all 1 that were\nwritten by hand, and 0 of the 1 that were generated" in text
-    assert "| area | 1 | 1/1 | 0/1 |  |" in text
-    assert "| other | 1 | order: expected a \\| b | not explained yet | `area/topic/name` |" in text

@@ -45,27 +45,6 @@ def test_reference_orders_the_example_of_the_pep(levels, expected):
     assert reference.order(BLAS, machine) == expected
 
 
-def test_reference_names_what_does_not_fit():
-    properties = BLAS["variants"]["x86_64_v4_mkl"]
-    assert reference.unfit_features(properties, {"blas_lapack": LIBRARIES}) == ["x86_64 :: level"]
-
-
-def test_reference_combines_in_any_order_and_refuses_contradictions():
-    def document(namespaces, **variants):
-        return {"default-priorities": {"namespace": namespaces}, "variants": variants}
-
-    short = document(["a"], one={"a": {"f": ["1"]}})
-    long = document(["a", "b"], two={"b": {"g": ["2"]}})
-    for pair in ([short, long], [long, short]):
-        combined = reference.combine(pair)
-        assert combined["default-priorities"]["namespace"] == ["a", "b"]
-        assert set(combined["variants"]) == {"one", "two"}
-    with pytest.raises(reference.InconsistentDocuments, match="namespace"):
-        reference.combine([document(["b"]), long])
-    with pytest.raises(reference.InconsistentDocuments, match="one"):
-        reference.combine([short, document(["a"], one={"a": {"f": ["2"]}})])
-
-
 def test_reference_filters_properties_before_markers_see_them():
     # The example of PEP 825, "Environment markers".
     properties = {"nvidia": {"sm_arch": ["110_real", "120_real"]}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -19,9 +20,9 @@ import release
 from support.environments import DISTRIBUTIONS, ROOT, uv_command
 from support.isolation import outside
 
-every_distribution = pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 SAMPLE = "packages/variants-proxy"
 """The distribution whose sdist is built by ``make test``, too."""
+VERSION = (ROOT / "VERSION").read_text("utf-8").strip()
 PYTHONS = [f"Programming Language :: Python :: 3.{minor}" for minor in range(10, 14)]
 
 
@@ -29,44 +30,34 @@ def test_all_are_released():
     assert set(release.distributions(ROOT)) == set(DISTRIBUTIONS)
 
 
-@every_distribution
+def metadata_requires(project):
+    """Return the dependencies of a distribution, those of its extras included."""
+    extras = project.core.optional_dependencies.values()
+    return [*project.core.dependencies, *itertools.chain.from_iterable(extras)]
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 def test_metadata(distribution):
-    """hatchling refuses unknown classifiers, packaging what core metadata does not allow."""
+    """hatchling refuses unknown classifiers, packaging what core metadata does not allow.
+
+    They import modules of each other that are not public: all have to be of one version.
+    """
     project = ProjectMetadata(str(ROOT / distribution), PluginManager())
-    assert project.version == (ROOT / "VERSION").read_text("utf-8").strip()
+    assert project.version == VERSION
     text = get_core_metadata_constructors()["2.4"](project)
     metadata = Metadata.from_email(text, validate=True)
     assert metadata.author == "The pep-variants maintainers"
-    assert metadata.description
     assert metadata.description_content_type == "text/markdown"
-    assert metadata.summary
-    assert metadata.keywords
-    assert metadata.project_urls
-    assert metadata.license_expression
-    assert metadata.license_files
     assert str(metadata.requires_python) == ">=3.10"
     assert set(PYTHONS) < set(metadata.classifiers or ())
-
-
-@every_distribution
-def test_requirements_on_each_other(distribution):
-    """They import modules of each other that are not public: all have to be of one version."""
-    core = ProjectMetadata(str(ROOT / distribution), PluginManager()).core
-    requirements = [*core.dependencies]
-    for extra in core.optional_dependencies.values():
-        requirements += extra
-    version = (ROOT / "VERSION").read_text("utf-8").strip()
+    for field in ("description", "summary", "keywords", "project_urls", "license_expression"):
+        assert getattr(metadata, field), field
+    licence = next(path for path in metadata.license_files or () if path.endswith("LICENSE"))
+    assert (ROOT / distribution / licence).read_bytes() == (ROOT / "LICENSE").read_bytes()
     own = {ProjectMetadata(str(ROOT / name), PluginManager()).core.name for name in DISTRIBUTIONS}
-    for requirement in map(Requirement, requirements):
+    for requirement in map(Requirement, metadata_requires(project)):
         if requirement.name in own:
-            assert str(requirement.specifier) == f"=={version}", requirement
-
-
-@every_distribution
-def test_licence(distribution):
-    folder = ROOT / distribution
-    text = next(path for path in (folder / "LICENSE", folder / "licenses/LICENSE") if path.exists())
-    assert text.read_bytes() == (ROOT / "LICENSE").read_bytes()
+            assert str(requirement.specifier) == f"=={VERSION}", requirement
 
 
 def build(source: Path, target: str, out: Path) -> Path:
@@ -109,25 +100,13 @@ def test_release_twice(tmp_path):
     """Two builds of the sdist of the pip shim, and of the wheel from it, are equal."""
     git = ["git", "-C", str(ROOT), "-c", "user.name=tests", "-c", "user.email=tests@example.org"]
     tree = subprocess.check_output([*git, "stash", "create"], text=True).strip() or "HEAD"
-    (uv, *rest) = uv_command()
-    assert not rest
-    builds = [
-        release.build(
-            release.source(tree, tmp_path / name, umask=umask),
-            tmp_path / f"{name}-dist",
-            uv=uv,
-            epoch=1_700_000_000,
-            environ=outside(),
-            only=("pip-patch",),
-        )
-        for name, umask in (("first", 0o022), ("the-second", 0o077))
-    ]
-    release.compare(*builds)
-    release.check_bill(builds[0])
+    (uv,) = uv_command()
+    builds = release.build_twice(tree, tmp_path, uv, 1_700_000_000, outside(), ["pip-patch"])
+    release.check(*builds)
     names = [line.split()[1].partition("-")[0] for line in release.sums(builds[0]).splitlines()]
     assert names == ["pep_variants_shim", "pep_variants_shim", "pip_variants"]
 
 
 def test_differences_are_errors():
     with pytest.raises(release.ReleaseError, match=r"differ: a, c$"):
-        release.compare({"a": b"1", "b": b"2"}, {"a": b"2", "b": b"2", "c": b""})
+        release.check({"a": b"1", "b": b"2"}, {"a": b"2", "b": b"2", "c": b""})

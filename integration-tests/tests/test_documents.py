@@ -1,4 +1,4 @@
-"""Links between the documents of the repository, and the rules of those whose commands are run."""
+"""Links between the documents, and that the commands of each are run by a test."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.documents import Command, File, Page, expression
+from support.documents import Page
 from support.environments import ROOT
 
 LINK = re.compile(r"\[[^\]]*\]\((?![a-z]+:)([^)#\s]*)(?:#([^)\s]+))?\)")
@@ -16,6 +16,13 @@ LISTED = subprocess.check_output(
     ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"], cwd=ROOT, text=True
 )
 DOCUMENTS = [name for name in LISTED.splitlines() if (ROOT / name).exists()]
+# Read by people who work on the project, or run by tests of their own that do not name the file.
+NOT_RUN = {
+    "CONTRIBUTING.md",
+    "conformance/README.md",
+    "conformance/field/README.md",
+    "integration-tests/hostile/README.md",
+}
 
 
 def anchors(path: Path) -> set[str]:
@@ -36,15 +43,6 @@ def test_links(document):
             assert anchor in anchors(target), f"{place}#{anchor}"
 
 
-# Read by people who work on the project, or run by tests of their own that do not name the file.
-NOT_RUN = {
-    "CONTRIBUTING.md",
-    "conformance/README.md",
-    "conformance/field/README.md",
-    "integration-tests/hostile/README.md",
-}
-
-
 def test_the_commands_of_every_document_are_run():
     tests = "".join(
         path.read_text("utf-8") for path in Path(__file__).parent.glob("test_*.py")
@@ -54,45 +52,12 @@ def test_the_commands_of_every_document_are_run():
     assert NOT_RUN <= shown
 
 
-def test_steps(tmp_path):
-    path = tmp_path / "page.md"
-    path.write_text(
-        "Write `a/b.toml`:\n\n```toml\nx = 1\n```\n\n```console\n$ one \\\n> two\nprinted\n"
-        "$ three\n```\n\n```text\nno file\n```\n"
-    )
-    assert Page(path).steps == [
-        File("a/b.toml", "x = 1\n"),
-        Command("one \\\ntwo", ("printed",)),
-        Command("three", ()),
-    ]
-
-
 @pytest.mark.parametrize(
-    ("lines", "output", "fits"),
-    [
-        ([], "", True),
-        ([], "more\n", False),
-        (["a…c"], "abc\n", True),
-        (["a…c"], "ab\nc\n", False),
-        (["…", "last"], "first\nsecond\nlast\n", True),
-        (["…", "last"], "last\nmore\n", False),
-        (["a.c"], "abc\n", False),
-    ],
+    ("block", "failing"),
+    [("$ cat x.txt\nthere", ()), ("$ false", ()), ("$ true", ("true",))],
 )
-def test_comparison(lines, output, fits):
-    assert (expression(lines).fullmatch(output) is not None) is fits
-
-
-def test_a_page_that_shows_something_else(reader):
+def test_a_page_that_is_wrong(reader, block, failing):
     page = reader.home / "page.md"
-    page.write_text("`x.txt`:\n\n```text\nhere\n```\n\n```console\n$ cat x.txt\nthere\n```\n")
-    with pytest.raises(AssertionError, match=r"cat x\.txt\nhere"):
-        reader.follow(Page(page))
-
-
-@pytest.mark.parametrize(("command", "failing"), [("false", ()), ("true", ("true",))])
-def test_a_command_that_ends_otherwise(reader, command, failing):
-    page = reader.home / "page.md"
-    page.write_text(f"```console\n$ {command}\n```\n")
+    page.write_text(f"`x.txt`:\n\n```text\nhere\n```\n\n```console\n{block}\n```\n")
     with pytest.raises(AssertionError):
         reader.follow(Page(page), failing=failing)

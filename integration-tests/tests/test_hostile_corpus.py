@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 import zlib
@@ -12,43 +11,21 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from hostile.cases import SCHEMA, Case, read_case, read_cases
-from hostile.clients import Client
-from hostile.clients.pip import Pip
-from hostile.clients.resolve import Resolve
-from hostile.clients.uv import Uv
+from hostile.cases import FOLDER, SCHEMA, Case, read_cases
+from hostile.clients import Client, Pip, Resolve, Uv
 from hostile.measure import Place, run
 from hostile.verdict import play
 from support.environments import PIPS, Environments
-from support.uvs import UVS, downloaded_uv, uv_variants
+from support.uvs import UVS, downloaded_uv
 
 CASES = read_cases()
-FOLDER = Path(__file__).resolve().parents[1] / "hostile" / "cases"
 LOAD = 5
 """CPU time differs by that much between idle and busy machines."""
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="places and modes are POSIX's")
-
-
-@dataclasses.dataclass(frozen=True)
-class Combination:
-    """A client in one version."""
-
-    client: str
-    version: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.client}{self.version}"
-
-
-OLDEST = (Combination("pip", PIPS[0]), Combination("uv-variants", UVS[0]))
-NEWEST = (
-    Combination("pip", PIPS[-1]),
-    Combination("resolve"),
-    Combination("uv-variants", UVS[-1]),
-)
+CLIENTS = [("resolve", ""), ("pip", PIPS[-1]), ("uv-variants", UVS[-1])]
+"""Clients and their versions; the others than the first play by turns in the normal run."""
+OLDEST = [("pip", PIPS[0]), ("uv-variants", UVS[0])]
+"""With ``--full-matrix`` only."""
 PYTHONS = {PIPS[0]: "3.10", PIPS[-1]: "3.13"}
-
-
 SHARED = (
     "checkout-settings-",
     "document-",
@@ -61,72 +38,63 @@ SHARED = (
     "wheel-path-",
     "wheel-range-",
 )
-"""What one piece of code decides for every client: they play these attacks by turns."""
+"""What one piece of code decides for every client: all three play these attacks by turns."""
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="places and modes are POSIX's")
+Found = Callable[[str, str], tuple[Client, float]]
 
 
-def concerns(case: Case, combination: Combination, *, full: bool) -> bool:
-    """Return whether *case* is played against *combination*, with ``--full-matrix`` or without."""
-    clients = case.clients or tuple(item.client for item in NEWEST)
-    if combination.client not in clients:
-        return False
-    if full:
-        return True
-    turn = clients[zlib.crc32(case.id.encode()) % len(clients)]
-    return not case.slow and (not case.id.startswith(SHARED) or combination.client == turn)
+def players(case: Case) -> set[str]:
+    """Return the clients that play *case* in the normal run."""
+    names = [name for name, _ in CLIENTS if name in case.clients or not case.clients]
+    always = set() if case.id.startswith(SHARED) else {"resolve"} & set(names)
+    by_turns = [name for name in names if name not in always]
+    if case.slow or not by_turns:
+        return set() if case.slow else always
+    return always | {by_turns[zlib.crc32(case.id.encode()) % len(by_turns)]}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Pair cases and clients."""
-    if "attack" not in metafunc.fixturenames:
-        return
-    full = metafunc.config.getoption("full_matrix")
-    values = [
-        pytest.param(
-            (case, combination),
-            id=f"{case.id}-{combination}",
-        )
-        for combination in (*NEWEST, *(OLDEST if full else ()))
-        for case in CASES.values()
-        if concerns(case, combination, full=full)
-    ]
-    metafunc.parametrize("attack", values)
+    if "attack" in metafunc.fixturenames:
+        full = metafunc.config.getoption("full_matrix")
+        values = [
+            pytest.param((case, name, version), id=f"{case.id}-{name}{version}")
+            for name, version in (*CLIENTS, *(OLDEST if full else ()))
+            for case in CASES.values()
+            if name in (players(case) if not full else case.clients or dict(CLIENTS))
+        ]
+        metafunc.parametrize("attack", values)
 
 
 @pytest.fixture(scope="session")
-def clients(
-    environments: Environments, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[Combination], tuple[Client, float]]:
+def clients(environments: Environments, tmp_path_factory: pytest.TempPathFactory) -> Found:
     """Clients, and the CPU seconds that each takes for the case without an attack."""
-    known: dict[Combination, tuple[Client, float]] = {}
+    known: dict[tuple[str, str], tuple[Client, float]] = {}
+    scripts = Path(sys.executable).parent
 
-    def make(combination: Combination) -> Client:
-        if combination.client == "pip":
-            python = environments.patched(PYTHONS[combination.version], combination.version).python
-            return Pip(python)
-        if combination.client == "resolve":
-            return Resolve([str(Path(sys.executable).with_name("variants"))])
-        uv = downloaded_uv(combination.version, environments.wheelhouse)
-        return Uv(str(uv), "uv-variants", variants=str(uv_variants(environments.folder)))
+    def make(name: str, version: str) -> Client:
+        if name == "resolve":
+            return Resolve(str(scripts / "variants"))
+        if name == "pip":
+            return Pip(environments.patched(PYTHONS[version], version).python)
+        uv = downloaded_uv(version, environments.wheelhouse)
+        return Uv(str(uv), str(scripts / "uv-variants"))
 
-    def find(combination: Combination) -> tuple[Client, float]:
-        if combination not in known:
-            client = make(combination)
+    def find(name: str, version: str) -> tuple[Client, float]:
+        if (name, version) not in known:
+            client = make(name, version)
             folder = tmp_path_factory.mktemp("honest")
             outcome = play(CASES["honest"], client, folder / "place", load=100)
             assert not outcome.violations, (outcome.violations, outcome.run)
-            known[combination] = (client, outcome.run.cpu or 0.0)
-        return known[combination]
+            known[name, version] = (client, outcome.run.cpu)
+        return known[name, version]
 
     return find
 
 
-def test_attack(
-    attack: tuple[Case, Combination],
-    clients: Callable[[Combination], tuple[Client, float]],
-    tmp_path: Path,
-) -> None:
-    case, combination = attack
-    client, idle = clients(combination)
+def test_attack(attack: tuple[Case, str, str], clients: Found, tmp_path: Path) -> None:
+    case, name, version = attack
+    client, idle = clients(name, version)
     outcome = play(case, client, tmp_path / "place", idle_cpu=idle, load=LOAD)
     assert not outcome.violations, f"{outcome.violations}\n{outcome.run.output}"
 
@@ -139,12 +107,14 @@ def test_a_process_that_is_left_is_noticed(tmp_path: Path) -> None:
     assert not run(["sh", "-c", "sleep 0.1 & echo done"], place, {}, 20).left
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
-def test_cases_follow_the_schema(path: Path) -> None:
+def test_cases_follow_the_schema() -> None:
     schema = json.loads(SCHEMA.read_text("utf-8"))
-    jsonschema.Draft202012Validator(schema).validate(json.loads(path.read_text("utf-8")))
-    read_case(path)
-
-
-def test_the_schema_is_one() -> None:
-    jsonschema.Draft202012Validator.check_schema(json.loads(SCHEMA.read_text("utf-8")))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    paths = sorted(FOLDER.glob("*.json"))
+    wrong = {
+        path.stem: error.message
+        for path in paths
+        for error in validator.iter_errors(json.loads(path.read_text("utf-8")))
+    }
+    assert (wrong, [path.stem for path in paths]) == ({}, list(CASES))

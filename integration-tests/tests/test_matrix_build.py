@@ -152,14 +152,15 @@ def fitting(dist: Path) -> list[str]:
 
 @pytest.mark.one
 def test_pip_installs_what_fits(fresh, index, fitting):
-    """The best one by itself, any other one when asked for."""
-    for label in fitting:
+    """The best one by itself, another one when asked for."""
+    for label in dict.fromkeys((fitting[0], fitting[-1])):
         options = [] if label == fitting[0] else ["--variant", f"dotproduct={label}"]
         done = fresh.pip("install", "--force-reinstall", "-i", index, *options, "dotproduct")
         assert f"Successfully installed dotproduct-1.0-{label}\n" in done.out, done
         assert fresh.run("-m", "dotproduct").out.startswith(f"{BUILDS[label][0]} ")
 
 
+@pytest.mark.nightly
 def test_repaired_by_auditwheel(tmp_path, environments):
     """A library that the extension links comes along, and the tag says where the wheel runs."""
     libraries = tmp_path / "libraries"

@@ -125,7 +125,15 @@ def flags_of(recorded: list[list[str]], source: str) -> list[str]:
     return [word for word in line[1:] if word.startswith(("-D", "-O", "-f", "-m", "-W"))]
 
 
-@pytest.mark.parametrize("name", PROJECTS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "setuptools",
+        "scikit-build-core",
+        pytest.param("setuptools-75.6", marks=pytest.mark.nightly),
+        pytest.param("meson-python", marks=pytest.mark.nightly),
+    ],
+)
 def test_a_variant_compiles_like_null_and_with_its_flags(tmp_path, name):
     texts, fields = PROJECTS[name]
     files = {path: text.format(**fields) if "{" in text else text for path, text in texts.items()}
@@ -162,6 +170,7 @@ def rust() -> Path | None:
     return folder if (folder / "cargo").exists() else None
 
 
+@pytest.mark.nightly
 def test_maturin(tmp_path):
     folder = rust()
     if folder is None:

@@ -1,4 +1,4 @@
-"""The patched pip: its wheel, and the many ways in which a pip is run and put somewhere."""
+"""The wheels of the shim, the patched pip and pip-variants, and the ways in which they are run."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import base64
 import csv
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -17,24 +18,17 @@ from pathlib import Path
 
 import pytest
 
-from support.environments import PIPS, ROOT, clean_environ
+from pep_variants import Detector
+from support.environments import PIPS, ROOT, Environment, Result, built_wheel, clean_environ
 from support.index import index_of
 from support.patched_pip import build, local_version, patched_pip, with_patched_pip
+from support.pip_commands import installs
+from support.plugins import PLUGIN, acme_index
 from support.projects import CUDA_12_8, ON_GPU, app_index
-from support.wheels import X86_64, Release, Wheel, metadata
+from support.wheels import X86_64, Release, SourceDistribution, Wheel, metadata
 
-UPSTREAM = ROOT / "pip-patch" / "patched" / "upstream.py"
-
-
-def assigned(path, name):
-    """Return the literal that is assigned to *name* in the file at *path*."""
-    for node in ast.parse(path.read_text("utf-8")).body:
-        if isinstance(node, ast.Assign) and node.targets[0].id == name:
-            return ast.literal_eval(node.value)
-    raise LookupError(name)
-
-
-VERSIONS = tuple(assigned(UPSTREAM, "SHA256"))
+SBOM = "sboms/pep-variants-shim.cdx.json"
+SOURCE = ROOT / "pip-patch" / "src"
 
 
 def contents(wheel):
@@ -43,17 +37,9 @@ def contents(wheel):
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def test_versions_are_those_of_the_shim():
-    assert set(VERSIONS) == set(PIPS)
-
-
 @pytest.mark.parametrize(
     "version",
-    [
-        VERSIONS[0],
-        *(pytest.param(version, marks=pytest.mark.nightly) for version in VERSIONS[1:-1]),
-        VERSIONS[-1],
-    ],
+    [*(pytest.param(version, marks=pytest.mark.nightly) for version in PIPS[:-1]), PIPS[-1]],
 )
 def test_wheel(environments, version):
     """It is the upstream wheel with our code beside pip's, and says so."""
@@ -63,10 +49,8 @@ def test_wheel(environments, version):
     files = contents(wheel)
     info = f"pip-{patched}.dist-info"
     assert list(files)[-1] == f"{info}/RECORD"
-
     rows = list(csv.reader(files[f"{info}/RECORD"].decode().splitlines()))
     assert [row[0] for row in rows] == [*sorted(files.keys() - {f"{info}/RECORD"}), rows[-1][0]]
-    assert rows[-1] == [f"{info}/RECORD", "", ""]
     for name, digest, size in rows[:-1]:
         sha256 = base64.urlsafe_b64encode(hashlib.sha256(files[name]).digest()).rstrip(b"=")
         assert (digest, size) == (f"sha256={sha256.decode()}", str(len(files[name])))
@@ -87,17 +71,11 @@ def test_wheel(environments, version):
     message = BytesParser().parsebytes(files[f"{info}/METADATA"])
     before = BytesParser().parsebytes(upstream[f"{info}/METADATA"])
     assert message["Version"] == patched
-    assert message["Name"] == "pip"
     assert message.get_payload() == before.get_payload()
-    assert "Apache-2.0" in (message["License-Expression"] or message["License"])
     added = set(message.get_all("License-File")) - set(before.get_all("License-File"))
     assert {f"{info}/licenses/{name}" for name in added} == {
         name for name in files if name.startswith(places[1])
     }
-    for library in ("archspec", "filelock", "packaging", "platformdirs", "tomli"):
-        assert any(f"/_vendor/licenses/{library}/" in name for name in added), library
-    assert "src/pip/_variants/LICENSE" in added
-
     for name in files:
         if name.startswith("pip/_variants/") and name.endswith(".py"):
             for imported in re.findall(rb"^\s*(?:from|import) (\w+)", files[name], re.MULTILINE):
@@ -105,42 +83,50 @@ def test_wheel(environments, version):
 
 
 def test_same_input_gives_same_bytes(environments, tmp_path):
-    version = VERSIONS[-1]
-    first = patched_pip(environments, version).read_bytes()
+    again = built_wheel("pip-patch", tmp_path / "shim")
+    assert again.read_bytes() == environments.shim_wheel.read_bytes()
+    first = patched_pip(environments, PIPS[-1]).read_bytes()
     env = {**os.environ, "TZ": "Asia/Kathmandu", "PYTHONHASHSEED": "7"}
-    again = build(environments, version, tmp_path / "again", **env)
-    assert again.read_bytes() == first
-    dated = build(environments, version, tmp_path / "dated", SOURCE_DATE_EPOCH="1700000000", **env)
-    with zipfile.ZipFile(dated) as archive:
-        assert {info.date_time for info in archive.infolist()} == {(2023, 11, 14, 22, 13, 20)}
-    assert contents(dated) == contents(again)
+    assert build(environments, PIPS[-1], tmp_path / "again", **env).read_bytes() == first
 
 
-def test_other_bytes_are_refused(environments, tmp_path):
-    """What is not pip as its developers released it is not built upon."""
-    version = VERSIONS[-1]
-    wheel = tmp_path / environments.pip_wheel(version).name
-    wheel.write_bytes(environments.pip_wheel(version).read_bytes() + b"\0")
-    command = [sys.executable, "-m", "patched", "--shim", str(environments.shim_wheel)]
-    for arguments, message in (
-        (
-            (version, "--upstream", str(wheel)),
-            f"{wheel} is not the released wheel of pip {version}",
-        ),
-        (
-            (VERSIONS[0], "--upstream", str(environments.pip_wheel(version))),
-            f"is not the released wheel of pip {VERSIONS[0]}: its sha256 is ",
-        ),
-        (("1.0",), "invalid choice: '1.0'"),
-    ):
-        done = subprocess.run(
-            [*command, "--out-dir", str(tmp_path / "out"), *arguments],
-            cwd=ROOT / "pip-patch", capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode != 0
-        assert message in done.stderr, done
-        assert "Traceback" not in done.stderr
-    assert not (tmp_path / "out").exists()
+def test_what_is_bundled_is_listed(environments):
+    """PEP 770, PEP 639; the same in the patched pip."""
+    bills = []
+    for wheel in (environments.shim_wheel, patched_pip(environments, PIPS[-1])):
+        files = contents(wheel)
+        (bill,) = (name for name in files if name.endswith(f".dist-info/{SBOM}"))
+        bills.append(json.loads(files[bill]))
+        info = bill.removesuffix(SBOM)
+        metadata = BytesParser().parsebytes(files[f"{info}METADATA"])
+        (listed,) = (name for name in files if name.endswith("_vendor/vendor.txt")
+                     if "variants" in name)  # fmt: skip
+        pins = dict(line.split("==") for line in files[listed].decode().splitlines())
+        parts = {part["name"]: part for part in bills[-1]["components"]}
+        assert {name: parts[name]["version"] for name in pins} == pins
+        texts = metadata.get_all("License-File")
+        for name in pins:
+            (licence,) = parts[name]["licenses"]
+            assert licence["expression"] in metadata["License-Expression"]
+            assert any(f"licenses/{name}/" in text for text in texts), (name, texts)
+        assert all(f"{info}licenses/{text}" in files for text in texts)
+    assert bills[0] == bills[1]
+
+
+@pytest.mark.nightly
+def test_made_as_people_make_it(environments, tmp_path):
+    """From the index, without the options that these tests use to save time."""
+    done = subprocess.run(
+        [sys.executable, "-m", "patched", PIPS[-1], "--shim", str(environments.shim_wheel),
+         "-o", str(tmp_path)],
+        cwd=ROOT / "pip-patch", env=clean_environ(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done
+    made = Path(done.stdout.strip())
+    assert made.read_bytes() == patched_pip(environments, PIPS[-1]).read_bytes()
+
+
+# The patched pip.
 
 
 @pytest.fixture
@@ -197,7 +183,7 @@ def baked(environments, available):
 
 
 @pytest.fixture
-def fresh(baked, tmp_path):
+def changeable(baked, tmp_path):
     """An environment with the patched pip, to do with as one likes."""
     return baked.copied(tmp_path / "environment")
 
@@ -213,45 +199,22 @@ def test_for_another_environment(baked, wheel, empty, index):
 
 
 @pytest.mark.one
-def test_data_in_a_zip_file(wheel, empty, baked, serve):
-    """The CPU is recognized with tables that are in the wheel."""
+def test_in_a_zip_file(wheel, empty, serve, tmp_path):
+    """The CPU is recognized with tables in the wheel; a script there asks plugins."""
     levels = {f"v{n}": {"x86_64": {"level": [f"v{n}"]}} for n in (1, 2, 3, 4)}
     found = metadata({"null": {}, **levels}, namespaces=["x86_64"], providers={"x86_64": X86_64})
     index = serve(index_of([Release("app", "1.0", found)]))
-    seen = [
-        environment.run(*start, "install", "--dry-run", "-i", index.url, "app")
-        for environment, *start in ((empty, str(wheel / "pip")), (baked, "-m", "pip"))
-    ]
-    assert seen[0].out.splitlines()[-1] == seen[1].out.splitlines()[-1]
-    assert [done.err for done in seen] == ["", ""]
+    pip = (str(wheel / "pip"), "install", "--dry-run", "-i")
+    done = empty.run(*pip, index.url, "app")
+    supported = Detector().host().support("x86_64").features.get("level", ["null"])
+    installs(done, f"app-1.0-{supported[0]}")
+    index = serve(acme_index(PLUGIN))
+    allowed = ("--variant-allow-provider", "acme-provider", "app")
+    env = {"VARIANTS_CACHE_DIR": str(tmp_path / "cache")}
+    installs(empty.run(*pip, index.url, *allowed, env=env), "app-1.0-fast")
 
 
-@pytest.mark.one
-def test_plugin_from_a_zip_file(wheel, empty, serve, tmp_path):
-    """Asking a plugin takes a script that is in the wheel."""
-    info = {"requires": ["acme-provider"], "plugin-api": "acme_provider:Plugin"}
-    found = metadata(
-        {"null": {}, "fast": {"acme": {"speed": ["fast"]}}},
-        namespaces=["acme"], providers={"acme": info},
-    )  # fmt: skip
-    index = index_of([Release("app", "1.0", found)])
-    plugin = (
-        "from types import SimpleNamespace as N\n"
-        "class Plugin:\n"
-        "    namespace = 'acme'\n"
-        "    def get_supported_configs(self):\n"
-        "        return [N(name='speed', values=['fast'], multi_value=False)]\n"
-    )
-    index.add_wheel(Wheel("acme-provider", "1.0", files={"acme_provider/__init__.py": plugin}))
-    serve(index)
-    done = empty.run(
-        str(wheel / "pip"), "install", "--dry-run", "-i", index.url,
-        "--variant-allow-provider", "acme-provider", "app",
-        env={"VARIANTS_CACHE_DIR": str(tmp_path / "cache")},
-    )  # fmt: skip
-    assert "Would install app-1.0-fast\n" in done.out, done
-
-
+@pytest.mark.nightly
 @pytest.mark.everywhere
 def test_with_ensurepip(wheel, empty, index, available, tmp_path):
     """A distribution of Python that ships it brings it into every virtual environment."""
@@ -273,37 +236,115 @@ def test_with_ensurepip(wheel, empty, index, available, tmp_path):
 
 
 @pytest.mark.everywhere
-def test_with_the_shim_beside_it(environments, fresh, index, available):
+def test_with_the_shim_beside_it(environments, changeable, index, available):
     """Both are one: nothing happens twice, whichever comes or goes."""
     plain = environments.patched(available.python, available.pip)
     one = plain.pip("install", "-v", "--dry-run", "-i", index.url, "app", env=CUDA_12_8)
-    alone = fresh.pip("install", "-v", "--dry-run", "-i", index.url, "app", env=CUDA_12_8)
-    fresh.install(str(environments.shim_wheel))
-    both = fresh.pip("install", "-v", "--dry-run", "-i", index.url, "app", env=CUDA_12_8)
+    alone = changeable.pip("install", "-v", "--dry-run", "-i", index.url, "app", env=CUDA_12_8)
+    changeable.install(str(environments.shim_wheel))
+    both = changeable.pip("install", "-v", "--dry-run", "-i", index.url, "app", env=CUDA_12_8)
     assert both == alone
     # The first line says which pip it is.
     assert both.out.partition("\n")[2] == one.out.partition("\n")[2]
     assert both.err == one.err == ""
     version = local_version(available.pip)
     assert re.fullmatch(rf"pip {re.escape(version)} from \S+ \(python \S+\)\n",
-                        fresh.pip("--version").out)  # fmt: skip
-    assert fresh.pip("uninstall", "-y", "pep-variants-shim").err == ""
-    assert asks(fresh, index) == f"Would install {ON_GPU}"
+                        changeable.pip("--version").out)  # fmt: skip
+    assert changeable.pip("uninstall", "-y", "pep-variants-shim").err == ""
+    assert asks(changeable, index) == f"Would install {ON_GPU}"
     # The other way round: the shim takes over from the pip that had it built in.
-    fresh.install(str(environments.shim_wheel))
-    done = fresh.pip("install", "--no-index", str(environments.pip_wheel(available.pip)))
+    changeable.install(str(environments.shim_wheel))
+    done = changeable.pip("install", "--no-index", str(environments.pip_wheel(available.pip)))
     assert (done.code, done.err) == (0, ""), done
-    assert asks(fresh, index) == f"Would install {ON_GPU}"
-    assert "with pep-variants-shim" in fresh.pip("--version").out
+    assert asks(changeable, index) == f"Would install {ON_GPU}"
+    assert "with pep-variants-shim" in changeable.pip("--version").out
 
 
-def test_made_as_people_make_it(environments, tmp_path):
-    """From the index, without the options that these tests use to save time."""
-    wheel = environments.shim_wheel
-    done = subprocess.run(
-        [sys.executable, "-m", "patched", "26.3", "--shim", str(wheel), "-o", str(tmp_path)],
-        cwd=ROOT / "pip-patch", env=clean_environ(), capture_output=True, text=True, check=False,
+# pip-variants: the pip of an environment with the patches, and nothing that runs at start.
+
+
+@pytest.fixture
+def variants(environments, available, tmp_path):
+    """An environment with pip-variants; the script has the path of its interpreter in it."""
+    made = environments.plain(available.python, available.pip).copied(tmp_path / "without-hook")
+    made.install(str(environments.command_wheel))
+    return made
+
+
+def command(environment: Environment, *args: str) -> Result:
+    program = environment.path / "bin" / "pip-variants"
+    env = clean_environ({**CUDA_12_8, "PIP_NO_CACHE_DIR": "1"})
+    done = subprocess.run([str(program), *args], capture_output=True, text=True, env=env)
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+def test_files_of_pip_variants(environments):
+    """It has the package of the shim, byte for byte, and writes no file that runs at start."""
+    ours, shim = contents(environments.command_wheel), contents(environments.shim_wheel)
+    names = {name for name in ours if ".dist-info/" not in name}
+    assert {name for name in shim if ".dist-info/" not in name} - names == {
+        "pep_variants_shim.pth", "pep_variants_shim.start", "pep_variants_shim_start.py"
+    }  # fmt: skip
+    assert all(ours[name] == shim[name] for name in names)
+    (text,) = (data.decode() for name, data in ours.items() if name.endswith("/METADATA"))
+    assert "\nName: pip-variants\n" in text
+    assert "\nRequires-Dist: " not in text
+
+
+@pytest.mark.one
+def test_pip_variants(environments, variants, fresh, serve):
+    index = app_index()
+    index.add_wheel(Wheel("app", "1.0", requires=("always",)))
+    source = SourceDistribution("built", "1.0", ("app",))
+    index.add("built", source.filename, source.build())
+    serve(index)
+    version = command(variants, "--version")
+    assert version.out.startswith("pip ")
+    assert " with pip-variants " in version.out
+    install = ("install", "--dry-run", "-i", index.url, "app")
+    done = command(variants, *install)
+    assert (done.code, done.err) == (0, ""), done
+    assert done.out.endswith(f"Would install {ON_GPU}\n"), done
+    # Other processes of pip that it starts have variants, too.
+    index.requests.clear()
+    assert command(variants, *install[:-1], "built").code == 0
+    assert "app-1.0-py3-none-any-cu128.whl" in index.fetched
+    # pip itself is as it was.
+    assert variants.pip(*install, env=CUDA_12_8).out.endswith("always-1.0 app-1.0\n")
+    assert "with pip-variants" not in variants.pip("--version").out
+    done = variants.run("-c", "import sys; print('pep_variants_shim' in sys.modules)  # pip")
+    assert done.text == "False\n"
+    assert command(variants, "freeze").out == ""
+    # Both distributions have the same files, so removing one would break the other.
+    done = command(variants, "install", "--no-index", str(environments.shim_wheel))
+    assert (done.code, done.err) == (
+        1,
+        "ERROR: pep-variants-shim and pip-variants have the same files: "
+        "pip uninstall pip-variants, then try again\n",
+    )
+    again = ("install", "--no-index", "--force-reinstall", str(environments.command_wheel))
+    assert command(variants, *again).code == 0
+    done = fresh.pip(*again)
+    assert (done.code, "pip uninstall pep-variants-shim, then try again" in done.err) == (1, True)
+    variants.pip("uninstall", "-y", "pip")
+    done = variants.run("-m", "pep_variants_shim", "install", "app")
+    assert (done.code, done.err) == (
+        1, f"error: {variants.path} has no pip: {variants.python} -m ensurepip installs one\n"
     )  # fmt: skip
-    assert done.returncode == 0, done
-    made = Path(done.stdout.strip())
-    assert made.read_bytes() == patched_pip(environments, "26.3").read_bytes()
+
+
+def test_start_file_is_readable():
+    """One plain import, of a module of a page; the hashes are documented."""
+    page = (ROOT / "docs" / "explanation" / "security-team.md").read_text()
+    for name in ("pep_variants_shim.pth", "pep_variants_shim.start"):
+        assert f"{hashlib.sha256((SOURCE / name).read_bytes()).hexdigest()}  {name}\n" in page
+    assert (SOURCE / "pep_variants_shim.pth").read_text() == "import pep_variants_shim_start\n"
+    assert (SOURCE / "pep_variants_shim.start").read_text() == "pep_variants_shim_start:start\n"
+    text = (SOURCE / "pep_variants_shim_start.py").read_text()
+    assert len(text.splitlines()) <= 30
+    called = {
+        node.func.id
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert called == {"start", "str", "watch"}

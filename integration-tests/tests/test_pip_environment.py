@@ -5,15 +5,27 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from support.environments import PIPS, clean_environ
+from support.environments import PIPS
 from support.index import index_of
+from support.pip_commands import dry_run, installs
 from support.projects import CUDA_12_8, ON_GPU, app_index
 from support.wheels import NVIDIA, X86_64, Release, Wheel, metadata
+
+CHOSEN = f"Would install {ON_GPU}\n"
+PLAIN = "Would install always-1.0 app-0.9\n"
+IGNORED = "wheel variants are ignored"
+
+
+@pytest.fixture
+def index(serve):
+    """The project with variants, and an older release that has none."""
+    index = app_index(metadata_file=True)
+    index.add_wheel(Wheel("app", "0.9", requires=("always",)))
+    return serve(index)
 
 
 def tree(environment):
@@ -25,38 +37,27 @@ def tree(environment):
     }
 
 
-def dry_run(environment, index, *wanted, **env):
-    done = environment.pip(
-        "install", "--dry-run", "-i", index.url, *(wanted or ["app"]), env={**CUDA_12_8, **env}
-    )
-    assert "Traceback" not in done.text
-    return done
+# Pips and shims.
 
 
 @pytest.mark.matrix
-def test_install_and_uninstall(environments, available, plain, serve, tmp_path):
+def test_install_and_uninstall(environments, available, plain, index, tmp_path):
     """It acts from the next command on; without it everything is as it was."""
-    index = serve(app_index())
     copy = plain.copied(tmp_path / "environment")
     before = tree(copy)
-    unpatched = dry_run(copy, index)
-    assert unpatched.code == 1
-
+    unpatched = dry_run(copy, index, "app")
+    assert PLAIN in unpatched.out
     copy.install(str(environments.shim_wheel))
-    assert f"Would install {ON_GPU}\n" in dry_run(copy, index).out
+    assert CHOSEN in dry_run(copy, index, "app").out
     version = copy.pip("--version").out
     assert re.fullmatch(rf"pip {available.pip} from .* with pep-variants-shim \d\S+\n", version)
-
     done = copy.pip("uninstall", "-y", "pep-variants-shim")
-    assert done.code == 0, done
-    assert done.err == ""
+    assert (done.code, done.err) == (0, ""), done
     assert tree(copy) == before
-    assert not list(copy.site_packages.glob("pep_variants*"))
-    assert dry_run(copy, index) == unpatched
+    assert dry_run(copy, index, "app") == unpatched
     assert "pep-variants" not in copy.pip("--version").out
 
 
-IGNORED = "wheel variants are ignored"
 UNSUPPORTED = (
     f"pep-variants-shim: pip 23.3.2 is too old (24.0 or newer is needed): {IGNORED}; "
     "to upgrade it: {} -m pip install --upgrade pip\n"
@@ -64,31 +65,21 @@ UNSUPPORTED = (
 
 
 @pytest.mark.one
-def test_older_pip(environments, available, serve, tmp_path):
+def test_older_pip(environments, available, index, tmp_path):
     """It works as if there were no shim, and says why in one line, where it matters."""
-    index = app_index()
-    index.add_wheel(Wheel("app", "0.9", requires=("always",)))
-    serve(index)
     none = environments.plain(available.python, "23.3.2").copied(tmp_path / "none")
     shim = none.copied(tmp_path / "shim")
     shim.install(str(environments.shim_wheel))
     line = UNSUPPORTED.format(none.python)  # paths are compared as if they were equal
-    target = str(tmp_path / "target")
     for command, expected in (
         (("install", "--dry-run", "-i", index.url, "app"), line),
-        (("download", "-d", target, "-i", index.url, "app"), line),
         (("install", "--dry-run", "-i", index.url, "absent"), line),
         (("--version",), ""),
-        (("list", "--exclude", "pep-variants-shim"), ""),
         (("show", "pip", "install"), ""),
-        (("check",), ""),
         (("index", "versions", "-i", index.url, "app"), ""),
         (("--log", str(tmp_path / "install"), "freeze", "--exclude", "pep-variants-shim"), ""),
     ):
-        shutil.rmtree(target, ignore_errors=True)
-        theirs = none.pip(*command)
-        shutil.rmtree(target, ignore_errors=True)
-        ours = shim.pip(*command)
+        theirs, ours = none.pip(*command), shim.pip(*command)
         assert ours.code == theirs.code, ours
         assert ours.err.replace(str(shim.path), str(none.path)) == expected + theirs.err
         assert ours.out.replace(str(shim.path), str(none.path)) == theirs.out
@@ -101,102 +92,81 @@ def test_older_pip(environments, available, serve, tmp_path):
 
 
 SEAMS = {
-    "evaluate_links": "index.package_finder lacks PackageFinder.evaluate_links",
-    "parse_wheel_filename": "index.sources lacks parse_wheel_filename",
-    "select_backend": "select_backend",
-}
+    "a function": (
+        r"\bevaluate_links\b", "renamed", "index.package_finder lacks PackageFinder.evaluate_links"
+    ),
+    "a parameter": (
+        r"def __init__\(self, filename: str\)", "def __init__(self, other, filename: str)",
+        "models.wheel lacks Wheel.__init__(self, filename)",
+    ),
+    "the metadata backend": (r"\bselect_backend\b", "renamed", "select_backend"),
+}  # fmt: skip
 
 
 @pytest.mark.one
 @pytest.mark.parametrize("seam", SEAMS)
-def test_pip_without_a_seam(available, plain, patched, serve, tmp_path, seam):
-    """A pip that was changed: one line, and it is as if there were no shim, never half of it."""
-    index = app_index(metadata_file=True)
-    index.add_wheel(Wheel("app", "0.9", requires=("always",)))
-    serve(index)
-    results = []
-    for environment, name in ((plain, "none"), (patched, "shim")):
-        copy = environment.copied(tmp_path / name)
-        package = copy.site_packages / "pip" / "_internal"
-        for path in package.rglob("*.py"):
-            text = path.read_text("utf-8")
-            if seam != "parse_wheel_filename":
-                text = re.sub(rf"\b{seam}\b", f"renamed_{seam}", text)
-            elif path.name == "sources.py":  # where it comes from, it keeps its name
-                text = text.replace(f"    {seam},", f"    {seam} as renamed_{seam},")
-                text = text.replace(f"{seam}(", f"renamed_{seam}(")
-            path.write_text(text, "utf-8")
-        results.append(dry_run(copy, index))
-    none, shim = results
-    assert "Would install always-1.0 app-0.9\n" in none.out, none
-    line, _, rest = shim.err.partition("\n")
+def test_pip_that_has_changed(available, fresh, index, seam):
+    """One line, and it is as if there were no shim; what was asked for is an error."""
+    pattern, replacement, lacks = SEAMS[seam]
+    for path in (fresh.site_packages / "pip" / "_internal").rglob("*.py"):
+        text = path.read_text("utf-8")
+        path.write_text(re.sub(pattern, replacement, text), "utf-8")
+    done = fresh.pip("install", "--dry-run", "-i", index.url, "app", env=CUDA_12_8)
+    line = done.err.splitlines()[0]
     assert line.startswith(f"pep-variants-shim: pip {available.pip} is not supported (")
     assert line.endswith(
-        f"): {IGNORED}; to get versions that go together: {copy.python} -m pip install --upgrade "
+        f"): {IGNORED}; to get versions that go together: {fresh.python} -m pip install --upgrade "
         f'pep-variants-shim "pip<={PIPS[-1]}"'
     )
-    assert SEAMS[seam] in line
-    assert (shim.code, shim.out, rest) == (none.code, none.out, none.err)
-    # What was asked for and cannot be had is an error: of ours, or of pip's, which does not know
-    # the option.
-    done = dry_run(copy, index, "--variant", "app=null", "app")
+    assert lacks in line
+    if seam == "a parameter":  # which pip itself misses
+        return
+    assert PLAIN in done.out
+    done = dry_run(fresh, index, "--variant", "app=null", "app")
     assert done.code != 0
     refused = ("ERROR: --variant has no effect: pip ", "no such option: --variant")
     assert done.err.splitlines()[-1].startswith(refused), done
     if refused[0] in done.err:
         assert "PEP_VARIANTS_SHIM=0" in done.err
-        done = dry_run(copy, index, "app", VARIANTS_VARIANT="app=null")
+        done = dry_run(fresh, index, "app", VARIANTS_VARIANT="app=null")
         assert done.code == 1, done
         assert "ERROR: VARIANTS_VARIANT has no effect: pip " in done.err
     # Others say nothing, and do what they did.
-    assert copy.pip("list", "--exclude", "pep-variants-shim").err == ""
+    assert fresh.pip("list", "--exclude", "pep-variants-shim").err == ""
 
 
-PARAMETERS = {
-    "index/package_finder.py": ("link_evaluator: LinkEvaluator, links:", "evaluate_links(self, "),
-    "models/wheel.py": ("self, filename: str", "Wheel.__init__(self, filename)"),
+FAULTS = {
+    "_vendor/resolvelib_variants/ordering.py": "SyntaxError: ",
+    "hook.py": "SyntaxError: ",
+    "_vendor": "pip ",
 }
 
 
 @pytest.mark.one
-@pytest.mark.parametrize("file", PARAMETERS)
-def test_pip_with_other_parameters(fresh, serve, file):
-    """A function of the same name that takes something else is not the one that is meant."""
-    before, lacks = PARAMETERS[file]
-    path = fresh.site_packages / "pip" / "_internal" / file
-    text = path.read_text("utf-8")
-    assert before in text
-    path.write_text(text.replace(before, f"other: Any, {before}"), "utf-8")
-    done = fresh.pip("install", "--dry-run", "-i", serve(app_index()).url, "app")
-    line = done.err.splitlines()[0]
-    assert re.match(r"pep-variants-shim: pip \S+ is not supported \(pip\._internal\.", line)
-    assert lacks in line
+@pytest.mark.parametrize("file", FAULTS)
+def test_damaged_installation(fresh, index, file):
+    """Variants are lost, pip is not."""
+    path = fresh.site_packages / "pep_variants_shim" / file
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.write_text("1 +")
+    index.files["app"].pop("app-0.9-py3-none-any.whl")
+    index.add_wheel(Wheel("app", "1.0", requires=("always",)))
+    done = dry_run(fresh, index, "app")
+    installs(done, "always-1.0", "app-1.0")
+    assert done.err.count("\n") == 1
+    assert done.err.startswith(f"pep-variants-shim: {FAULTS[file]}"), done
+    assert IGNORED in done.err
+    done = dry_run(fresh, index, "--variant", "app=null", "app")
+    assert done.code != 0
+    if "ordering" in file:
+        assert done.err.startswith("ERROR: Internal error in pep-variants-shim: SyntaxError"), done
+        assert done.err.count("\n") == 1
+    assert fresh.pip("uninstall", "-y", "pep-variants-shim").code == 0
 
 
-@pytest.mark.one
-@pytest.mark.parametrize("seam", ["InMemoryMetadata", "_parsed_pkg_info"])
-def test_other_backend_without_a_seam(fresh, serve, seam):
-    files = {"InMemoryMetadata": "_internal/metadata", "_parsed_pkg_info": "_vendor/pkg_resources"}
-    for path in (fresh.site_packages / "pip" / files[seam]).rglob("*.py"):
-        path.write_text(path.read_text("utf-8").replace(seam, f"renamed{seam}"), "utf-8")
-    index = serve(app_index())
-    done = dry_run(fresh, index, "always", _PIP_USE_IMPORTLIB_METADATA="0")
-    (line,) = (line for line in done.err.splitlines() if line.startswith("pep-variants-shim"))
-    assert f"lacks {seam}" in line or f"lacks DistInfoDistribution.{seam}" in line
-    assert "Would install always-1.0\n" in done.out, done
-    # The backend that is not used does not matter.
-    assert f"Would install {ON_GPU}\n" in dry_run(fresh, index).out
-
-
-STARTS = {
-    "alone": ((), {}),
-    "isolated": (("-I",), {}),
-    "without site": (("-S",), {}),
-    "without environment": (("-E",), {}),
-    "with warnings as errors": ((), {"PYTHONWARNINGS": "error"}),
-    "with warnings as errors in development mode": (("-X", "dev", "-W", "error"), {}),
-    "optimized": (("-OO",), {}),
-}
+# Interpreters.
 
 
 @pytest.mark.everywhere
@@ -204,20 +174,19 @@ STARTS = {
 def test_start_of_the_interpreter(patched):
     """It is silent, and loads two small modules where the command line has pip in it."""
     code = "import sys; print([n for n in sorted(sys.modules) if 'variants' in n or n == 'pip'])"
-    for options, env in STARTS.values():
-        done = patched.run(*options, "-c", code, env=env)
+    for options in ((), ("-S",), ("-X", "dev", "-W", "error"), ("-OO",)):
+        done = patched.run(*options, "-c", code)
         loaded = [] if "-S" in options else ["pep_variants_shim", "pep_variants_shim_start"]
         assert (done.code, done.out, done.err) == (0, f"{loaded}\n", ""), options
 
 
 @pytest.mark.one
-def test_isolated_interpreters_have_variants(patched, serve):
+def test_isolated_interpreters_have_variants(patched, index):
     """-I and -E are about the user's settings, -S is about everything in the environment."""
-    index = serve(app_index())
     wanted = ("-m", "pip", "install", "--dry-run", "--no-deps", "-i", index.url)
     for option in ("-I", "-E"):
         done = patched.run(option, *wanted, "--variant", "app=null", "app")
-        assert "Would install app-1.0-null\n" in done.out, done
+        installs(done, "app-1.0-null")
     code = (
         "import runpy, sys; sys.path.append(sys.argv.pop(1)); "
         "runpy.run_module('pip', {}, '__main__')"
@@ -242,27 +211,21 @@ def test_starts_both_ways(patched):
 @pytest.mark.one
 def test_only_programs_with_pip_in_their_command_import_the_shim(fresh):
     shown = "import sys; print('pep_variants_shim' in sys.modules)"
-    for name in ("pip3", "PIP.EXE", "pip-compile", "other", "other.py"):
+    for name in ("PIP.EXE", "pip-compile", "other"):
         (fresh.path / name).write_text(shown)
     for command, watches in (
         (("-c", shown), False),
         (("-c", f"{shown}  # pip"), True),
-        (("pip3", "list"), True),
         (("PIP.EXE",), True),
-        (("pip-compile",), True),
+        (("pip-compile", "list"), True),
         (("other", "a"), False),
-        (("-m", "other"), False),
     ):
         # The path of the interpreter has "pip" in it, as that of every test here: that is no sign.
-        done = subprocess.run(
-            [fresh.python, *command],
-            cwd=fresh.path,
-            env=clean_environ(),
-            capture_output=True,
-            text=True,
-        )
-        assert (done.stdout, done.stderr) == (f"{watches}\n", ""), command
+        done = fresh.run(*command)
+        assert done.text == f"{watches}\n", command
 
+
+# Modules.
 
 LIBRARIES = ("packaging", "archspec", "platformdirs", "tomli", "pynvml", "resolvelib")
 OURS = ("pep_variants", "resolvelib_variants")
@@ -281,13 +244,13 @@ def test_other_libraries_do_not_matter(fresh, serve):
     """The environment's own packaging, archspec, … may be anything, even broken."""
     for name in (*LIBRARIES, *OURS):
         (fresh.site_packages / f"{name}.py").write_text("raise RuntimeError('not this one')")
-    done = dry_run(fresh, serve(cpu_index()))
+    done = dry_run(fresh, serve(cpu_index()), "app")
     assert re.search(r"Would install app-1\.0-(cu|v\d|null)\n", done.out), done
     assert done.err == ""
 
 
 def test_nothing_leaks(patched, serve):
-    """Who runs pip in his own process finds no module of ours under its usual name."""
+    """A program that runs pip in its own process finds no module of ours under its usual name."""
     index = serve(cpu_index())
     code = (
         "import sys; from pip._internal.cli.main import main\n"
@@ -298,14 +261,13 @@ def test_nothing_leaks(patched, serve):
     assert (done.out, done.err) == ("[]\n", ""), done
 
 
-FEW = ("errors", "internal", "label", "limits", "options", "places", "directories")
+FEW = {"errors", "internal", "label", "limits", "options", "places", "directories"}
+PACKAGES = {"choose", "model", "settings"}
 
 
 @pytest.mark.one
-def test_only_what_is_needed_is_loaded(patched, serve):
+def test_only_what_is_needed_is_loaded(patched, index):
     """Without variants the engine is not loaded at all."""
-    index = app_index()
-    serve(index)
     for wanted, loaded in (("always", False), ("app", True)):
         done = patched.run(
             "-X", "importtime", "-m", "pip", "install", "--dry-run", "-i", index.url, wanted,
@@ -315,63 +277,16 @@ def test_only_what_is_needed_is_loaded(patched, serve):
         bundled = {name for name in modules if "_vendor.pep_variants." in name}
         assert (len(bundled) > 10) == loaded
         if not loaded:
-            names = {name.rpartition(".")[2] for name in bundled}
-            packages = {"choose", "model", "settings"}
-            assert names <= {*FEW, *packages}
-
-
-FAULTS = {
-    "the wrapper": "_vendor/resolvelib_variants/ordering.py",
-}
+            assert {name.rpartition(".")[2] for name in bundled} <= FEW | PACKAGES
 
 
 @pytest.mark.one
-@pytest.mark.parametrize("file", FAULTS.values(), ids=FAULTS)
-def test_damaged_installation(fresh, serve, file):
-    """Variants are lost, pip is not."""
-    (fresh.site_packages / "pep_variants_shim" / file).write_text("1 +")
-    index = app_index()
-    index.add_wheel(Wheel("app", "1.0", requires=("always",)))
-    serve(index)
-    done = dry_run(fresh, index)
-    assert "Would install always-1.0 app-1.0\n" in done.out, done
-    assert done.err.count("\n") == 1
-    assert done.err.startswith("pep-variants-shim: SyntaxError: "), done
-    assert "wheel variants are ignored in this run" in done.err
-    done = dry_run(fresh, index, "--variant", "app=null", "app")
-    assert done.code == 1
-    assert done.err.startswith("ERROR: Internal error in pep-variants-shim: SyntaxError"), done
-    assert done.err.count("\n") == 1
-    assert (
-        "Would install app-1.0\n" in dry_run(fresh, index, "--no-variants", "--no-deps", "app").out
-    )
-
-
-@pytest.mark.one
-@pytest.mark.parametrize("file", ["hook.py", "session.py", "_vendor"])
-def test_badly_damaged_installation(fresh, serve, file):
-    path = fresh.site_packages / "pep_variants_shim" / file
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.write_text("1 +")
-    index = app_index()
-    index.add_wheel(Wheel("app", "1.0", requires=("always",)))
-    done = dry_run(fresh, serve(index))
-    assert "Would install always-1.0 app-1.0\n" in done.out, done
-    assert done.err.count("\n") == 1, done
-    assert fresh.pip("uninstall", "-y", "pep-variants-shim").code == 0
-
-
-@pytest.mark.one
-def test_who_looks_for_candidates_himself(patched, serve):
+def test_programs_that_look_for_candidates_themselves(patched, index):
     """Programs that use parts of pip in their own process see no wheel that they cannot judge."""
-    index = app_index()
-    index.add_wheel(Wheel("app", "0.9"))
     code = (
         "from pip._internal.commands import create_command\n"
         "command = create_command('install')\n"
-        f"options, _ = command.parse_args(['-i', {serve(index).url!r}])\n"
+        f"options, _ = command.parse_args(['-i', {index.url!r}])\n"
         "with command.main_context():\n"
         "    session = command._build_session(options)\n"
         "    finder = command._build_package_finder(options=options, session=session)\n"
@@ -380,3 +295,33 @@ def test_who_looks_for_candidates_himself(patched, serve):
     done = patched.run("-c", code)
     assert done.out.startswith("'app' candidate (version 0.9 at "), done
     assert done.out.count("candidate") == 1
+
+
+KILLER = """
+import os, runpy, sys
+left = 40
+def count(event, arguments):
+    global left
+    if event not in ("open", "os.rename", "os.remove") or "pep_variants" not in str(arguments[0]):
+        return
+    if event != "open" or "w" in str(arguments[1]):
+        left -= 1
+        if left == 0:
+            os._exit(137)
+sys.addaudithook(count)
+runpy.run_module("pip", {}, "__main__")
+"""
+
+
+@pytest.mark.one
+def test_killed_while_it_is_installed(environments, fresh, index):
+    """Whatever is there of it then, Python starts, pip works, and installs it again."""
+    command = ("install", "--no-index", "--force-reinstall", str(environments.shim_wheel))
+    done = fresh.run("-c", KILLER, *command)
+    assert done.code == 137, done
+    assert fresh.run("-c", "print('fine')").text == "fine\n"
+    done = fresh.pip("list", "--format", "freeze")
+    assert (done.code, "Traceback" in done.text) == (0, False), done
+    done = fresh.pip(*command)
+    assert (done.code, "Traceback" in done.text) == (0, False), done
+    assert CHOSEN in dry_run(fresh, index, "app").out

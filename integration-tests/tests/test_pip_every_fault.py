@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support.environments import PIPS, Result, clean_environ, find_python
+from support.environments import PIPS, PYTHONS, Result, clean_environ, find_python
 from support.index import served
 from support.pip_seams import ENTRY, SHIM
 from support.projects import CUDA_12_8, app_index
@@ -48,7 +48,7 @@ def functions():
 def pytest_generate_tests(metafunc):
     if "fault" not in metafunc.fixturenames:
         return
-    step = 1 if metafunc.config.getoption("full_matrix") else 24
+    step = 1 if metafunc.config.getoption("full_matrix") else 40
     chosen = [*functions()][::step]
     metafunc.parametrize("fault", chosen, ids=[f"{file}:{name}" for file, _, name in chosen])
 
@@ -65,10 +65,10 @@ def index():
 @pytest.fixture(scope="module")
 def environment(environments, index, tmp_path_factory):
     """An environment with a variant, and with the shim."""
-    if find_python("3.12") is None:
-        pytest.skip("there is no Python 3.12 here")
+    if find_python(PYTHONS[-1]) is None:
+        pytest.skip(f"there is no Python {PYTHONS[-1]} here")
     folder = tmp_path_factory.mktemp("faults") / "environment"
-    made = environments.patched("3.12", PIPS[-1]).copied(folder)
+    made = environments.patched(PYTHONS[-1], PIPS[-1]).copied(folder)
     done = made.pip("install", "-i", index.url, "app", env=CUDA_12_8)
     assert done.code == 0, done
     return made

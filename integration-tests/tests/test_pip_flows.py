@@ -69,13 +69,11 @@ def collected(label: str) -> dict[str, str]:
 FLOWS = {
     "index": Flow(DRY + "-i INDEX app"),
     "HTML index": Flow(DRY + "-i HTML app"),
-    "two indexes": Flow(DRY + "-i EMPTY --extra-index-url INDEX app"),
     "index with credentials": Flow(DRY + "-i SECRET app"),
     "directory": Flow(DRY + "--no-index --find-links LINKS app"),
     "page of links": Flow(DRY + "--no-index --find-links PAGE app"),
     "local file": Flow(DRY + "-i INDEX WHEEL", warns=False),
     "URL": Flow(DRY + "-i INDEX URL", warns=False),
-    "name at URL": Flow(DRY + "-i INDEX app@URL", warns=False),
     "requirements file": Flow(DRY + "-i INDEX -r FOLDER/requirements.txt"),
     "constraints file": Flow(DRY + "-i INDEX -c FOLDER/constraints.txt app"),
     "constraint to a URL": Flow(DRY + "-i INDEX -c FOLDER/url.txt app", warns=False),
@@ -101,14 +99,7 @@ FLOWS = {
         WOULD + "late-1.0", since="26.0.1", warns=False,
     ),
     "target": Flow("install --target OUT -i INDEX app", **installed("OUT")),
-    "prefix": Flow("install --prefix OUT -i INDEX app", **installed("OUT/**")),
     "root": Flow("install --root OUT -i INDEX app", **installed("OUT/**")),
-    "no dependencies": Flow(
-        DRY + "--no-deps -i INDEX app", WOULD + "app-1.0-cu128", WOULD + "app-1.0"
-    ),
-    "ignoring what is installed": Flow(DRY + "--ignore-installed -i INDEX app"),
-    "reinstalled": Flow(DRY + "--force-reinstall -i INDEX app"),
-    "upgrade": Flow(DRY + "--upgrade -i INDEX app"),
     "upgrade of everything": Flow(DRY + "--upgrade --upgrade-strategy eager -i INDEX app"),
     "extras": Flow(DRY + "-i INDEX app[more]", f"{WOULD}{GPU} more-1.0", f"{WOULD}{CPU} more-1.0"),
     "editable": Flow(

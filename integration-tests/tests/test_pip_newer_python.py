@@ -16,6 +16,7 @@ from support import webassembly
 from support.environments import PIPS
 from support.wheels import X86_64, Release, Wheel, metadata
 
+pytestmark = pytest.mark.nightly
 SCRIPT = """
 import json, sys, warnings
 from pathlib import Path
@@ -100,21 +101,18 @@ def pip(python, site_packages, tmp_path):
     return run
 
 
-def test_commands(pip, site_packages):
+def test_commands(pip):
     finders, outputs, done = pip(
-        "--version",
         "install --dry-run -v --variant-platform haswell kernel",
         "install --variant-platform haswell kernel",
         "list",
         "show kernel",
-        "inspect",
         "check",
         "install --variant kernel=v4 --force-reinstall --no-deps kernel",
         "uninstall -y kernel",
     )
     assert finders[0] == "PipWatch"
-    version, planned, installed, listed, shown, inspected, checked, refused, removed = outputs
-    assert "with pep-variants-shim" in version
+    planned, installed, listed, shown, checked, refused, removed = outputs
     assert [line.split()[:2] for line in planned.splitlines() if line.startswith("    ")] == [
         ["v3", "chosen"],
         ["null", "compatible"],
@@ -125,14 +123,10 @@ def test_commands(pip, site_packages):
     assert ["kernel", "1.0", "v3"] in [line.split() for line in listed.splitlines()]
     assert "Variant: v3\n" in shown
     assert "Requires: fast\n" in shown
-    report = json.loads(inspected[inspected.index("{") : inspected.rindex("}") + 1])
-    labels = {item["metadata"]["name"]: item.get("variant_label") for item in report["installed"]}
-    assert labels["kernel"] == "v3"
     assert "No broken requirements found.\n" in checked
     assert refused.endswith("exit code 1")
     assert "nothing of x86_64 is supported here. Variants that fit: null" in done.err
     assert "Successfully uninstalled kernel-1.0\n" in removed
-    assert not list(site_packages.glob("kernel*"))
 
 
 def test_start_files(pip, site_packages, python):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.index import index_of
-from support.pip_commands import dry_run, installs
+from support.pip_commands import installs
 from support.projects import CUDA_12_8, cuda, gpu_index
 from support.wheels import NVIDIA, Release, Wheel, metadata
 
@@ -193,14 +193,6 @@ def test_forced_label_of_the_users_file_for_a_project_without_variants(in_folder
     (folder / "variants.toml").write_text("= broken")
     done = in_folder(wanted="other", **user)
     assert (done.code, done.err) == (0, ""), done
-
-
-@pytest.mark.one
-def test_forced_label_that_only_an_older_version_has(patched, serve):
-    index = index_of([Release("app", "1.0", cuda("12.6")), Release("app", "2.0", cuda("12.8"))])
-    done = dry_run(patched, serve(index), "--variant", "app=cu126", "app")
-    installs(done, "app-1.0-cu126")
-    assert "Variant cu126 for app 1.0: asked for\n" in done.out
 
 
 @pytest.mark.one

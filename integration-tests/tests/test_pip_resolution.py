@@ -62,17 +62,6 @@ def test_a_dependency_by_a_marker_that_cannot_be_had_is_an_error(patched, serve,
     installs(dry_run(patched, index, "--variant", "app=null", "app"), "app-1.0-null")
 
 
-def test_metadata_only_of_versions_that_are_considered(patched, serve):
-    index = Index()
-    for minor in range(20):
-        index.add_release(Release("app", f"1.{minor}", ranked("a", "b"), ("dep", "dep[x]")))
-    index.add_wheel(Wheel("dep", "1.0", extras=("x",), requires=("app[y]; extra == 'x'",)))
-    done = dry_run(patched, serve(index), "app<1.9", "app[z]<1.9")
-    installs(done, "app-1.8-a", "dep-1.0")
-    documents = [name for name in index.fetched if name.endswith(".json")]
-    assert documents == ["app-1.8-variants.json"]
-
-
 def test_broken_variant_marker(available, patched, serve):
     """It is invalid metadata, in pip's own words, and pip does what it does then."""
     index = Index()

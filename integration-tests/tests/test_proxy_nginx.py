@@ -103,7 +103,7 @@ def test_nothing_is_lost_when_things_fail(index, tmp_path):
                 assert get(f"http://127.0.0.1:{each.port}", "/simple/app/", key).is_success
         for key, label in LABELS.items():
             assert install(keyed_url(url, key), label, {}) == ""
-        with installing(url, LABELS, {}) as installs:
+        with installing(url, LABELS) as installs:
             assert wait_until(lambda: installs.right + len(installs.wrong) >= 5)
             fleet[0].kill()
             with fleet[1].slow(stopped=3.5, running=0.3):

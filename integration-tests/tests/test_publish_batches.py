@@ -5,7 +5,6 @@ of half a release. No variant is lost.
 """
 
 import functools
-import shutil
 import zipfile
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -37,8 +36,6 @@ class Case:
     release: FieldRelease
     before: str
     machines: dict[Machine, str | None]
-    unused: tuple[str, ...] = ()
-    """Labels that none of the machines takes."""
 
     def outcome(self, machine):
         label = self.machines[machine]
@@ -173,10 +170,8 @@ def pip_gets_the_same(environment, case, machine, index, links, folder):
         "--platform", tag, "--python-version", "3.12", "--variant-platform", machine.platform,
         *(() if machine.requires else ("--no-deps",)), case.release.name, *machine.requires,
     )  # fmt: skip
-    label = case.machines[machine]
     wheels = {split_label(path.name)[1] for path in folder.glob("*.whl")}
-    assert label in wheels, (machine, done)
-    shutil.rmtree(folder)
+    assert case.machines[machine] in wheels, (machine, done)
 
 
 def labels_of(index, name, version):
@@ -193,17 +188,18 @@ def labels_of(index, name, version):
 
 
 def pytest_generate_tests(metafunc):
-    """Publish each release to each place in ``make test-matrix``; else the second one to one."""
+    """Publish each release to each place in ``make test-matrix``; else each to another one.
+
+    `variants-cli`'s own tests kill a publisher to a directory before every write.
+    """
+    full = metafunc.config.getoption("full_matrix")
     if metafunc.function is test_killed_five_times:
-        full = metafunc.config.getoption("full_matrix")
-        first, *_ = CASES
-        pairs = [
-            (name, kind)
-            for name in CASES
-            for kind in PLACES
-            if full or name == first or kind == "upload API"
-        ]
+        pairs = [("flash-attn", "upload API"), ("vllm", "S3")]
+        if full:
+            pairs = [(name, kind) for name in CASES for kind in PLACES]
         metafunc.parametrize(("name", "kind"), pairs, ids=["-".join(pair) for pair in pairs])
+    if metafunc.function is test_no_half_release:
+        metafunc.parametrize("name", CASES if full else ["vllm"])
 
 
 @pytest.mark.one
@@ -242,13 +238,11 @@ def test_killed_five_times(tmp_path, batches, patched, name, kind):
         assert kills == 5
         assert codes == [0, 0]
         assert done == set(case.machines)
-        assert known == {label for label in case.machines.values() if label} | {*case.unused}
-        for machine in case.machines:
-            if case.machines[machine]:
-                pip_gets_the_same(patched, case, machine, place.index, links, tmp_path / "wheels")
+        assert known == {label for label in case.machines.values() if label}
+        machine = next(iter(case.machines))
+        pip_gets_the_same(patched, case, machine, place.index, links, tmp_path / "wheels")
 
 
-@pytest.mark.parametrize("name", CASES)
 def test_no_half_release(tmp_path, batches, name):
     """After each upload, to an index that shows it at once and has all metadata first."""
     case = CASES[name]

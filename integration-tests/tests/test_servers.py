@@ -1,12 +1,15 @@
-"""Real index servers: how they treat variant wheels, and what pip makes of it."""
+"""Real index servers: what they take of `variants publish`, and what pip makes of it."""
 
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 
 import httpx
 import pytest
 
+from support.environments import clean_environ
 from support.index import JSON
 from support.projects import CUDA_12_8, ON_CPU, ON_GPU, app_index
 from support.servers import devpi, has_nginx, make_index, nginx, pypiserver
@@ -85,11 +88,14 @@ def test_static_index(patched, files, tmp_path, api, credentials):
 @needs_nginx
 @pytest.mark.one
 def test_directory_listing(patched, by_project, tmp_path):
-    """No hashes, no metadata files, just names."""
-    with nginx(by_project, tmp_path / "nginx", listing=True) as url:
+    """No hashes, no metadata files, just names; and credentials, which are not shown."""
+    with nginx(by_project, tmp_path / "nginx", listing=True, credentials=PASSWORD) as url:
+        assert httpx.get(f"{url}simple/app/").status_code == 401
+        url = url.replace("://", f"://{USER}@")
         assert "Index of /simple/app/" in page(f"{url}simple/app/")
         for done in chosen(patched, f"{url}simple/"):
             assert done.err == "", done
+            assert "s3cr" not in done.text
         # As one page of links, too.
         links = ("--no-index", "--find-links")
         done = patched.pip(
@@ -98,31 +104,57 @@ def test_directory_listing(patched, by_project, tmp_path):
         assert "Would install app-1.0-cu128\n" in done.out, done
 
 
-@needs_nginx
-@pytest.mark.one
-def test_listing_with_credentials(patched, by_project, tmp_path):
-    with nginx(by_project, tmp_path / "nginx", listing=True, credentials=PASSWORD) as url:
-        assert httpx.get(f"{url}simple/app/").status_code == 401
-        refused = patched.pip("install", "--dry-run", "-i", f"{url}simple/", "app", env=CUDA_12_8)
-        assert refused.code != 0
-        for done in chosen(patched, f"{url}simple/".replace("://", f"://{USER}@")):
-            assert done.err == "", done
-            assert "s3cr" not in done.text
+def publish(folder, url, *more, user="", password=""):
+    """Publish as a user does; return the exit code and what is said."""
+    env = {"TWINE_USERNAME": user, "TWINE_PASSWORD": password} if user else {}
+    program = [sys.executable, "-c", "from variants_cli.main import main; main()", "publish"]
+    done = subprocess.run(
+        [*program, str(folder), "--repository-url", url, *more],
+        capture_output=True, text=True, check=False, env=clean_environ(env),
+    )  # fmt: skip
+    assert "s3cr" not in done.stdout + done.stderr
+    return done.returncode, done.stdout + done.stderr
 
 
 @pytest.mark.one
 @pytest.mark.parametrize("credentials", ["", PASSWORD])
 def test_pypiserver(environments, patched, files, tmp_path, credentials):
-    """It lists variant wheels, but not their metadata file: the wheels are asked."""
-    with pypiserver(environments, files, tmp_path / "server", credentials=credentials) as url:
+    """P12: it refuses the metadata file, and lists variant wheels: the wheels are asked."""
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    user, _, password = credentials.partition(":")
+    login = {"user": user, "password": password}
+    with pypiserver(environments, kept, tmp_path / "server", credentials=credentials) as url:
         if credentials:
+            code, said = publish(files, url, user="alice", password="wrong")
+            assert code == 1
+            assert "refuses uploads (status 403) with the user name 'alice'" in said
             assert httpx.get(f"{url}simple/app/").status_code == 401
-            url = url.replace("://", f"://{USER}@")
-        seen = page(f"{url}simple/app/")
+        code, said = publish(files, url, **login)
+        assert code == 1
+        assert f"does not accept {METADATA} (status 400: Bad filename: {METADATA})" in said
+        assert list(kept.iterdir()) == []  # known before anything is uploaded
+
+        wheels = {path.name for path in files.glob("*.whl")}
+        for number in (len(wheels), 0):
+            code, said = publish(files, url, "--without-metadata", **login)
+            assert code == 0, said
+            there = len(wheels) - number
+            assert f"{number} files uploaded, {there} there before, verified" in said
+        assert {path.name for path in kept.iterdir()} == wheels
+        assert all((kept / name).read_bytes() == (files / name).read_bytes() for name in wheels)
+        open_url = url.replace("://", f"://{USER}@") if credentials else url
+        seen = page(f"{open_url}simple/app/")
         assert seen.count(".whl<") == 4
         assert METADATA not in seen
-        for done in chosen(patched, f"{url}simple/"):
+        for done in chosen(patched, f"{open_url}simple/"):
             assert "s3cr" not in done.text
+        # It does not take another file of the same name, and is not even asked.
+        path = next(kept.glob("app-1.0-*.whl"))
+        path.write_bytes(path.read_bytes() + b"\0")
+        code, said = publish(files, url, "--without-metadata", **login)
+        assert code == 1
+        assert "has other contents under this name" in said
 
 
 @needs_nginx
@@ -137,15 +169,22 @@ def test_devpi(environments, patched, files, tmp_path):
     make_index(mirrored)
     with (
         nginx(mirrored, tmp_path / "nginx") as original,
-        devpi(environments, files, tmp_path / "devpi", mirrored=f"{original}simple/") as (
-            url,
-            uploads,
-        ),
+        devpi(environments, tmp_path / "devpi", mirrored=f"{original}simple/") as url,
     ):
-        assert uploads.pop(METADATA) == 400
-        assert set(uploads.values()) == {200}
-        main, mirror = f"{url}root/main/+simple/", f"{url}root/mirror/+simple/"
+        place, main = f"{url}root/main/", f"{url}root/main/+simple/"
+        code, said = publish(files, place)
+        assert code == 1
+        assert "refuses uploads (status 401" in said
+        login = {"user": "root", "password": "secret"}
+        code, said = publish(files, place, **login)
+        assert code == 1
+        assert f"does not accept {METADATA}" in said
+        assert "is not a valid archive name" in said
+        code, said = publish(files, place, "--without-metadata", **login)
+        assert code == 0, said
+        assert "0 there before" in said
         assert METADATA not in page(f"{main}app/", JSON)
         chosen(patched, main)
+        mirror = f"{url}root/mirror/+simple/"
         assert METADATA in page(f"{mirror}app/", JSON)
         chosen(patched, mirror)

@@ -40,8 +40,8 @@ def found(machine: Machine, *arguments: str) -> tuple[int, dict[str, Any]]:
     return done.code, tree
 
 
-OWN = {"stale-variant", "better-variant", "lock", "lookup", "uv-missing"}
-OWN |= {"uv-version", "configuration", "certificate", "plugin"}
+OWN = {"stale-variant", "better-variant", "lock", "lookup", "uv-missing", "uv-version"}
+OWN |= {"configuration", "plugin"}
 
 
 def problems(tree: dict[str, Any]) -> list[dict[str, Any]]:
@@ -70,41 +70,27 @@ def test_what_is_installed_fits(every_machine: Machine, index: Index) -> None:
     machine.create_environment(sys.executable)
     done = machine.run("pip", "install", "gpu", "plain")
     assert done.code == 0, done
-    done = machine.run("doctor")
-    assert done.code == 0, done
-    assert done.out.startswith("Nothing is wrong")
-    assert "  gpu 2.0  cu128: what would be chosen now\n" in done.out
-    assert "cu128 chosen: CUDA driver 12.8 or newer\n" in done.out
     code, tree = found(machine)
     assert (code, tree["well"], problems(tree)) == (0, True, [])
     (gpu,) = tree["packages"]
     assert (gpu["installed"], gpu["fits"], gpu["now"]) == ("cu128", True, "cu128")
-    assert list(gpu["verdicts"]) == [index.url.rstrip("/")]
     assert tree["environment"] == str(machine.work / ".venv")
-    assert tree["installers"]["used"]["tested"]
-    assert tree["machine"]["nvidia"]["facts"][0]["value"] == "12.8"
     # The driver is older now: the variant does not fit any more.
-    done = machine.with_environ({DRIVER: "12.6"}).run("doctor")
+    older = machine.with_environ({DRIVER: "12.6"})
+    done = older.run("doctor")
     assert done.code == 1, done
     _, problem, command, *_ = done.out.splitlines()
     assert problem.startswith(
         "problem: gpu 2.0 is installed as variant cu128, which does not fit this machine ("
     )
-    assert "12.6" in problem
     assert problem.endswith("; variant cu126 does")
-    assert command == "    uv-variants --variant-switch pip install gpu==2.0"
     # What it says to type helps.
-    older = machine.with_environ({DRIVER: "12.6"})
     assert older.run(*command.split()[1:]).code == 0
     done = older.run("doctor")
     assert done.code == 0, done
     assert (
         "hint: gpu 2.0: variant cu126 is the best that fits this machine: cu128 needs" in done.out
     )
-    # With a newer one another is better.
-    done = machine.run("doctor")
-    assert done.code == 1, done
-    assert "problem: gpu 2.0 is installed as variant cu126; variant cu128 fits better" in done.out
 
 
 def test_what_every_doctor_finds_in_an_environment(machine: Machine, index: Index) -> None:
@@ -138,25 +124,8 @@ def test_a_lock_that_does_not_fit(machine: Machine, index: Index) -> None:
     assert found(on(machine, index))[0] == 0
 
 
-def test_a_lock_of_another_machine(machine: Machine, index: Index) -> None:
-    machine = on(machine, index).with_environ({"UV_PYTHON": sys.executable})
-    project(machine.work, ["gpu"])
-    assert machine.run("sync").code == 0
-    older = machine.with_environ({DRIVER: "12.6"})
-    code, tree = found(older)
-    assert (code, [state["installed"] for state in tree["packages"]]) == (1, ["cu128"])
-    (problem,) = problems(tree)
-    assert "the lock is for the machine of uv.variants.toml, --variant-platf" in problem["text"]
-    assert problem["command"] is None or not problem["command"]
-    for arguments in (("--variant-platform", "native", "lock"), ("sync",)):
-        done = older.run(*arguments)
-        assert done.code == 0, done
-    assert older.labels() == {"gpu": "cu126"}
-    code, tree = found(older)
-    assert (code, problems(tree)) == (0, [])
-
-
-def test_offline(machine: Machine, index: Index) -> None:
+def test_what_cannot_be_asked(machine: Machine, index: Index) -> None:
+    """Offline nothing is, and an index that is not there is a hint."""
     machine = on(machine, index)
     with_lock(machine, index, "cu128")
     asked = len(index.requests)
@@ -165,16 +134,10 @@ def test_offline(machine: Machine, index: Index) -> None:
     assert tree["lock"]["packages"][0]["fits"] is None
     assert found(machine.with_environ({"UV_OFFLINE": "1"}))[0] == 0
     assert len(index.requests) == asked
-
-
-def test_an_index_that_is_not_there(machine: Machine, index: Index) -> None:
-    machine = on(machine, index).with_environ({"UV_DEFAULT_INDEX": "http://127.0.0.1:9/simple"})
-    with_lock(machine, index, "cu128")
-    code, tree = found(machine)
+    code, tree = found(machine.with_environ({"UV_DEFAULT_INDEX": "http://127.0.0.1:9/simple"}))
     assert code == 0
     (problem,) = problems(tree)
     assert "could not be asked" in problem["text"]
-    assert tree["configuration"]["indexes"] == ["http://127.0.0.1:9/simple"]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a shell script is no program there")
@@ -189,12 +152,9 @@ def test_uvs_that_are_not_tested(machine: Machine, tmp_path: Path, version: str 
     assert (version or "ended with 3") in problem["text"]
 
 
-def test_no_project_no_uv_and_wrong_options(machine: Machine) -> None:
+def test_no_uv_and_wrong_options(machine: Machine) -> None:
     code, tree = found(machine.with_environ({"VARIANTS_UV": "/absent/uv"}), "--offline")
     assert code == 1
     assert "/absent/uv" in problems(tree)[0]["text"]
     done = machine.run("doctor", "--no-such-option")
     assert (done.code, done.out) == (2, "")
-    done = machine.run("doctor", "--help")
-    assert done.code == 0
-    assert "--json" in done.out

@@ -13,6 +13,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from hatch_build import EDITS, edited, rewritten
 from patched.archive import read_wheel, release_date, with_record, write_wheel
 from patched.repack import RepackError, local_version, repack
+from patched.upstream import SHA256, UpstreamError, verify
+
+from support.environments import PIPS
 
 UPSTREAM = {
     "pip/__init__.py": b'from __future__ import annotations\n\n__version__ = "9.1"\n',
@@ -146,6 +149,17 @@ def test_archive(tmp_path, monkeypatch):
 
 def test_local_version():
     assert local_version("26.3") == "26.3+variants.1"
+
+
+def test_other_bytes_are_refused(tmp_path):
+    """What is not pip as its developers released it is not built upon."""
+    assert set(SHA256) == set(PIPS)
+    wheel = tmp_path / "pip.whl"
+    wheel.write_bytes(b"another")
+    with pytest.raises(UpstreamError, match=r"is not the released wheel of pip 26.3: its sha256"):
+        verify(wheel, "26.3")
+    with pytest.raises(UpstreamError, match=r"pip 1.0 is not supported; supported are 24.0, "):
+        verify(wheel, "1.0")
 
 
 BUNDLED = {

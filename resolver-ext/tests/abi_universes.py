@@ -130,7 +130,7 @@ class Oracle:
                         return True
             return False
 
-        return search({}, universes._wanted(self._universe.roots))
+        return search({}, universes.wanted_of(self._universe.roots))
 
     def invalid(self, result):
         """Return what is wrong with a result, empty if nothing is."""

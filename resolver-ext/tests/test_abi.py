@@ -48,14 +48,6 @@ class Installed:
         return self._variants
 
 
-class Reporter(BaseReporter):
-    def __init__(self):
-        self.pinned = []
-
-    def pinning(self, candidate):
-        self.pinned.append(candidate.filename)
-
-
 def provider_of(candidates, files, installed=None, listener=None, **preferences):
     platform = Platform({"cuda": Support({"driver": ("13", "12", "11")})})
     return VariantProvider(
@@ -68,9 +60,9 @@ def provider_of(candidates, files, installed=None, listener=None, **preferences)
     )
 
 
-def resolve(provider, *roots, reporter=None):
+def resolve(provider, *roots):
     requirements = [Requirement(*root.split("==")) for root in roots]
-    result = Resolver(provider, reporter or BaseReporter()).resolve(requirements)
+    result = Resolver(provider, BaseReporter()).resolve(requirements)
     names = {name: c.filename.split("-", 1)[1][:-4] for name, c in result.mapping.items()}
     return {name: text.replace("-py3-none-any", "") for name, text in names.items()}
 
@@ -78,56 +70,6 @@ def resolve(provider, *roots, reporter=None):
 TORCH = [wheel("torch", version) for version in "987"]
 EXT = [wheel("ext", "1", f"t{version}") for version in "789"]
 EXT_FILES = {"ext": against(t7={"torch": "7"}, t8={"torch": "8"}, t9={"torch": "9"})}
-
-
-@pytest.mark.parametrize("name", ["ext", "zext"])  # before and after torch
-def test_the_fitting_build_is_found_in_both_directions(name):
-    builds = [wheel(name, "1", f"t{version}") for version in "789"]
-    files = {name: EXT_FILES["ext"]}
-    for wanted in "789":
-        provider = provider_of([*TORCH, *builds], Known(**files))
-        found = resolve(provider, f"{name}==1", f"torch=={wanted}")
-        assert found == {name: f"1-t{wanted}", "torch": wanted}
-    found = resolve(provider_of([*TORCH, *builds], Known(**files)), f"{name}==1", "torch==987")
-    assert found == {name: "1-t9", "torch": "9"}
-
-
-def test_nothing_is_required_by_it():
-    reporter = Reporter()
-    provider = provider_of([*TORCH, *EXT], Known(**EXT_FILES))
-    assert resolve(provider, "ext==1", reporter=reporter) == {"ext": "1-t9"}
-    assert reporter.pinned == ["ext-1-py3-none-any-t9.whl"]
-
-
-def test_several_releases_are_alternatives():
-    metadata = against(old={"torch": "78"}, new={"torch": "9"})
-    builds = [wheel("ext", "1", "new"), wheel("ext", "1", "old")]
-    for wanted, label in (("9", "new"), ("8", "old"), ("7", "old"), ("87", "old")):
-        provider = provider_of([*TORCH, *builds], Known(ext=metadata))
-        assert resolve(provider, "ext==1", f"torch=={wanted}")["ext"] == f"1-{label}"
-
-
-def test_several_packages():
-    """Of three that are built against each other only one combination goes together."""
-    metadata = {
-        "ext": against(a={"torch": "9", "other": "2"}, b={"torch": "8", "other": "1"}),
-        "other": against(c={"torch": "8"}),
-    }
-    candidates = [
-        *TORCH, wheel("ext", "1", "a"), wheel("ext", "1", "b"),
-        wheel("other", "2", "c"), wheel("other", "1", "c"),
-    ]  # fmt: skip
-    for roots in (("ext==1", "torch==987", "other==12"), ("torch==987", "other==12", "ext==1")):
-        found = resolve(provider_of(candidates, Known(**metadata)), *roots)
-        assert found == {"ext": "1-b", "torch": "8", "other": "1-c"}
-
-
-def test_the_next_variant_before_the_next_version():
-    candidates = [
-        *TORCH, wheel("ext", "2", "t9"), wheel("ext", "2"), wheel("ext", "1", "t8"),
-    ]  # fmt: skip
-    provider = provider_of(candidates, Known(**EXT_FILES))
-    assert resolve(provider, "ext==12", "torch==8")["ext"] == "2"
 
 
 def test_what_is_installed_is_preferred():
@@ -248,20 +190,6 @@ class TestCoherence:
         # Without CUDA is without CUDA, with a label or not.
         assert found["vision"] == ("1-c12" if label == "c12" else "1-null")
         assert self.resolve(forced={"torch": label}, coherent=())["vision"] == "1-c13"
-
-    def test_with_what_is_forced_and_not_required_yet(self):
-        candidates = [c for c in BOTH if c.name == "torch"]
-        candidates += [wheel("atop", "1", label, ["torch==1"]) for label in ("c13", "c12")]
-        files = Known(torch=self.METADATA, atop=self.METADATA)
-        provider = provider_of(candidates, files, coherent=("cuda",), forced={"torch": "c12"})
-        assert resolve(provider, "atop==1") == {"atop": "1-c12", "torch": "1-c12"}
-
-    def test_with_what_is_pinned_though_both_are_required_from_the_start(self):
-        candidates = [wheel("torch", "1", label) for label in ("c12", "null")]
-        candidates += [wheel("vision", "1", label) for label in ("c13", "c12", "null")]
-        files = Known(torch=self.METADATA, vision=self.METADATA)
-        provider = provider_of(candidates, files, coherent=("cuda",))
-        assert resolve(provider, "torch==1", "vision==1") == {"torch": "1-c12", "vision": "1-c12"}
 
     def test_with_what_is_installed(self):
         own = Metadata(("cuda",), {"c11": {"cuda": {"driver": ("11",)}}})

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pip._vendor.resolvelib
 import pytest
 
 import resolvelib_variants
@@ -52,11 +51,6 @@ def test_it_prints_what_it_says(example, printed, tmp_path):
 
 def for_pip(code):
     return re.sub(r"^(\s*from )resolvelib\b", r"\1pip._vendor.resolvelib", code, flags=re.MULTILINE)
-
-
-def test_with_the_resolver_of_pip(example, printed, tmp_path):
-    code = for_pip(example) + "print(Resolver.__module__)\n"
-    assert run(code, tmp_path) == f"{printed}{pip._vendor.resolvelib.Resolver.__module__}\n"
 
 
 def test_bundled_for_pip_without_any_other_resolvelib(example, printed, tmp_path):

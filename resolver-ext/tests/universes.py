@@ -380,35 +380,29 @@ class UniverseProvider(AbstractProvider):
 
 
 class LoggingReporter(BaseReporter):
+    EVENTS = (
+        "starting", "starting_round", "ending_round", "ending", "adding_requirement",
+        "resolving_conflicts", "rejecting_candidate", "pinning",
+    )  # fmt: skip
+
     def __init__(self, log):
-        self._log = log
+        def noting(event):
+            return lambda *args, **kwargs: log.append(
+                (event, *map(told, args), *map(told, kwargs.values()))
+            )
 
-    def starting(self):
-        self._log.append(("starting",))
+        self.__dict__.update((event, noting(event)) for event in self.EVENTS)
 
-    def starting_round(self, index):
-        self._log.append(("starting_round", index))
 
-    def ending_round(self, index, state):
-        self._log.append(("ending_round", index, *map(str, state.mapping.values())))
-
-    def ending(self, state):
-        self._log.append(("ending", *map(str, state.mapping.values())))
-
-    def adding_requirement(self, requirement, parent):
-        self._log.append(("adding", str(requirement), str(parent)))
-
-    def resolving_conflicts(self, causes):
-        self._log.append(
-            ("conflicts", *(f"{cause.requirement} of {cause.parent}" for cause in causes))
-        )
-
-    def rejecting_candidate(self, criterion, candidate):
-        names = sorted({str(requirement) for requirement in criterion.iter_requirement()})
-        self._log.append(("rejecting", str(candidate), *names))
-
-    def pinning(self, candidate):
-        self._log.append(("pinning", str(candidate)))
+def told(item):
+    """Return what is compared of an argument of a reporter."""
+    if hasattr(item, "mapping"):
+        return [*map(str, item.mapping.values())]
+    if hasattr(item, "iter_requirement"):
+        return sorted({*map(str, item.iter_requirement())})
+    if isinstance(item, list):
+        return [f"{cause.requirement} of {cause.parent}" for cause in item]
+    return str(item)
 
 
 @dataclass
@@ -567,31 +561,7 @@ def holds(condition, label, terms):
     return (rest[0] in terms) == (word == "has")
 
 
-def solvable(universe):
-    """Return whether any choice of versions satisfies everything, by trying them all."""
-
-    def search(chosen, wanted):
-        open_names = sorted(set(wanted) - set(chosen))
-        if not open_names:
-            return True
-        name = open_names[0]
-        for release in universe.releases[name]:
-            if release.version not in wanted[name]:
-                continue
-            for candidate in choices(universe, release):
-                narrowed = dict(wanted)
-                for other, versions in required(universe, candidate):
-                    narrowed[other] = narrowed.get(other, set(versions)) & set(versions)
-                now = {**chosen, name: candidate.version}
-                if all(v in narrowed[n] for n, v in now.items()) and all(narrowed.values()):
-                    if search(now, narrowed):
-                        return True
-        return False
-
-    return search({}, _wanted(universe.roots))
-
-
-def _wanted(requirements):
+def wanted_of(requirements):
     wanted = {}
     for name, versions in requirements:
         wanted[name] = wanted.get(name, set(versions)) & set(versions)
@@ -619,25 +589,3 @@ def invalid(universe, result):
             needed.add(name)
             open_requirements += required(universe, chosen[name])
     return f"{sorted(set(chosen) - needed)} are not needed" if set(chosen) != needed else ""
-
-
-def first_choice(universe):
-    """Return the result in which every project gets its most preferred candidate.
-
-    None if these do not go together: then it takes a resolver.
-    """
-    chosen = {}
-    open_requirements = list(universe.roots)
-    seen = []
-    while open_requirements:
-        name, versions = open_requirements.pop()
-        seen.append((name, versions))
-        if name not in chosen:
-            candidates = [c for r in universe.releases[name] for c in choices(universe, r)]
-            if not candidates:
-                return None
-            chosen[name] = candidates[0]
-            open_requirements += required(universe, chosen[name])
-    if any(chosen[name].version not in versions for name, versions in seen):
-        return None
-    return {name: candidate.filename for name, candidate in sorted(chosen.items())}

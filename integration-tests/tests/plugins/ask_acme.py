@@ -1,6 +1,6 @@
 """Asks acme-variant-provider and prints the answer; run as a script by the tests.
 
-Arguments: cache directory, directory of wheels, allowed requirements. TIME_LIMIT is the plugin's.
+Arguments: cache directory, directory of wheels, allowed requirements.
 """
 
 import json
@@ -19,7 +19,6 @@ runner = PluginRunner(
     cache_dir=Path(cache),
     # In the sandbox it could not write its log.
     sandbox="off" if "ACME_VARIANT_PROVIDER_LOG" in os.environ else "auto",
-    time_limit=float(os.environ.get("TIME_LIMIT", "10")),
 )
 try:
     answer = runner.ask("acme", ProviderInfo(("acme-variant-provider",)), {})

@@ -94,3 +94,11 @@ def test_what_goes_with_everything_that_another_goes_with(one, other, expected):
         for item in (one, other)
     ]
     assert covers(*built) is expected
+
+
+def test_several_releases_are_alternatives():
+    dependency = AbiDependency("torch", ("2.9", "2.7"))
+    assert [dependency.allows(version) for version in ("2.9.1", "2.8.0", "2.7.0")] == [
+        True, False, True,
+    ]  # fmt: skip
+    assert str(dependency) == "torch 2.9.* or 2.7.*"

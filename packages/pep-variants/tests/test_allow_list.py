@@ -43,6 +43,10 @@ def test_allowed(allow, requires, lines):
 
 # What the user allows, what the metadata requires, what the reason says, what is to be allowed.
 REFUSED = [
+    ("acme", ["acme ; sys_platform == 'win32'"], "no requirement of its provider applies", ""),
+    ("acme", ["acme ; nonsense == 'x'"], "not a valid requirement", ""),
+    ("acme[cpu]", ["acme[gpu]"], "allowed without the extra gpu", "acme[gpu]"),
+    (f"acme==1.2 --hash=sha256:{A}", ["acme>2"], "while acme==1.2 is allowed", ""),
     ([], ["acme>=1"], "'acme>=1', which is not allowed", "acme>=1"),
     ("acme", ["acme", "other>=2"], "'other>=2', which is not allowed", "other>=2"),
     (["acme ; sys_platform == 'win32'"], ["acme"], "not allowed", "acme"),

@@ -83,6 +83,7 @@ def test_records_that_others_can_write_are_not_believed(approvals, path):
     [
         "[" * 100_000,
         '{"format": 2, "path": "PATH", "digest": "aa"}',
+        '{"format": 1, "path": "PATH"}',
         '{"format": 1, "path": "/elsewhere/variants.toml", "digest": "aa"}',
         "\xff",
     ],
@@ -133,3 +134,13 @@ def test_digest_covers_wheels_that_are_named_by_path(path):
     wheel.unlink()
     with pytest.raises(PreferenceError, match=r"allow-provider: .* cannot be read"):
         covered_files(path, b"x", tree)
+
+
+@posix
+def test_record_that_is_no_file(approvals, path):
+    approvals.add(path, "aa")
+    (record,) = approvals.root.iterdir()
+    record.unlink()
+    os.mkfifo(record)
+    assert approvals.find(path) is None
+    assert list(approvals) == []

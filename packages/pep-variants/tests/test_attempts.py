@@ -4,6 +4,7 @@ import logging
 import threading
 
 from pep_variants.providers.base import Attempt, recorded, tried
+from pep_variants.providers.registry import BUILTIN_NAMESPACES, examine_host
 
 
 def test_recorded(caplog):
@@ -26,3 +27,13 @@ def test_recorded(caplog):
     assert (package.level, package.propagate, list(package.handlers)) == before
     tried("later", "is not recorded")
     assert len(trail.attempts) == 2
+
+
+def test_a_tool_that_cannot_be_started(tmp_path):
+    path = tmp_path / "npu-smi"
+    path.write_text("no program")
+    path.chmod(0o755)
+    found = examine_host({"PATH": str(tmp_path)}, tmp_path)
+    assert found.keys() == BUILTIN_NAMESPACES.keys()
+    (attempt,) = [each for each in found["ascend"].attempts if each.place == str(path)]
+    assert attempt.answer.startswith("cannot be started: ")

@@ -45,3 +45,9 @@ def test_every_generation_is_found_by_its_own_schema():
 def test_unknown_major_versions_are_refused(schema):
     with pytest.raises(UnknownSchema, match=r"only 0\.x and 1\.x are"):
         generation_of(schema)
+
+
+@pytest.mark.parametrize("version", ["9" * 5000 + ".0.0", "\u0660.2.0", "0." + "9" * 10])
+def test_a_version_that_cannot_be_read(version):
+    with pytest.raises(UnknownSchema, match="cannot be read"):
+        schema_version(f"{BASE}v{version}.json")

@@ -6,7 +6,7 @@ import pytest
 from packaging.tags import parse_tag
 
 from pep_variants.choose.preferences import preferences_from_options
-from pep_variants.errors import LockError, MetadataError
+from pep_variants.errors import LockError, MetadataError, NoSuchVariant
 from pep_variants.lock.lock_selection import Machine, read_table, select_packages, write_table
 from pep_variants.lock.wheels import filename_of, labels_of, lists_variants, without_labels
 from pep_variants.model.platform import Platform, Support
@@ -60,6 +60,8 @@ def chosen(*packages, values=("1",), options=None, **more):
         ({"path": "folder\\b.whl"}, "b.whl"),
         ({"url": "https://h/f/c-1.0%2Bx-py3-none-any-a.whl?x=/y#z"}, "c-1.0+x-py3-none-any-a.whl"),
         ({"name": 3, "url": "https://h/c.whl"}, "c.whl"),
+        ({"url": "https://[h/c.whl"}, ""),
+        ({}, ""),
         (3, ""),
     ],
 )  # fmt: skip
@@ -131,6 +133,30 @@ class TestSelecting:
         both = package("a", sdist={"url": "https://h/x"})
         assert chosen(both, from_source=lambda name: name == "demo") == ["demo"]
         assert chosen(package("a"), from_source=lambda _: True) == ["demo-a"]
+
+    def test_packages_of_other_machines(self):
+        other = package("b", name="other", marker="python_version < '3'")
+        assert chosen(other, package("a")) == ["demo-a"]
+        extra = package("a", marker="'x' in extras or 'g' in dependency_groups")
+        assert chosen(extra) == []
+        assert chosen(extra, extras=["x"]) == ["demo-a"]
+        assert chosen(extra, groups=["g"]) == ["demo-a"]
+        assert chosen(package("a", marker="no marker")) == ["demo-a"]
+
+    def test_variants_go_with_the_versions_that_are_locked(self):
+        built = document(variants={"null": {}, "a": {"abi_dependency": {"other": ["2"]}}})
+        for version, expected in (("2.1", "demo-a"), ("1.0", "demo-null")):
+            other = {"name": "other", "version": version, "wheels": [wheel("", "other")]}
+            found = chosen(package("a", "null", **{"variants-json": built}), other)
+            assert found == [expected, "other"]
+
+    def test_labels_that_were_asked_for(self):
+        assert chosen(package("a", "b", "null"), options={"variant": ["demo=null"]}) == [
+            "demo-null"
+        ]
+        for given in (package("a"), package(""), package("null")):
+            with pytest.raises(NoSuchVariant, match="has no variant 'b'"):
+                chosen(given, options={"variant": ["demo=b"]})
 
     def test_dependencies_of_the_chosen_variant(self):
         requires = ["one; variant_label == 'a'", "two[x]; 'ns' not in variant_namespaces"]

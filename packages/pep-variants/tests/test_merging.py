@@ -16,8 +16,13 @@ PROVIDER = ProviderInfo(requires=("p",))
         (Metadata((), {"x": X}), Metadata((), {"x": Y}), "variants.x"),
         (
             Metadata(providers={"a": PROVIDER}),
-            Metadata(providers={"a": ProviderInfo(requires=("q",))}),
+            Metadata(providers={"a": ProviderInfo(requires=("p",), optional=True)}),
             "providers.a",
+        ),
+        (
+            Metadata(feature_priorities={"a": ("f", "g")}),
+            Metadata(feature_priorities={"a": ("g", "f")}),
+            "default-priorities.feature.a",
         ),
         (
             Metadata(property_priorities={"a": {"f": ("1", "2")}}),

@@ -309,6 +309,7 @@ def test_broken_keys_of_one_generation(schema, change, path, quoted):
         "<!DOCTYPE html>",
         b"\xff\xfe\xfd",
         "[" * 100_000,
+        '{"a":' * 100_000,
         '{"x": ' + "9" * 10_000 + "}",
     ],
 )

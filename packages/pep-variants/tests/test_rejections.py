@@ -144,32 +144,6 @@ def test_nothing_is_missed_that_the_user_did_not_want():
     assert why_this(selection, selection.chosen, "gpu") == "asked for"
 
 
-def test_the_order_of_the_metadata_decides_for_values_of_third_parties():
-    """Values of which nothing is known are steps only where the supported ones descend."""
-    variants = {f"f{number}": {"acme": {"f": (number,)}} for number in ("1", "2", "3")}
-    for supported, missed in (
-        (("2", "1"), "; f3 needs acme :: f 3, this machine has 2 and 1"),
-        (("1", "2"), ""),
-        (("2",), ""),
-    ):
-        platform = Platform({"acme": Support({"f": supported})})
-        selection = chosen_of(variants, platform, namespaces=("acme",))
-        own = f"acme f {supported[0]}"
-        assert why_this(selection, selection.chosen, "gpu") == own + missed
-    selection = select(
-        [File(f"gpu-2.0-py3-none-any-{label}.whl", "", "") for label in variants],
-        metadata=lambda _source: Metadata(
-            ("acme",), variants, property_priorities={"acme": {"f": ("3", "2")}}
-        ),
-        platform=lambda _metadata: Platform({"acme": Support({"f": ("2",)})}),
-        preferences=Preferences(),
-        project="gpu",
-    )
-    assert why_not_better(selection, selection.chosen) == (
-        "f3 needs acme :: f 3, this machine has 2"
-    )
-
-
 def test_a_variant_that_fits_and_whose_wheels_are_not_admitted():
     selection = chosen_of(GPU, driver("12.8", "12.6"), there=("null",))
     assert why_this(selection, selection.chosen, "gpu") == (
@@ -276,3 +250,11 @@ def test_passed_over():
     )
     assert passed_over("gpu", [("2.0", fitting)], "1.0") == ""
     assert passed_over("gpu", [], "1.0") == ""
+
+
+def test_nothing_of_many_fits():
+    """The ten nearest ones are listed, the rest is counted."""
+    variants = {f"cu{number}": cuda(f"{number}.0") for number in range(20, 61)}
+    found = nothing_fits("gpu", "2.0", chosen_of(variants, driver("12.8"), plain=False))
+    assert [line.split()[0] for line in found.details[:10]] == [f"cu{n}" for n in range(20, 30)]
+    assert found.details[10:] == ("and 31 more: -v shows all",)

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import json
 
 import pytest
 from release_files import NAME, a_wheel, document, wheel
@@ -163,6 +164,18 @@ def test_a_broken_wheel(data, problem):
     assert problem in Index({a_wheel("a"): data}).error()
 
 
+def test_wheels_that_contradict_each_other():
+    tree = json.loads(document("b"))
+    tree["providers"]["n"]["requires"] = ["other"]
+    index = Index(
+        {
+            a_wheel("a"): wheel(document("a")),
+            a_wheel("b"): wheel(json.dumps(tree).encode(), "b"),
+        }
+    )
+    assert "providers.n differs: " in index.error()
+
+
 def test_a_wheel_that_the_user_named():
     index = Index({a_wheel("a"): wheel(None)})
     with pytest.raises(MetadataError) as caught:
@@ -283,6 +296,7 @@ WHEEL = ReleaseFile(a_wheel("a"), "https://files.example/a.whl")
         (Range(None, 2), 416, {}, b"", NoRanges.REFUSED),
         (None, 416, {}, b"", Failed("HTTP status 416")),
         (None, 206, {}, b"", Failed("HTTP status 206")),
+        (Range(None, 2), 503, {}, b"", Failed("HTTP status 503")),
         (Range(None, 2), 206, {}, b"bc", NoRanges.NEVER),
         (
             Range(None, 2),

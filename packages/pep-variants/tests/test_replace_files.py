@@ -93,6 +93,7 @@ def set_offset(data):
         broken(lambda data: data + b"more"),
         broken(set_offset),
         broken(lambda data: data.__setitem__(slice(-12, -8), b"\xff\xff\xff\x7f")),
+        broken(lambda data: data.__setitem__(slice(-12, -10), b"\x07\x00")),
         archive({"b": (b"2", 0)}),
     ],
 )

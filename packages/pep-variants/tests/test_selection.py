@@ -182,12 +182,6 @@ ALL = [wheel(None), SDIST, *map(wheel, ("null", "v2", "v3", "v4", "gpu"))]
             "there are: gpu, null, v2, v3, v4",
         ),
         (
-            "v4",
-            "variant 'v4' of p 1, which --variant p=v4 asks for, does not fit: "
-            "needs cpu :: level v4, this machine has v3, v2 and v1. "
-            "Variants that fit: v3, v2, null",
-        ),
-        (
             "gpu",
             "variant 'gpu' of p 1, which --variant p=gpu asks for, does not fit: "
             "needs gpu :: arch 90 or 100 and needs gpu :: driver 12; "

@@ -130,3 +130,11 @@ def test_seconds(text, seconds, for_uv):
     found = Sources.from_environ({"PIP_DEFAULT_TIMEOUT": text})
     assert found.timeout == seconds
     assert found.for_uv().get("UV_HTTP_TIMEOUT") == for_uv
+
+
+def test_no_index_drops_the_indexes(tmp_path):
+    sources = Sources("https://a.example", ("https://b.example",), no_index=True)
+    assert sources.indexes == ()
+    assert sources.for_pip() == {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_INDEX": "1"}
+    assert "UV_INDEX_URL" not in sources.for_uv()
+    assert "UV_EXTRA_INDEX_URL" not in sources.for_uv()

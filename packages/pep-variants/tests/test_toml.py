@@ -74,6 +74,7 @@ HOSTILE = {
     "dotted keys": "".join(f"a{n}.{'a.' * 14}a=1\n" for n in range(SIZE // 40)),
     "nested arrays": "a=[" + ("[" * 60 + "]" * 60 + ",") * (SIZE // 121) + "]",
     "inline tables": "a=" + "{a=" * (SIZE // 3),
+    "multi-line strings": '"""\\' * (SIZE // 4),
     "quotes in a multi-line string": 'a="""' + '"\\"' * (SIZE // 3),
     "escapes": 'a="' + "\\" * SIZE,
     "digits": "a=" + "1_" * (SIZE // 2) + "1",

@@ -71,7 +71,7 @@ def test_what_0_2_0_cannot_say(provider, path):
     write_metadata(found, V0_1_1)
 
 
-def test_values_that_nobody_wrote_down_are_those_in_use():
+def test_values_without_priorities_are_those_in_use():
     found = Metadata(
         ("priority",),
         {

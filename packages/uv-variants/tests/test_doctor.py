@@ -33,7 +33,7 @@ def answers(chosen="cu126", why="best of all", **verdicts):
     ]
     files = {"gpu-2.0-py3-none-any.whl": chosen}
     version = {"version": "2.0", "files": files, "variants": rows, "why": why}
-    return IndexAnswers({"gpu": report(version)}, {}, {"gpu": INDEX})
+    return IndexAnswers({"gpu": report(version)}, {})
 
 
 @pytest.mark.parametrize(
@@ -51,21 +51,14 @@ def test_installed(label, fits, now, verdict):
     (state,) = states_of([Installed("gpu", "2.0", label, TAGS)], known)
     assert (state.fits, state.now, state.verdict) == (fits, now, verdict)
     assert (state.advice is None) == (label in ("cu126", "gone"))
-    rows = list(state.rows())
-    assert rows[0] == (
+    assert state.row == (
         "gpu 2.0",
         f"{label or '(no variant)'}: {verdict}" + ("; now cu126" if state.advice else ""),
     )
-    assert rows[1:] == [
-        ("gpu 2.0", "cu126 chosen: because of cu126"),
-        ("gpu 2.0", "cu128 rejected: because of cu128"),
-        ("gpu 2.0", "null compatible: because of null"),
-    ]
-    assert list(state.as_tree()["verdicts"]) == [INDEX]
 
 
 def test_plain_projects_are_of_no_interest():
-    nothing = IndexAnswers({}, {}, {})
+    nothing = IndexAnswers({}, {})
     assert states_of([Installed("plain", "1.0", None, TAGS)], nothing) == []
     known = answers("null", null="chosen")
     assert states_of([Installed("gpu", "2.0", None, TAGS)], known) == []
@@ -74,7 +67,7 @@ def test_plain_projects_are_of_no_interest():
 @pytest.mark.parametrize(("version", "verdict"), [("3.0", UNKNOWN), ("2.0", WITHOUT)])
 def test_versions_without_verdicts(version, verdict):
     empty = {"version": "2.0", "files": {}, "variants": []}
-    known = IndexAnswers({"gpu": report(empty)}, {}, {})
+    known = IndexAnswers({"gpu": report(empty)}, {})
     (state,) = states_of([Installed("gpu", version, "a", TAGS)], known)
     assert state.fits is None
     assert verdict in (state.verdict, WITHOUT)

@@ -1,5 +1,4 @@
 import json
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -109,29 +108,21 @@ def test_facts(variants):
 
 
 @pytest.fixture
-def acme(tmp_path, monkeypatch):
+def acme(tmp_path, monkeypatch, build_wheel):
     """Metadata of a release whose provider is a plugin, which a folder of wheels has."""
-    folder = tmp_path / "wheels"
-    folder.mkdir()
     code = (
         "from types import SimpleNamespace as Feature\n"
         "def get_supported_configs():\n"
         "    return [Feature(name='speed', values=['fast', 'slow'], multi_value=False)]\n"
         "get_all_configs = get_supported_configs\n"
     )
-    info = "acme_provider-1.0.dist-info"
-    with zipfile.ZipFile(folder / "acme_provider-1.0-py3-none-any.whl", "w") as wheel:
-        wheel.writestr("acme_provider.py", code)
-        wheel.writestr(
-            f"{info}/METADATA", "Metadata-Version: 2.1\nName: acme-provider\nVersion: 1.0\n"
-        )
-        wheel.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        wheel.writestr(f"{info}/RECORD", f"acme_provider.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n")
+    files = {"acme_provider/__init__.py": code}
+    wheel = build_wheel(
+        "acme_provider-1.0-py3-none-any.whl", folder=tmp_path / "wheels", files=files
+    )
     for name, value in {
         "PIP_NO_INDEX": "1",
-        "PIP_FIND_LINKS": str(folder),
+        "PIP_FIND_LINKS": str(wheel.parent),
         "VARIANTS_CACHE_DIR": str(tmp_path / "cache"),
     }.items():
         monkeypatch.setenv(name, value)
@@ -182,12 +173,6 @@ def test_allowed_plugin_that_fails(variants, acme, monkeypatch, command):
     result = variants(*command, acme, *allow, "--variant-on-plugin-error", "skip")
     assert result.code == 0
     assert "the provider plugin acme-provider>=1 cannot be used: " in result.out + result.err
-
-
-def test_senseless_permission(variants, acme):
-    result = variants("detect", "--metadata", acme, "--variant-allow-provider", "--pre")
-    assert result.code != 0
-    assert "--pre" in result.err
 
 
 def test_allowed_providers_and_who_allows_them(variants, monkeypatch, tmp_path):

@@ -1,78 +1,17 @@
-"""Mistakes in a build matrix that `variants matrix` reports."""
+"""Providers that a build matrix, or `variants make`, asks."""
 
 import pytest
 
-MATRIX = """
-[variant.default-priorities]
-namespace = ["x86_64", "acme"]
-{provider}
-[axes.cpu.v3]
-properties = [{properties}]
-{more}
-"""
 V3 = '"x86_64 :: level :: v3"'
 
 
-@pytest.fixture
-def write(tmp_path):
-    """Write a matrix file."""
-
-    def write(properties=V3, provider="", more=""):
-        path = tmp_path / "matrix.toml"
-        path.write_text(MATRIX.format(provider=provider, properties=properties, more=more))
-        return path
-
-    return write
-
-
-def test_valid_matrix(write, variants):
-    path = write()
+def test_validate_is_not_for_matrices(asking, variants):
+    path = asking("x86_64", V3, "")
     assert variants("matrix", path).code == 0
     result = variants("validate", path)
     assert (result.code, result.out) == (1, "")
     assert "variants matrix FILE checks a build matrix" in result.err
 
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"more": "titel = 'x'"}, "axes.cpu.v3.titel: unknown key;"),
-        ({"properties": '"level"'}, "axes.cpu.v3.properties: 'level' is not a"),
-        ({"properties": '"other :: a :: b"'}, "namespace 'other' is not listed"),
-        (
-            {"more": 'environment.TORCH_CUDA_ARCH_LIST = "sm_90"'},
-            "PyTorch does not take 'sm_90': write 9.0",
-        ),
-        (
-            {"provider": "[variant.providers.acme]\nrequires = 1"},
-            "requires",
-        ),
-        (
-            {"more": "[build]\nafter.torch = { axes = ['cpu'] }"},
-            "build.after.torch.matrix: is missing: name the project's matrix file",
-        ),
-    ],
-)
-def test_what_matrix_refuses(write, variants, arguments, message):
-    result = variants("matrix", write(**arguments))
-    assert (result.code, result.out) == (1, "")
-    assert message in result.err
-
-
-def test_what_matrix_warns_of(write, variants):
-    path = write('"x86_64 :: level :: v9"')
-    shown = variants("matrix", path)
-    assert (shown.code, "v9 is not supported on any machine" in shown.err) == (0, True)
-
-
-def test_file_that_extends_is_a_matrix(write, variants, tmp_path):
-    write()
-    path = tmp_path / "own.toml"
-    path.write_text('extends = "matrix.toml"\n')
-    assert variants("matrix", path).code == 0
-
-
-# Providers that the build asks
 
 AOT = """
 [variant.providers.x86_64]

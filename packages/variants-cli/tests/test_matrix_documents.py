@@ -15,14 +15,11 @@ from pathlib import Path
 import pytest
 
 from pep_variants.choose.explanation import why_not
-from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.ranking import rank
-from pep_variants.choose.selection import File, select
 from pep_variants.detect.detector import Detector
 from pep_variants.detect.known_machines import BY_NAME
 from pep_variants.detect.machines import load_machine
 from pep_variants.formats.reader import read_metadata
-from pep_variants.providers.cpu import known_cpus
 from variants_cli import matrices
 from variants_cli.matrix.backends import additions
 from variants_cli.matrix.combination import combine
@@ -72,7 +69,6 @@ class Builds:
         return next(iter(self.ranked(platform, *enable).labels), None)
 
 
-CPUS = {cpu.name: cpu for family in ("x86_64", "aarch64") for cpu in known_cpus(family)}
 BUILDS = {name: Builds(name) for name in ALL}
 
 
@@ -135,33 +131,6 @@ def test_variants_are_those_of_the_table(name):
     assert sorted(BUILDS[name].variants) == sorted(wanted)
 
 
-# The documents have sm_90 and the like for some (pattern A), which PyTorch's own build refuses.
-PATTERNS = {
-    "sm121": ("12.1", "121"),
-    "sm120": ("12.0", "120"),
-    "sm110": ("11.0", "110"),
-    "sm103": ("10.3", "103"),
-    "sm100": ("10.0", "100"),
-    "sm90": ("9.0", "90"),
-    "sm89": ("8.9", "89"),
-    "sm86": ("8.6", "86"),
-    "sm80": ("8.0", "80"),
-    "sm75": ("7.5", "75"),
-    "sm61": ("6.1", "61"),
-}
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_architectures_are_told_as_the_readers_take_them(name):
-    for variant in BUILDS[name].variants.values():
-        gpu = variant.values["gpu"].name
-        told = (
-            variant.settings.environment.get("TORCH_CUDA_ARCH_LIST"),
-            variant.settings.environment.get("CMAKE_CUDA_ARCHITECTURES"),
-        )
-        assert told == PATTERNS.get(gpu, (None, None))
-
-
 def test_flags_are_those_of_the_recipe():
     flags = "-mavx512f -mavx512dq -mavx512vl -mavx512bw -mfma"
     for name in ALL:
@@ -209,53 +178,6 @@ def test_gpu(name, capability, architecture, cpu):
     assert (builds.label(f"{architecture}-{isa}") in builds) == (wanted == architecture)
     platform = machine(cpu, f"13.0 {capability}")
     assert builds.chosen(platform) == builds.label(f"{wanted}-{isa}")
-
-
-# What lscpu shows, what for, a CPU that has it, and the build: "Which CPU ISA should you use?" and
-# the guide to the CPU variants.
-INSTRUCTION_SETS = [
-    ("avx512_bf16", BF16, "zen4", "avx512bf16"),
-    ("avx512_bf16", BF16, "sapphirerapids", "avx512bf16"),
-    ("avx512_vnni", INT8, "cascadelake", "avx512vnni"),
-    ("avx512_vnni", INT8, "icelake", "avx512vnni"),
-    ("avx512_vnni", INT8, "zen4", "avx512vnni"),
-    ("avx512f", INT8, "skylake_avx512", "avx512"),  # Skylake-SP has VNNI, they say
-    ("avx512f", BF16, "cascadelake", "avx512"),
-    ("avx512f", "", "skylake_avx512", "avx512"),
-    ("avx512f", "", "cascadelake", "avx512"),
-    ("avx512f", "", "sapphirerapids", "avx512"),
-    ("avx512f", "", "zen4", "avx512"),
-    ("avx512f", "", "zen5", "avx512"),
-    ("avx2", "", "haswell", "avx2"),
-    ("avx2", "", "zen", "avx2"),
-    ("avx2", "", "alderlake", "avx2"),
-    ("avx2", BF16, "haswell", "avx2"),
-    ("avx2", INT8, "haswell", "avx2"),
-    ("avx", "", "sandybridge", "avx"),
-    ("avx", "", "bulldozer", "avx"),
-    ("sve2", "", "neoverse_v2", "armv9"),  # Grace, Graviton4
-    ("sve2", INT8, "neoverse_v2", "armv9"),
-    ("sve", "", "neoverse_v1", "armv8_2"),  # SVE2 and ARMv9, they say of Graviton3
-    ("asimddp", "", "neoverse_n1", "armv8_2"),  # Graviton2
-]
-BETTER = ("avx512_bf16", "avx512_vnni", "avx512f", "avx2", "sve2", "sve")
-
-
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize(("flag", "workload", "cpu", "isa"), INSTRUCTION_SETS)
-def test_instruction_set(name, flag, workload, cpu, isa):
-    assert flag in CPUS[cpu].features
-    if flag == isa:  # 'avx2 (no avx512)', 'avx only'
-        assert not CPUS[cpu].features.intersection(BETTER[: (*BETTER, flag).index(flag)])
-    builds = BUILDS[name]
-    enable = [workload] if workload else []
-    chosen = builds.chosen(machine(cpu), *enable)
-    assert chosen == (builds.label(f"cpu-{isa}") if builds.label(f"cpu-{isa}") in builds else None)
-    assert (chosen is None) == (isa == "avx" and name in (TORCH_12_8, TORCH_12_9, VISION_12_8))
-    # The same CPU beside a GPU; there it counts what was built for it.
-    beside = builds.label(f"sm90-{isa}")
-    chosen = builds.chosen(machine(cpu, "13.0 9.0"), *enable)
-    assert chosen == (beside if beside in builds else builds.chosen(machine(cpu), *enable))
 
 
 # Recommendations for special workloads: matrices, machine, what for, build. All others are
@@ -390,25 +312,6 @@ def test_no_example_machine_is_left_out():
     assert {row[0] for row in MACHINES} == {*EXAMPLES} - others
 
 
-@pytest.mark.parametrize(
-    ("where", "build", "because"),
-    [
-        ("rtx-3090-alderlake", "sm86-avx512", "needs x86-64-v4, this CPU has x86-64-v3"),
-        ("rtx-3090-skylake-avx512", "sm89-avx512",
-         "built for compute capability 8.9, this GPU has 8.6"),
-        ("cpu-x86-64-v2", "cpu-avx", "needs the CPU extension avx, which this CPU does not have"),
-        ("h100-graviton3", "sm90-armv9",
-         "needs the CPU extension sve2, which this CPU does not have; "
-         "needs ARMv9.0a, this CPU has ARMv8.4a"),
-        ("gh200-grace", "cpu-avx2", "needs x86-64-v3; nothing of x86_64 is supported here"),
-        ("thor", "sm100-armv9", "built for compute capability 10.0, this GPU has 11.0"),
-    ],
-)  # fmt: skip
-def test_why_not_another(where, build, because):
-    builds = BUILDS[VISION_12_9]
-    assert "; ".join(why_not(builds.ranked(example(where)), builds.label(build))) == because
-
-
 # Special builds are for those who ask, on whichever machine, and are no worse for the others.
 
 
@@ -490,42 +393,6 @@ def test_torchvision_has_the_flags_of_torch_behind_those_of_the_interpreter(visi
     some = next(v for v in BUILDS[vision].variants.values() if v.values["cpu"].name == "avx2")
     found = additions(some.settings.compiler_flags, {}, {}, system="linux", interpreter="-O3")
     assert found == dict.fromkeys(("CFLAGS", "CXXFLAGS"), "-O3 -mavx2 -mfma")
-
-
-def test_selection_from_files():
-    """The whole way of a client: files of a release in, the wheel to install out."""
-    builds = BUILDS[TORCH_13_0]
-    files = [
-        File(f"torch-2.10.0-cp313-cp313-linux_x86_64-{label}.whl", "index", label)
-        for label, variant in builds.variants.items()
-        if variant.values["cpu"].name.startswith("avx")
-    ]
-    detector = Detector(environment=LINUX, platform=example("h100-sapphirerapids"))
-    selection = select(
-        files,
-        metadata=lambda source: builds.metadata,
-        platform=detector.platform,
-        preferences=Preferences(),
-        project="torch",
-    )
-    assert [file.item for file in selection.files] == [
-        "cuda13_0_sm90_avx512",
-        "cuda13_0_sm90_avx2",
-        "cpu_avx512",
-        "cpu_avx2",
-        "cpu_avx",
-    ]
-
-
-def test_as_people_ask(variants, tmp_path):
-    path = tmp_path / "torch-2.10.0-variants.json"
-    shown = variants("matrix", FOLDER / f"{TORCH_13_0}.toml", "--format", "metadata")
-    path.write_text(shown.out)
-    platform = "h100-sapphirerapids"
-    result = variants("rank", path, "--platform", platform)
-    assert result.out.splitlines()[0].split()[:2] == ["cuda13_0_sm90_avx512", "chosen"]
-    result = variants("rank", path, "--platform", platform, "--variant-enable", INT8)
-    assert result.out.splitlines()[0].split()[:2] == ["cuda13_0_sm90_avx512vnni", "chosen"]
 
 
 # ROCm: the release of the field, as a matrix.

@@ -21,21 +21,6 @@ from pep_variants.providers.registry import BUILTIN_NAMESPACES
 PROJECT = Path(__file__).parents[1]
 
 
-@pytest.fixture(params=sorted(BY_NAME))
-def name(request):
-    return request.param
-
-
-@pytest.fixture
-def text(name):
-    return machine_text(name, "a test")
-
-
-@pytest.fixture
-def platform(name, text):
-    return read_platform(text, name)
-
-
 @pytest.fixture(autouse=True)
 def _away(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # away from any variants.toml
@@ -93,46 +78,39 @@ class TestCommand:
         assert len(result.err.splitlines()) == 1
 
 
-def test_every_namespace_is_told_of(platform):
-    assert [*platform.namespaces] == sorted(BUILTIN_NAMESPACES)
-    families = [name for name in ("aarch64", "x86_64") if platform.support(name).features]
-    assert len(families) == 1
-
-
-def test_comments_say_what_it_is(text, platform):
-    absent = [name for name, support in platform.namespaces.items() if not support.features]
-    for namespace in absent:
-        assert re.search(
-            rf'namespace = "{namespace}"\n\n# (no |neither |a CPU of another family).*\n'
-            r"\[provider\.properties\]\n(\n|$)",
-            text,
-        )
-    assert len(re.findall(r"^# ", text.partition("[metadata]")[2], re.M)) == len(absent)
-
-
-def test_shape_is_that_of_uv(text):
+def test_shape_is_that_of_uv():
     """uv wants every one of these keys, and a version or URL in ``resolved``."""
-    tree = toml.loads(text)
-    assert [*tree] == ["metadata", "provider"]
-    assert [*tree["metadata"]] == ["created-by", "version"]
-    assert str(Version(tree["metadata"]["version"])) == "0.1"
-    assert isinstance(tree["metadata"]["created-by"], str)
-    for provider in tree["provider"]:
-        assert [*provider] == ["resolved", "plugin-api", "namespace", "properties"]
-        (resolved,) = map(Requirement, provider["resolved"])
-        assert re.fullmatch(r"[a-z0-9-]+==[0-9.]+", str(resolved))
-        assert re.fullmatch(r"[a-z0-9_]+\.plugin:[A-Za-z0-9]+", provider["plugin-api"])
-        assert NAME.fullmatch(provider["namespace"])
-        for feature, values in provider["properties"].items():
-            assert NAME.fullmatch(feature)
-            assert values
-            assert all(VALUE.fullmatch(value) for value in values)
-
-
-def test_written_again_it_says_the_same(text, platform):
-    written = write_platform(platform, "a test")
-    uncommented = [line for line in text.splitlines() if not line.startswith("#")]
-    assert written.splitlines() == uncommented[1:]  # an empty line ends the first comment
+    for name in BY_NAME:
+        text = machine_text(name, "a test")
+        platform = read_platform(text, name)
+        assert [*platform.namespaces] == sorted(BUILTIN_NAMESPACES)
+        families = [each for each in ("aarch64", "x86_64") if platform.support(each).features]
+        assert len(families) == 1
+        absent = [each for each, support in platform.namespaces.items() if not support.features]
+        for namespace in absent:
+            assert re.search(
+                rf'namespace = "{namespace}"\n\n# (no |neither |a CPU of another family).*\n'
+                r"\[provider\.properties\]\n(\n|$)",
+                text,
+            )
+        assert len(re.findall(r"^# ", text.partition("[metadata]")[2], re.M)) == len(absent)
+        uncommented = [line for line in text.splitlines() if not line.startswith("#")]
+        # An empty line ends the first comment.
+        assert write_platform(platform, "a test").splitlines() == uncommented[1:]
+        tree = toml.loads(text)
+        assert [*tree] == ["metadata", "provider"]
+        assert [*tree["metadata"]] == ["created-by", "version"]
+        assert str(Version(tree["metadata"]["version"])) == "0.1"
+        for provider in tree["provider"]:
+            assert [*provider] == ["resolved", "plugin-api", "namespace", "properties"]
+            (resolved,) = map(Requirement, provider["resolved"])
+            assert re.fullmatch(r"[a-z0-9-]+==[0-9.]+", str(resolved))
+            assert re.fullmatch(r"[a-z0-9_]+\.plugin:[A-Za-z0-9]+", provider["plugin-api"])
+            assert NAME.fullmatch(provider["namespace"])
+            for feature, values in provider["properties"].items():
+                assert NAME.fullmatch(feature)
+                assert values
+                assert all(VALUE.fullmatch(value) for value in values)
 
 
 def test_one_told_in_full():
@@ -169,7 +147,8 @@ def test_one_told_in_full():
         ("apple-m1", "8.4a", "fp asimd", "bf16 sve"),
     ],
 )
-def test_cpus(platform, best, there, not_there):
+def test_cpus(name, best, there, not_there):
+    platform = load_machine(name)
     grade, cpu = (
         ("level", platform.support("x86_64").features)
         if best.startswith("v")

@@ -44,7 +44,7 @@ def dist(tmp_path, build_wheel, variant_json, variants):
     build_wheel(NULL, folder=folder, variant=variant_json("null"))
     variant = variant_json("x86_64_v3", V3)
     build_wheel(WHEEL3, folder=folder, variant=variant, requires=REQUIRES)
-    text = b"Metadata-Version: 2.1\nName: example-pkg\nVersion: 1.0\n"
+    text = b"Metadata-Version: 2.4\nName: example-pkg\nVersion: 1.0\n"
     info = tarfile.TarInfo("example_pkg-1.0/PKG-INFO")
     info.size = len(text)
     with tarfile.open(folder / SDIST, "w:gz") as archive:
@@ -335,7 +335,7 @@ class TestFaults:
     def test_pages_behind_a_cache(self, dist, index, publish):
         def lag(stage, filename):
             if stage == STORED:
-                index.stale = 2
+                index.stale = 1
 
         index.hook = lag
         result = publish(dist)

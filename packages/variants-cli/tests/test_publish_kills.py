@@ -73,7 +73,7 @@ def finish(process):
     ],
     ids=lambda value: str(value).removeprefix("example_pkg-1.0-"),
 )  # fmt: skip
-def test_resumed(dist, index, stage, filename, hashes):
+def test_resumed(variants, dist, index, stage, filename, hashes):
     """Without hashes, the contents say that a file which is there is the same."""
     index.hashes = hashes
     processes, known = [], threading.Event()
@@ -91,7 +91,8 @@ def test_resumed(dist, index, stage, filename, hashes):
     index.hook = lambda stage, filename: None
     before = set(index.files)
     index.uploads.clear()
-    assert json.loads(finish(start(dist, index, "--json")))["verified"]
+    again = variants("publish", dist, "--repository-url", index.url, "--json")
+    assert again.json["verified"], again.err
     assert set(index.files) == FILES
     for path in dist.glob("*.whl"):
         assert index.read(path.name) == path.read_bytes()

@@ -126,27 +126,6 @@ def test_preferences(tmp_path, metadata, platform, variants, monkeypatch):
     assert selected() == "driver2"
 
 
-def test_nothing_fits(tmp_path, variant_json, platform, variants):
-    path = tmp_path / "x.json"
-    path.write_text(json.dumps(variant_json("a", {"gpu": {"driver": ["9"]}}, ["gpu"])))
-    result = variants("rank", path, "--platform", platform, "--json")
-    assert (result.code, result.json["selected"], result.json["ranked"]) == (0, None, [])
-
-
-def test_detected_platform(tmp_path, variant_json, variants, monkeypatch):
-    monkeypatch.setenv("NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION", "12.6")
-    monkeypatch.setenv("NV_VARIANT_PROVIDER_FORCE_SM_ARCH", "9.0")
-    tree = variant_json("null", namespaces=["nvidia"])
-    for version in ("12.4", "12.6", "12.8"):
-        label = f"cu{version.replace('.', '')}"
-        tree["variants"][label] = {"nvidia": {"cuda_version_lower_bound": [version]}}
-    path = tmp_path / "x.json"
-    path.write_text(json.dumps(tree))
-    result = variants("rank", path, "--json")
-    assert [variant["label"] for variant in result.json["ranked"]] == ["cu126", "cu124", "null"]
-    assert result.json["rejected"][0]["reasons"][0]["supported"][0] == "12.6"
-
-
 @pytest.mark.parametrize(
     ("content", "problem"),
     [

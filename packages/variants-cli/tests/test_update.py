@@ -90,62 +90,6 @@ def check_documents(index):
         assert listed[name].url == url_of(name, digest)
 
 
-def test_a_new_project():
-    index = Index().update(wheel(), wheel(label="v3"), wheel(label="null"), sdist())
-    assert [file.filename for file in index.page.files] == [
-        "demo-1.0-py3-none-linux-null.whl",
-        "demo-1.0-py3-none-linux-v3.whl",
-        "demo-1.0-py3-none-linux.whl",
-        "demo-1.0.tar.gz",
-        DOCUMENT,
-    ]
-    assert index.page.versions == ("1.0",)
-    assert index.labels() == {"null", "v3"}
-    check_documents(index)
-    item = wheel(label="v3")
-    assert index.files[item.path.name] == PageFile(
-        item.path.name,
-        url_of(item.path.name, item.sha256),
-        {"sha256": item.sha256},
-        ">=3.9",
-        size=1000,
-        upload_time=TIMES[0],
-        core_metadata={"sha256": "ab" * 32},
-    )
-    assert index.files["demo-1.0.tar.gz"].core_metadata is None
-    assert index.changed == set(index.files)
-
-
-def test_a_second_batch_keeps_the_first():
-    """P2: the variants of aarch64 after those of x86_64."""
-    index = Index().update(wheel("linux", "v3"), wheel("linux", "null"))
-    index.update(wheel("mac", "v4"), wheel("mac", "null"))
-    assert index.labels() == {"v3", "v4", "null"}
-    check_documents(index)
-    assert {name: file.upload_time for name, file in index.files.items()} == {
-        "demo-1.0-py3-none-linux-null.whl": TIMES[0],
-        "demo-1.0-py3-none-linux-v3.whl": TIMES[0],
-        "demo-1.0-py3-none-mac-null.whl": TIMES[1],
-        "demo-1.0-py3-none-mac-v4.whl": TIMES[1],
-        DOCUMENT: TIMES[0],
-    }
-    assert index.changed == {
-        "demo-1.0-py3-none-mac-null.whl", "demo-1.0-py3-none-mac-v4.whl", DOCUMENT,
-    }  # fmt: skip
-
-
-def test_the_same_again_changes_nothing():
-    files = [wheel(label="v3"), wheel(), sdist("2.0")]
-    index = Index().update(*files)
-    before = index.page, index.documents
-    index.update(*files, files[0])
-    assert (index.page, index.documents) == before
-    assert not index.changed
-    index.update()
-    assert (index.page, index.documents) == before
-    assert not index.changed
-
-
 def test_another_version_leaves_documents_alone():
     index = Index().update(wheel(label="v3"))
     index.documents = {DOCUMENT: b'{"unread": 1}', "demo-3.0-variants.json": b"not listed"}
@@ -328,7 +272,8 @@ def test_format_of_merged_metadata(schema, tree, expected):
     files = []
     for label, names in (("x", ("a",)), (null, ("a", "b"))):
         properties = {} if label == null else {"a": {"f": [label]}}
-        own = make_variant_json(label, properties, names, providers=provider)
+        more = {"b": {"requires": ["b"], "plugin-api": "b"}} if "b" in names else {}
+        own = make_variant_json(label, properties, names, providers={**provider, **more})
         own["$schema"] = OLD + schema
         own["default-priorities"] |= priorities
         files.append(VariantFile(json.dumps(own).encode(), label))

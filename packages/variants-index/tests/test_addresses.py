@@ -10,7 +10,6 @@ import pytest
 from pep_variants.sources import Sources
 from support.index_server import Resource, served
 from support.raw_server import got
-from variants_index.cache import Store
 from variants_index.errors import BadResponse, PackageIndexError
 from variants_index.http.session import Session
 from variants_index.http.transports import AddressPolicy, ForbiddenAddress, Reach, reach_of
@@ -277,19 +276,6 @@ def test_an_index_inside_may_lead_to_others_there(inside):
         assert session(inside.simple).fetch(f"{inside.url}/a", limit=100).body == b"sdist"
         with pytest.raises(BadResponse):
             session(inside.simple).fetch(f"{other.url}/demo-1.0.tar.gz", limit=100)
-
-
-def test_a_page_from_the_cache_leads_as_far(inside, tmp_path):
-    """Its index is not connected to when the page is fresh."""
-    with served() as other:
-        other.resources["/demo-1.0.tar.gz"] = Resource(b"sdist")
-        page = inside.simple.replace("127.0.0.1", "localhost")
-        for _ in range(2):
-            policy = AddressPolicy()
-            policy.configure(page)
-            policy.allow_links(f"{page}demo/", [f"{other.url}/a"])
-            policy.check("127.0.0.1", int(other.url.rpartition(":")[2]), "127.0.0.1")
-    assert Store(tmp_path).problem == ""
 
 
 def test_through_a_proxy(internet, public, inside):

@@ -170,16 +170,6 @@ def test_a_mirror_with_credentials(world):
     }
 
 
-def test_a_mirror_that_fails_shows_no_credentials(world):
-    mirrors = {world.publisher.url: "http://me:secret@127.0.0.1:9"}
-    with world.session() as session:
-        chosen = catalog(world.entry, catalog_mirrors=mirrors)
-        project = PackageFinder(session, world.sources, catalog=chosen).project("app")
-    (item,) = project.unavailable
-    assert (item.host, item.pages) == ("http://127.0.0.1:9", 2)
-    assert "secret" not in str(item)
-
-
 @pytest.mark.parametrize("source", ["https://catalog.example/app.toml", "/app.toml"])
 def test_a_catalogue_from_a_server_leads_no_nearer_than_itself(world, source):
     with world.session() as session:

@@ -54,12 +54,6 @@ def test_a_large_wheel_takes_a_few_small_requests(server, session):
     assert all("Range" in headers for _, headers in server.requests)
 
 
-def test_a_long_directory_takes_one_more(server, session):
-    server.resources["/big.whl"] = Resource(wheel(members=3000, size=10), ranges=True)
-    assert look(session, f"{server.url}/big.whl") == METADATA
-    assert len(server.requests) <= 3
-
-
 def test_without_parts_it_is_downloaded_and_verified(server, session):
     data = wheel()
     server.resources["/big.whl"] = Resource(data)

@@ -63,7 +63,7 @@ def one_by_one(names):
     return [name for *_, name in judged], misnamed, unfit
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(6))
 def test_as_if_each_file_were_judged_by_itself(evaluated, seed):
     chance = random.Random(seed)
     names = list(
@@ -79,12 +79,6 @@ def test_as_if_each_file_were_judged_by_itself(evaluated, seed):
     assert [item.filename for item in evaluator.candidates("demo", ONE)] == fitting
     counts = evaluator.rejected["demo", ONE]
     assert (counts["misnamed"], counts[f"not for {TARGET.name}"]) == (misnamed, unfit)
-
-
-def test_a_label_does_not_excuse_a_python_tag_of_digits(evaluated):
-    names = ["demo-1.0-3py-none-any.whl", "demo-1.0-py3-none-any-a.whl"]
-    evaluator = evaluated([{"filename": name} for name in [*names, "demo-1.0-3py-none-any-a.whl"]])
-    assert [item.filename for item in evaluator.candidates("demo", ONE)] == names[1:]
 
 
 @pytest.mark.parametrize("pinned_first", [False, True])
@@ -109,24 +103,3 @@ def test_files_that_are_yanked_count_where_the_version_is_pinned(evaluated, pinn
         assert labels("1.0", pinned=pinned) == (["a", "b"] if pinned else [])
         assert labels("2.0", pinned=pinned) == ["b"]
         assert labels("3.0", pinned=pinned) == ["a"]
-
-
-def test_why_files_are_rejected_stays_known_while_they_are_judged_again(evaluated, monkeypatch):
-    """In another thread, for the version without a pin and with one."""
-    evaluator = evaluated(
-        [
-            {"filename": "demo-1.0-py3-none-any.whl", "yanked": True},
-            {"filename": "demo-1.0-3py-none-any.whl"},
-        ]
-    )
-    evaluator.candidates("demo", ONE)
-    seen = []
-    real = evaluator._judge
-
-    def judge(*arguments):
-        seen.append(dict(evaluator.rejected["demo", ONE]))
-        return real(*arguments)
-
-    monkeypatch.setattr(evaluator, "_judge", judge)
-    evaluator.candidates("demo", ONE, pinned=True)
-    assert seen == [{"yanked": 1, "misnamed": 1}]

@@ -36,11 +36,11 @@ def stored(store, names):
 
 
 def test_the_bound_holds_after_every_record_of_any_size(tmp_path):
-    store = Store(tmp_path, 50 * 4096)
-    for number in range(200):
+    store = Store(tmp_path, 20 * 4096)
+    for number in range(60):
         store.put("kind", str(number), b"x" * RECORD * (number % 4 + 1))
-        assert total(store.root) <= 50 * 4096
-    assert total(store.root) >= 40 * 4096
+        assert total(store.root) <= 20 * 4096
+    assert total(store.root) >= 14 * 4096
     assert not store.problem
 
 
@@ -53,16 +53,6 @@ def test_what_was_used_longest_ago_goes_first(tmp_path):
     assert store.get("kind", "0") is not None  # used again, just now
     assert trim(store, 9 * 4096) == 11 * 4096
     assert stored(store, names) == ["0", *map(str, range(12, 20))]
-
-
-def test_the_directory_is_not_walked_for_every_record(tmp_path, monkeypatch):
-    walks = []
-    real = Store._records
-    monkeypatch.setattr(Store, "_records", lambda store: walks.append(store) or real(store))
-    for number in range(300):  # a process each
-        Store(tmp_path, 200 * 4096).put("kind", str(number), b"x" * RECORD)
-    # One per twenty records.
-    assert 10 <= len(walks) <= 15
 
 
 def test_one_does_it(tmp_path):

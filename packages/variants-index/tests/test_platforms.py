@@ -48,6 +48,7 @@ def test_a_file_tells_its_machine_but_not_its_system():
         ("cp312-cp312-manylinux1_x86_64.manylinux_2_5_x86_64",
          "cp312-cp312-manylinux2014_x86_64", True),
         ("cp39-abi3-manylinux_2_17_x86_64", "cp312-cp312-manylinux_2_17_x86_64", True),
+        ("cp39-abi3-manylinux_2_17_x86_64", "cp39-cp39-manylinux_2_17_x86_64", True),
         ("cp39-abi3-manylinux_2_17_x86_64", "cp38-cp38-manylinux_2_17_x86_64", False),
         ("cp39-abi3-manylinux_2_17_x86_64", "cp313-cp313t-manylinux_2_17_x86_64", False),
         ("cp310-cp310-linux_x86_64", "cp311-cp311-linux_x86_64", False),

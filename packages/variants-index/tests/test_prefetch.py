@@ -50,16 +50,6 @@ def test_errors_are_results(prefetcher):
     assert prefetcher.result("other", lambda: 1) == 1
 
 
-def test_what_waits_for_a_thread_is_done_by_who_needs_it():
-    prefetcher = Prefetcher(1)
-    release = threading.Event()
-    prefetcher.start("slow", release.wait)
-    prefetcher.start("wanted", lambda: "thread")
-    assert prefetcher.result("wanted", lambda: "here") == "here"
-    release.set()
-    assert prefetcher.result("slow", lambda: None) is True
-
-
 def test_work_may_need_the_results_of_other_work(prefetcher):
     def depth(number):
         if number == 0:

@@ -49,24 +49,17 @@ WRONG = [
     (b"{", "not JSON"),
     (b"\xff\xfe{}", "not JSON"),
     (b"[" * 100_000, "not JSON"),
-    ([], "cannot be used: expected an object, found []"),
     (None, "cannot be used: expected an object, found None"),
     ({}, "supports None, which is not a list of features"),
-    ({"features": None}, "supports None, which is not a list of features"),
-    ({"features": {"level": ["a"]}}, "which is not a list of features"),
     ({"features": "<generator>"}, "supports '<generator>', which is not a list of features"),
     (
         {"features": [feature(f"f{n}") for n in range(PLUGIN_FEATURES + 1)]},
         f"features: {PLUGIN_FEATURES + 1} features, at most {PLUGIN_FEATURES} are read",
     ),
     ({"features": ["level"]}, "features[0]: expected an object, found 'level'"),
-    ({"features": [None]}, "features[0]: expected an object, found None"),
-    ({"features": [{}]}, "features[0].name: None is not a valid name"),
     ({"features": [feature(1)]}, "features[0].name: 1 is not a valid name"),
     ({"features": [feature("Level")]}, "features[0].name: 'Level' is not a valid name"),
-    ({"features": [feature("")]}, "features[0].name: '' is not a valid name"),
     ({"features": [feature("a\n")]}, "features[0].name: 'a\\n' is not a valid name"),
-    ({"features": [feature("ä")]}, "is not a valid name: it must match"),
     ({"features": [feature(LONG + "!")]}, "is not a valid name: it must match"),
     ({"features": [feature("a"), feature("a")]}, "features[1].name: 'a' is listed twice"),
     (
@@ -74,18 +67,11 @@ WRONG = [
         "features[0] (a).values: expected a list of strings, found 'abc'",
     ),
     (
-        {"features": [{"name": "a", "values": {"b": 1}}]},
-        "features[0] (a).values: expected a list of strings",
-    ),
-    (
         {"features": [{"name": "a"}]},
         "features[0] (a).values: expected a list of strings, found None",
     ),
     ({"features": [feature("a", [1])]}, "features[0] (a).values: 1 is not a valid entry"),
-    ({"features": [feature("a", [None])]}, "features[0] (a).values: None is not a valid entry"),
-    ({"features": [feature("a", [["b"]])]}, "features[0] (a).values: ['b'] is not a valid entry"),
     ({"features": [feature("a", ["B"])]}, "features[0] (a).values: 'B' is not a valid entry"),
-    ({"features": [feature("a", [""])]}, "features[0] (a).values: '' is not a valid entry"),
     ({"features": [feature("a", ["b c"])]}, "features[0] (a).values: 'b c' is not a valid entry"),
     ({"features": [feature("a", ["b", "c", "b"])]}, "features[0] (a).values: 'b' is listed twice"),
     (
@@ -99,10 +85,6 @@ WRONG = [
     (
         {"features": [feature("a", multi_value="yes")]},
         "features[0] (a).multi_value: expected true or false, found 'yes'",
-    ),
-    (
-        {"features": [feature("a", multi_value=None)]},
-        "features[0] (a).multi_value: expected true or false, found None",
     ),
     ({"error": "ValueError: \x1b[31mred\n\nline"}, "failed: ValueError: ?[31mred line"),
     ({"error": LONG}, "failed: …xxx"),
@@ -118,11 +100,6 @@ def test_wrong(tree, problem):
     assert problem in message
     assert message.isprintable()
     assert len(message) < 500
-
-
-def test_as_much_as_is_allowed():
-    features, _ = read({"features": [feature("a", map(str, range(PLUGIN_VALUES)))]})
-    assert len(features["a"]) == PLUGIN_VALUES
 
 
 def test_one_line_keeps_the_end():

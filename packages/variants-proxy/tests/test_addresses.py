@@ -1,10 +1,9 @@
 """Where the links and redirects of an upstream may send the proxy."""
 
-import json
 import socket
 
 import pytest
-from upstream_server import JSON, document, wheel
+from upstream_server import JSON
 from worlds import APP, CU128, KEY
 
 from variants_proxy import Upstream, index_url
@@ -66,17 +65,6 @@ def test_a_wheel_is_inside(public, inside, upstream, start):
     upstream.faults[f"/files/app/{CU128}"] = (302, {"Location": f"{url}/secret"}, b"")
     again = start(public, cache=proxy.settings.cache / "2")
     refused(again.get(again.files()[APP]["url"]), requests)
-
-
-def test_metadata_is_inside(public, inside, upstream, start):
-    """The version loses its variants, as with any metadata that cannot be had."""
-    url, requests = inside
-    found = document("12.8")
-    upstream.add("app", CU128, wheel(CU128, variants=found))
-    upstream.add("app", "app-1.0-variants.json", json.dumps(found).encode())
-    upstream.attributes["app-1.0-variants.json"] = {"url": f"{url}/secret"}
-    assert start(public).files() == {}
-    assert requests == []
 
 
 def test_a_public_index_leads_to_another_index_of_the_user(public, upstream, other, start):

@@ -7,6 +7,7 @@ import json
 import logging
 import random
 import socket
+import threading
 import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
@@ -66,14 +67,6 @@ class TestPages:
         assert file["hashes"] == {"sha256": hashlib.sha256(b"x").hexdigest()}
         assert b"<a href=" in proxy.get(f"{index_url(KEY)}plain/").content
 
-    def test_html(self, upstream, start):
-        upstream.add_release()
-        upstream.html = True
-        answer = start(upstream).get(PAGE, headers={"Accept": "text/html"})
-        assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
-        digest = hashlib.sha256(upstream.files["app"][CU128]).hexdigest()
-        assert f'href=".variant/cu128/{CU128_HERE}#sha256={digest}"' in answer.text
-
     def test_preferences_are_in_the_key(self, upstream, start):
         upstream.add_release(plain=True)
         upstream.add("app", "app-2.0.tar.gz", b"source")
@@ -120,27 +113,6 @@ class TestPages:
         assert found[:2] == [{"name": "a"}, {"name": "project-0"}]
         assert len(found) == 5_001
 
-    def test_a_page_of_version_1_0_stays_one(self, upstream, start):
-        upstream.add_release()
-        entries = [
-            {"filename": name, "url": f"{upstream.url}/files/app/{name}", "hashes": {}}
-            for name in upstream.files["app"]
-        ]
-        tree = {"meta": {"api-version": "1.0"}, "files": entries}
-        upstream.faults["/simple/app/"] = 200, {"Content-Type": JSON}, json.dumps(tree).encode()
-        found = start(upstream).page()
-        assert found["meta"] == {"api-version": "1.0"}
-        assert [file["filename"] for file in found["files"]] == [CU128_HERE]
-
-    def test_what_was_decided(self, upstream, start):
-        upstream.add_release()
-        (version,) = start(upstream).report()["versions"]
-        assert version["files"] == {APP: "cu128"}
-        assert version["variants"][0] == {
-            "label": "cu128", "verdict": "chosen", "why": "CUDA driver 12.8 or newer",
-        }  # fmt: skip
-        assert "12.8" in version["variants"][-1]["why"]
-
     def test_a_fault_of_ours_costs_the_variants(self, upstream, start, monkeypatch):
         upstream.add_release(plain=True)
         monkeypatch.setattr("variants_proxy.choice.choice.select", lambda *_, **__: 1 / 0)
@@ -174,10 +146,9 @@ class TestDirectories:
         (folder / "app-1.0-variants.json").unlink()
         assert label_of(proxy.files()[APP]) == "cu126"
 
-    @pytest.mark.parametrize("html", [False, True])
-    def test_find_links_of_a_server(self, upstream, start, html):
+    def test_find_links_of_a_server(self, upstream, start):
         upstream.add_release("1.0", *MARKED)
-        upstream.html = html
+        upstream.html = True
         proxy = start(Upstream("links", f"{upstream.url}/simple/app/", "find-links"))
         file = proxy.files()[APP]
         data = proxy.get(file["url"]).content
@@ -222,45 +193,27 @@ class TestUpstreams:
         with pytest.raises(InvalidSetting, match="two indexes"):
             start(Upstream("a", "http://x"), Upstream("a", "http://y"))
 
-    @pytest.mark.parametrize("kind", ["basic", "url", "bearer", "netrc"])
-    def test_credentials(self, upstream, other, start, kind, tmp_path, caplog):
-        upstream.add_release()
-        upstream.base = other.url  # another host: requests to it have no credentials
-        other.files = upstream.files
-        environ = {"HOME": str(tmp_path), "PATH": ""}
-        given = Upstream("main", upstream.simple)
-        upstream.credentials = "Basic bWU6czNjcjN0"
-        if kind == "basic":
-            given = Upstream("main", upstream.simple, credentials=Credentials("me", "s3cr3t"))
-        elif kind == "url":
-            given = Upstream("main", upstream.simple.replace("//", "//me:s3cr3t@"))
-        elif kind == "bearer":
-            upstream.credentials = "Bearer s3cr3t"
-            given = Upstream("main", upstream.simple, token="s3cr3t")
-        else:
-            (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password s3cr3t\n")
-            environ["NETRC"] = str(tmp_path / "netrc")
-        with caplog.at_level(logging.DEBUG, "variants_proxy"):
-            proxy = start(given, environ=environ, access_log=True)
-            answer = proxy.get(PAGE, headers={"Accept": JSON})
-        assert answer.headers["Cache-Control"].startswith("private")
-        if kind != "netrc":  # which is by host, and both are on the same one
-            assert all("Authorization" not in headers for _, headers in other.requests)
-        assert "s3cr3t" not in answer.text + caplog.text + repr(given)
-
-    def test_files_that_need_credentials_pass_through(self, upstream, start):
+    @pytest.mark.parametrize("kind", ["basic", "url", "bearer"])
+    def test_files_that_need_credentials_pass_through(self, upstream, other, start, kind, caplog):
         upstream.add_release(plain=True)
         upstream.add("app", "app-0.9-py3-none-any.whl", b"old")
-        upstream.credentials = "Basic bWU6czNjcjN0"
-        proxy = start(Upstream("main", upstream.simple, credentials=Credentials("me", "s3cr3t")))
-        files = proxy.files()
-        for name, data in (
-            (APP, upstream.files["app"][CU128]),
-            ("app-0.9-py3-none-any.whl", b"old"),
-        ):
-            answer = proxy.get(files[name]["url"])
-            assert (answer.status_code, answer.content) == (200, data)
+        upstream.attributes["app-0.9-py3-none-any.whl"] = {"url": f"{other.url}/elsewhere.whl"}
+        upstream.credentials = "Bearer s3cr3t" if kind == "bearer" else "Basic bWU6czNjcjN0"
+        given = {
+            "basic": Upstream("main", upstream.simple, credentials=Credentials("me", "s3cr3t")),
+            "url": Upstream("main", upstream.simple.replace("//", "//me:s3cr3t@")),
+            "bearer": Upstream("main", upstream.simple, token="s3cr3t"),
+        }[kind]
+        with caplog.at_level(logging.DEBUG, "variants_proxy"):
+            proxy = start(given)
+            page = proxy.get(PAGE, headers={"Accept": JSON})
+            files = proxy.files()
+            wheel = proxy.get(files[APP]["url"])
+        assert wheel.content == upstream.files["app"][CU128]
+        for answer in (page, wheel):
             assert answer.headers["Cache-Control"].startswith("private")
+        assert files["app-0.9-py3-none-any.whl"]["url"] == f"{other.url}/elsewhere.whl"
+        assert "s3cr3t" not in page.text + caplog.text + repr(given)
         answer = start(upstream).get(PAGE)  # without them the answer says what to do
         assert answer.status_code == 403
         assert "netrc" in answer.text
@@ -388,24 +341,32 @@ class TestMarkers:
         assert "not a usable zip archive" in answer.text
         assert proxy.get(f"{file['url']}.metadata").status_code == 502
 
-    def test_the_upstream_is_let_go_when_the_client_goes(self, marked, start, caplog):
+    def test_the_upstream_is_let_go_when_the_client_goes(self, marked, start):
         payload = random.Random(0).randbytes(40 * 2**20)
         data = wheel(CU128, *MARKED, variants=document("12.6", "12.8", "13.0"), payload=payload,
                      compression=zipfile.ZIP_STORED)  # fmt: skip
         marked.add("app", CU128, data)
-        caplog.set_level(logging.INFO, "variants_proxy.access")
-        proxy = start(marked, access_log=True)
+        proxy, answer, sent, ended = start(marked), marked.answer, [], threading.Event()
         path = proxy.files()[APP]["url"].removeprefix(proxy.url)
-        with socket.create_connection(("127.0.0.1", int(proxy.url.rsplit(":", 1)[1]))) as raw:
-            raw.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-            raw.recv(1000)
-        lines = []
-        for _ in range(100):
-            lines = [json.loads(r.getMessage()) for r in caplog.records if path in r.getMessage()]
-            if lines:
-                break
-            time.sleep(0.05)
-        assert lines[0]["bytes"] < len(data)
+
+        def parts():
+            try:
+                for place in range(0, len(data), 2**16):
+                    yield data[place : place + 2**16]
+                    sent.append(place)
+            finally:
+                ended.set()
+
+        def counted(asked, headers):
+            is_whole = asked == f"/files/app/{CU128}" and "Range" not in headers
+            return (200, {}, parts()) if is_whole else answer(asked, headers)
+
+        marked.answer = counted
+        with socket.create_connection(("127.0.0.1", int(proxy.url.rsplit(":", 1)[1]))) as client:
+            client.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            client.recv(1000)
+        assert ended.wait(20)
+        assert sent[-1] < len(data) / 2
 
     def test_the_plain_wheel_of_such_a_version(self, marked, start):
         marked.add("app", APP, wheel(APP, *MARKED))
@@ -587,6 +548,7 @@ class TestFaults:
             "KEY/simple/app/.variant/cu128/x.whl", f"KEY/simple/app/.variant/cu999/{CU128_HERE}",
             "KEY/simple/app/.variant/~/nothing.whl",
         ):  # fmt: skip
+            path = path.replace("KEY", f"/p/{KEY}")
             answer = raw(proxy, f"GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")
             assert answer.startswith(b"HTTP/1.1 404"), (path, answer)
 
@@ -604,11 +566,8 @@ class TestFaults:
     @pytest.mark.parametrize(
         "head",
         [
-            "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
             "Content-Length: 44\r\n",
             "Transfer-Encoding: chunked\r\n",
-            "Content-Length: 1\r\nContent-Length: 2\r\n",
-            "Transfer-Encoding : chunked\r\n",
             "Content-Length: +3\r\n",
         ],
     )
@@ -619,15 +578,6 @@ class TestFaults:
         assert answer.startswith(b"HTTP/1.1 400")
         assert answer.count(b"HTTP/1.1") == 1
 
-    def test_a_response_that_no_client_waits_for(self, upstream, start):
-        upstream.add_release("1.0", *MARKED)
-        proxy = start(upstream)
-        url = proxy.files()[APP]["url"]
-        for _ in range(5):
-            with proxy.client.stream("GET", url):
-                pass  # goes away in the middle
-        assert proxy.get(url).status_code == 200
-
 
 def raw(proxy, request):
     """Return what the proxy answers to a request until it closes the connection."""
@@ -635,18 +585,6 @@ def raw(proxy, request):
         connection.settimeout(5)
         connection.sendall(request.encode())
         return connection.makefile("rb").read()
-
-
-def test_access_log(upstream, start, caplog):
-    upstream.add_release()
-    with caplog.at_level(logging.INFO, "variants_proxy.access"):
-        proxy = start(upstream, access_log=True)
-        proxy.get(f"{PAGE}?token=s3cr3t", headers={"Authorization": "Basic s3cr3t"})
-        proxy.get("/health")  # the line is written when the answer has gone out
-    record, *_ = (record for record in caplog.records if record.name == "variants_proxy.access")
-    line = json.loads(record.getMessage())
-    assert (line["method"], line["path"], line["status"]) == ("GET", PAGE, 200)
-    assert "s3cr3t" not in record.getMessage()
 
 
 def test_what_has_begun_is_finished_when_the_proxy_is_told_to_stop(upstream, start):

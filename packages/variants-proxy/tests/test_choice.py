@@ -12,7 +12,6 @@ from packaging.version import Version
 from upstream_server import document
 from worlds import NVIDIA
 
-from pep_variants.choose.markers import VariantContext
 from pep_variants.choose.preferences import Preferences, preferences_from_options
 from pep_variants.choose.selection import File, select
 from pep_variants.detect.detector import Detector
@@ -26,7 +25,6 @@ from variants_proxy.choice.offers import version_in
 from variants_proxy.choice.reports import is_notable, older_builds, refusal, remarks
 from variants_proxy.key import Machine
 from variants_proxy.upstream.releases import plain_releases, releases
-from variants_proxy.upstream.upstream_pages import normalized
 
 MACHINE = Machine(NVIDIA, target="linux-x86_64")
 METADATA = read_metadata(json.dumps(document("12.6", "12.8", "13.0")), "x")
@@ -170,34 +168,6 @@ def test_versions_are_told_apart_however_they_are_spelled():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("asked", "expected"),
-    [
-        ("my_App.x", "my-app-x"), ("", None), ("-a", None), ("a\n", None), ("..", None),
-        ("a/b", None), ("é", None), ("a" * 201, None),
-    ],
-)  # fmt: skip
-def test_normalized(asked, expected):
-    assert normalized(asked) == expected
-
-
-@pytest.mark.parametrize(
-    ("requires", "label"),
-    [("nvidia-variant-provider>=0.0.1", "cu128"), ("nvidia-variant-provider>=9", "null")],
-)
-def test_what_was_detected_is_for_providers_that_ours_stand_in_for(requires, label):
-    tree = document("12.6", "12.8")
-    tree["providers"] = {"nvidia": {**tree["providers"]["nvidia"], "requires": [requires]}}
-    metadata = read_metadata(json.dumps(tree), "x")
-    filenames = ["app-1.0-py3-none-any-cu128.whl", "app-1.0-py3-none-any-null.whl"]
-    detected = Machine(target=MACHINE.target, detected=MACHINE.platform)
-    (offer,) = chosen(filenames, detected, metadata).offers
-    assert offer.label == label
-    # What a platform file says needs no provider.
-    (offer,) = chosen(filenames, MACHINE, metadata).offers
-    assert offer.label == "cu128"
-
-
 def test_versions_without_variants():
     filenames = ["app-1.0-py3-none-any-cu128.whl", "app-1.0-py3-none-any.whl", "app-0.9.tar.gz",
                  "app-0.9-py3-none-any.whl", "app-0.9.0-1-py3-none-any.whl", "app-2-1.whl",
@@ -206,14 +176,6 @@ def test_versions_without_variants():
     found = plain_releases(page, releases(page))
     assert [(str(item.version), len(item.wheels)) for item in found] == [("0.10", 1), ("0.9", 2)]
     assert [str(item.version) for item in plain_releases(page)] == ["1.0", "0.10", "0.9"]
-
-
-def test_markers_of_versions_without_variants():
-    filenames = ["app-1.0-py3-none-any.whl", "app-0.9-py3-none-any.whl", "app-0.9.tar.gz"]
-    page = page_of(filenames)
-    choice = Chooser(MACHINE, None, 0, marked={Version("0.9")}).choose(page, ())
-    contexts = {offer.filename: offer.context for offer in choice.offers}
-    assert contexts == dict.fromkeys(filenames) | {filenames[1]: VariantContext("", {})}
 
 
 @pytest.mark.parametrize("rest", ["py3-none-any.whl", "py3-none-any-cu128.whl", "variants.json"])
@@ -232,11 +194,9 @@ def test_names_beyond_the_limits_are_no_wheels(rest):
         ("3.12.0", "py3-none-any", {"cu128": ">=3.12", "cu126": ">=3.9"}, "cu128"),
         # A plain filename stands for one wheel, which all Pythons have to be able to use.
         ("", "py3-none-any", {"cu128": ">=3.12", "cu126": ">=3.9"}, "cu126"),
-        ("", "py3-none-any", {"cu128": ">=3.9", "cu126": ">=3.9"}, "cu128"),
         ("", "cp312-none-any", {"cu128": ">=3.12", "cu126": ">=3.9"}, "cu128"),
         ("", "cp312-none-any", {"cu128": ">=3.12.4", "cu126": ">=3.13"}, "cu128"),
         ("", "cp311-none-any", {"cu128": ">=3.12", "cu126": ">=3.9"}, "cu126"),
-        ("", "cp310-abi3-any", {"cu128": ">=3.12", "cu126": ">=3.9"}, "cu126"),
         ("3.11.2", "py3-none-any", {"cu128": "nonsense", "cu126": ">=3.9"}, "cu128"),
         # Nothing is for this Python: the installer says so.
         ("3.8.1", "py3-none-any", {"cu128": ">=3.12", "cu126": ">=3.9", "null": ">=3.10"}, "cu128"),

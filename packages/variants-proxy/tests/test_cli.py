@@ -74,10 +74,12 @@ def serving(folder, *arguments, **variables):
 def test_serve(tmp_path, upstream):
     (tmp_path / "token").write_text("secret\n")
     variables = {"VARIANTS_PROXY_INDEX": f"own={upstream.simple} two={upstream.simple}"}
-    with serving(tmp_path, "--token-file", "token", **variables) as (url, process):
+    options = ("--token-file", "token", "--access-log")
+    with serving(tmp_path, *options, **variables) as (url, process):
         page = f"{url}{index_url(KEY, 'own')}app/"
         answer = httpx.get(page, trust_env=False)
         assert (answer.status_code, answer.text) == (401, "401: missing or wrong proxy token\n")
+        assert process.stderr.readline().endswith('app/ HTTP/1.1" 401\n')
         assert answer.headers["www-authenticate"] == 'Basic realm="variants-proxy"'
         assert httpx.get(page, auth=("any", "wrong"), trust_env=False).status_code == 401
         assert httpx.get(page, auth=("any", "secret"), trust_env=False).status_code == 404

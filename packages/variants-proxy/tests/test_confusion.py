@@ -54,17 +54,6 @@ class TestMetadata:
         for running in (proxy, start(upstream, other)):
             assert metadata_from(running, "app", APP) == trusted
 
-    def test_the_trusted_file_is_not_what_another_index_says_of_it(self, upstream, other, start):
-        """Another index lists the trusted URL, with a hash of its own."""
-        upstream.add_release()
-        add_bait(other, "0" * 64, "evil-pkg")
-        trusted = upstream.files["app"][CU128]
-        other.attributes[BAIT]["url"] = f"{upstream.url}/files/app/{CU128}"
-        other.attributes[BAIT]["hashes"] = {"sha256": sha256(trusted)}
-        proxy = start(upstream, other)
-        proxy.page("bait")
-        assert metadata_from(proxy, "app", APP) == metadata_of(trusted)
-
 
 class TestAnnouncements:
     def test_of_a_wheel_that_is_put_together(self, upstream, other, start):

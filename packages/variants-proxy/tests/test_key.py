@@ -57,7 +57,7 @@ def key_of(machine):
         raise
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(machines)
 def test_what_goes_in_comes_out(machine):
     key = key_of(machine)

@@ -5,13 +5,9 @@ import hashlib
 import httpx
 import pytest
 from upstream_server import JSON
-from worlds import APP, BARE, CU128_HERE, KEY, NVIDIA, key
+from worlds import APP, BARE, CU128_HERE, KEY, key
 
-from pep_variants.model.platform import Platform, Support
-from variants_proxy import Machine, encode
-from variants_proxy.errors import InvalidKey
 from variants_proxy.index_urls import keyed_url, proxy_base
-from variants_proxy.key import MAX_KEY
 
 
 def asked(proxy, user, path="/simple/app/", agent="pip/26.0"):
@@ -72,21 +68,6 @@ def test_wrong_and_missing_keys(upstream, start):
         assert answer.headers["cache-control"] == "no-store"
         assert "variants-proxy url --keyed" in answer.text
         assert "content-security-policy" in answer.headers
-
-
-def test_the_longest_key(upstream, start):
-    upstream.add_release("1.0")
-    longest, number = "", 10
-    while True:
-        values = tuple(f"{(n * 2654435761) % 2**32:08x}" for n in range(number))
-        features = {**dict(NVIDIA.namespaces["nvidia"].features), "sm_arch": values}
-        try:
-            longest = encode(Machine(Platform({"nvidia": Support(features)})))
-        except InvalidKey:
-            break
-        number += 10
-    assert len(longest) > MAX_KEY * 0.9
-    assert CU128_HERE in entries(asked(start(upstream), longest))
 
 
 def test_addresses(upstream, start):

@@ -280,7 +280,7 @@ LABELS = st.sampled_from([None, "null", "cu126", "cu128"])
     )
 )
 @example({("cp312-cp312", LINUX): (["a"], "cu128"), ("cp310-cp310", LINUX): ([], None)})
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_every_wheel_has_its_own_dependencies(
     layout: dict[tuple[str, str], tuple[list[str], str | None]],
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 from upstream_server import document, wheel
 from worlds import APP, CU128, CU128_HERE, MARKED, Asked, key
 
-from variants_proxy import Limits, Upstream
+from variants_proxy import Limits
 
 
 def another_level():
@@ -94,15 +94,6 @@ def test_an_old_version_that_a_lock_file_names(upstream, start):
     proxy = start(upstream, limits=Limits(versions=1))
     url = proxy.files()["app-2.0-py3-none-any.whl"]["url"].replace("app-2.0", "app-1.0")
     assert proxy.get(url).status_code == 409
-
-
-def test_local_files(upstream, start, tmp_path):
-    upstream.add_release()
-    upstream.add("app", CU128, wheel(CU128, variants=LIES["another level"]))
-    for name, data in upstream.files["app"].items():
-        (tmp_path / name).write_bytes(data)
-    proxy = start(Upstream("dir", tmp_path.as_uri(), "find-links"))
-    assert proxy.get(proxy.files(index="dir")[APP]["url"]).status_code == 409
 
 
 class TestHashesThatPagesDoNotSay:

@@ -1,4 +1,4 @@
-"""The proxy's server: slow clients, invalid requests, memory, and its end; most in a process."""
+"""The proxy's server: slow clients, memory, and its end; most in a process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from worlds import BARE
 from support.waiting import wait_until
 from variants_proxy import Settings, Upstream
 from variants_proxy.server import server as connections
-from variants_proxy.server.server import HEAD_BYTES, LimitedServer, limited_config, make_server
+from variants_proxy.server.server import make_server
 
 NOWHERE = "http://127.0.0.1:9/simple/"
 SECURITY = {
@@ -149,6 +149,7 @@ def silent_server(answer=b"", pause=0.0):
 
 @pytest.mark.skipif(os.name == "nt", reason="sockets are handed on in another way there")
 class TestEnd:
+    CODE = f"import variants_proxy.server.server as s; s.LAST = 0.3\n{STARTED}"
     HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 1\r\n"
 
     @pytest.mark.parametrize(
@@ -157,7 +158,7 @@ class TestEnd:
     def test_while_an_upstream_hangs(self, tmp_path, answer, pause):
         with (
             silent_server(answer, pause) as (url, held),
-            proxy_at(tmp_path, url) as (process, port),
+            proxy_at(tmp_path, url, self.CODE) as (process, port),
         ):
             threads = asking_in_vain(port, 20)
             assert wait_until(lambda: len(held) >= 10)
@@ -172,7 +173,7 @@ class TestEnd:
             "def read_projects(*arguments):\n"
             "    open('stuck', 'w').close()\n"
             "    while True: pass\n"
-            f"pages.read_projects = read_projects\n{STARTED}"
+            f"pages.read_projects = read_projects\n{self.CODE}"
         ).replace("'stuck'", repr(str(tmp_path / "stuck")))
         with (
             silent_server(self.HEAD + b"\r\n ") as (url, _),
@@ -249,64 +250,6 @@ def is_closed(client):
         return client.recv(1) == b""
     except ConnectionError:
         return True
-
-
-class TestRequests:
-    @pytest.fixture(scope="class")
-    def port(self):
-        """A server whose application never answers ``/wait``."""
-
-        async def application(scope, receive, send):
-            if scope["type"] == "lifespan":
-                while (await receive())["type"] != "lifespan.shutdown":
-                    await send({"type": "lifespan.startup.complete"})
-                await send({"type": "lifespan.shutdown.complete"})
-                return
-            while scope["path"] == "/wait" and (await receive())["type"] != "http.disconnect":
-                pass
-            body = scope["raw_path"] + b"\r\n"
-            headers = [(b"content-length", b"%d" % len(body))]
-            await send({"type": "http.response.start", "status": 200, "headers": headers})
-            await send({"type": "http.response.body", "body": body})
-
-        with running(LimitedServer(limited_config(application))) as port:
-            yield port
-
-    @pytest.mark.parametrize(
-        "data",
-        [
-            b"\r\n\r\nnonsense\r\n\r\n", b"GET\r\n\r\n", b"GET /\xff HTTP/1.1\r\n\r\n",
-            b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n",
-            b"GET / HTTP/1.1\r\nHo st: a\r\n\r\n", b"GET / HTTP/1.1\r\nX: \0\r\n\r\n",
-            b"GET / HTTP/1.1\r\nX: " + b"x" * HEAD_BYTES * 2,
-        ],
-        ids=range(7),
-    )  # fmt: skip
-    def test_invalid_ones(self, port, data):
-        answer = asked(port, data)
-        assert answer.startswith(b"HTTP/1.1 400")
-        assert b"Invalid HTTP request received." in answer
-
-    def test_those_sent_ahead_are_answered_in_order(self, port):
-        paths = [f"/{number}" for number in range(16)] + ["/end"]
-        lines = ["Host: a"] * 16 + ["Connection: close\r\nHost: a"]
-        requests = [
-            f"GET {path} HTTP/1.1\r\n{line}\r\n\r\n"
-            for path, line in zip(paths, lines, strict=True)
-        ]
-        answers = asked(port, "".join(requests).encode())
-        assert [part.split()[0].decode() for part in answers.split(b"\r\n\r\n")[1:]] == paths
-
-    def test_what_is_sent_ahead_is_not_kept_without_limit(self, port):
-        """While a request waits: another head without end, and any number of requests."""
-        request = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
-        for more in (request + b"X: y\r\n" * 10**7, (request + b"\r\n") * 10**6):
-            with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
-                connection.sendall(b"GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                # Either the server closes the connection, or it reads no more.
-                with pytest.raises(OSError, match=r"reset|pipe|timed out|aborted"):
-                    connection.sendall(more)
-        assert ask(port, "/x")[0] == "HTTP/1.1 200 OK"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="permissions are access control lists")

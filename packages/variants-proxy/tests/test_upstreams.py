@@ -1,7 +1,6 @@
 """What one upstream takes of the proxy, and that the others do not notice."""
 
 import asyncio
-import gc
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +11,6 @@ from upstream_server import Upstream as Server
 from worlds import KEY
 
 from support.certificates import certified
-from variants_index.errors import BadResponse
 from variants_proxy import Limits, Upstream, index_url
 from variants_proxy.errors import UpstreamError
 from variants_proxy.sharing import gather_limited
@@ -27,34 +25,16 @@ def drip():
         yield b" "
 
 
-class TestBudget:
-    def test_more_than_its_limit_waits(self):
-        running, most = 0, 0
+def test_work_that_takes_too_long():
+    release = threading.Event()
 
-        def work():
-            nonlocal running, most
-            running += 1
-            most = max(most, running)
-            time.sleep(0.02)
-            running -= 1
+    async def work():
+        with pytest.raises(UpstreamError, match="index main: no complete response") as caught:
+            await Budget("main", Limits()).fetch(release.wait, 0.05)
+        assert caught.value.status == 504
+        release.set()
 
-        async def all_of_them():
-            budget = Budget("main", Limits(connections=3))
-            await asyncio.gather(*(budget.fetch(work) for _ in range(12)))
-
-        asyncio.run(all_of_them())
-        assert most == 3
-
-    def test_it_takes_too_long(self):
-        release = threading.Event()
-
-        async def work():
-            with pytest.raises(UpstreamError, match="index main: no complete response") as caught:
-                await Budget("main", Limits()).fetch(release.wait, 0.05)
-            assert caught.value.status == 504
-            release.set()
-
-        asyncio.run(work())
+    asyncio.run(work())
 
 
 def test_what_has_begun_is_done_when_another_work_fails():
@@ -76,89 +56,34 @@ def test_what_has_begun_is_done_when_another_work_fails():
     assert done == ["slow"]
 
 
-class TestStreams:
-    """A wheel: a chunk is read and hashed while the one before is sent."""
+@pytest.mark.parametrize("is_cancelled", [False, True])
+def test_a_client_that_leaves_while_a_wheel_is_read(is_cancelled):
+    """Its source is closed, once no thread reads from it."""
+    reading, release, closed = threading.Event(), threading.Event(), threading.Event()
 
-    def streamed(self, use):
-        """Run ``use(stream)``; nothing is reported that no one awaits."""
-        problems = []
-
-        async def work():
-            asyncio.get_running_loop().set_exception_handler(lambda _, told: problems.append(told))
-            await use(Budget("main", Limits()).stream)
-            gc.collect()
-            await asyncio.sleep(0)
-
-        asyncio.run(work())
-        assert not problems
-
-    def test_one_chunk_ahead(self):
-        asked = [threading.Event() for _ in range(4)]
-
-        def chunks():
-            for number, event in enumerate(asked):
-                event.set()
-                yield b"%d" % number
-
-        async def use(stream):
-            found = []
-            async for chunk in stream(chunks()):
-                found.append(chunk)
-                following = asked[len(found) : len(found) + 1]
-                assert all([await asyncio.to_thread(event.wait, 60) for event in following])
-                assert not any(event.is_set() for event in asked[len(found) + 1 :])
-            assert found == [b"0", b"1", b"2", b"3"]
-
-        self.streamed(use)
-
-    @pytest.mark.parametrize("is_cancelled", [False, True])
-    def test_a_client_that_leaves_while_a_chunk_is_read(self, is_cancelled):
-        release, closed = threading.Event(), threading.Event()
-
-        def chunks():
-            try:
-                yield b"first"
-                release.wait(60)
-                yield b"second"
-            finally:
-                closed.set()
-
-        async def use(stream):
-            source = stream(chunks())
-            assert await anext(source) == b"first"
-            if is_cancelled:
-                second = asyncio.ensure_future(anext(source))
-                await asyncio.sleep(0.05)
-                second.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await second
-            await source.aclose()
-            assert not closed.is_set()  # its thread is in use
-            release.set()
-            assert await asyncio.to_thread(closed.wait, 60)
-
-        self.streamed(use)
-
-    @pytest.mark.parametrize("leaves", [False, True])
-    def test_an_error_comes_after_the_chunks_before_it(self, leaves):
-        raised = threading.Event()
-
-        def chunks():
+    def chunks():
+        try:
             yield b"first"
-            raised.set()
-            raise BadResponse("it differs")
+            reading.set()
+            release.wait(60)
+            yield b"second"
+        finally:
+            closed.set()
 
-        async def use(stream):
-            source = stream(chunks())
-            assert await anext(source) == b"first"
-            assert await asyncio.to_thread(raised.wait, 60)
-            if leaves:
-                await source.aclose()
-            else:
-                with pytest.raises(BadResponse):
-                    await anext(source)
+    async def work():
+        stream = Budget("main", Limits()).stream(chunks())
+        assert await anext(stream) == b"first"
+        if is_cancelled:
+            second = asyncio.ensure_future(anext(stream))
+            assert await asyncio.to_thread(reading.wait, 60)
+            second.cancel()
+            release.set()
+            with pytest.raises(asyncio.CancelledError):
+                await second
+        await stream.aclose()
+        assert closed.is_set()
 
-        self.streamed(use)
+    asyncio.run(work())
 
 
 class TestUpstreams:

@@ -163,7 +163,6 @@ def guarded(
     always: bool = False,
     shows: bool = False,
     checks: bool = False,
-    only: Callable[..., bool] | None = None,
 ) -> Callable[..., Any]:
     """Return a function that calls *ours*, and *original* after a fault in *ours*.
 
@@ -174,8 +173,6 @@ def guarded(
         always: call *ours* also when the patches are switched off.
         shows: *ours* only changes output: after a fault pip goes on in any case.
         checks: the result of pip's function must not be used unless *ours* has checked it.
-        only: called with the arguments; where it returns False, *ours* has nothing to do. For
-            what pip calls several times for every file: it costs a tenth of *ours*.
     """
 
     @functools.wraps(original)
@@ -192,18 +189,7 @@ def guarded(
             fault(error, goes_on=shows or (call.returned and not checks), shows=shows)
             return call.outcome()
 
-    if only is None:
-        return function
-
-    @functools.wraps(original)
-    def quick(*args: Any, **kwargs: Any) -> Any:
-        try:
-            needed = only(*args, **kwargs)
-        except Exception:  # arguments of a new pip
-            needed = True
-        return (function if needed else original)(*args, **kwargs)
-
-    return quick
+    return function
 
 
 def iterated(items: Iterator[Item]) -> Iterator[Item]:
@@ -323,7 +309,6 @@ def replace(
     always: bool = False,
     shows: bool = False,
     checks: bool = False,
-    only: Callable[..., bool] | None = None,
 ) -> Callable[[Callable[..., Any]], None]:
     """Return a decorator that replaces ``owner.name`` by a function.
 
@@ -333,7 +318,7 @@ def replace(
     Args:
         owner: a module or a class.
         name: of a function, method, class method or property.
-        always, shows, checks, only: see `guarded`.
+        always, shows, checks: see `guarded`.
 
     Raises:
         AttributeError: *owner* itself has no such attribute, or its first parameters are not
@@ -354,9 +339,7 @@ def replace(
         if parameters(function)[: len(expected)] != expected:
             place_with = f"{place}({', '.join(expected)})"
             raise AttributeError(f"there is no {place_with}", name=place_with, obj=owner)
-        replacement: Any = guarded(
-            function, ours, always=always, shows=shows, checks=checks, only=only
-        )
+        replacement: Any = guarded(function, ours, always=always, shows=shows, checks=checks)
         if isinstance(original, (classmethod, property)):
             replacement = type(original)(replacement)
         setattr(owner, name, replacement)

@@ -8,13 +8,10 @@ metadata has variant markers, or for an installed variant.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
-
-from pip._vendor.packaging.utils import canonicalize_name
 
 from pep_variants.internal import VARIANT_FILE
 
@@ -26,14 +23,6 @@ if TYPE_CHECKING:
     import email.message
 
     from pep_variants import VariantContext
-
-CHOICE_FILE = "variant-decided.json"
-"""A copy of ``variant.json`` with the values that the machine supported, in dist-info.
-
-``variant_properties`` contains only those. Later that cannot be computed again: a driver may have
-been removed, or a platform file described another machine. Written if a marker asks for values and
-the wheel lists several of a feature, which is rare.
-"""
 
 _HINT = "variant_"  # without it there is nothing to reduce, and no need to import the engine
 _VALUES = "variant_properties"
@@ -100,11 +89,7 @@ def reduce_message(message: email.message.Message, read_text: Callable[[str], st
     try:
         values = any(_VALUES in requirement for requirement in requirements)
         text = read_text(VARIANT_FILE)
-        decided = read_text(CHOICE_FILE) if values and text is not None else None
-        if decided is not None:
-            context = context_of(decided.encode(), None, values=False)
-        else:
-            context = _context(None if text is None else text.encode(), values=values)
+        context = _context(None if text is None else text.encode(), values=values)
         reduced = reduce_requirements(requirements, context)
     except (ImportError, VariantError):
         logger.debug("variant markers cannot be reduced", exc_info=True)
@@ -127,41 +112,6 @@ def _context(variant_json: bytes | None, *, values: bool) -> VariantContext:
     """
     session, link = last_session(), _prepared.get()
     if session is not None and link is not None:
-        context = session.get_ordering().context(link, variant_json, values=values)
-        choice = _choice_text(variant_json, context) if values else None
-        if choice is not None:
-            project = canonicalize_name(link.filename.partition("-")[0])
-            session.choice_records[project] = choice
-        return context
+        return session.get_ordering().context(link, variant_json, values=values)
     detect = None if session is None else session.get_ordering().detect
     return context_of(variant_json, detect, values=values)
-
-
-def _choice_text(variant_json: bytes | None, context: VariantContext) -> str | None:
-    """Return the contents of `CHOICE_FILE`, None if ``variant.json`` alone is sufficient.
-
-    That is ``variant.json`` with fewer values. Everything else stays as it is, in every generation
-    of the format.
-
-    Args:
-        variant_json: contents of that file.
-        context: what markers were evaluated against.
-    """
-    from pep_variants import VariantError, read_metadata
-
-    if variant_json is None or not context.properties:
-        return None
-    try:
-        metadata = read_metadata(variant_json, VARIANT_FILE)
-    except VariantError:
-        return None  # reported where the wheel is checked
-    label = metadata.label_of(context.label)
-    listed = metadata.properties_of(label) or {}
-    if all(len(values) == 1 for features in listed.values() for values in features.values()):
-        return None  # a variant is only installed if one value of each feature is supported
-    # pip 26 refuses imports while it installs: patches.install needs this module loaded by then.
-    from pep_variants.internal import record  # noqa: F401
-
-    tree = json.loads(variant_json)
-    tree["variants"] = {label: context.properties}
-    return json.dumps(tree, indent=2) + "\n"

@@ -205,9 +205,6 @@ class PipAbiRequirement(Requirement):  # type: ignore[misc] # pip is not there f
     def __str__(self) -> str:
         return str(self._requirement)
 
-    def __repr__(self) -> str:
-        return f"{self.__class__.__name__}({str(self)!r})"
-
     @property
     def refusal(self) -> bool:
         """Whether it only rejects a provisional candidate."""

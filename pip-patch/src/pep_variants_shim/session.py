@@ -42,7 +42,6 @@ class Session:
         labels: chosen labels by normalized project name, once pip has resolved.
         origins: name and version that publishers gave what is installed under another name, by
             the latter.
-        choice_records: contents of the `markers.CHOICE_FILE`, by normalized project name.
         replaced: projects that are left out for another name of them, see `same_files`.
         catalog: what the command takes from the catalogue of existing builds.
     """
@@ -73,7 +72,6 @@ class Session:
         self.labels: dict[str, str] = {}
         self.origins: dict[str, dict[str, str]] = {}
         self.replaced: dict[str, str] = {}
-        self.choice_records: dict[str, str] = {}
         self.version_notes: dict[str, Any] = {}
         self._chosen: dict[str, str | None] = {}
         self._lists = lists
@@ -271,8 +269,7 @@ def nested_session() -> Iterator[None]:
         yield
         return
     inner = copy.copy(session)
-    inner.labels, inner.origins, inner.choice_records, inner._chosen = {}, {}, {}, {}
-    inner.version_notes = {}
+    inner.labels, inner.origins, inner._chosen, inner.version_notes = {}, {}, {}, {}
     session.options.builds = True
     inner._build_labels = session.labels_for_build()
     inner.ordering = inner._provider = None

@@ -92,11 +92,10 @@ class VariantOrdering(Generic[CT]):
             it. It is no error while the resolver can still backtrack; when the resolution fails
             or the project is not in its result, the client raises what is in here.
         abi_projects: projects that some variant judged so far is built against.
-        abi_found: called when that is no longer empty; a provider that has to know sets it.
+        follow: called when that, or `displaced`, is no longer empty; a provider that has to know
+            what is pinned then sets it.
         confirmed: called with the project and a provisional candidate that was confirmed.
-        judges_first: offer nothing provisional.
         displaced: projects of which an older version goes before the newest, see `VersionOrder`.
-        displacing: called when that is no longer empty, as `abi_found` is.
         coherent: whether variants of some project are to agree with what is chosen.
         chosen: gives project and candidate of all that the resolution has pinned, in the order in
             which it was required. For coherence; a provider that can tell sets it.
@@ -128,11 +127,9 @@ class VariantOrdering(Generic[CT]):
         """
         self.missing: dict[str, NoSuchVariant] = {}
         self.abi_projects: set[str] = set()
-        self.abi_found: Callable[[], object] = bool
+        self.follow: Callable[[], object] = bool
         self.confirmed: Callable[[str, CT], object] = lambda *_: None
-        self.judges_first = False
         self.displaced: dict[str, NewestBuild] = {}
-        self.displacing: Callable[[], object] = bool
         self.chosen: Callable[[], Iterable[tuple[str, CT]]] = tuple
         self._files = files
         self._platform = platform
@@ -165,11 +162,6 @@ class VariantOrdering(Generic[CT]):
         self._provisional: dict[tuple[str, Hashable], ProvisionalVersion[CT]] = {}
         # By project, version and source: what was read, or the error of that.
         self._metadata: dict[tuple[str, Hashable, str], Metadata | Exception] = {}
-
-    @property
-    def forces_any(self) -> bool:
-        """Whether the user forced a label of some project."""
-        return bool(self._preferences.forced)
 
     def forces(self, project: str) -> bool:
         """Return whether the user forced a label of *project*, or its non-variant wheel."""
@@ -342,7 +334,6 @@ class VariantOrdering(Generic[CT]):
         """Return what to offer of a version before it is judged, None to judge it now."""
         if (
             self._hashes is None
-            or self.judges_first
             or project not in self._latest
             or (project, version) in self._decisions
             # Both ask more of a candidate than its own dependencies do.
@@ -460,7 +451,7 @@ class VariantOrdering(Generic[CT]):
         answered by the order of versions. Likewise if another variant of that version is taken, to
         agree with what is installed or chosen.
         """
-        was_displaced = self.displaced.pop(project, None) is not None
+        self.displaced.pop(project, None)
         self._unfound.pop(project, None)
         read: list[tuple[Hashable, list[CT]]] = []
         refused: list[Any] = [
@@ -490,8 +481,7 @@ class VariantOrdering(Generic[CT]):
         if not self._stays_accelerated(project, found, first[1]):
             return rest
         self.displaced[project] = found
-        if not was_displaced:
-            self.displacing()
+        self.follow()
         read.remove(first)
         return chain([first], rest)
 
@@ -645,6 +635,6 @@ class VariantOrdering(Generic[CT]):
         found = supporting(platform, metadata, version)
         projects = abi_projects(found)
         if projects and not self.abi_projects:
-            self.abi_found()
+            self.follow()
         self.abi_projects |= projects
         return found

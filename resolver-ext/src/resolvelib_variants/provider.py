@@ -98,7 +98,6 @@ class VariantProvider(_Provider[RT, CT, KT]):
             version_order=version_order,
         )
         self._arranged = ordering is not None
-        self._forces = self.ordering.forces_any
         self._following = False
         self._state: ResolutionState[CT, KT] = ResolutionState(self._identify)
         self._own_requirements = not isinstance(files, AbiRequirements)
@@ -106,7 +105,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
             self._state, self.ordering, files, identify=self._identify
         )
         self.ordering.chosen = self._chosen
-        self.ordering.abi_found = self.ordering.displacing = self._follow
+        self.ordering.follow = self._follow
         if self._arranged or self.ordering.coherent:
             self._follow()
         else:
@@ -136,12 +135,10 @@ class VariantProvider(_Provider[RT, CT, KT]):
             matches = self._allowed(matches, conditions)
         if self._arranged:
             return self._anew(matches)
-        # A forced label needs its say also where there are no variants at all.
-        if not self._files.has_variants(identifier) and not (
-            self._forces and self.ordering.forces(self._files.project(identifier))
-        ):
-            return matches
         project = self._files.project(identifier)
+        # A forced label needs its say also where there are no variants at all.
+        if not self._files.has_variants(identifier) and not self.ordering.forces(project):
+            return matches
         refused = tuple(incompatibilities.get(identifier, ()))
         again = repeatable(matches)
         return self._anew(
@@ -156,7 +153,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
         For one that does not go with what is pinned, see `abi`, a requirement that says so and
         that nothing satisfies.
         """
-        if self.ordering.has_provisional:
+        if self.ordering.has_provisional:  # else the wrapped provider is asked nothing more
             project = self._files.project(self._identify(candidate))
             if self.ordering.provisional(project, candidate):
                 return self._provisional_dependencies(project, candidate)

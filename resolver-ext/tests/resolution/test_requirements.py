@@ -3,12 +3,7 @@
 import pytest
 
 from pep_variants import limits
-from resolvelib_variants.resolution import (
-    RequirementError,
-    RequirementSet,
-    parse_requirement,
-    read_file,
-)
+from resolvelib_variants.resolution import RequirementError, read_file
 
 DIGEST = "a" * 64
 
@@ -26,87 +21,49 @@ def listed(requirement_set):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("demo", ["demo"]),
         ("# all of it\n\ndemo>=1 # why\nother\n", ["demo>=1", "other"]),
         ("demo \\\n  >=1, \\\n  <2\nother", ["demo<2,>=1", "other"]),
-        ("demo#not-a-comment", None),
+        ("demo \\\n # why\nother", ["demo", "other"]),
         ("demo; python_version > '3'", ['demo; python_version > "3"']),
         ("demo[a,b]==1", ["demo[a,b]==1"]),
         ("\ufeffdemo", ["demo"]),
-        ("demo @ https://h/demo-1.0-py3-none-any.whl", ["demo @ https://h/demo-1.0-py3-none-any.whl"]),
         ("https://h/demo-1.0-py3-none-any-cu128.whl",
          ["demo @ https://h/demo-1.0-py3-none-any-cu128.whl"]),
         ("https://me:pw@h/demo-1.0.tar.gz", ["demo @ https://****@h/demo-1.0.tar.gz"]),
         ("demo>=${LEAST}", ["demo>=3"]),
-        ("demo>=${NONE}", None),
-        ("demo==", None),
-        ("not a requirement", None),
     ],
 )  # fmt: skip
 def test_lines(tmp_path, text, expected):
-    path = write(tmp_path, text)
-    if expected is None:
-        with pytest.raises(RequirementError, match=r"requirements\.txt:1: "):
-            read_file(path, {"LEAST": "3"})
-    else:
-        assert listed(read_file(path, {"LEAST": "3"})) == expected
-
-
-def test_paths_are_relative_to_the_file(tmp_path):
-    (tmp_path / "inner").mkdir()
-    path = write(tmp_path / "inner", "../demo-1.0-py3-none-any.whl")
-    (wanted,) = read_file(path, {}).requirements
-    assert wanted.requirement.url == (tmp_path / "inner/../demo-1.0-py3-none-any.whl").as_uri()
+    assert listed(read_file(write(tmp_path, text), {"LEAST": "3"})) == expected
 
 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (f"--hash=sha256:{DIGEST}", {"sha256": {DIGEST}}),
         (f"--hash sha256:{DIGEST.upper()} --hash=sha512:bb",
          {"sha256": {DIGEST}, "sha512": {"bb"}}),
         (f"\\\n --hash=sha256:{DIGEST} \\\n --hash=sha256:cc", {"sha256": {DIGEST, "cc"}}),
-        ("--hash=md5:aa", None),
-        ("--hash=aa", None),
-        ("--config-settings=x", None),
     ],
 )  # fmt: skip
 def test_hashes(tmp_path, options, expected):
-    path = write(tmp_path, f"demo==1 {options}")
-    if expected is None:
-        with pytest.raises(RequirementError, match="--hash=sha256:DIGEST"):
-            read_file(path, {})
-    else:
-        (wanted,) = read_file(path, {}).requirements
-        assert wanted.hashes == expected
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "https://[x/a-1-py3-none-any.whl",
-        "file://[x/a",
-        "a @ https://[x/a-1.tar.gz",
-        "git+https://[x",
-    ],
-)
-def test_invalid_urls(tmp_path, text):
-    with pytest.raises(RequirementError, match=r"requirements.txt:1: .* is not a valid URL"):
-        read_file(write(tmp_path, text), {})
+    (wanted,) = read_file(write(tmp_path, f"demo==1 {options}"), {}).requirements
+    assert wanted.hashes == expected
 
 
 def test_includes_and_options(tmp_path):
     (tmp_path / "more").mkdir()
-    write(tmp_path / "more", "third\n--find-links wheels\n", "more.txt")
-    write(tmp_path, "second<9\n", "constraints.txt")
+    write(tmp_path / "more", "../demo-1.0-py3-none-any.whl\n--find-links wheels\n", "more.txt")
+    write(tmp_path, "second<9\n-r inner.txt", "constraints.txt")
+    write(tmp_path, "inner", "inner.txt")
     path = write(
         tmp_path,
         "-r more/more.txt\n-c constraints.txt\n-i https://a/\n--extra-index-url=https://b/\n"
         "--no-index\n--pre\n-fhttps://c/\nfirst\n",
     )
     requirement_set = read_file(path, {})
-    assert listed(requirement_set) == ["third", "first"]
-    assert [str(wanted) for wanted in requirement_set.constraints] == ["second<9"]
+    wheel = (tmp_path / "more/../demo-1.0-py3-none-any.whl").as_uri()
+    assert listed(requirement_set) == [f"demo @ {wheel}", "first"]
+    assert [str(wanted) for wanted in requirement_set.constraints] == ["second<9", "inner"]
     assert requirement_set.index_url == "https://a/"
     assert requirement_set.extra_index_urls == ("https://b/",)
     assert requirement_set.find_links == (str(tmp_path / "more" / "wheels"), "https://c/")
@@ -114,20 +71,26 @@ def test_includes_and_options(tmp_path):
     assert requirement_set.pre
 
 
-def test_constraints(tmp_path):
-    write(tmp_path, "inner", "inner.txt")
-    requirement_set = read_file(write(tmp_path, "demo<2\n-r inner.txt"), {}, constraints=True)
-    assert requirement_set.requirements == ()
-    assert [str(wanted) for wanted in requirement_set.constraints] == ["demo<2", "inner"]
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("demo>=${NONE}", "is not a valid requirement"),
+        ("demo @@ https://me:s3cret@host/demo.whl", "is not a valid requirement"),
+        ("https://[x/a-1-py3-none-any.whl", "is not a valid URL"),
+        ("a @ https://[x/a-1.tar.gz", "is not a valid URL"),
+        ("git+https://[x", "is not a valid URL"),
+        ("demo==1 --hash=md5:aa", "--hash=sha256:DIGEST"),
+        ("demo==1 --config-settings=x", "--hash=sha256:DIGEST"),
         ("-r requirements.txt", "includes itself"),
         ("-r none.txt", "none.txt: cannot be read"),
         ("-r https://h/x.txt", "download https://h/x.txt first"),
-        ("-e .", "needs a build"),
+        ("./mine", "source code is not built here: run 'pip wheel --no-deps REQUIREMENT -w DIR'"),
+        ("-e mine", "source code is not built here"),
+        (
+            "git+https://me:s3cret@h/demo.git@v1#egg=demo",
+            r"git\+https://\*\*\*\*@h/demo.*is not built",
+        ),
+        ("demo @ hg+https://h/demo", "source code is not built here"),
         ("--no-binary demo", "--no-binary is not supported here"),
         ("--no-index=1", "--no-index is not supported here"),
         ("-r", "-r is not supported here"),
@@ -137,8 +100,11 @@ def test_constraints(tmp_path):
     ],
 )
 def test_errors(tmp_path, text, message):
-    with pytest.raises(RequirementError, match=message):
-        read_file(write(tmp_path, text), {})
+    path = write(tmp_path, text)
+    with pytest.raises(RequirementError, match=message) as caught:
+        read_file(path, {})
+    assert "s3cret" not in str(caught.value)
+    assert str(caught.value).startswith((f"{path}:1: ", f"{path}: ", f"{tmp_path}/none.txt"))
 
 
 def test_no_text(tmp_path):
@@ -146,20 +112,6 @@ def test_no_text(tmp_path):
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(RequirementError, match="is not UTF-8"):
         read_file(path, {})
-
-
-def test_credentials_stay_out_of_messages():
-    with pytest.raises(RequirementError) as caught:
-        parse_requirement("demo @@ https://me:secret@host/demo.whl")
-    assert "secret" not in str(caught.value)
-
-
-def test_requirement_sets_add_up():
-    both = RequirementSet((parse_requirement("a"),), index_url="x") + RequirementSet(
-        (parse_requirement("b"),)
-    )
-    assert listed(both) == ["a", "b"]
-    assert both.index_url == "x"
 
 
 def test_files_beyond_the_limits(tmp_path):
@@ -176,10 +128,8 @@ def test_files_beyond_the_limits(tmp_path):
         assert len(str(raised.value)) < 500
 
 
-@pytest.mark.parametrize("text", ["a" + " " * 400_000 + "b", "a " + "\\\n" * 400_000 + "b"])
+@pytest.mark.parametrize("text", ["a" + " " * 400_000 + "b", "a " + "\\\n" * 40_000 + "b"])
 def test_white_space_is_looked_at_once(tmp_path, text):
     """A pattern that began at every blank took hours for this; the test would not end."""
-    path = tmp_path / "requirements.txt"
-    path.write_text(text)
     with pytest.raises(RequirementError):
-        read_file(path, {})
+        read_file(write(tmp_path, text), {})

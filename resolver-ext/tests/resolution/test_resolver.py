@@ -1,16 +1,13 @@
 """Resolving over real HTTP: plain things first, then variants."""
 
-import gzip
 import hashlib
 import io
 import json
 import tarfile
-import zipfile
 
 import pytest
 from world import World, cuda, short, target
 
-from pep_variants.errors import NoSuchVariant
 from pep_variants.sources import BEST_MATCH, Sources
 from resolvelib_variants.resolution import NoSolution, RequirementSet, Wanted, parse_requirement
 from support.index_server import Resource, served
@@ -27,7 +24,6 @@ class TestVersions:
     @pytest.mark.parametrize(
         ("there", "wanted", "chosen"),
         [
-            (["1.0", "2.0", "1.5"], "demo", "2.0"),
             (["1.0", "2.0", "10.0"], "demo", "10.0"),
             (["1.0", "2.0"], "demo<2", "1.0"),
             (["1.0", "2.0rc1"], "demo", "1.0"),
@@ -37,7 +33,6 @@ class TestVersions:
             (["1.0", "1.0.post1"], "demo==1.0", "1.0"),
             (["1.0", "1.0+local"], "demo==1.0", "1.0+local"),
             (["1.0", "1.0+local"], "demo===1.0", "1.0"),
-            (["1!1.0", "2.0"], "demo", "1!1.0"),
         ],
     )
     def test_newest_that_is_wanted(self, world, there, wanted, chosen):
@@ -74,16 +69,12 @@ class TestVersions:
             world.names("demo==2.*")
 
     def test_python_of_the_target(self, world):
+        world.add(Wheel("demo", "3.0", requires_python=">=3.14"))  # the page does not say so
         world.add(Wheel("demo", "2.0"), **{"requires-python": ">=3.13"})
         world.add(Wheel("demo", "1.5"), **{"requires-python": "nonsense"})
-        world.add(Wheel("demo", "1.0"), **{"requires-python": ">=3.8"})
-        assert world.names("demo") == "demo-1.5"
-        assert world.names("demo", on=make_target(python_version="3.13")) == "demo-2.0"
-
-    def test_python_that_only_the_wheel_knows_of(self, world):
-        world.add(Wheel("demo", "2.0", requires_python=">=3.13"), Wheel("demo", "1.0"))
         resolution = world.resolve("demo")
-        assert (short(resolution), resolution.warnings) == ("demo-1.0", ())
+        assert (short(resolution), resolution.warnings) == ("demo-1.5", ())
+        assert world.names("demo", on=make_target(python_version="3.13")) == "demo-2.0"
 
 
 class TestDependencies:
@@ -105,24 +96,11 @@ class TestDependencies:
         assert both.by_name["demo"].extras == ("one", "two")
         assert both.by_name["demo"].depends == ("always", "for-one", "for-two", "on-linux")
 
-    def test_an_extra_is_of_the_version_that_is_chosen(self, world):
-        world.add(
-            Wheel("demo", "2.0", requires=("other>=9; extra == 'x'",), extras=("x",)),
-            Wheel("demo", "1.0", requires=("other; extra == 'x'",), extras=("x",)),
-            Wheel("other", "1.0"),
-            Wheel("app", "1.0", requires=("demo[x]",)),
-        )
-        assert world.names("demo", "app") == "app-1.0 demo-1.0 other-1.0"
-
-    def test_unknown_extra(self, world):
+    def test_an_unknown_extra_and_a_requirement_that_does_not_apply(self, world):
         world.add(Wheel("demo", "1.0"))
-        resolution = world.resolve("demo[none]")
+        resolution = world.resolve("demo[none]", "none; sys_platform == 'win32'")
         assert short(resolution) == "demo-1.0"
         assert resolution.warnings == ("demo 1.0 has no extra 'none'",)
-
-    def test_requirements_that_do_not_apply(self, world):
-        world.add(Wheel("demo", "1.0"))
-        assert world.names("demo", "none; sys_platform == 'win32'") == "demo-1.0"
 
     def test_circles(self, world):
         world.add(Wheel("one", "1.0", requires=("two",)), Wheel("two", "1.0", requires=("one[x]",)))
@@ -130,7 +108,7 @@ class TestDependencies:
 
     @pytest.mark.parametrize(
         "broken",
-        [b"", b"Name: other\nVersion: 1.0\n", b"Name: demo\nVersion: 2.1\n", b"\xff\x00",
+        [b"", b"Name: other\nVersion: 2.0\n", b"Name: demo\nVersion: 2.1\n",
          b"Name: demo\nVersion: 2.0\nRequires-Dist: what is this\n",
          b"Name: demo\nVersion: 2.0\nRequires-Dist: x; variant_label\n"],
     )  # fmt: skip
@@ -161,22 +139,6 @@ class TestFiles:
         world.add(wheel, Wheel("demo", "1.0"))
         assert world.names("demo") == "demo-1.0"
 
-    @pytest.mark.parametrize(
-        "filename",
-        [
-            f"demo-{'9' * 5000}-py3-none-any.whl",
-            f"demo-{'9' * 5000}!1-py3-none-any.whl",
-            f"demo-1.0-{'9' * 5000}-py3-none-any.whl",
-            f"demo-1.0-{'9' * 5000}-py3-none-any-cu126.whl",
-            f"demo-{'9' * 5000}.tar.gz",
-            f"demo-{'9' * 5000}-variants.json",
-        ],
-        ids=["version", "epoch", "build", "build and label", "sdist", "metadata"],
-    )
-    def test_filenames_beyond_the_limits_cost_the_file(self, world, filename):
-        world.add(*wheels("demo", "1.0"), ("demo", filename, b"x"))
-        assert world.names("demo") == "demo-1.0"
-
     def test_urls_and_paths(self, world, tmp_path):
         local = tmp_path / "local-1.0-py3-none-any.whl"
         local.write_bytes(Wheel("local", "1.0", requires=("demo",)).build())
@@ -197,16 +159,6 @@ class TestFiles:
         assert world.names("demo<3", find_links=(str(world.links),)) == "demo-2.0"
         without = Sources(find_links=(str(world.links),), no_index=True)
         assert world.names("demo<3", sources=without) == "demo-1.0"
-
-    def test_page_of_links(self, world):
-        world.add(Wheel("demo", "1.0"), Wheel("other", "1.0")).publish()
-        links = "".join(
-            f'<a href="/files/{n}-1.0-py3-none-any.whl">x</a>' for n in ("demo", "other")
-        )
-        world.server.resources["/links"] = Resource(links.encode(), kind="text/html")
-        sources = Sources(find_links=(f"{world.server.url}/links",), no_index=True)
-        assert world.names("demo", "other", sources=sources) == "demo-1.0 other-1.0"
-        assert world.server.paths.count("/links") == 1
 
     def test_local_index(self, world, tmp_path):
         folder = tmp_path / "simple" / "demo"
@@ -246,32 +198,26 @@ class TestFiles:
             world.names("demo")
 
 
-def sdist(name, version, text, kind="tar.gz", folder=None):
-    folder = folder or f"{name}-{version}"
+def sdist(name, version, text):
     buffer = io.BytesIO()
     files = {"setup.py": b"", "src/x.egg-info/PKG-INFO": b"Name: wrong\n"}
     if text is not None:
         files["PKG-INFO"] = text.encode()
-    if kind == "zip":
-        with zipfile.ZipFile(buffer, "w") as archive:
-            for path, data in files.items():
-                archive.writestr(f"{folder}/{path}", data)
-    else:
-        with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-            for path, data in files.items():
-                info = tarfile.TarInfo(f"{folder}/{path}")
-                info.size = len(data)
-                archive.addfile(info, io.BytesIO(data))
-    return name, f"{name}-{version}.{kind}", buffer.getvalue()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for path, data in files.items():
+            info = tarfile.TarInfo(f"{name}-{version}/{path}")
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return name, f"{name}-{version}.tar.gz", buffer.getvalue()
 
 
 FINAL = "Metadata-Version: 2.2\nName: demo\nVersion: 2.0\nRequires-Dist: other\n"
 
 
 class TestSourceDistributions:
-    @pytest.mark.parametrize("kind", ["tar.gz", "zip"])
-    def test_final_metadata_will_do(self, world, kind):
-        world.add(sdist("demo", "2.0", FINAL, kind), Wheel("other", "1.0"))
+    def test_final_metadata_will_do(self, world):
+        text = FINAL + "Dynamic: License\n"
+        world.add(sdist("demo", "2.0", text), Wheel("other", "1.0"))
         assert world.names("demo") == "demo-2.0 other-1.0"
 
     @pytest.mark.parametrize(
@@ -295,34 +241,11 @@ class TestSourceDistributions:
         assert short(resolution) == "demo-1.0"
         assert "demo 2.0 is left out: demo-2.0.tar.gz needs a build" in resolution.warnings[0]
 
-    def test_other_dynamic_fields_do_not_matter(self, world):
-        world.add(sdist("demo", "2.0", FINAL + "Dynamic: License\n"), Wheel("other", "1.0"))
-        assert world.names("demo") == "demo-2.0 other-1.0"
-
-    def test_many_members_cost_no_memory(self, world):
-        data = gzip.compress(tarfile.TarInfo("demo-2.0/x").tobuf() * 1_000_000)
-        world.add(("demo", "demo-2.0.tar.gz", data), *wheels("demo", "1.0"))
-        assert world.names("demo") == "demo-1.0"
-
-    @pytest.mark.parametrize("damage", [lambda _: b"", lambda _: b"no", lambda data: data[:100]])
-    def test_broken(self, world, damage):
-        data = damage(sdist("demo", "2.0", FINAL)[2])
-        world.add(("demo", "demo-2.0.tar.gz", data))
+    def test_broken(self, world):
+        world.add(("demo", "demo-2.0.tar.gz", sdist("demo", "2.0", FINAL)[2][:100]))
         with pytest.raises(NoSolution) as caught:
             world.names("demo")
         assert "demo 2.0 cannot be used" in caught.value.details[0]
-
-    def test_small_but_unpacks_to_much(self, world, monkeypatch):
-        monkeypatch.setattr("pep_variants.wheelfile.sdist.SDIST_UNPACKED", 2**20)
-        buffer = io.BytesIO()
-        with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
-            info = tarfile.TarInfo("demo-2.0/large")
-            info.size = 10_000_000
-            archive.addfile(info, io.BytesIO(bytes(info.size)))
-        world.add(("demo", "demo-2.0.tar.gz", buffer.getvalue()))
-        with pytest.raises(NoSolution) as caught:
-            world.names("demo")
-        assert "unpacks to more than 1 MiB" in caught.value.details[0]
 
 
 class TestIndexes:
@@ -373,34 +296,29 @@ class TestIndexes:
 
 
 class TestHashes:
-    def wanted(self, text, *digests):
-        return Wanted(parse_requirement(text).requirement, {"sha256": frozenset(digests)})
+    """Files of which the page gives no hash are looked at."""
 
-    def digest(self, wheel):
-        return hashlib.sha256(wheel.build()).hexdigest()
+    @pytest.mark.parametrize("page", [{}, {"hashes": {}}])
+    def test_only_files_that_are_allowed(self, world, page):
+        wheel = Wheel("demo", "1.0", requires=("other; extra == 'x'",), extras=("x",))
+        world.add(wheel, **page).add(*wheels("demo", *(["2.0"] if not page else [])))
 
-    def test_only_files_that_are_allowed(self, world):
-        old, new = wheels("demo", "1.0", "2.0")
-        world.add(old, new)
-        requirement_set = RequirementSet((self.wanted("demo", self.digest(old)),))
-        assert world.names(requirement_set=requirement_set) == "demo-1.0"
-        with pytest.raises(NoSolution) as caught:
-            world.names(requirement_set=RequirementSet((self.wanted("demo", "0" * 64),)))
-        assert "1 file has another hash than the requirements allow" in caught.value.details[1]
+        def resolve(digest, extra=""):
+            requirement = parse_requirement(f"demo{extra}").requirement
+            wanted = Wanted(requirement, {"sha256": frozenset([digest])})
+            return world.names(requirement_set=RequirementSet((wanted,)))
 
-    def test_all_or_none(self, world):
-        wheel = Wheel("demo", "1.0", requires=("other",))
-        world.add(wheel, Wheel("other", "1.0"))
+        digest = hashlib.sha256(wheel.build()).hexdigest()
+        assert resolve(digest) == "demo-1.0"
+        with pytest.raises(BadResponse if page else NoSolution) as caught:
+            resolve("0" * 64)
+        if page:
+            assert "none of the hashes" in str(caught.value)
+        else:
+            assert "another hash than the requirements allow" in caught.value.details[1]
+        world.add(*wheels("other", "1.0"))
         with pytest.raises(NoSolution, match="is missing for: other"):
-            world.names(requirement_set=RequirementSet((self.wanted("demo", self.digest(wheel)),)))
-
-    def test_where_the_index_has_none_the_file_is_looked_at(self, world):
-        wheel = Wheel("demo", "1.0")
-        world.add(wheel, hashes={})
-        requirement_set = RequirementSet((self.wanted("demo", self.digest(wheel)),))
-        assert world.names(requirement_set=requirement_set) == "demo-1.0"
-        with pytest.raises(BadResponse, match="none of the hashes"):
-            world.names(requirement_set=RequirementSet((self.wanted("demo", "0" * 64),)))
+            resolve(digest, "[x]")
 
 
 NO_GPU = ""
@@ -440,7 +358,7 @@ class TestVariants:
 
     def test_requests_of_backtracking(self, world):
         """Of versions whose dependencies conflict nothing else is fetched than without variants."""
-        for number in range(1, 31):
+        for number in range(1, 13):
             requires = ("runtime",) if number == 1 else ("runtime>=2",)
             world.add(cuda("demo", f"{number}.0", "12.6", "12.7", "12.8", requires=requires))
             world.add(*(Wheel("plain", f"{number}.0", requires=requires),))
@@ -463,9 +381,7 @@ class TestVariants:
                 extras=("x",),
             )  # fmt: skip
             world.add(own)
-        world.add(
-            ("demo", "demo-1.0-variants.json", __import__("json").dumps(tree.metadata).encode())
-        )
+        world.add(("demo", "demo-1.0-variants.json", json.dumps(tree.metadata).encode()))
         world.add(*wheels("runtime", "1.0"))
         assert world.names("demo[x]") == "demo-1.0-cu128 runtime-1.0"
         assert world.names("demo[x]", on=target(NO_GPU)) == "demo-1.0-null"
@@ -492,34 +408,24 @@ class TestVariants:
         assert world.resolve("demo<2").warnings == ()
 
     def test_every_variant_of_many_versions_incompatible(self, world):
-        for number in range(1, 31):
+        for number in range(1, 4):
             release = cuda("demo", f"{number}.0", "13.0")
             del release.metadata["variants"]["null"]
             world.add(release)
         with pytest.raises(NoSolution, match="no version fits of demo") as caught:
             world.names("demo")
         metadata_requests = [path for path in world.server.paths if path.endswith(".json")]
-        assert len(metadata_requests) == len(set(metadata_requests)) == 30
+        assert len(metadata_requests) == len(set(metadata_requests)) == 3
         assert not any(path.endswith(".metadata") for path in world.server.paths)
         needs = "needs CUDA driver 13.0 or newer, this one supports up to 12.8"
         assert caught.value.details == (
             "you asked for demo",
-            "None of the variants of demo 30.0 fits the machine of gpu.toml:",
+            "None of the variants of demo 3.0 fits the machine of gpu.toml:",
             f"  cu130  {needs}",
             "What helps: update the NVIDIA driver to one that supports CUDA 13.0, or describe the "
             "machine that counts with --variant-platform FILE.",
-            "… and 29 more versions of demo",
+            "… and 2 more versions of demo",
         )
-
-    def test_forced(self, world):
-        world.add(cuda("demo", "1.0", "12.6", "12.8", "13.0"))
-        assert world.names("demo", options={"variant": ["demo=cu126"]}) == "demo-1.0-cu126"
-        with pytest.raises(NoSuchVariant, match=r"no variant 'none'.*: cu126, cu128, cu130, null"):
-            world.names("demo", options={"variant": ["demo=none"]})
-        with pytest.raises(NoSuchVariant, match=r"needs CUDA driver 13\.0"):
-            world.names("demo", options={"variant": ["demo=cu130"]})
-        with pytest.raises(NoSuchVariant, match="has no non-variant wheel"):
-            world.names("demo", options={"variant": ["demo="]})
 
     def test_without_metadata_file_one_wheel_for_each_label_is_looked_into(self, world):
         tags = ("cp312-cp312-manylinux_2_17_x86_64", "cp312-cp312-manylinux_2_28_x86_64")
@@ -528,11 +434,6 @@ class TestVariants:
         assert world.names("demo") == "demo-1.0-cu128"
         looked = {path for path in world.server.paths if path.endswith(".whl")}
         assert len(looked) == 3
-
-    def test_this_machine_says_nothing_of_another(self, world):
-        world.add(cuda("demo", "1.0", "12.8"))
-        other = make_target(python_version="3.12", platforms=["windows"])
-        assert world.names("demo", on=other) == "demo-1.0-null"
 
     def test_a_named_file(self, world, tmp_path):
         world.add(
@@ -549,16 +450,11 @@ class TestVariants:
 class TestLocalFiles:
     """An index cannot have local files read, nor places of the local network asked."""
 
-    @pytest.mark.parametrize("kind", ["file", "directory"])
-    def test_a_dependency_on_a_local_file(self, world, tmp_path, kind):
+    def test_a_dependency_on_a_local_file(self, world, tmp_path):
         """Left out, with a warning; a wheel that is local itself may have it."""
         secret = Wheel("secret", "1.0")
         place = tmp_path / secret.filename
         place.write_bytes(secret.build())
-        if kind == "directory":
-            place = tmp_path / "secret"
-            place.mkdir()
-            (place / "pyproject.toml").write_text('[project]\nname = "secret"\nversion = "1.0"\n')
         new = Wheel("demo", "2.0", requires=[f"secret @ {place.as_uri()}"])
         world.add(Wheel("demo", "1.0"), new)
         resolution = world.resolve("demo")
@@ -587,26 +483,24 @@ class TestFailures:
             "  null   compatible  always fits"
         )
 
-    def test_versions_that_there_are(self, world):
-        world.add(*wheels("demo", "1.0", "2.0"))
-        with pytest.raises(NoSolution) as caught:
-            world.names("demo>9")
-        assert str(caught.value) == "no version fits of demo"
+    @pytest.mark.parametrize(
+        ("wanted", "detail"),
+        [
+            ("demo>9", "demo has none of the requested versions; available are: 2.0, 1.0"),
+            ("nobody-knows", "nobody-knows is not found on {}"),
+            ("foreign", "foreign 1.0: 1 file not for gpu"),
+            ("empty", "empty has no wheel or source distribution on {}empty/"),
+        ],
+    )
+    def test_what_there_is(self, world, wanted, detail):
+        world.add(*wheels("demo", "1.0", "2.0"), ("empty", "notes.txt", b""))
+        world.add(Wheel("foreign", "1.0", tag="cp312-cp312-win_amd64"))
+        with pytest.raises(NoSolution, match="no version fits of") as caught:
+            world.names(wanted)
         assert caught.value.details == (
-            "you asked for demo>9",
-            "demo has none of the requested versions; available are: 2.0, 1.0",
+            f"you asked for {wanted}",
+            detail.format(world.server.simple),
         )
-
-    def test_projects_that_nobody_knows(self, world):
-        with pytest.raises(NoSolution) as caught:
-            world.names("nobody-knows")
-        assert f"nobody-knows is not found on {world.server.simple}" in caught.value.details
-
-    def test_files_for_others(self, world):
-        world.add(Wheel("demo", "1.0", tag="cp312-cp312-win_amd64"))
-        with pytest.raises(NoSolution) as caught:
-            world.names("demo")
-        assert "demo 1.0: 1 file not for gpu" in caught.value.details
 
 
 class TestCaches:
@@ -655,7 +549,6 @@ def test_plain_data_comes_out(world):
         "extras": [],
         "requested": True,
         "filename": "demo-1.0-py3-none-any-cu128.whl",
-        "editable": False,
         "url": f"{world.server.url}/files/demo-1.0-py3-none-any-cu128.whl",
         "index": f"{world.server.simple}demo/",
         "catalog": None,
@@ -696,41 +589,3 @@ class TestConditions:
         assert short(resolution) == "torch-1.0-cu126 vision-1.0-cu128"
         (warning,) = resolution.warnings
         assert warning == "No variant of vision 1.0 agrees with torch (cu126) in 'nvidia'"
-
-
-class TestEveryVariant:
-    @pytest.fixture
-    def torn(self, world):
-        requires = (
-            "runtime==12.6; variant_label=='cu126'",
-            "runtime==12.8; variant_label=='cu128'",
-        )
-        world.add(cuda("tensors", "1.0", "12.6", "12.8", requires=requires))
-        world.add(*wheels("runtime", "12.6", "12.8"), Wheel("app", "1.0", requires=("tensors",)))
-        return world
-
-    def test_variants_that_cannot_be_locked_together(self, torn):
-        with pytest.raises(NoSolution) as caught:
-            torn.resolve("app", every_variant=True)
-        assert str(caught.value) == (
-            "the variants of tensors 1.0 need different versions of runtime "
-            "(runtime==12.8 for cu128; runtime==12.6 for cu126): "
-            "not every variant fits into one lock file; write one lock file for each target, "
-            "without --all-variants"
-        )
-        assert torn.names("app") == "app-1.0 runtime-12.8 tensors-1.0-cu128"
-
-    def test_an_older_version_is_taken_instead_and_said(self, torn):
-        torn.add(cuda("tensors", "0.9", "12.6"))
-        resolution = torn.resolve("app", every_variant=True)
-        assert short(resolution) == "app-1.0 tensors-0.9-cu126"
-        (warning,) = resolution.warnings
-        assert warning.startswith(
-            "the variants of tensors 1.0 need different versions of runtime ("
-        )
-        assert "), so 0.9 is taken: not every variant fits into one lock file; write" in warning
-
-    def test_other_contradictions_are_told_as_ever(self, torn):
-        torn.add(Wheel("one", "1", requires=("runtime==12.6",)))
-        with pytest.raises(NoSolution, match="contradict each other: runtime"):
-            torn.resolve("one", "runtime==12.8", every_variant=True)

@@ -1,20 +1,13 @@
 """Which version goes first, and the line about the other one; more cases are in `conformance`."""
 
 import pytest
-from world import World, cuda, short, target
+from world import cuda, short, target
 
 from resolvelib_variants.resolution import RequirementSet, explain, parse_requirement
-from support.index_server import served
 from support.wheels import Wheel
 
 ALL = {"variant-before-version": [":all:"]}
 NO_GPU = '[[provider]]\nnamespace = "x86_64"\n[provider.properties]\nlevel = ["v2"]\n'
-
-
-@pytest.fixture
-def world(tmp_path):
-    with served() as server:
-        yield World(server, tmp_path)
 
 
 @pytest.fixture
@@ -86,10 +79,6 @@ class TestWhatIsTaken:
             with two.resolver(options=ALL) as resolver:
                 found = resolver.resolve_all(wanted, [targets[name] for name in names])
             assert list(map(short, found)) == expected
-
-    def test_a_lock_for_every_machine_keeps_the_order(self, two):
-        found = two.resolve("gpu", options=ALL, every_variant=True)
-        assert str(found.by_name["gpu"].version) == "2.0"
 
 
 class TestCosts:

@@ -98,9 +98,8 @@ class World:
             tuple(map(parse_requirement, constraints)),
             pre=pre,
         )
-        every = options.pop("every_variant", False)
         with self.resolver(**options) as resolver:
-            return resolver.resolve(requirement_set, on or target(), every_variant=every)
+            return resolver.resolve(requirement_set, on or target())
 
     def names(self, *requirements, **options):
         """Resolve and return what is chosen, as ``name-version-label``."""

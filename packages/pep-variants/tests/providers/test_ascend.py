@@ -183,3 +183,10 @@ def test_the_other_facts_are_detected(machine, command):
 @pytest.mark.parametrize("text", ["910B", "910b,310p", "9" * 200 + "!"])
 def test_a_malformed_override_is_an_error_with_a_way_out(machine, refused, variable, text, way_out):
     refused(machine.provider(**{variable: text}), variable, text, way_out)
+
+
+def test_a_driver_that_floods_is_none(machine, command, caplog):
+    command(machine.root / "bin/npu-smi", "exec cat /dev/zero")
+    assert machine.provider().supported() == {}
+    assert "answered more than" in caplog.text
+    assert NPU_TYPE in caplog.text

@@ -62,3 +62,9 @@ def test_in_words():
     assert needs(reason) == "needs a TPU"
     assert why_rejected(reason) == "needs a TPU; nothing of it is supported here"
     assert (asked("tpu", "present"), answered("tpu", "present", "true")) == ("TPU", "true")
+
+
+def test_a_device_that_cannot_be_read(tmp_path):
+    root = machine(tmp_path, ("0x1ae0", "0x0063"))
+    (root / "sys/bus/pci/devices/0000:00:00.0/device").write_bytes(b"\xff\xfe")
+    assert TpuProvider({}, root, "linux").supported() == {}

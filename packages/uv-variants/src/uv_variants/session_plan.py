@@ -212,7 +212,6 @@ class SessionPlan:
             insecure_hosts=frozenset(self.insecure_hosts),
             keyring=self._keyring(),
             environ=network_variables(context.place.environ),
-            compress=False,
             failures=self.plugins.failures if self.plugins is not None else {},
             requested=frozenset(
                 self._expected() if any(each.links for each in indexes.values()) else ()

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from variants_index.internal import configuration_files, read_toml
+from variants_index.internal import read_toml, system_path
 
 from . import launcher
 from .command_line import parse
@@ -81,10 +81,10 @@ def _system_settings(context: Context, proxy_url: str) -> str | None:
         return None
     if release_of(context.uv, place.environ, context.cache / "uv-versions") < _READS_PROXIES:
         return None
-    files = configuration_files(place.project.absolute(), place.environ)
+    path = system_path(place.environ)
     tree: Mapping[str, object] = {}
-    for path in (file.path for file in files if file.role == "system"):
-        found = read_toml(path) if path.is_file() else {}
+    if path is not None and path.is_file():
+        found = read_toml(path)
         if found is None or any(name in found for name in PROXIES):
             return None  # uv says what is wrong with it, or uses the user's own proxy
         tree = found

@@ -12,29 +12,27 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from packaging.utils import canonicalize_name
-from packaging.version import Version
 
 from pep_variants import VariantError
 from pep_variants.internal import DEFAULT_CATALOG, Sources, find_installed, redacted, why_not_better
 from variants_catalog.internal import is_in_catalog
 from variants_index.internal import (
     UNKNOWN,
+    WITHOUT,
     Findings,
-    Part,
     Problem,
     State,
     catalog_hints,
     common_parts,
     environment_problems,
     installers_part,
+    packages_part,
     settings_of,
-    state_of,
     state_problem,
 )
 
@@ -106,39 +104,28 @@ class Compared(NamedTuple):
         explanation: the decision about its version, None where no index has that version.
         advice: what would be better, None for nothing.
         problem: why there is no explanation, empty if there is one.
-        is_installed: whether it is there; else what would be installed.
     """
 
     item: Installed
     explanation: Explanation | None
     advice: Advice | None = None
     problem: str = ""
-    is_installed: bool = True
 
     @property
     def state(self) -> State:
         """What doctor shows of it."""
         item, explanation = self.item, self.explanation
+        name, version = item.project, str(item.version)
         if explanation is None:
-            verdict = UNKNOWN if self.is_installed else "not installed"
-            return State(item.project, str(item.version), item.label, None, verdict, None)
+            return State(name, version, item.label, None, UNKNOWN)
         now = explanation.chosen.label if explanation.chosen else None
-        verdicts = {
-            redacted(source): [row._asdict() for row in explanation.verdicts(source)]
-            for source in explanation.rankings
-        }
-        if not self.is_installed:
-            best = f"variant {now}" if now else "the non-variant file"
-            rows = [row for rows in verdicts.values() for row in rows if row["verdict"] == "chosen"]
-            why = f": {rows[0]['why']}" if rows else ""
-            text = f"{best} of {item.version} would be chosen{why}"
-            return State(item.project, str(item.version), None, now, text, None, None, verdicts)
+        if not explanation.rankings:
+            return State(name, version, item.label, now, WITHOUT)
         label = item.label or explanation.label_of(item.version)
         selection = explanation.selection
         chosen = selection.chosen if selection is not None else None
         missed = why_not_better(selection, chosen) if selection is not None and chosen else ""
-        version = str(item.version)
-        return state_of(item.project, version, label, self.advice, now, verdicts, missed)
+        return State.of(name, version, label, self.advice, now, missed)
 
 
 def compare(
@@ -157,18 +144,16 @@ def compare(
         target: the machine.
         found: what is installed.
         every: also look at those without a variant, which takes one page for each.
-        named: normalized names of projects to look at in any case, also before they are installed.
+        named: normalized names of projects to look at in any case.
         progress: called with what is looked at.
 
     Raises:
         PackageIndexError: an index does not answer.
     """
-    from pep_variants.internal import Installed, advise
+    from pep_variants.internal import advise
     from resolvelib_variants.resolution import NoSolution, explain, parse_requirement
 
-    missing = set(named)
     for item in found:
-        missing.discard(item.project)
         entry = resolver.finder.entry(item.project)
         if item.label is None and entry is None and not every and item.project not in named:
             continue
@@ -180,12 +165,6 @@ def compare(
         except NoSolution as error:  # from elsewhere, or of one's own
             yield Compared(item, None, problem=str(error))
             continue
-        if entry is not None and explanation.chosen is not None:
-            older = parse_requirement(f"{item.project}<={version}")
-            note = explain(resolver, older, target, progress=progress).version_note
-            if note is not None:
-                warnings = (*explanation.warnings, note.text)
-                explanation = replace(explanation, warnings=warnings, version_note=note)
         advice = None
         if explanation.selection is not None:
             installed = item.label or explanation.label_of(item.version)
@@ -193,14 +172,6 @@ def compare(
             if advice is not None and explanation.is_extra(advice.better):
                 advice = None
         yield Compared(item, explanation, advice)
-    for name in sorted(missing):
-        try:
-            new = explain(resolver, parse_requirement(name), target, progress=progress)
-        except NoSolution as error:
-            nothing = Installed(name, Version("0"), None)
-            yield Compared(nothing, None, problem=str(error), is_installed=False)
-        else:
-            yield Compared(Installed(name, new.version, None), new, is_installed=False)
 
 
 Lookup = Callable[[Iterable["Installed"], Collection[str]], Iterable[Compared]]
@@ -232,86 +203,50 @@ def examine(
     settings, problems = settings_of(options or {}, environ)
     parts = common_parts(
         settings, problems, environ, sources,
-        lambda drivers: installers_part(environ, environment.python, sources.indexes, drivers),
+        lambda drivers: installers_part(environ, environment.python, drivers),
         root=root, start=Path.cwd(),
     )  # fmt: skip
     pip = shlex.join(environment.pip)
-    damage = tuple(
+    found = list(
         environment_problems(environment.paths, f"{pip} install", f"{pip} uninstall --yes")
     )
+    states: list[State] = []
     if lookup is not None and all(problem.code != "configuration" for problem in problems):
+        installed = list(find_installed(environment.paths))
         named = {str(canonicalize_name(name)) for name in projects}
-        hints = settings.preferences.catalog is None
-        part = _packages_part(environment, sources, named, lookup, hints=hints)
-        parts["packages"] = replace(part, problems=(*damage, *part.problems))
-    elif damage:
-        parts["packages"] = Part(problems=damage, tree=[])
+        try:
+            for each in lookup(installed, named):
+                states.append(each.state)
+                found += _problems(each, states[-1], environment, sources)
+        except VariantError as error:
+            found.append(Problem("lookup", str(error)))
+        except click.ClickException as error:
+            found.append(Problem("lookup", error.format_message()))
+        found += _not_compared(installed, named, states, environment, settings.preferences.catalog)
+    if found or lookup is not None:
+        parts["packages"] = packages_part(states, found)
     return Findings(parts)
 
 
-def _packages_part(
-    environment: Environment,
-    sources: Sources,
+def _not_compared(
+    installed: Iterable[Installed],
     named: Collection[str],
-    lookup: Lookup,
-    *,
-    hints: bool,
-) -> Part:
-    """Return the state of every distribution that is compared.
-
-    Args:
-        environment: where they are installed.
-        sources: the indexes that are asked.
-        named: normalized names of projects to look at in any case.
-        lookup: compares what is installed with indexes.
-        hints: name installed projects whose builds the catalogue would know, if it was enabled.
-    """
-    found = list(find_installed(environment.paths))
-    compared: list[Compared] = []
-    failed = []
-    try:
-        compared.extend(lookup(found, named))
-    except VariantError as error:
-        failed.append(Problem("lookup", str(error)))
-    except click.ClickException as error:
-        failed.append(Problem("lookup", error.format_message()))
-    states = [each.state for each in compared]
-    problems: list[Problem] = []
-    for each, state in zip(compared, states, strict=True):
-        if each.is_installed:
-            problems += _problems(each, state, environment, sources)
-        else:
-            problems += _before_installing(each, state, environment)
-    problems += failed
-    seen = {each.item.project for each in compared}
-    others = ((item.project, item.version) for item in found
-              if item.label is None and item.project not in seen)  # fmt: skip
-    option = f"--variant-catalog={DEFAULT_CATALOG}"
-    words = ("variants", "doctor", *environment.options, option)
-    if hints:
-        problems += catalog_hints(others, lambda name: shlex.join((*words, name)))
-    rows = [row for state in states for row in state.rows()]
-    rows = rows or [("variants", f"none to compare in {environment.python}")]
-    return Part(tuple(rows), tuple(problems), [state.as_tree() for state in states])
-
-
-def _before_installing(each: Compared, state: State, environment: Environment) -> Iterator[Problem]:
-    """Yield what would be installed of a project that is not there, and what keeps it away."""
-    name = each.item.project
-    text = f"{name} is not installed in {environment.python}"
-    if each.explanation is None:
-        yield Problem("not-installed", f"{text}: {redacted(each.problem)}", fails=False)
-        return
-    command = shlex.join((*environment.pip, "install", *environment.options, name))
-    yield Problem("not-installed", f"{text}: {state.verdict}", command, fails=False)
-    yield from map(_remark, each.explanation.warnings)
-
-
-def _remark(text: str) -> Problem:
-    """Return the problem of a warning of `explain`."""
-    if " cannot be had: " in text:
-        return Problem("catalog-place", text)
-    return Problem("choice", text, fails=False)
+    states: Iterable[State],
+    environment: Environment,
+    catalog: str | None,
+) -> Iterator[Problem]:
+    """Yield the projects of *named* that are not installed, and those that a catalogue knows."""
+    for name in sorted(set(named) - {item.project for item in installed}):
+        text = f"{name} is not installed in {environment.python}"
+        command = shlex.join(("variants", "explain", *environment.options, name))
+        yield Problem("not-installed", text, command, fails=False)
+    if catalog is None:
+        seen = {state.project for state in states}
+        others = ((item.project, item.version) for item in installed
+                  if item.label is None and item.project not in seen)  # fmt: skip
+        option = f"--variant-catalog={DEFAULT_CATALOG}"
+        words = ("variants", "doctor", *environment.options, option)
+        yield from catalog_hints(others, lambda name: shlex.join((*words, name)))
 
 
 def _problems(
@@ -322,10 +257,8 @@ def _problems(
     if item.problem:
         yield Problem("metadata", item.problem, switch)
     asked = sources.links if sources.no_index else sources.indexes
-    indexes = ", ".join(map(redacted, asked)) or "PyPI"
+    indexes = ", ".join(map(redacted, asked)) or ("no index" if sources.no_index else "PyPI")
     if explanation is None:
-        if sources.no_index and not sources.links:
-            return  # there is a hint at that
         yield Problem(
             "wrong-index",
             f"{state.name} is not on {indexes}, so nothing is known of its variants: "
@@ -344,8 +277,10 @@ def _problems(
         command = f"export VARIANTS_ALLOW_PROVIDER={shlex.quote(requirement)}"
         yield Problem("plugin", f"{state.name}: {notice}", command)
     for text in explanation.warnings:
-        if not any(notice in text for notice in plugins.values()):
-            yield _remark(text)
+        if " cannot be had: " in text:
+            yield Problem("catalog-place", text)
+        elif not any(notice in text for notice in plugins.values()):
+            yield Problem("choice", text, fails=False)
     if not explanation.rankings:
         catalog = explanation.entry is None and is_in_catalog(item.project)
         option = f"--variant-catalog={DEFAULT_CATALOG}" if catalog else "--index-url=URL"

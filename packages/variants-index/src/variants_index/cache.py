@@ -99,7 +99,8 @@ class Store:
                     os.utime(path)
             return payload
         logger.debug("%s is damaged: removed", path)
-        self.remove(kind, name)
+        with contextlib.suppress(OSError):
+            path.unlink()
         return None
 
     def put(self, kind: str, name: str, payload: bytes) -> None:
@@ -120,11 +121,6 @@ class Store:
                 self._give_up(error)
         except (OSError, NotPrivate) as error:
             self._give_up(error)
-
-    def remove(self, kind: str, name: str) -> None:
-        """Remove a record."""
-        with contextlib.suppress(OSError):
-            self._path(kind, name).unlink()
 
     def temporary_file(self) -> IO[bytes]:
         """Return an empty file that is removed when it is closed.

@@ -44,8 +44,7 @@ class Candidate:
         extra: normalized name of the extra, empty for the file itself.
         file: its entry on the page.
         metadata: the ``*-variants.json`` of its version, None if the source lists none.
-        direct: whether the user named the file, or a source tree, by URL.
-        core: core metadata of a source tree, None for files.
+        direct: whether the user named the file by URL.
         catalog: what makes a published file a variant, None for files that are listed as such.
     """
 
@@ -57,7 +56,6 @@ class Candidate:
     file: PageFile = field(kw_only=True, compare=False, repr=False)
     metadata: PageFile | None = field(default=None, kw_only=True, compare=False, repr=False)
     direct: bool = field(default=False, kw_only=True, compare=False)
-    core: CoreMetadata | None = field(default=None, kw_only=True, compare=False, repr=False)
     catalog: CatalogFile | None = field(default=None, kw_only=True, compare=False, repr=False)
 
     # Needed many times in each round of a resolution.
@@ -126,13 +124,8 @@ class Candidate:
 
     @property
     def is_wheel(self) -> bool:
-        """Whether it is a wheel, not a source distribution or source tree."""
-        return self.filename.endswith(".whl") and not self.is_directory
-
-    @property
-    def is_directory(self) -> bool:
-        """Whether it is a source tree."""
-        return self.core is not None
+        """Whether it is a wheel, not a source distribution."""
+        return self.filename.endswith(".whl")
 
     @property
     def base(self) -> Candidate:

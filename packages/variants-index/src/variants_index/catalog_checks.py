@@ -1,480 +1,231 @@
 """Entries of the catalogue against the pages that they name.
 
-`variants_catalog.entry_checks` checks them by themselves.
-
-A check returns findings instead of raising, so that one run reports all of them.
+`variants_catalog.entry_checks` checks them by themselves. What an entry adds to a project is read
+as installers read it; a check returns findings instead of raising, so that one run reports all.
 """
 
 from __future__ import annotations
 
-import contextlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
-from typing import NamedTuple
-from urllib.parse import urlsplit
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from pep_variants import split_label
-from pep_variants.internal import NULL_LABEL, Sources, read_version, redacted
+from pep_variants.internal import NULL_LABEL, Sources
 from variants_catalog.internal import (
     CatalogProject,
+    CatalogVariant,
     Finding,
+    Unavailable,
+    by_host,
     error,
     filled,
-    pages_of,
-    platform_kind,
-    target,
     warning,
 )
 
 from .candidate import Candidate
 from .distribution_metadata import fetch_core_metadata
-from .errors import AccessDenied, InvalidPage, NotFound, PackageIndexError, Unreachable
+from .errors import PackageIndexError
 from .http.session import Session
-from .package_finder import PackageFinder
+from .package_finder import PackageFinder, Project, SourceFile
 from .pages import PageFile
 from .prefetch import Prefetcher
 
 _THREADS = 8
-
-_SMALL = 2
-"""How many times smaller a build for another architecture may be that has the same GPU code."""
-
-_MB = 1_000_000
-
-_MACHINES = {
-    "linux_x86_64": ("linux", "Linux", "x86_64"),
-    "linux_aarch64": ("linux", "Linux", "aarch64"),
-    "win_amd64": ("win32", "Windows", "AMD64"),
-    "win_arm64": ("win32", "Windows", "ARM64"),
-    "macosx_x86_64": ("darwin", "Darwin", "x86_64"),
-    "macosx_arm64": ("darwin", "Darwin", "arm64"),
-}
-"""What markers read on a machine of each kind: ``sys_platform``, ``platform_system`` and
-``platform_machine``."""
-
-_ACCELERATED = ("linux_x86_64", "linux_aarch64", "win_amd64")
-"""Kinds of machines on which a wheel for any platform may find an accelerator."""
-
-
-class _Listing(NamedTuple):
-    """What a source has of a project.
-
-    Attributes:
-        url: of the page, without credentials.
-        files: non-variant wheels.
-        others: number of other files, such as source distributions and variant wheels.
-    """
-
-    url: str
-    files: tuple[PageFile, ...]
-    others: int
-
-
-class _Unusable(Exception):
-    """A source without files: code, message and remedy; nothing if its host is down."""
-
-    def finding(self, entry: CatalogProject, place: str) -> Iterator[Finding]:
-        """Yield what is to be said of it, unless that is said once for the host."""
-        if self.args:
-            code, message, remedy = self.args
-            yield error(code, entry.source, place, message, remedy)
-
-
-class LiveCheck:
-    """Checks entries against the pages that they name, each of which is fetched once."""
-
-    def __init__(self, session: Session, sources: Sources) -> None:
-        """Prepare the check.
-
-        Args:
-            session: fetches the pages.
-            sources: the user's indexes, which have the projects that entries name.
-        """
-        self._session = session
-        self._links = set(sources.links)
-        self._prefetcher = Prefetcher(_THREADS)
-        self._finder = PackageFinder(session, sources, self._prefetcher)
-        self._unreachable: dict[str, tuple[str, set[str]]] = {}
-
-    def check(
-        self, entries: Sequence[CatalogProject], progress: Callable[[str], None] | None = None
-    ) -> list[Finding]:
-        """Return the findings about *entries*; a source that fails does not end the check.
-
-        Args:
-            entries: of a catalogue.
-            progress: called with the name of each project.
-        """
-        for entry in entries:
-            for url in (page.url for page in pages_of(entry)):
-                self._prefetcher.start((url, entry.name), partial(self._page, url, entry.name))
-            for name in (*entry.targets, entry.name):
-                self._finder.start(name)
-        found: list[Finding] = []
-        try:
-            for entry in entries:
-                if progress is not None:
-                    progress(entry.name)
-                found += self._check(entry)
-        finally:
-            self._prefetcher.close()
-        for host, (reason, urls) in sorted(self._unreachable.items()):
-            message = f"{reason}: {len(urls)} page{'s'[: len(urls) > 1]} could not be checked"
-            found.append(error("source-unreachable", host, "", message, "try again later"))
-        return found
-
-    def _check(self, entry: CatalogProject) -> Iterator[Finding]:
-        places: dict[tuple[bool, str], list[int]] = {}
-        for number, variant in enumerate(entry.variants, 1):
-            if variant.place is not None:
-                key = True, entry.page(variant.place)
-            else:
-                key = False, target(variant) if variant.requires else entry.name
-            places.setdefault(key, []).append(number)
-        held: dict[int, _Versions] = {}
-        for (is_page, where), numbers in places.items():
-            place = f"variant {numbers[0]}"
-            try:
-                listing = self._listing(where, entry.name) if is_page else self._project(where)
-            except _Unusable as problem:
-                yield from problem.finding(entry, place)
-                continue
-            for number in numbers:
-                held[number] = {}
-                yield from self._take(entry, number, listing, held[number])
-            yield from _source(entry, place, listing, [held[number] for number in numbers])
-        newest = max(_finals(version for versions in held.values() for version in versions))
-        for number, versions in held.items():
-            variant, latest = entry.variants[number - 1], max(_finals(versions))
-            if latest == _NONE:
-                continue
-            if newest not in versions and variant.admits(newest):
-                yield warning(
-                    "version-missing",
-                    entry.source,
-                    f"variant {number}",
-                    f"{variant.label} has {latest}, other variants have {newest}: machines that "
-                    "it fits get another variant of the newer version",
-                    "limit versions if the publisher gave it up, else wait for its release",
-                )
-            files = versions[latest]
-            by_kind = _by_kind(files)
-            yield from _platforms(entry, number, latest, by_kind)
-            yield from self._requirements(entry, number, latest, files[0][1], by_kind)
-        renamed = [
-            versions
-            for number, versions in held.items()
-            if (item := entry.variants[number - 1]).requires and target(item) != entry.name
-        ]
-        yield from self._names(entry, renamed)
-
-    def _take(
-        self,
-        entry: CatalogProject,
-        number: int,
-        listing: _Listing,
-        versions: _Versions,
-    ) -> Iterator[Finding]:
-        """Put into *versions* those that a variant has, with the wheels of each."""
-        variant = entry.variants[number - 1]
-        alone = replace(entry, variants=(variant,))
-        unknown: dict[str, str] = {}
-        for file in listing.files:
-            if variant.place is not None:
-                published = alone.files(variant.place, file.filename)
-            elif entry.is_own(variant):
-                published = alone.own_files(file.filename)
-            elif variant.requires:
-                published = alone.renamed_files(file.filename)
-            else:
-                version = _version(file.filename)
-                if version is not None and variant.admits(version):
-                    versions.setdefault(version, []).append((_platform_tags(file), file))
-                continue
-            for item in published:
-                tags = item.filename.rsplit("-", 2)[1]
-                versions.setdefault(item.version, []).append((tags, file))
-                for namespace, features in item.properties.items():
-                    known = entry.static.get(namespace)
-                    for feature, values in features.items() if known is not None else ():
-                        for value in set(values) - set((known or {}).get(feature, ())):
-                            unknown[f"{namespace} :: {feature} :: {value}"] = item.label
-        for text, label in sorted(unknown.items()):
-            yield error(
-                "unknown-property",
-                entry.source,
-                f"variant {number}.properties",
-                f"{text!r} of {label} is not in project.static-properties: it never fits",
-                "list it there, in order of preference",
-            )
-        if not versions:
-            others = f", only {listing.others} others" if not listing.files else ""
-            yield error(
-                "variant-missing",
-                entry.source,
-                f"variant {number}",
-                f"{listing.url} has no wheel for {variant.label}{others}",
-                "correct local and versions, or remove the variant",
-            )
-
-    def _requirements(
-        self,
-        entry: CatalogProject,
-        number: int,
-        version: Version,
-        first: PageFile,
-        kinds: Iterable[str],
-    ) -> Iterator[Finding]:
-        """Yield requirements of a variant that name no project, or an extra that there is not.
-
-        An extra has to give something on each of the *kinds* of machines.
-        """
-        place = f"variant {number}"
-        for position, text in enumerate(entry.variants[number - 1].requires):
-            requirement = Requirement(filled(text, {"version": str(version)}))
-            name, file = canonicalize_name(requirement.name), first
-            if position:
-                try:
-                    files = self._project(name).files
-                except _Unusable as unusable:
-                    yield from unusable.finding(entry, place)
-                    continue
-                file = next((each for each in files if _version(each.filename) == version), first)
-            if not requirement.extras:
-                continue
-            candidate = Candidate(name, version, file.filename, file.url, file=file)
-            try:
-                core = fetch_core_metadata(self._session, candidate)
-            except PackageIndexError as problem:
-                remedy = "try again later: the extras could not be compared"
-                yield warning("metadata-missing", entry.source, place, str(problem), remedy)
-                continue
-            extras = set(map(canonicalize_name, requirement.extras))
-            for extra in sorted(extras - core.extras):
-                message = f"{name} {version} has no extra {extra!r}"
-                remedy = f"use one that it has: {', '.join(sorted(core.extras)) or 'none'}"
-                yield error("extra-missing", entry.source, place, message, remedy)
-            if extras <= core.extras:
-                for kind in kinds:
-                    if lack := self._extras(name, core.requires, extras, kind):
-                        remedy = "limit the variant with platforms"
-                        message = f"{name}[{','.join(sorted(extras))}] on {kind}: {lack}"
-                        yield error("platform-missing", entry.source, place, message, remedy)
-
-    def _extras(self, name: str, requires: Iterable[str], extras: Iterable[str], kind: str) -> str:
-        """Return why *extras* give nothing on a *kind* of machine, empty if they do."""
-        system, platform, machine = _MACHINES[kind]
-        read = {
-            "sys_platform": system, "platform_system": platform, "platform_machine": machine,
-            "os_name": "nt" if system == "win32" else "posix",
-        }  # fmt: skip
-        added = []
-        for text in requires:
-            try:
-                item = Requirement(text)
-            except InvalidRequirement:
-                continue  # an installer reports it
-            marker = item.marker
-            if marker is None or marker.evaluate({**read, "extra": ""}):
-                continue
-            if any(marker.evaluate({**read, "extra": each}) for each in extras):
-                added.append(item)
-        if not added and any("extra" in text.partition(";")[2] for text in requires):
-            return "it adds nothing"
-        for item in added:
-            other = canonicalize_name(item.name)
-            tags: dict[Version, list[str]] = {}
-            with contextlib.suppress(_Unusable):
-                for file in self._project(other).files if other != name else ():
-                    version = _version(file.filename)
-                    if version is not None and item.specifier.contains(version, prereleases=True):
-                        tags.setdefault(version, []).append(_platform_tags(file))
-            newest = max(tags, default=_NONE)
-            if tags and not any(kind in _kinds(each, _MACHINES) for each in tags[newest]):
-                return f"{other} {newest} has no wheel for it"
-        return ""
-
-    def _names(self, entry: CatalogProject, held: Iterable[_Versions]) -> Iterator[Finding]:
-        """Yield what is wrong with the project's own name on the user's indexes."""
-        try:
-            own = self._finder.project(entry.name) if entry.targets else None
-        except PackageIndexError:
-            own = None  # not known to be free
-        place = "project.name"
-        if own is not None and not own.places:
-            yield warning(
-                "name-unregistered",
-                entry.source,
-                place,
-                f"{entry.name} is not registered on the index: another publisher can register it, "
-                "and upload a newer version",
-                "use a name that the publisher has registered",
-            )
-        elif own is not None:
-            known = dict.fromkeys((Version(each.public) for each in own.versions), 0)
-            builds = [version for versions in held for version in versions]
-            if (
-                known
-                and builds
-                and not any(entry.may_take(known, version, 0) for version in builds)
-            ):
-                yield error(
-                    "name-without-versions",
-                    entry.source,
-                    place,
-                    f"the index has no version of {entry.name} that the builds have: none is taken",
-                    "say in project.placeholder which of its versions are no releases",
-                )
-        if entry.variants_index is None:
-            return
-        try:
-            listing = self._listing(pages_of(entry)[-1].url, entry.name)
-            if not listing.others:
-                raise _Unusable(
-                    "variant-missing",
-                    f"{listing.url} has no variant wheels",
-                    "remove variants-index",
-                )
-        except _Unusable as problem:
-            yield from problem.finding(entry, "project.variants-index")
-
-    def _listing(self, url: str, name: str) -> _Listing:
-        """Return what the page *url* has of the project *name*; raises _Unusable."""
-        return self._prefetcher.result((url, name), partial(self._page, url, name))
-
-    def _project(self, name: str) -> _Listing:
-        """Return what the user's indexes have of the project *name*; raises _Unusable."""
-        places = [
-            place if place in self._links else f"{place}{name}/" for place in self._finder.places
-        ]
-        try:
-            found = self._finder.project(name)
-        except PackageIndexError as problem:
-            raise self._unusable(places[-1] if places else name, problem) from None
-        files = [item.file for group in found.versions.values() for item in group]
-        if not files:
-            message = f"{name} is not on {', '.join(places) or 'any index'}"
-            raise _Unusable("project-missing", message, "correct the name, or remove the variant")
-        return _listed(found.places[0], files)
-
-    def _page(self, url: str, name: str) -> _Listing:
-        self._session.add_index(url)
-        try:
-            page = self._session.fetch_page(url, name)
-        except PackageIndexError as problem:
-            raise self._unusable(redacted(url), problem) from None
-        if page.files:
-            return _listed(redacted(url), page.files)
-        message = f"{redacted(url)} lists no files; a page that asks to log in looks like that"
-        remedy = "look at it in a browser; correct the URL, or remove the variant"
-        raise _Unusable("source-empty", message, remedy)
-
-    def _unusable(self, url: str, problem: PackageIndexError) -> _Unusable:
-        """Return what is wrong with a source; if its host is down, that is kept for the end."""
-        message = str(problem)
-        if isinstance(problem, Unreachable):
-            reason = message.removeprefix(f"{url}: ")
-            self._unreachable.setdefault(urlsplit(url).netloc, (reason, set()))[1].add(url)
-            return _Unusable()
-        code, remedy = _FAILURES.get(type(problem), _FAILURES[PackageIndexError])
-        return _Unusable(code, message, remedy)
-
-
-_FAILURES: dict[type[PackageIndexError], tuple[str, str]] = {
-    NotFound: ("source-missing", "correct the URL, or remove the variant"),
-    AccessDenied: ("source-login", "name a source that everyone can read"),
-    InvalidPage: ("source-invalid", "name a page of the simple API, or of links"),
-    PackageIndexError: ("source-unusable", "name a source that installers can read"),
-}
 _NONE = Version("0.dev0")
 """Older than any version."""
 
-
-_Versions = dict[Version, list[tuple[str, PageFile]]]
-"""Files of a variant, with the platform tags for which they count, by public version."""
-
-
-def _kinds(tags: str, of_any: Iterable[str] = _ACCELERATED) -> Iterable[str]:
-    """Return the kinds of machines of the platform *tags* of a filename."""
-    if tags == "any":
-        return of_any
-    return [kind for tag in tags.split(".") if (kind := platform_kind(tag)) in _MACHINES]
+_Versions = Mapping[Version, Sequence[SourceFile]]
+"""Files of a variant by public version."""
 
 
-def _by_kind(files: Iterable[tuple[str, PageFile]]) -> dict[str, int]:
-    """Return the size of the largest of *files* for each kind of machine; 0 is not known."""
-    found: dict[str, int] = {}
-    for tags, file in files:
-        for kind in _kinds(tags):
-            found[kind] = max(file.size or 0, found.get(kind, 0))
+class _Entries:
+    """Entries as a `Catalog`."""
+
+    def __init__(self, entries: Iterable[CatalogProject]) -> None:
+        self._entries = {entry.name: entry for entry in entries}
+
+    def names(self) -> Iterable[str]:
+        """Return the names of all projects."""
+        return self._entries
+
+    def project(self, name: str) -> CatalogProject | None:
+        """Return the entry of a project, None without one."""
+        return self._entries.get(name)
+
+
+def check_live(
+    session: Session,
+    sources: Sources,
+    entries: Sequence[CatalogProject],
+    progress: Callable[[str], None] | None = None,
+) -> list[Finding]:
+    """Return the findings about *entries*; a source that fails does not end the check.
+
+    Args:
+        session: fetches the pages.
+        sources: the user's indexes, which have the projects that entries name.
+        entries: of a catalogue.
+        progress: called with the name of each project.
+    """
+    prefetcher = Prefetcher(_THREADS)
+    finder = PackageFinder(session, sources, prefetcher, _Entries(entries))
+    found: list[Finding] = []
+    lost: list[Unavailable] = []
+    try:
+        for entry in entries:
+            finder.start(entry.name)
+        for entry in entries:
+            if progress is not None:
+                progress(entry.name)
+            try:
+                project = finder.project(entry.name)
+                found += _check(finder, entry, project)
+            except PackageIndexError as problem:
+                remedy = "try again later"
+                found.append(error("source-unusable", entry.source, "", str(problem), remedy))
+            else:
+                lost += project.unavailable
+    finally:
+        prefetcher.close()
+    remedy = "correct the URL, or remove the variant; a host that is down may answer later"
+    found += (error("source-unusable", each.host, "", str(each), remedy) for each in by_host(lost))
     return found
 
 
-def _platforms(
-    entry: CatalogProject, number: int, version: Version, sizes: Mapping[str, int]
-) -> Iterator[Finding]:
-    """Yield platforms without a wheel, or with one that is too small for the same GPU code."""
-    variant, place = entry.variants[number - 1], f"variant {number}"
-    for kind in dict.fromkeys(map(platform_kind, variant.platforms)):
-        if kind not in sizes:
-            message = f"{variant.label} {version} has no wheel for {kind}, which platforms lists"
-            yield error("platform-missing", entry.source, place, message, "remove the platform")
-    for kind, size in sizes.items() if variant.label != NULL_LABEL else ():
-        system = kind.partition("_")[0]
-        other = max((each for each in sizes if each.startswith(system)), key=sizes.__getitem__)
-        if 0 < size * _SMALL < sizes[other]:
+def _check(finder: PackageFinder, entry: CatalogProject, project: Project) -> Iterator[Finding]:
+    yield from _names(finder, entry, project)
+    lost = {label for each in project.unavailable for label in each.labels}
+    held = {
+        number: _taken(variant, project)
+        for number, variant in enumerate(entry.variants, 1)
+        if variant.label not in lost
+    }
+    newest = _newest(version for versions in held.values() for version in versions)
+    latest = _newest(project.versions)
+    if latest > newest != _NONE:
+        message = f"{entry.name} has version {latest}, the newest with a variant is {newest}"
+        remedy = "extend versions, add a variant, or wait for its release"
+        yield warning("version-new", entry.source, "", message, remedy)
+    for number, versions in held.items():
+        variant, place = entry.variants[number - 1], f"variant {number}"
+        if not versions:
+            where = variant.place or ", ".join(variant.requires) or "the project"
+            message = f"{where} has no wheel for {variant.label} that would be taken"
+            remedy = "correct local and versions, or remove the variant"
+            yield error("variant-missing", entry.source, place, message, remedy)
+            continue
+        yield from _properties(entry, place, versions)
+        own = _newest(versions)
+        if own == _NONE:
+            continue
+        if newest not in versions and variant.admits(newest):
             yield warning(
-                "size-differs",
+                "version-missing",
                 entry.source,
                 place,
-                f"the wheel of {variant.label} {version} for {kind} has {size / _MB:.0f} MB, that "
-                f"for {other} {sizes[other] / _MB:.0f} MB: it may be a build for CPUs",
-                "limit the variant with platforms, if it is",
+                f"{variant.label} has {own}, other variants have {newest}: machines that it fits "
+                "get another variant of the newer version",
+                "limit versions if the publisher gave it up, else wait for its release",
             )
+        if variant.requires:
+            yield from _extras(finder, entry, variant, place, own, versions[own][0].file)
 
 
-def _source(
+def _taken(variant: CatalogVariant, project: Project) -> _Versions:
+    """Return what installers take as *variant*."""
+    label = re.compile(re.sub(r"\\{\w+\\}", ".+", re.escape(variant.label)))
+    found: dict[Version, list[SourceFile]] = {}
+    for version, files in project.versions.items():
+        for item in files if variant.admits(version) else ():
+            if item.catalog is not None:
+                is_taken = label.fullmatch(item.catalog.published.label) is not None
+            else:  # the project's own wheels are the null variant
+                plain = item.filename.endswith(".whl") and split_label(item.filename)[1] is None
+                is_taken = plain and variant.label == NULL_LABEL
+            if is_taken:
+                found.setdefault(version, []).append(item)
+    return found
+
+
+def _names(finder: PackageFinder, entry: CatalogProject, project: Project) -> Iterator[Finding]:
+    """Yield what is wrong with the projects that an entry is about."""
+    required = (_requirement(text).name for item in entry.variants for text in item.requires)
+    for name in sorted(set(map(canonicalize_name, required)) - {entry.name}):
+        if not finder.project(name).versions:
+            message = f"{name} is not on {', '.join(finder.places) or 'any index'}"
+            remedy = "correct the name, or remove the variant"
+            yield error("project-missing", entry.source, "", message, remedy)
+    own = (item for files in project.versions.values() for item in files if item.catalog is None)
+    if entry.targets and not any(own):
+        yield warning(
+            "name-unregistered",
+            entry.source,
+            "project.name",
+            f"{entry.name} is not registered on the index: another publisher can register it, and "
+            "upload a newer version",
+            "use a name that the publisher has registered",
+        )
+    is_lost = any(not each.labels for each in project.unavailable)
+    if entry.variants_index is not None and not is_lost and len(project.first) < 2:
+        message = f"{entry.variants_index} has no variant wheels"
+        place = "project.variants-index"
+        yield error("variant-missing", entry.source, place, message, "remove variants-index")
+
+
+def _properties(entry: CatalogProject, place: str, versions: _Versions) -> Iterator[Finding]:
+    """Yield the properties that a placeholder makes, and that never fit."""
+    unknown: dict[str, str] = {}
+    files = (item.catalog for items in versions.values() for item in items)
+    for published in (each.published for each in files if each is not None):
+        for namespace, features in published.properties.items():
+            known = entry.static.get(namespace)
+            for feature, values in features.items() if known is not None else ():
+                for value in set(values) - set((known or {}).get(feature, ())):
+                    unknown[f"{namespace} :: {feature} :: {value}"] = published.label
+    for text, label in sorted(unknown.items()):
+        yield error(
+            "unknown-property",
+            entry.source,
+            f"{place}.properties",
+            f"{text!r} of {label} is not in project.static-properties: it never fits",
+            "list it there, in order of preference",
+        )
+
+
+def _extras(
+    finder: PackageFinder,
     entry: CatalogProject,
+    variant: CatalogVariant,
     place: str,
-    listing: _Listing,
-    held: Sequence[Mapping[Version, object]],
+    version: Version,
+    file: PageFile,
 ) -> Iterator[Finding]:
-    """Yield what a source has, but no variant is about."""
-    newest = max(_finals(_version(file.filename) for file in listing.files))
-    known = max(_finals(version for versions in held for version in versions))
-    if newest > known != _NONE:
-        message = f"{listing.url} has version {newest}, which no variant is about; the newest that "
-        message += f"one is about is {known}"
-        remedy = "extend versions, or add a variant"
-        yield warning("version-new", entry.source, place, message, remedy)
+    """Yield the extras that a variant requires, and that its project does not have."""
+    requirement = _requirement(variant.requires[0])
+    if not requirement.extras:
+        return
+    name = canonicalize_name(requirement.name)
+    try:
+        candidate = Candidate(name, version, file.filename, file.url, file=file)
+        core = fetch_core_metadata(finder.session, candidate)
+    except PackageIndexError as problem:
+        remedy = "try again later: the extras could not be compared"
+        yield warning("metadata-missing", entry.source, place, str(problem), remedy)
+        return
+    for extra in sorted(set(map(canonicalize_name, requirement.extras)) - core.extras):
+        message = f"{name} {version} has no extra {extra!r}"
+        remedy = f"use one that it has: {', '.join(sorted(core.extras)) or 'none'}"
+        yield error("extra-missing", entry.source, place, message, remedy)
 
 
-def _listed(url: str, files: Sequence[PageFile]) -> _Listing:
-    wheels = tuple(
-        file
-        for file in files
-        if file.filename.endswith(".whl") and split_label(file.filename)[1] is None
-    )
-    return _Listing(url, wheels, len(files) - len(wheels))
+def _requirement(template: str) -> Requirement:
+    return Requirement(filled(template, {"version": "0"}))
 
 
-def _platform_tags(file: PageFile) -> str:
-    return file.filename.removesuffix(".whl").rpartition("-")[2]
-
-
-def _version(filename: str) -> Version | None:
-    """Return the public version of the wheel *filename*, None if it is malformed."""
-    parts = filename.split("-")
-    version = read_version(parts[1]) if len(parts) > 1 else None
-    return None if version is None else Version(version.public)
-
-
-def _finals(versions: Iterable[Version | None]) -> Iterator[Version]:
-    """Yield the final releases among *versions*, and at least `_NONE`."""
-    yield _NONE
-    yield from (each for each in versions if each is not None and not each.is_prerelease)
+def _newest(versions: Iterable[Version]) -> Version:
+    """Return the newest final release among *versions*, `_NONE` without any."""
+    return max((each for each in versions if not each.is_prerelease), default=_NONE)

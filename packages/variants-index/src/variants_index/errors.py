@@ -50,9 +50,5 @@ class UnusableDistribution(PackageIndexError):
     """A distribution whose core metadata is broken, or only known after a build."""
 
 
-class InvalidSourceTree(PackageIndexError):
-    """A directory whose ``pyproject.toml`` is missing or broken, or that needs a build."""
-
-
 class TargetError(PackageIndexError):
     """An invalid description of a target."""

@@ -28,28 +28,29 @@ if TYPE_CHECKING:
     from .version_metadata import *
 
 _NAMES = {
-    "catalog_checks": "LiveCheck",
-    "distribution_metadata": "fetch_metadata_file read_source_tree",
+    "catalog_checks": "check_live",
+    "distribution_metadata": "fetch_metadata_file",
     "doctor": (
-        "Findings Part Problem State UNKNOWN catalog_hints common_parts environment_problems "
-        "installers_part lines report_schema settings_of state_of state_problem uv_part"
+        "Findings Part Problem State UNKNOWN WITHOUT catalog_hints common_parts "
+        "environment_problems installers_part lines packages_part report_schema settings_of "
+        "state_problem states_tree uv_part"
     ),
     "downloads": "MAX_DOWNLOAD opened",
     "errors": (
-        "AccessDenied BadResponse InvalidPage InvalidSourceTree InvalidUrl NotFound "
+        "AccessDenied BadResponse InvalidPage InvalidUrl NotFound "
         "TargetError Unreachable UntrustedServer UnusableDistribution"
     ),
     "evaluator": "REWRITTEN is_pinned",
-    "package_finder": "by_version",
+    "package_finder": "by_version directory_files",
     "http.credentials": "Credentials split_credentials",
-    "http.responses": "BUSY CHUNK Response check_digests retry_after",
+    "http.responses": "BUSY CHUNK Response check_digests read_response retry_after",
     "http.user_proxies": "InvalidProxy PORTS UserProxy proxy_for read",
     "pages": "ACCEPT GENERATOR HTML JSON html_projects json_projects",
     "pages.page": "Links",
     "target": "covers environment_of is_for_platform platform_of_namespaces read_target",
     "uv_files": (
-        "UvTable configuration_files is_on project_settings project_table read_toml "
-        "script_tree settings_tables table_of workspace_root"
+        "UvTable is_on project_settings project_table read_toml script_tree settings_tables "
+        "system_path table_of workspace_root"
     ),
     "version_metadata": "answer release_file",
 }

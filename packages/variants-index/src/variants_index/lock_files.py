@@ -26,7 +26,6 @@ from packaging.markers import Marker
 from packaging.pylock import (
     Package,
     PackageArchive,
-    PackageDirectory,
     PackageSdist,
     PackageWheel,
     Pylock,
@@ -275,19 +274,15 @@ class ResolvedPackage(Protocol):
 
     @property
     def candidate(self) -> Candidate:
-        """The chosen file or directory."""
-
-    @property
-    def alternatives(self) -> Sequence[Candidate]:
-        """The files that are listed: the chosen one, or every one that the target can use."""
+        """The chosen file."""
 
     @property
     def extras(self) -> Sequence[str]:
         """Normalized names of the extras that are installed."""
 
     @property
-    def requires_dist(self) -> Mapping[str, tuple[str, ...]]:
-        """``Requires-Dist`` values by variant label, empty for non-variant files."""
+    def requires_dist(self) -> Sequence[str]:
+        """Its ``Requires-Dist`` values."""
 
     @property
     def depends(self) -> Sequence[str]:
@@ -296,10 +291,6 @@ class ResolvedPackage(Protocol):
     @property
     def metadata(self) -> Metadata | None:
         """The variant metadata, None for a non-variant file."""
-
-    @property
-    def editable(self) -> bool:
-        """Whether it is a directory that is installed in place."""
 
 
 class Resolution(Protocol):
@@ -353,9 +344,12 @@ class _Entry:
         """Requirements by variant label, by the published names of any target."""
         used = [self.names[target.name] for target, _ in self.packages]
         return {
-            label: list(dict.fromkeys(_renamed(text, names) for text in requires for names in used))
+            package.candidate.label or "": list(
+                dict.fromkeys(
+                    _renamed(text, names) for text in package.requires_dist for names in used
+                )
+            )
             for _, package in self.packages
-            for label, requires in package.requires_dist.items()
         }
 
     @property
@@ -366,11 +360,7 @@ class _Entry:
     @property
     def files(self) -> list[Candidate]:
         """Every file that is listed, by name."""
-        found = {
-            candidate.published: candidate
-            for _, package in self.packages
-            for candidate in package.alternatives
-        }
+        found = {package.candidate.published: package.candidate for _, package in self.packages}
         return [found[name] for name in sorted(found)]
 
     @property
@@ -529,9 +519,6 @@ def _files(
     package = entry.packages[0][1]
     candidate = package.candidate
     # Of what is named directly, only wheels that are listed as such have a variant to select.
-    if candidate.is_directory:
-        path = _relative(local_path(candidate.file.url), folder)
-        return {"directory": PackageDirectory(path=path, editable=package.editable or None)}
     if candidate.direct and candidate.label is None:
         arguments = _file(candidate, folder, digests)
         del arguments["name"]

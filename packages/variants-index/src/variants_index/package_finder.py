@@ -6,9 +6,10 @@ in a thread if `PackageFinder.start` was called.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from packaging.utils import canonicalize_name
@@ -315,7 +316,7 @@ class PackageFinder:
 
     def _linked(self, url: str) -> dict[str, dict[Version, VersionFiles]]:
         if is_local(url) and local_path(url).is_dir():
-            return by_version(_directory(url))
+            return by_version(directory_files(local_path(url)))
         if is_local(url) and not url.endswith((".html", ".htm")):
             return by_version((_file_at(url),))
         return by_version(self.session.fetch_page(url).files)
@@ -399,8 +400,8 @@ def _indexes(sources: Sources) -> tuple[str, ...]:
     return (*extra, first)
 
 
-def _directory(url: str) -> Iterable[PageFile]:
-    folder = local_path(url)
+def directory_files(folder: Path) -> Iterator[PageFile]:
+    """Yield the wheels, sdists and variant metadata files of *folder*, by name ascending."""
     names = {path.name for path in folder.iterdir()}
     for name in sorted(names):
         if name.endswith((".whl", METADATA_SUFFIX, *SDISTS)):

@@ -426,9 +426,8 @@ def _abi_covers(python: str, abi: str, other_python: str, other_abi: str) -> boo
         and int(one[2]) <= int(two[2])
     )  # fmt: skip
     if abi == "none":
-        if python == "py3" or (python == "py2" and other_python.startswith(("py2", "cp2"))):
-            return other_python.startswith(("cp3", "py3", "pp3")) or python == "py2"
-        return python == other_python
+        every = python == "py3" and other_python.startswith(("cp3", "py3", "pp3"))
+        return every or python == other_python
     if abi == "abi3":
         # No limited API without the GIL; an older minimum covers a newer one.
         plain = two is not None and other_abi in (other_python, "abi3", "none")

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pep_variants.internal import LOCK_BYTES, PYPROJECT_BYTES, read_text, toml
 
@@ -37,18 +37,6 @@ class UvTable:
         return self.path.absolute().parent
 
 
-class UvFile(NamedTuple):
-    """A file that uv may read settings from; it need not exist.
-
-    Attributes:
-        role: ``project``, ``user``, ``system`` or ``UV_CONFIG_FILE``.
-        path: where it is.
-    """
-
-    role: str
-    path: Path
-
-
 def settings_tables(
     start: Path,
     environ: Mapping[str, str],
@@ -71,29 +59,9 @@ def settings_tables(
     if no_config:
         return []
     tables = _project(start) if project else []
-    for path in (_user_path(environ), _system_path(environ)):
+    for path in (_user_path(environ), system_path(environ)):
         tables += _uv_toml(path) if path is not None else []
     return tables
-
-
-def configuration_files(start: Path, environ: Mapping[str, str]) -> list[UvFile]:
-    """Return the files that uv may read settings from.
-
-    Args:
-        start: directory from which the project is looked for.
-        environ: environment variables.
-    """
-    found = []
-    root = workspace_root(start)
-    for folder in (start, *start.parents):
-        found += [UvFile("project", folder / name) for name in ("uv.toml", "pyproject.toml")]
-        if folder == root or (folder / "pyproject.toml").exists():
-            break
-    named = environ.get("UV_CONFIG_FILE")
-    users = [UvFile("UV_CONFIG_FILE", Path(named))] if named else []
-    for role, path in (("user", _user_path(environ)), ("system", _system_path(environ))):
-        users += [UvFile(role, path)] if path is not None and not named else []
-    return found + users
 
 
 def workspace_root(start: Path) -> Path | None:
@@ -194,7 +162,8 @@ def _user_path(environ: Mapping[str, str]) -> Path | None:
     return Path(home, ".config", "uv", "uv.toml")
 
 
-def _system_path(environ: Mapping[str, str]) -> Path | None:
+def system_path(environ: Mapping[str, str]) -> Path | None:
+    """Return uv's file for all users, None without one; on Windows it need not exist."""
     if sys.platform == "win32":
         folder = environ.get("PROGRAMDATA", environ.get("SYSTEMDRIVE", "C:") + "\\ProgramData")
         return Path(folder, "uv", "uv.toml")

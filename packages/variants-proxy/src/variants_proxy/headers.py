@@ -6,7 +6,6 @@ no cache before the proxy may keep it for another client.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 from dataclasses import dataclass
 from typing import Literal
@@ -24,7 +23,6 @@ SECURITY_HEADERS: Headers = [
 """Of every response: in a browser, no text of an upstream runs scripts in the proxy's origin, is
 sniffed as another type, is embedded elsewhere, or receives a referrer."""
 
-_WORTH_IT = 512
 _JSON = ("application/vnd.pypi.simple.v1+json", "application/vnd.pypi.simple.latest+json")
 _HTML = (
     "application/vnd.pypi.simple.v1+html",
@@ -40,10 +38,10 @@ class Document:
     """A complete response, which clients can revalidate.
 
     Attributes:
-        body: uncompressed.
+        body: as it is sent.
         kind: content type.
         cache: value of ``Cache-Control``.
-        vary: value of ``Vary`` besides ``Accept-Encoding``.
+        vary: value of ``Vary``.
         tag: entity tag; empty for one of the body.
     """
 
@@ -53,30 +51,15 @@ class Document:
     vary: str = ""
     tag: str = ""
 
-    def answer(
-        self, accept_encoding: str, if_none_match: str, *, compress: bool
-    ) -> tuple[int, dict[str, str], bytes]:
-        """Return status, headers and body for a request with these headers.
-
-        Args:
-            accept_encoding: of the request.
-            if_none_match: of the request.
-            compress: use gzip where the client accepts it.
-        """
-        # Weak if the compressed form has the same tag. uv asks again with strong ones alone.
-        weak = "W/" if compress else ""
-        tag = self.tag or f'{weak}"{hashlib.sha256(self.body).hexdigest()[:32]}"'
-        vary = ", ".join(filter(None, (self.vary, "Accept-Encoding")))
-        headers = {"cache-control": self.cache, "vary": vary, "etag": tag}
+    def answer(self, if_none_match: str) -> tuple[int, dict[str, str], bytes]:
+        """Return status, headers and body for a request with this ``If-None-Match``."""
+        tag = self.tag or f'"{hashlib.sha256(self.body).hexdigest()[:32]}"'
+        headers = {"cache-control": self.cache, "etag": tag}
+        if self.vary:
+            headers["vary"] = self.vary
         if is_known(if_none_match, tag):
             return 304, headers, b""
-        headers["content-type"] = self.kind
-        body = self.body
-        if compress and len(body) >= _WORTH_IT and accepts_gzip(accept_encoding):
-            body = gzip.compress(body, 1, mtime=0)
-            headers["etag"] = f"W/{tag.removeprefix('W/')}"
-            headers["content-encoding"] = "gzip"
-        return 200, headers, body
+        return 200, headers | {"content-type": self.kind}, self.body
 
 
 def page_digest(body: bytes, content_type: str, url: str) -> str:
@@ -97,12 +80,6 @@ def is_known(if_none_match: str, tag: str) -> bool:
     """Return whether one of the entity tags in ``If-None-Match`` is *tag* (RFC 9110, 13.1.2)."""
     tags = (item.strip().removeprefix("W/") for item in if_none_match.split(","))
     return any(item in (tag.removeprefix("W/"), "*") for item in tags)
-
-
-def accepts_gzip(accept_encoding: str) -> bool:
-    """Return whether a client with this ``Accept-Encoding`` accepts gzip."""
-    qualities = _qualities(accept_encoding)
-    return qualities.get("gzip", qualities.get("*", 0.0)) > 0
 
 
 def accepted_formats(accept: str) -> tuple[PageFormat, ...]:

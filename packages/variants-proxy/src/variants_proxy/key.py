@@ -32,16 +32,12 @@ import sys
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pep_variants import Platform, Preferences, Support, VariantError, write_platform
 from pep_variants.internal import PROVIDER_ID_LENGTH, read_configuration, read_platform, shortened
 
 from .errors import InvalidKey
-
-if TYPE_CHECKING:
-    from pep_variants import Preferences, Support
-
 
 MAX_KEY = 4096
 """Maximum length of a key: half of what servers and proxies accept as a URL."""
@@ -287,8 +283,6 @@ def described_machine(
     Raises:
         PlatformFileError: the platform file cannot be read, or there is no such machine.
     """
-    from pep_variants import Platform
-
     if not preferences.use_variants:
         return Machine(preferences=preferences)
     stated, detected = Platform(), Platform()

@@ -135,10 +135,8 @@ class Settings:
         insecure_hosts: hosts whose certificates are not verified.
         keyring: use the keyring for credentials.
         environ: environment variables: proxies, ``NETRC``, ``SSL_CERT_FILE``.
-        compress: compress responses; not worth the time for clients on the same machine.
         failures: of plugins that the user allowed, by `provider_id`: pages of projects that need
             one of them are errors.
-        access_log: write one line of JSON for each request to the logger ``variants_proxy.access``.
         requested: normalized names of projects that clients request from indexes, too. Their files
             in find-links places are evaluated together with those of the index.
         catalog: catalogue of existing builds: `DEFAULT_CATALOG`, a path or a URL; None for none.
@@ -161,8 +159,6 @@ class Settings:
     insecure_hosts: frozenset[str] = frozenset()
     keyring: bool = True
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
-    compress: bool = True
-    access_log: bool = False
     failures: Mapping[str, PluginFailed] = field(default_factory=dict)
     requested: frozenset[str] = frozenset()
     catalog: str | None = None

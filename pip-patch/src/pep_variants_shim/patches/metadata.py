@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import email.message
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -86,11 +86,11 @@ def _patch_metadata_files(module: ModuleType) -> None:
 def _limit_variant_file(module: ModuleType) -> None:
     """Limit the size of ``variant.json``; pip reads all files of dist-info into memory."""
 
-    def is_variant_file(_: object, path: str) -> bool:
-        return path.partition("/")[2] == VARIANT_FILE
-
-    @replace(module, "read_wheel_metadata_file", only=is_variant_file)
-    def read_file(_: Callable[..., bytes], source: zipfile.ZipFile, path: str) -> bytes:
+    @replace(module, "read_wheel_metadata_file")
+    def read_file(original: Original, source: zipfile.ZipFile, path: str) -> bytes:
+        if path.partition("/")[2] != VARIANT_FILE:
+            data: bytes = original(source, path)
+            return data
         from pep_variants.internal import read_entry
 
         wheel = os.path.basename(source.filename or "")  # noqa: PTH119

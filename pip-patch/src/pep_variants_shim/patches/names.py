@@ -6,19 +6,15 @@ from types import ModuleType
 from typing import Any
 
 from pep_variants import split_label
-from pep_variants.internal import FILENAME_CHARACTERS
 
 from ..guard import Original, replace, switch
-
-_DASHES = 4
-"""In the filename of a wheel without label and build tag."""
 
 
 def patch_wheel(module: ModuleType) -> None:
     """Make ``Wheel`` accept labels; its ``filename`` keeps the label."""
 
     # Labels stay accepted after a fault: pip parses the collected filenames again.
-    @replace(module.Wheel, "__init__", always=True, only=_not_plain)
+    @replace(module.Wheel, "__init__", always=True)
     def init(original: Original, self: Any, filename: str) -> None:
         if not (switch.on or switch.used):
             original(self, filename)
@@ -31,11 +27,6 @@ def patch_wheel(module: ModuleType) -> None:
         except ValueError as error:  # from `int`, for thousands of digits
             raise module.InvalidWheelFilename(f"{filename[:200]}: {error}") from None
         self.filename = filename
-
-
-def _not_plain(_: object, filename: str) -> bool:
-    """Return whether *filename* has other parts than a wheel without label and build tag."""
-    return filename.count("-") != _DASHES or len(filename) > FILENAME_CHARACTERS
 
 
 def patch_sources(module: ModuleType) -> None:

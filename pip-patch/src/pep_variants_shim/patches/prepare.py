@@ -14,7 +14,7 @@ from pep_variants import split_label
 
 from ..errors import VariantsOff
 from ..guard import Original, replace, switch
-from ..links import CatalogLink, rewritten_link
+from ..links import rewritten_link
 from ..markers import preparing
 from ..session import session_of
 
@@ -48,7 +48,7 @@ def patch_prepare(module: ModuleType) -> None:
         return dist
 
     # Also after variants were switched off: the requirement stands for the rewritten wheel.
-    @replace(module, "_get_prepared_distribution", always=True, only=_of_catalog)
+    @replace(module, "_get_prepared_distribution", always=True)
     def get_prepared_distribution(original: Original, req: Any, *args: Any, **kwargs: Any) -> Any:
         _rewrite(req)
         return original(req, *args, **kwargs)
@@ -66,10 +66,6 @@ def patch_prepare(module: ModuleType) -> None:
     def save_linked_requirement(original: Original, self: Any, req: Any) -> None:
         with _as_published(req):
             original(self, req)
-
-
-def _of_catalog(req: Any, *_args: Any, **_kwargs: Any) -> bool:
-    return isinstance(req.link, CatalogLink)
 
 
 def _rewrite(requirement: Any) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,6 @@ from pep_variants.internal import (
     InvalidMarker,
     filename_of_url,
     is_local,
-    local_path,
     redacted,
 )
 from variants_index import (
@@ -42,12 +41,14 @@ from variants_index import (
     Target,
     fetch_core_metadata,
 )
-from variants_index.internal import Links, UnusableDistribution, is_pinned, read_source_tree
+from variants_index.internal import Links, UnusableDistribution, is_pinned
 
 from .errors import RequirementError
-from .requirements import Wanted, distribution_name, is_directory
+from .requirements import Wanted, distribution_name
 
 Reduce = Callable[[str], "str | None"]
+_REMEMBERED = 1 << 16
+"""Of what resolvers ask thousands of times."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,26 @@ class UnsatisfiableRequirement:
 
     def __str__(self) -> str:
         return self.reason
+
+
+@lru_cache(_REMEMBERED)
+def specifier_set(text: str) -> SpecifierSet:
+    """Return the specifiers in *text*."""
+    return SpecifierSet(text)
+
+
+@lru_cache(_REMEMBERED)
+def contains(specifier: str, version: str) -> bool:
+    """Return whether *specifier* allows *version*, pre-releases included."""
+    return specifier_set(specifier).contains(version, prereleases=True)
+
+
+def allow(specifiers: Iterable[str], version: str) -> bool:
+    """Return whether all *specifiers* allow *version*, pre-releases included."""
+    return all(contains(specifier, version) for specifier in specifiers)
+
+
+parsed = lru_cache(_REMEMBERED)(Requirement)
 
 
 def split_identifier(identifier: str) -> tuple[str, str]:
@@ -157,11 +178,7 @@ class IndexProvider(_Base):
         self._ranks: dict[str, tuple[bool, int, str]] = {}
         self._direct: dict[str, Candidate] = {}  # by URL
         self._pre = pre
-        self._specifiers: dict[str, SpecifierSet] = {}
         self._matching: dict[tuple[str, frozenset[str]], tuple[list[Version], list[Version]]] = {}
-        # By specifier and version: resolvers ask for the same thousands of times.
-        self._contained: dict[tuple[str, str], bool] = {}
-        self._parsed: dict[str, Requirement] = {}
         self._provided = provided
 
     # --- what resolvelib asks
@@ -235,11 +252,9 @@ class IndexProvider(_Base):
             met = exact not in excluded and all(
                 self.is_satisfied_by(item, exact) for item in wanted
             )
-            return [exact] if met and self._meets_constraints(exact) else []
-        texts = [item.specifier for item in needs]
-        texts += [str(item.requirement.specifier) for item in self._constraints.get(project, ())]
+            return [exact] if met and allow(self._specifiers(project), exact.version_text) else []
         offered = self._stand_ins if project in self._provided else self._offered
-        find = partial(offered, project, extra, frozenset(texts), is_pinned(texts), excluded)
+        find = partial(offered, project, extra, self._specifiers(project, needs), excluded)
         # Look at the index now: whether there are variants is asked next.
         self._evaluator.project(project)
         return find
@@ -247,17 +262,13 @@ class IndexProvider(_Base):
     def is_satisfied_by(self, requirement: Requires, candidate: Candidate) -> bool:
         """Return whether *candidate* is of a version, or the file, that is required."""
         # Resolvers ask this of every pin in every round: millions of times in large resolutions.
-        if type(requirement) is SpecifierRequirement and requirement.url is None:
-            known = self._contained.get((requirement.specifier, candidate.version_text))
-            if known is not None:
-                return known
-        if isinstance(requirement, UnsatisfiableRequirement):
-            return False
+        if type(requirement) is SpecifierRequirement:
+            if requirement.url is not None:
+                return self._named_by(requirement.url).filename == candidate.filename
+            return contains(requirement.specifier, candidate.version_text)
         if isinstance(requirement, ExplicitRequirement):
             return requirement.candidate.with_extra(candidate.extra) == candidate
-        if requirement.url is not None:
-            return self._named_by(requirement.url).filename == candidate.filename
-        return self._contains(requirement.specifier, candidate.version)
+        return False
 
     def get_dependencies(self, candidate: Candidate) -> list[Requires]:
         """Return the requirements of a non-variant candidate."""
@@ -364,41 +375,24 @@ class IndexProvider(_Base):
         if project in self._provided or not self._evaluator.project(project).has_variants:
             return
         needs = [item for item in requirements if isinstance(item, SpecifierRequirement)]
-        texts = [item.specifier for item in needs]
-        texts += [str(item.requirement.specifier) for item in self._constraints.get(project, ())]
-        yield from self._offered(project, "", frozenset(texts), is_pinned(texts), set())
+        yield from self._offered(project, "", self._specifiers(project, needs), set())
 
-    def alternatives(self, candidate: Candidate) -> tuple[Candidate, ...]:
-        """Return all files of its version that the target can use, of the same source.
-
-        Source distributions do not count: they are not built here.
-        """
-        is_apart = candidate.direct or candidate.catalog is not None
-        if is_apart or candidate.project in self._provided:
-            return (candidate.base,)
-        return tuple(
-            item
-            for item in self._evaluator.candidates(
-                candidate.project, candidate.release, pinned=True
+    def _specifiers(
+        self, project: str, needs: Iterable[SpecifierRequirement] = ()
+    ) -> frozenset[str]:
+        """Return all specifiers that versions of *project* have to meet."""
+        constraints = self._constraints.get(project, ())
+        return frozenset(
+            (
+                *(need.specifier for need in needs),
+                *(str(item.requirement.specifier) for item in constraints),
             )
-            if item.source == candidate.source and (item.is_wheel or item == candidate.base)
         )
 
-    def look_ahead(self, candidate: Candidate) -> None:
-        """Begin to fetch what *candidate* says of itself."""
-        if candidate.project in self._provided:
-            return
-        plain = candidate.base
-        self._prefetcher.start(("core", plain), partial(fetch_core_metadata, self._session, plain))
-
     def _offered(
-        self,
-        project: str,
-        extra: str,
-        texts: frozenset[str],
-        pinned: bool,
-        excluded: set[Candidate],
+        self, project: str, extra: str, texts: frozenset[str], excluded: set[Candidate]
     ) -> Iterator[Candidate]:
+        pinned = is_pinned([*texts])
         finals, others = self._versions(project, texts)
         anything = False
         for version in (*finals, *others):
@@ -406,7 +400,7 @@ class IndexProvider(_Base):
             if anything and others and version is others[0]:
                 return
             for candidate in self._evaluator.candidates(project, version, pinned=pinned):
-                if candidate.catalog and not self._allow(texts, candidate.version):
+                if candidate.catalog and not allow(texts, candidate.version_text):
                     continue
                 anything = True
                 offered = candidate.with_extra(extra)
@@ -417,11 +411,6 @@ class IndexProvider(_Base):
         """Yield what stands for *project*; the rest as of `_offered`."""
         for candidate in self._offered(self._provided[project], *wanted):
             yield replace(candidate, project=project)
-
-    def _meets_constraints(self, candidate: Candidate) -> bool:
-        constraints = self._constraints.get(candidate.project, ())
-        texts = (str(item.requirement.specifier) for item in constraints)
-        return self._allow(texts, candidate.version)
 
     def _versions(self, project: str, texts: frozenset[str]) -> tuple[list[Version], list[Version]]:
         """Return the versions of *project* that all specifiers *texts* allow, newest first.
@@ -439,34 +428,18 @@ class IndexProvider(_Base):
                 version
                 for version in known.versions
                 if any(
-                    self._allow(texts, spelled)
+                    allow(texts, str(spelled))
                     for spelled in (version, *known.published.get(version, ()))
                 )
             ]
-            if self._pre or any(self._specifier(text).prereleases for text in texts):
+            if self._pre or any(specifier_set(text).prereleases for text in texts):
                 self._matching[key] = fitting, []
             else:
-                finals = [version for version in fitting if not version.is_prerelease]
                 self._matching[key] = (
-                    finals,
+                    [version for version in fitting if not version.is_prerelease],
                     [version for version in fitting if version.is_prerelease],
                 )
         return self._matching[key]
-
-    def _allow(self, texts: Iterable[str], version: Version) -> bool:
-        """Return whether all specifiers *texts* allow *version*, pre-releases included."""
-        return all(self._contains(text, version) for text in texts)
-
-    def _contains(self, text: str, version: Version) -> bool:
-        key = (text, str(version))
-        if key not in self._contained:
-            self._contained[key] = self._specifier(text).contains(version, prereleases=True)
-        return self._contained[key]
-
-    def _specifier(self, text: str) -> SpecifierSet:
-        if text not in self._specifiers:
-            self._specifiers[text] = SpecifierSet(text)
-        return self._specifiers[text]
 
     def _applies(self, marker: Marker | None, extra: str = "") -> bool:
         """Return whether *marker* holds on the target; with *extra*, whether because of that."""
@@ -485,11 +458,10 @@ class IndexProvider(_Base):
         """Return the candidate that requirements name by *url*; raises RequirementError."""
         if url not in self._direct:
             name, version = distribution_name(url)
-            core = read_source_tree(local_path(url)).core if is_directory(url) else None
             plain, _, fragment = url.partition("#")
             algorithm, equals, digest = fragment.partition("=")
             hashes = {algorithm: digest} if equals else {}
-            filename = filename_of_url(plain.partition("?")[0].rstrip("/"))
+            filename = filename_of_url(plain)
             self._direct[url] = Candidate(
                 name,
                 Version(version),
@@ -497,7 +469,6 @@ class IndexProvider(_Base):
                 redacted(plain),
                 file=PageFile(filename, plain, hashes),
                 direct=True,
-                core=core,
             )
         return self._direct[url]
 
@@ -508,9 +479,7 @@ class IndexProvider(_Base):
 
     def _needs(self, text: str, extra: str, source: str) -> list[Requires]:
         """Return what a dependency of the file at *source* asks for; raises RequirementError."""
-        if text not in self._parsed:
-            self._parsed[text] = Requirement(text)
-        requirement = self._parsed[text]
+        requirement = parsed(text)
         if not self._applies(requirement.marker, extra):
             return []
         place = redacted(text.partition(";")[0].strip())
@@ -544,7 +513,7 @@ class IndexProvider(_Base):
 
     def _prefetch(self, need: SpecifierRequirement) -> None:
         versions = self._finder.project(need.project).versions
-        version = next(SpecifierSet(need.specifier).filter(versions), None)
+        version = next(specifier_set(need.specifier).filter(versions), None)
         if version is None:
             return
         pinned = is_pinned([need.specifier])

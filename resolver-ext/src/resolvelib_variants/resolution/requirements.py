@@ -25,12 +25,9 @@ from pep_variants.internal import (
     URL_CHARACTERS,
     InvalidWheelFilename,
     filename_of_url,
-    is_local,
-    local_path,
     redacted,
     shortened,
 )
-from variants_index.internal import InvalidSourceTree, read_source_tree
 
 from .errors import RequirementError
 
@@ -43,6 +40,10 @@ _VCS = re.compile(r"(git|hg|svn|bzr)\+", re.IGNORECASE)
 _EXTRAS = re.compile(r"\[[^\[\]]*\]$")
 _ARCHIVES = (".whl", ".tar.gz", ".zip")
 _HASHES = ("sha256", "sha384", "sha512")
+_NOT_BUILT = (
+    "source code is not built here: run 'pip wheel --no-deps REQUIREMENT -w DIR' and name the "
+    "wheel in DIR"
+)
 
 
 @dataclass(frozen=True)
@@ -52,14 +53,10 @@ class Wanted:
     Attributes:
         requirement: parsed.
         hashes: allowed hexadecimal digests by algorithm; empty for any.
-        origin: where it was found, for messages; empty for the command line.
-        editable: a directory that is to be installed in place.
     """
 
     requirement: Requirement
     hashes: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    origin: str = ""
-    editable: bool = False
 
     @property
     def project(self) -> str:
@@ -102,16 +99,13 @@ class RequirementSet:
         )
 
 
-def parse_requirement(
-    text: str, origin: str = "", folder: Path | None = None, *, editable: bool = False
-) -> Wanted:
-    """Return the requirement in *text*: a specifier, or path or URL of a distribution or directory.
+def parse_requirement(text: str, origin: str = "", folder: Path | None = None) -> Wanted:
+    """Return the requirement in *text*: a specifier, or path or URL of a distribution.
 
     Args:
         text: without options.
         origin: for messages.
         folder: what paths are relative to.
-        editable: it has to be a directory, to be installed in place.
 
     Raises:
         RequirementError: it is not valid.
@@ -121,19 +115,16 @@ def parse_requirement(
     url = ""
     if _SCHEME.match(bare):
         _check_url(bare, origin)
-        if bare.endswith(_ARCHIVES) or _VCS.match(bare) or is_directory(bare):
+        if bare.endswith(_ARCHIVES) or _VCS.match(bare):
             url = bare
     elif bare.endswith(_ARCHIVES) and "@" not in bare:
         url = ((folder or Path()) / bare).absolute().as_uri()
-    elif _is_path(bare) or (editable and "@" not in bare):
-        path = Path(os.path.abspath((folder or Path()) / bare))  # noqa: PTH100 - links stay
-        if not path.is_dir():
-            raise RequirementError(f"{_place(origin)}{shortened(bare, 200)}: no such directory")
-        url = path.as_uri()
+    elif _is_path(bare):
+        raise RequirementError(f"{_place(origin)}{shortened(bare, 200)}: {_NOT_BUILT}")
     if url:
         text = f"{distribution_name(url, origin)[0]}{extras} @ {url}{separator}{marker}"
     try:
-        wanted = Wanted(Requirement(text), origin=origin, editable=editable)
+        wanted = Wanted(Requirement(text))
     except InvalidRequirement as error:
         reason = str(error).splitlines()[0]
         raise RequirementError(
@@ -142,30 +133,18 @@ def parse_requirement(
     found = wanted.requirement.url
     if found is not None and not url:
         distribution_name(found, origin)
-    if editable and (found is None or not is_directory(found)):
-        raise RequirementError(f"{_place(origin)}-e {wanted}: only a directory can be editable")
     return wanted
 
 
 def distribution_name(url: str, origin: str = "") -> tuple[str, str]:
-    """Return name and version of the wheel, source distribution or directory at *url*.
+    """Return name and version of the wheel or source distribution at *url*.
 
     Raises:
-        RequirementError: its filename is that of neither, or the directory needs a build.
+        RequirementError: its filename is that of neither.
     """
     _check_url(url, origin)
     if _VCS.match(url):
-        raise RequirementError(
-            f"{_place(origin)}{redacted(url)}: nothing is checked out of version control here: "
-            "name a directory with a clone, or run 'pip wheel --no-deps URL -w DIR' and name the "
-            "wheel in DIR"
-        )
-    if is_directory(url):
-        try:
-            tree = read_source_tree(local_path(url))
-        except InvalidSourceTree as error:
-            raise RequirementError(f"{_place(origin)}{error}") from None
-        return tree.name, str(tree.version)
+        raise RequirementError(f"{_place(origin)}{redacted(url)}: {_NOT_BUILT}")
     filename = filename_of_url(url)
     try:
         if filename.endswith(".whl"):
@@ -185,11 +164,6 @@ def _check_url(url: str, origin: str) -> None:
         raise RequirementError(
             f"{_place(origin)}{shortened(redacted(url), 200)} is not a valid URL: {error}"
         ) from None
-
-
-def is_directory(url: str) -> bool:
-    """Return whether *url* is that of a directory of this machine."""
-    return is_local(url) and local_path(url).is_dir()
 
 
 def _split_extras(text: str) -> tuple[str, str]:
@@ -263,10 +237,8 @@ def _read(
             option, value = words[0][:2], words[0][2:].lstrip("=")
             equals = value
         values = [value, *words[1:]] if equals else words[1:]
-        if option in ("-e", "--editable") and len(values) == 1:
-            wanted = parse_requirement(values[0], origin, path.parent, editable=True)
-            listed.append(wanted)
-            continue
+        if option in ("-e", "--editable"):
+            raise RequirementError(f"{origin}: {shortened(redacted(line), 200)}: {_NOT_BUILT}")
         if option in ("-r", "--requirement", "-c", "--constraint") and len(values) == 1:
             if "://" in values[0]:
                 raise RequirementError(

@@ -37,13 +37,13 @@ from variants_plugins import PluginRunner, Sources
 
 from ..interfaces import Chosen, VersionOrder, problems_of
 from ..ordering import VariantOrdering
+from ..provider import VariantProvider
 from .errors import NoSolution
 from .failure import explain_failure
 from .index_provider import IndexProvider, SpecifierRequirement, split_identifier
 from .requirements import RequirementSet
 from .result import Package, Resolution, packages_of
 from .same_files import same_files, with_same_files
-from .variant_providers import APART, AllVariantsProvider, PrefetchingProvider
 
 if TYPE_CHECKING:
     from variants_catalog.internal import Catalog, Unavailable
@@ -130,7 +130,6 @@ class IndexResolver:
         target: Target,
         progress: Callable[[str], None] | None = None,
         *,
-        every_variant: bool = False,
         in_order: bool = False,
     ) -> Resolution:
         """Return what has to be installed on *target*.
@@ -139,8 +138,6 @@ class IndexResolver:
             requirement_set: requirements and constraints; its index options are not used.
             target: the machine.
             progress: hears what is being done, in a few words, often.
-            every_variant: also take in what the other variants of each version depend on, so
-                that any of them can be installed instead: see `Package.alternatives`.
             in_order: leave versions in their order, whatever the user prefers.
 
         Raises:
@@ -154,9 +151,7 @@ class IndexResolver:
                 self.session.add_index(wanted.requirement.url)
         provided: dict[str, str] = {}
         while True:
-            found = self._resolve(
-                requirement_set, target, progress, provided, every_variant, in_order
-            )
+            found = self._resolve(requirement_set, target, progress, provided, in_order)
             again = same_files(found.packages, self.finder) if self.finder.has_catalog else {}
             if not again:
                 return found
@@ -167,8 +162,6 @@ class IndexResolver:
         requirement_set: RequirementSet,
         targets: Sequence[Target],
         progress: Callable[[str], None] | None = None,
-        *,
-        every_variant: bool = False,
     ) -> list[Resolution]:
         """Return what one lock file has for each of *targets*.
 
@@ -178,10 +171,7 @@ class IndexResolver:
 
         def resolve(*, in_order: bool = False) -> list[Resolution]:
             return [
-                self.resolve(
-                    requirement_set, each, progress, every_variant=every_variant, in_order=in_order
-                )
-                for each in targets
+                self.resolve(requirement_set, each, progress, in_order=in_order) for each in targets
             ]
 
         found = resolve()
@@ -204,7 +194,6 @@ class IndexResolver:
         target: Target,
         progress: Callable[[str], None] | None,
         provided: Mapping[str, str],
-        every_variant: bool,
         in_order: bool,
     ) -> Resolution:
         """Return one resolution, with builds in place of projects that have their files."""
@@ -221,14 +210,14 @@ class IndexResolver:
             provided=provided,
         )
         notes = Notes()
-        kind = AllVariantsProvider if every_variant else PrefetchingProvider
         asked = {item.project for item in requirement_set.requirements}
         labels = self.preferences.forced.items()
         forced = {name: label for name, label in labels if name not in provided}
         preferences = replace(self.preferences, forced=forced)
-        if in_order or every_variant:  # all variants are for machines with other accelerators
+        if in_order:
             preferences = replace(preferences, before_version=frozenset((NO_PROJECTS,)))
-        provider = kind(
+        provider: VariantProvider[Any, Candidate, str] = VariantProvider(
+            plain,
             plain,
             platform=self.detector(target).platform,
             preferences=preferences,
@@ -244,11 +233,6 @@ class IndexResolver:
         except ResolutionImpossible as error:
             _raise_missing(provider.ordering.missing.values(), error)
             failure = explain_failure(error.causes, provider, plain, evaluator, self.finder)
-            if isinstance(provider, AllVariantsProvider):
-                parents = {item.parent.project: None for item in error.causes if item.parent}
-                torn = [text for name in sorted(parents) for text in provider.contradictions(name)]
-                if torn:
-                    failure = NoSolution(f"{torn[0]}: {APART}", tuple(torn[1:]))
             guilty = {plain.project(provider.identify(item.requirement)) for item in error.causes}
             raise with_same_files(failure, provided, guilty, roots) from error
         except ResolutionTooDeep:
@@ -261,8 +245,7 @@ class IndexResolver:
             (error for name, error in provider.ordering.missing.items() if name not in chosen),
             None,
         )
-        editable = {item.project for item in requirement_set.requirements if item.editable}
-        packages = packages_of(result, roots, plain, provider, provided, editable)
+        packages = packages_of(result, roots, plain, provider, provided)
         self._check_hashes(packages, hashes)
         warnings = [*plain.warnings, *notes.warnings]
         warnings += (
@@ -283,11 +266,6 @@ class IndexResolver:
             if note is not None:
                 version_notes[package.name] = note
                 warnings.append(note.text)
-            if every_variant and package.candidate.catalog is not None:
-                warnings.append(
-                    f"{package.name} {package.version} is locked as variant {package.label} alone: "
-                    "its other builds have other versions, names or extras"
-                )
             if not package.candidate.direct:
                 project = self.finder.project(package.name)
                 warnings += project.warnings
@@ -298,16 +276,15 @@ class IndexResolver:
                     f"{package.name} {package.version}: builds of the catalogue that are rewritten "
                     "when they are installed are left out, as hashes are given"
                 )
-            if isinstance(provider, AllVariantsProvider):
-                warnings += (
-                    f"{text}, so {package.version} is taken: {APART}"
-                    for text in provider.contradictions(package.name, package.version)
-                )
         requested: dict[str, frozenset[str]] = {}
         for need in roots:
             if isinstance(need, SpecifierRequirement):
                 requested[need.project] = requested.get(need.project, frozenset()) | {need.extra}
-        merged = _by_host(unavailable)
+        merged: tuple[Unavailable, ...] = ()
+        if unavailable:
+            from variants_catalog.internal import by_host  # takes a while
+
+            merged = by_host(unavailable)
         warnings += map(str, merged)
         return Resolution(
             target,
@@ -356,22 +333,20 @@ class IndexResolver:
     def variant_documents(self, package: Package) -> list[dict[str, Any]]:
         """Return the variant metadata of *package* as its source has it.
 
-        That is the index's file; or, without one, what is in a wheel of each label that a lock
-        file lists.
+        That is the index's file; or, without one, what is in the wheel.
 
         Raises:
-            VariantError: a wheel cannot be fetched any more.
+            VariantError: the wheel cannot be fetched any more.
         """
         candidate = package.candidate
         if candidate.catalog is not None:
             return []  # listed as published
-        wheels = {item.label: item.file for item in package.alternatives if item.label is not None}
-        if not (wheels or candidate.direct or candidate.metadata):
+        if candidate.label is None:
             return []
         found = fetch_release_metadata(
             self.session,
             self.prefetcher,
-            [candidate.file] if candidate.direct else list(wheels.values()),
+            [candidate.file],
             None if candidate.direct else candidate.metadata,
             None if candidate.direct else candidate.source,
         )
@@ -391,14 +366,6 @@ def _catalog(session: Session, preferences: Preferences) -> Catalog | None:
         return session.fetch(url, limit=CATALOG_BYTES).body
 
     return preferred_catalog(preferences, fetch)
-
-
-def _by_host(items: Sequence[Unavailable]) -> tuple[Unavailable, ...]:
-    if not items:
-        return ()
-    from variants_catalog.internal import by_host  # takes a while
-
-    return by_host(items)
 
 
 def _allowed_hashes(requirement_set: RequirementSet) -> dict[str, Mapping[str, frozenset[str]]]:
@@ -530,12 +497,7 @@ class ProgressReporter(_Reporter):
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._tell = tell
-        self._round = 0
-
-    def starting_round(self, index: int) -> None:
-        """Remember the number of the round."""
-        self._round = index
 
     def pinning(self, candidate: Candidate) -> None:
         """Report what is pinned."""
-        self._tell(f"step {self._round + 1}: {candidate}")
+        self._tell(str(candidate))

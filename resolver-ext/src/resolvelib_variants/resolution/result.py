@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,6 @@ from variants_index import Candidate, PageFile, Target
 
 from ..provider import VariantProvider
 from .index_provider import IndexProvider, SpecifierRequirement, split_identifier
-from .variant_providers import AllVariantsProvider
 
 if TYPE_CHECKING:
     from variants_catalog.internal import Unavailable
@@ -35,14 +34,10 @@ class Package:
         properties: of the variant; None for a non-variant file, empty for the null variant.
         why: why this file and no other variant, in a few words; empty where there was no choice.
         requires: what it depends on, variant markers reduced for this file, the rest as it is.
-        requires_dist: the same before it was reduced; by variant label, empty for non-variant
-            files, of every label in `alternatives`.
+        requires_dist: the same before it was reduced.
         depends: names of the packages of this resolution that it depends on, ascending.
-        alternatives: with all variants kept, every file of the version that the target can use,
-            by tag; otherwise this one alone.
         metadata: the variant metadata it was chosen by, None for a non-variant file.
         requested: whether the user asked for the project, rather than something else.
-        editable: whether it is a directory that is to be installed in place.
     """
 
     name: str
@@ -52,12 +47,10 @@ class Package:
     properties: Properties | None = None
     why: str = ""
     requires: tuple[str, ...] = ()
-    requires_dist: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    requires_dist: tuple[str, ...] = field(default=(), repr=False)
     depends: tuple[str, ...] = ()
-    alternatives: tuple[Candidate, ...] = ()
     metadata: Metadata | None = field(default=None, repr=False)
     requested: bool = False
-    editable: bool = False
 
     @property
     def filename(self) -> str:
@@ -83,8 +76,7 @@ class Package:
             "extras": list(self.extras),
             "requested": self.requested,
             "published_as": self.candidate.published_as,
-            "filename": None if self.candidate.is_directory else self.filename,
-            "editable": self.editable,
+            "filename": self.filename,
             "url": file.url or None,
             "index": None if self.candidate.direct else self.candidate.place,
             "catalog": None if self.candidate.catalog is None else self.candidate.source,
@@ -148,7 +140,6 @@ def packages_of(
     plain: IndexProvider,
     provider: VariantProvider[Any, Candidate, str],
     provided: Mapping[str, str],
-    editable: Collection[str],
 ) -> tuple[Package, ...]:
     """Return the packages by name.
 
@@ -158,7 +149,6 @@ def packages_of(
         plain: the provider without variants.
         provider: the provider with variants.
         provided: which package stands for a project that is not installed.
-        editable: projects that the user wants to be installed in place.
     """
     extras: dict[str, set[str]] = {}
     files: dict[str, Candidate] = {}
@@ -184,7 +174,6 @@ def packages_of(
             extras=tuple(sorted(extras.get(name, ()))),
             depends=tuple(sorted(depends.get(name, set()) & files.keys() - {name})),
             requested=name in requested,
-            editable=files[name].is_directory and name in editable,
         )
         for name in sorted(files)
     )
@@ -199,15 +188,9 @@ def _package(
     project, label = candidate.project, candidate.label
     selection = provider.ordering.selection(project, candidate)
     ranking = None if selection is None else selection.rankings.get(candidate.source)
-    alternatives: tuple[Candidate, ...] = (candidate,)
-    if isinstance(provider, AllVariantsProvider):
-        alternatives = plain.alternatives(candidate)
-    one_each = {file.label or "": file for file in (*reversed(alternatives), candidate)}
-    requires_dist = {
-        name: plain.core_metadata(file).requires for name, file in sorted(one_each.items())
-    }
+    requires_dist = plain.core_metadata(candidate).requires
     context = provider.ordering.context(project, candidate)
-    requires = (reduce_requirement(text, context) for text in requires_dist[label or ""])
+    requires = (reduce_requirement(text, context) for text in requires_dist)
     properties = metadata = None
     if ranking is not None and label is not None:
         metadata = ranking.metadata
@@ -227,7 +210,6 @@ def _package(
         why=why,
         requires=tuple(text for text in requires if text is not None),
         requires_dist=requires_dist,
-        alternatives=alternatives,
         metadata=metadata,
         **known,
     )

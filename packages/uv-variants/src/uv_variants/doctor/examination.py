@@ -29,6 +29,7 @@ from pep_variants.internal import (
 )
 from variants_index.internal import (
     UNKNOWN,
+    WITHOUT,
     Findings,
     Part,
     Problem,
@@ -37,9 +38,10 @@ from variants_index.internal import (
     common_parts,
     environment_problems,
     is_for_platform,
+    packages_part,
     settings_of,
-    state_of,
     state_problem,
+    states_tree,
     uv_part,
 )
 from variants_proxy import Limits, Settings, host_target
@@ -77,19 +79,14 @@ class IndexAnswers(Choices):
 
     Attributes:
         problems: why an index could not be asked, by its name.
-        sources: URL of the index, without credentials, by project.
     """
 
     def __init__(
-        self,
-        reports: Mapping[str, Mapping[str, Any]],
-        problems: Mapping[str, str],
-        sources: Mapping[str, str],
+        self, reports: Mapping[str, Mapping[str, Any]], problems: Mapping[str, str]
     ) -> None:
         self._reports = dict(reports)
         self._versions = {name: read_choices(tree) for name, tree in reports.items()}
         self.problems = problems
-        self.sources = sources
 
     def ask(self, names: Iterable[str]) -> None:
         """Ask for nothing more."""
@@ -127,7 +124,6 @@ async def _asked(projects: list[str], settings: Settings, plan: SessionPlan) -> 
     service = Service(settings)
     reports: dict[str, Mapping[str, Any]] = {}
     problems: dict[str, str] = {}
-    sources: dict[str, str] = {}
 
     async def ask(project: str) -> None:
         client = service.clients.client(plan.machine_here.key)
@@ -141,7 +137,6 @@ async def _asked(projects: list[str], settings: Settings, plan: SessionPlan) -> 
                 if shown is None:
                     continue
                 reports[project] = await service.decisions(shown)
-                sources[project] = redacted(bare_url(index.url))
             except (ProxyError, *ANSWERED) as error:
                 problems.setdefault(name, redacted(" ".join(str(error).split())))
             return
@@ -150,7 +145,7 @@ async def _asked(projects: list[str], settings: Settings, plan: SessionPlan) -> 
         await gather_limited([partial(ask, project) for project in projects], _AT_ONCE)
     finally:
         service.upstreams.close()
-    return IndexAnswers(reports, problems, sources)
+    return IndexAnswers(reports, problems)
 
 
 def locked_items(lock: Lock) -> list[Installed]:
@@ -175,13 +170,33 @@ def states_of(items: Iterable[Installed], answers: IndexAnswers) -> list[State]:
     for each in items:
         choice = answers.of_installed(each)
         label = answers.label_of(each)
-        if choice is None and label is None:
+        if choice is not None:
+            state = _state(each, label, choice)
+        elif label is not None:
+            state = State(each.name, each.version, label, None, UNKNOWN)
+        else:
             continue
-        best = None if choice is None else choice.label_for(each.tags)
-        state = _state(answers, each, label, choice, best)
         if label is not None or state.now not in (None, _NULL):
             found.append(state)
-    return sorted(found, key=lambda state: state.project)
+    return sorted(found)
+
+
+def _state(each: Installed, label: str | None, choice: VersionChoice) -> State:
+    project, version = each.name, each.version
+    best = choice.label_for(each.tags)
+    verdict = next((row for row in choice.verdicts if row.label == label), None)
+    if not choice.verdicts:
+        return State(project, version, label, best, WITHOUT)
+    if label is not None and verdict is None:
+        text = f"the index has no variant {label} of it any more"
+        return State(project, version, label, best, text)
+    unfit = verdict is not None and verdict.verdict == "rejected"
+    advice = None
+    if unfit or best not in ((None, _NULL) if label is None else (label, None)):
+        why = next((row.why for row in choice.verdicts if row.label == best), "")
+        unfits = (choice.reason_for(label),) if unfit and label is not None else ()
+        advice = Advice(label, best, unfits, "" if best == _NULL else why)
+    return State.of(project, version, label, advice, best, _missed(choice))
 
 
 def installed_problems(installed: Iterable[State], locked: Iterable[State]) -> Iterator[Problem]:
@@ -197,9 +212,9 @@ def installed_problems(installed: Iterable[State], locked: Iterable[State]) -> I
         if same is not None and same.label == state.label and state.advice is not None:
             continue
         wanted = shlex.quote(f"{state.project}=={state.version}")
-        switch = switch_command(wanted)
         explain = f"uv-variants -v pip install --dry-run --reinstall {wanted}"
-        if problem := state_problem(state, "uv-variants sync" if same else switch, explain):
+        switch = "uv-variants sync" if same else switch_command(wanted)
+        if problem := state_problem(state, switch, explain):
             yield problem
 
 
@@ -224,30 +239,6 @@ def locked_problems(locked: Iterable[State], other: LockMachine | None) -> Itera
             problem = replace(problem, text=text, command="")
         if problem is not None:
             yield problem
-
-
-def _state(
-    answers: IndexAnswers,
-    each: Installed,
-    label: str | None,
-    choice: VersionChoice | None,
-    best: str | None,
-) -> State:
-    project, version = each.name, each.version
-    if choice is None:
-        return State(project, version, label, None, UNKNOWN, None)
-    verdicts = {answers.sources.get(project, ""): [row._asdict() for row in choice.verdicts]}
-    verdict = next((row for row in choice.verdicts if row.label == label), None)
-    if label is not None and verdict is None:
-        text = f"the index has no variant {label} of it any more"
-        return State(project, version, label, best, text, None, None, verdicts)
-    unfit = verdict is not None and verdict.verdict == "rejected"
-    advice = None
-    if unfit or best not in ((None, _NULL) if label is None else (label, None)):
-        why = next((row.why for row in choice.verdicts if row.label == best), "")
-        unfits = (choice.reason_for(label),) if unfit and label is not None else ()
-        advice = Advice(label, best, unfits, "" if best == _NULL else why)
-    return state_of(project, version, label, advice, best, verdicts, _missed(choice))
 
 
 def _missed(choice: VersionChoice) -> str:
@@ -308,7 +299,7 @@ def examine(
     with _noting(problems, "lookup"):
         environment = next((path for path in context.environments if path.is_dir()), None)
     found = installed(() if environment is None else (environment,))
-    answers, other = IndexAnswers({}, {}, {}), None
+    answers, other = IndexAnswers({}, {}), None
     if not offline and not context.is_offline:
         with _noting(problems, "configuration"):
             plan = SessionPlan(context)
@@ -343,17 +334,12 @@ def examine(
         pip=False,
     )
     parts["environment"] = Part((("path", path or "none"),), tuple(problems), path)
-    parts["packages"] = Part(
-        tuple(row for state in states for row in state.rows())
-        or (("variants", "none to compare"),),
-        tuple(installed_problems(states, locked)),
-        [state.as_tree() for state in states],
-    )
     own = [Problem("lock", lock.problem)] if lock.problem else []
+    parts["packages"] = packages_part(states, installed_problems(states, locked))
     parts["lock"] = Part(
-        (("path", lock_path or "none"), *(row for state in locked for row in state.rows())),
+        (("path", lock_path or "none"), *(state.row for state in locked)),
         (*own, *locked_problems(locked, other)),
-        {"path": lock_path, "packages": [state.as_tree("locked") for state in locked]},
+        {"path": lock_path, "packages": states_tree(locked, "locked")},
     )
     return Findings(parts)
 
@@ -394,11 +380,9 @@ def _installers(environ: Mapping[str, str]) -> tuple[str, Part]:
         text = f"uv {version} is newer than {TESTED_UVS[-1]}, the newest that was tested"
         problems.append(Problem("uv-version", text, fails=False))
     found = uv_part(environ)
-    used = {"uv-variants": own_version(), "uv": version or None, "path": path,
-            "tested": version in TESTED_UVS}  # fmt: skip
     shown = f"runs uv {version}, {path}" if version else "runs no uv"
     rows = ((f"uv-variants {own_version()}", shown), *found.rows)
-    return path, Part(rows, tuple(problems), {"pip": [], **found.tree, "used": used})
+    return path, Part(rows, tuple(problems))
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from packaging.markers import InvalidMarker, Marker
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from pep_variants import Metadata
     from pep_variants.internal import Features
     from variants_catalog.internal import Finding
-
-_SMALL = 64 * 1024
-"""Bytes of a document that is worth remembering."""
 
 
 def check_index_metadata(path: Path) -> tuple[Metadata | None, list[Finding]]:
@@ -97,29 +94,9 @@ def check_document(
         file: the file it is or is in.
         prefix: put before every place, for a document inside a wheel.
     """
-    metadata, findings = (_check if len(data) > _SMALL else _check_once)(data)
-    if metadata is not None:
-        metadata = replace(metadata, source=redacted(file))
-    return metadata, [
-        replace(
-            finding,
-            file=file,
-            place=f"{prefix}{finding.place}" if finding.place else prefix.rstrip(". "),
-        )
-        for finding in findings
-    ]
-
-
-def _read(path: Path) -> bytes:
-    with path.open("rb") as stream:
-        return stream.read(DOCUMENT_BYTES + 1)  # one more than allowed shows that it is more
-
-
-def _check(data: bytes) -> tuple[Metadata | None, list[Finding]]:
-    """Return the document, and findings without the name of the file."""
-    report = Report()
+    report = Report(file, prefix)
     try:
-        metadata = read_metadata(data, "")
+        metadata = read_metadata(data, redacted(file))
     except MetadataError as problem:
         _unreadable(report, problem)
         return None, report.findings
@@ -144,8 +121,9 @@ def _check(data: bytes) -> tuple[Metadata | None, list[Finding]]:
     return metadata, report.findings
 
 
-# Thousands of wheels, of several Pythons and versions, have the same few documents.
-_check_once = lru_cache(maxsize=500)(_check)
+def _read(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        return stream.read(DOCUMENT_BYTES + 1)  # one more than allowed shows that it is more
 
 
 def _object(report: Report, pairs: list[tuple[str, Any]]) -> dict[str, Any]:

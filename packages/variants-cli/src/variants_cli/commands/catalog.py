@@ -119,7 +119,7 @@ def check(
     are errors.
     """
     from variants_catalog.internal import check_entries, check_file
-    from variants_index.internal import LiveCheck
+    from variants_index.internal import check_live
 
     from ..checks.finding import report
     from .index_options import progress
@@ -135,7 +135,7 @@ def check(
     if live:
         entries = [entry for check in checks for entry in check.entries]
         with _session() as (session, user), progress() as show:
-            findings += LiveCheck(session, user).check(entries, show)
+            findings += check_live(session, user, entries, show)
     checked = sum(check.number for check in checks)
     context.exit(report(findings, checked, noun="project", as_json=as_json))
 

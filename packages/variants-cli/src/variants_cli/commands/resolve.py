@@ -18,7 +18,7 @@ from resolvelib_variants.resolution import (
 )
 from variants_index import Download, Locked, download_files
 
-from ..console import created_by, note, print_json, print_table, warn
+from ..console import created_by, print_json, print_table, warn
 from .arguments import FILE, NEW_FILE, json_option, option_values
 from .index_options import Unsolved, index_options, places, progress, resolving
 
@@ -39,20 +39,12 @@ if TYPE_CHECKING:
     help="Requirements file; repeatable.",
 )  # fmt: skip
 @click.option(
-    "-e", "--editable", "directories", metavar="DIR", multiple=True,
-    help="Directory of a project to install in editable mode; repeatable.",
-)  # fmt: skip
-@click.option(
     "-c", "--constraint", "constraints", metavar="FILE", type=FILE, multiple=True,
     help="Constraints file; repeatable.",
 )  # fmt: skip
 @click.option(
     "-o", "--output", metavar="FILE", type=NEW_FILE,
     help="Also write a lock file, pylock.toml or pylock.NAME.toml; an existing file is replaced.",
-)  # fmt: skip
-@click.option(
-    "--all-variants", is_flag=True,
-    help="Lock all variants of each version and their dependencies, not only the chosen variant.",
 )  # fmt: skip
 @click.option(
     "--allow-missing-sources", is_flag=True,
@@ -71,10 +63,8 @@ if TYPE_CHECKING:
 def resolve(
     requirements: tuple[str, ...],
     files: tuple[Path, ...],
-    directories: tuple[str, ...],
     constraints: tuple[Path, ...],
     output: Path | None,
-    all_variants: bool,
     allow_missing_sources: bool,
     lock_file: Path | None,
     folder: Path | None,
@@ -84,14 +74,13 @@ def resolve(
     """Resolve requirements over indexes, variants included.
 
     Prints every file that would be installed, on this machine or on those of --platform. Nothing is
-    built and nothing is installed. A requirement may also be the directory of a project whose
-    pyproject.toml has static metadata.
+    built and nothing is installed.
 
     Example: variants resolve torch torchvision --platform h100.toml -o pylock.toml
     """
-    wanted = _requirement_set(requirements, files, directories, constraints)
+    wanted = _requirement_set(requirements, files, constraints)
     if lock_file is not None:
-        if requirements or files or directories or constraints or output or all_variants:
+        if requirements or files or constraints or output:
             raise click.UsageError("--from cannot be combined with requirements")
     elif not wanted.requirements:
         raise click.UsageError(
@@ -101,17 +90,13 @@ def resolve(
         raise click.UsageError(
             f"{output}: the name of a lock file has to be pylock.toml or pylock.NAME.toml"
         )
-    if all_variants and output is None:
-        raise click.UsageError("--all-variants needs a lock file: add -o")
     where = places(options, wanted)
     with resolving(where, option_values(options)) as resolver, progress() as tell:
         if lock_file is not None:
             found, warnings = _from_lock(lock_file, where.targets, resolver)
         else:
             if output is not None:
-                resolutions = resolver.resolve_all(
-                    wanted, where.targets, tell, every_variant=all_variants
-                )
+                resolutions = resolver.resolve_all(wanted, where.targets, tell)
             else:
                 resolutions = [resolver.resolve(wanted, each, tell) for each in where.targets]
             if output is not None:
@@ -186,15 +171,13 @@ def _write_lock(output: Path, resolutions: Sequence[Resolution], resolver: Index
 
 
 def _download(session: Session, packages: Iterable[Package | Locked], folder: Path) -> None:
-    downloads, local = {}, set()
+    downloads = {}
     for each in packages:
         if isinstance(each, Locked):
             if each.url is not None:
                 downloads[each.filename] = Download(
                     each.filename, each.url, each.hashes, each.size, each.metadata
                 )
-        elif each.candidate.is_directory:
-            local.add(each.name)
         else:
             file, candidate = each.file, each.candidate
             name, rewritten = candidate.installed_filename, candidate.rewritten
@@ -205,23 +188,15 @@ def _download(session: Session, packages: Iterable[Package | Locked], folder: Pa
                     "use --download for one target at a time"
                 )
     download_files(session, downloads.values(), folder)
-    for name in sorted(local):
-        note(f"{name} is a local directory, which is not downloaded")
 
 
 def _requirement_set(
     requirements: Sequence[str],
     files: Sequence[Path],
-    directories: Sequence[str],
     constraints: Sequence[Path],
 ) -> RequirementSet:
     try:
-        found = RequirementSet(
-            (
-                *map(parse_requirement, requirements),
-                *(parse_requirement(item, editable=True) for item in directories),
-            )
-        )
+        found = RequirementSet(tuple(map(parse_requirement, requirements)))
         for path in files:
             found += read_file(path, os.environ)
         for path in constraints:

@@ -11,7 +11,6 @@ import hashlib
 import json
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pep_variants import MetadataError, VariantError, metadata_filename, write_metadata
@@ -260,11 +259,7 @@ def write_merged(files: Sequence[VariantFile]) -> bytes:
         MetadataError: no generation can represent the metadata of wheels of several generations.
     """
     # Wheels for several Pythons have the same metadata, versions often the same variants.
-    return _written(tuple(dict.fromkeys(files)))
-
-
-@lru_cache(maxsize=500)
-def _written(files: tuple[VariantFile, ...]) -> bytes:
+    files = tuple(dict.fromkeys(files))
     merged = merge_all(file.metadata for file in files)
     lost = lost_priorities(merged)
     if any(map(_in_zeros, files)):

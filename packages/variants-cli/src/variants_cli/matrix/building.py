@@ -406,13 +406,7 @@ def find_uv() -> str:
     return own or shutil.which("uv") or "uv"
 
 
-def run(
-    line: Sequence[str],
-    log: Path,
-    environment: Mapping[str, str],
-    what: str,
-    folder: Path | None = None,
-) -> None:
+def run(line: Sequence[str], log: Path, environment: Mapping[str, str], what: str) -> None:
     """Run a command with its output in a log; end it, and its compilers, if that is interrupted.
 
     Args:
@@ -420,7 +414,6 @@ def run(
         log: file for its output.
         environment: its environment variables.
         what: what the command makes, for messages.
-        folder: working directory, by default that of this process.
 
     Raises:
         BuildError: the command failed, or cannot be started.
@@ -435,7 +428,6 @@ def run(
                 stdout=stream,
                 stderr=subprocess.STDOUT,
                 env=dict(environment),
-                cwd=folder,
                 # Compilers are grandchildren: terminate the whole process group.
                 start_new_session=os.name == "posix",
             )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from packaging.markers import Marker
 
@@ -26,20 +25,8 @@ class BuildError(VariantError):
         self.tail = tuple(tail)
 
 
-class Condition(NamedTuple):
-    """A condition on the value of an axis.
-
-    Attributes:
-        names: the names of the values that match.
-        text: the condition in words: the names, or the versions that match.
-    """
-
-    names: tuple[str, ...]
-    text: str
-
-
-Where = Mapping[str, Condition]
-"""Conditions by axis, all of which have to hold."""
+Where = Mapping[str, tuple[str, ...]]
+"""Conditions by axis, all of which have to hold: the names of the values that match."""
 
 
 def holds(where: Where, values: Mapping[str, Value], *, missing: bool = False) -> bool:
@@ -51,8 +38,7 @@ def holds(where: Where, values: Mapping[str, Value], *, missing: bool = False) -
         missing: whether a condition on an axis without a value counts as met.
     """
     return all(
-        values[axis].name in condition.names if axis in values else missing
-        for axis, condition in where.items()
+        values[axis].name in names if axis in values else missing for axis, names in where.items()
     )
 
 

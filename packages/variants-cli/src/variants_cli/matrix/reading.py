@@ -15,7 +15,7 @@ from pep_variants.internal import check_label, metadata_from_tree, read_version,
 
 from ..tables import Table, project_name, read_toml
 from .backends import LANGUAGES, problem_of
-from .model import After, Build, Condition, Matrix, Override, Settings, Value, Where
+from .model import After, Build, Matrix, Override, Settings, Value, Where
 
 ABI = ("none", "major", "minor", "patch")
 """Names for the number of components of a release that an ``abi_dependency`` has."""
@@ -160,21 +160,20 @@ def _where(table: Table, names: Names) -> Where:
     return {axis: _condition(table, axis, names) for axis in table.tree}
 
 
-def _condition(table: Table, axis: str, names: Names) -> Condition:
+def _condition(table: Table, axis: str, names: Names) -> tuple[str, ...]:
     _check_axis(axis, names, table)
     value = table.tree[axis]
     if isinstance(value, str) and _SPECIFIER.match(value):
         what = "is not a version specifier such as '>=12.9,<14'"
         (found,) = table.parsed(axis, SpecifierSet, [value], what)
-        versions = found.filter(filter(read_version, names[axis]), prereleases=True)
-        return Condition(tuple(versions), ", ".join(sorted(map(str, found))))
+        return tuple(found.filter(filter(read_version, names[axis]), prereleases=True))
     expected = "a name, versions such as '>=12.9', or a list"
     wanted = (value,) if isinstance(value, str) else table.strings(axis, expected)
     table.check(wanted, f"expected {expected}, found {shortened(value)}", axis)
     for name in wanted:
         problem = f"{shortened(name)} is not a value of axis {axis!r}; there are"
         table.check(name in names[axis], f"{problem} {', '.join(names[axis])}", axis)
-    return Condition(wanted, " or ".join(wanted))
+    return wanted
 
 
 def _check_axis(axis: str, names: Names, table: Table, key: str = "") -> None:

@@ -105,16 +105,12 @@ class Release:
         return metadata_filename(self.project, self.version)
 
 
-def kind_of(filename: str) -> Kind | None:
-    """Return what is published under *filename*, None for any other file."""
-    if filename.endswith(METADATA_SUFFIX):
-        return Kind.METADATA
-    if filename.endswith(".whl"):
-        label = split_label(filename)[1]
-        if label is None:
-            return Kind.WHEELS
-        return Kind.NULL if label in (NULL_LABEL, ZERO_LABEL) else Kind.VARIANTS
-    return Kind.SOURCES if is_distribution(filename) else None
+def _kind_of(item: Distribution) -> Kind:
+    if not item.is_wheel:
+        return Kind.SOURCES
+    if item.label is None:
+        return Kind.WHEELS
+    return Kind.NULL if item.label in (NULL_LABEL, ZERO_LABEL) else Kind.VARIANTS
 
 
 def parts_of(
@@ -131,9 +127,7 @@ def parts_of(
     groups: dict[Kind, list[ReleaseFile]] = {kind: [] for kind in Kind}
     for release in releases:
         for file in release.files if commits_last else _best_first(release):
-            kind = kind_of(file.filename)
-            assert kind is not None, "read_releases takes no others"
-            groups[kind].append(file)
+            groups[_kind_of(file.distribution)].append(file)
     has_commit = commits_last or any(release.document is not None for release in releases)
     parts = [
         (kind, files)

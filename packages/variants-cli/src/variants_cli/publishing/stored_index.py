@@ -149,22 +149,21 @@ class StoredIndex:
         return None, None
 
     def documents(self, page: Page | None, names: Collection[str]) -> dict[str, bytes]:
-        """Return those ``*-variants.json`` among *names* that *page* lists, by filename.
+        """Return those of the ``*-variants.json`` *names* that *page* lists, by filename.
 
         Documents that are on another server, or gone, are left out.
 
         Raises:
             PublishError: one is not what the page says.
         """
-        found = {
-            file.filename: (path, file.hashes.get("sha256"))
-            for file in (page.files if page is not None else ())
-            if file.filename.endswith(METADATA_SUFFIX)
-            and file.filename in names
-            and (path := path_at(file.url)) is not None
-        }
-        contents = {name: self._document(*each) for name, each in found.items()}
-        return {name: data for name, data in contents.items() if data is not None}
+        found = {}
+        for file in page.files if page is not None else ():
+            path = path_at(file.url)
+            if file.filename in names and path is not None:
+                data = self._document(path, file.hashes.get("sha256"))
+                if data is not None:
+                    found[file.filename] = data
+        return found
 
     def url_of(self, project: str) -> Callable[[str, str], str]:
         """Return the function that gives the URL for pages of a file in the store."""
@@ -220,7 +219,7 @@ class StoredIndex:
 
     def projects(self) -> list[str]:
         """Return the names of all projects: those that have a page."""
-        paths = (entry.path.split("/") for entry in self.store.entries(PAGES))
+        paths = (path.split("/") for path in self.store.paths(PAGES))
         return sorted({parts[1] for parts in paths if parts[2:] in ([JSON_PAGE], [HTML_PAGE])})
 
     def probe(self, releases: Sequence[Release], *, dry: bool = False) -> None:

@@ -12,7 +12,6 @@ import contextlib
 import hashlib
 import re
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -87,19 +86,6 @@ class Content:
     version: Version
 
 
-@dataclass(frozen=True)
-class Entry:
-    """An object in a listing.
-
-    Attributes:
-        path: of the object.
-        modified: when it was written, with a time zone.
-    """
-
-    path: str
-    modified: datetime
-
-
 def open_store(place: str) -> Store:
     """Return the store at *place*: a directory, or a URL such as ``s3://bucket/prefix``.
 
@@ -162,16 +148,13 @@ class DirectoryStore:
                     f"{self._root / LOCK}: another process holds it for {_LOCK_SECONDS:.0f} seconds"
                 ) from None
 
-    def entries(self, prefix: str) -> Iterator[Entry]:
-        """Yield all objects below *prefix*."""
+    def paths(self, prefix: str) -> Iterator[str]:
+        """Yield the paths of all objects below *prefix*."""
         top = self._path(prefix) if prefix else self._root
         for found in sorted(top.rglob("*")):
             path = found.relative_to(self._root).as_posix()
-            with contextlib.suppress(OSError):  # removed meanwhile
-                status = found.stat()
-                if path != LOCK and found.is_file():
-                    modified = datetime.fromtimestamp(status.st_mtime, timezone.utc)
-                    yield Entry(path, modified)
+            if path != LOCK and found.is_file():
+                yield path
 
     def delete(self, paths: Iterable[str]) -> None:
         """Remove objects."""
@@ -267,12 +250,12 @@ class ObjectStore:
                     f"{self.name}/{path}: was changed by another process"
                 ) from None
 
-    def entries(self, prefix: str) -> Iterator[Entry]:
-        """Yield all objects below *prefix*."""
+    def paths(self, prefix: str) -> Iterator[str]:
+        """Yield the paths of all objects below *prefix*."""
         with self._errors(prefix):
             for batch in self._obstore.list(self._store, prefix or None):
                 for item in batch:
-                    yield Entry(item["path"], item["last_modified"])
+                    yield item["path"]
 
     def delete(self, paths: Iterable[str]) -> None:
         """Remove objects."""

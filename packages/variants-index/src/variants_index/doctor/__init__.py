@@ -1,7 +1,7 @@
 """What `variants doctor` and `uv-variants doctor` find about a machine and its installers.
 
-Every module answers one question with a `findings.Part`: rows for people, a tree for JSON, and the
-problems in it. Nothing is changed, and nothing but pip and uv is run.
+Every module answers one question with a `findings.Part`: rows for people and the problems in it.
+Nothing is changed, and nothing but pip and uv is run.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from .machine import Drivers, machine_part, surroundings_part
 from .origins import configuration_part, settings_of
 from .packages import (
     UNKNOWN,
+    WITHOUT,
     State,
     catalog_hints,
     environment_problems,
-    state_of,
+    packages_part,
     state_problem,
+    states_tree,
 )  # fmt: skip
 
 if TYPE_CHECKING:
     from pep_variants.internal import Place, Settings, Sources
 
 __all__ = [
-    "UNKNOWN", "Findings", "Part", "Problem", "State", "catalog_hints", "common_parts",
-    "environment_problems",
-    "installers_part", "lines", "report_schema", "settings_of", "state_of", "state_problem",
-    "uv_part",
+    "UNKNOWN", "WITHOUT", "Findings", "Part", "Problem", "State", "catalog_hints", "common_parts",
+    "environment_problems", "installers_part", "lines", "packages_part", "report_schema",
+    "settings_of", "state_problem", "states_tree", "uv_part",
 ]  # fmt: skip
 
 
@@ -59,19 +60,14 @@ def common_parts(
     """
     machine, drivers = machine_part(environ, root)
     described = settings.preferences.platform_file is not None
+    configuration = configuration_part(
+        settings, problems, environ, sources, start=start, drivers=drivers, candidates=candidates,
+        pip=pip,
+    )  # fmt: skip
     return {
         "machine": machine,
         "surroundings": surroundings_part(environ, root, drivers, is_described=described),
-        "configuration": configuration_part(
-            settings,
-            problems,
-            environ,
-            sources,
-            start=start,
-            drivers=drivers,
-            candidates=candidates,
-            pip=pip,
-        ),
+        "configuration": configuration,
         "installers": installers(drivers),
     }
 

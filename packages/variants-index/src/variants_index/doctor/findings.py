@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 from pep_variants.internal import printable
 
 CODES = frozenset((
     "driver", "detection", "override", "hidden-gpu",
-    "container-driver", "container-without-gpu", "driver-missing", "amd-driver", "wsl",
-    "permissions", "login-node", "mig",
-    "stub-driver",
+    "container-driver", "container-without-gpu", "driver-missing", "wsl", "permissions",
+    "login-node",
     "configuration", "configuration-ignored", "setting", "torch-backend", "index-pin",
-    "certificate", "constraint", "no-index",
-    "plain-pip", "plain-pip-first", "old-pip", "shim-off", "broken-pip", "pip-configuration",
-    "plain-uv", "uv-missing", "uv-version",
+    "plain-pip", "plain-pip-first", "old-pip", "shim-off", "plain-uv", "uv-missing", "uv-version",
     "stale-variant", "better-variant", "unfit-variants", "wrong-index", "no-variants",
-    "catalog-off", "catalog-place", "shared-files", "missing-files", "duplicate-distribution",
+    "catalog-off", "catalog-place", "shared-files", "missing-files",
     "not-installed", "plugin", "choice", "metadata", "lookup", "changed-file", "unlisted-file",
     "lock",
 ))  # fmt: skip
 """Every `Problem.code`; docs/reference/doctor.md has the cause of each."""
-
-_HINTS = ("packages", "lock", "configuration", "installers", "machine", "surroundings")
-"""Parts in the order of their hints: what explains a choice most directly comes first."""
 
 
 @dataclass(frozen=True)
@@ -48,44 +42,42 @@ class Problem:
         assert self.code in CODES, self.code
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """The answer to one question.
 
     Attributes:
         rows: what was found, subject and text.
         problems: what is wrong with it, and hints.
-        tree: the same as the rows, for JSON.
+        tree: for JSON in place of the rows, None for them.
     """
 
     rows: tuple[tuple[str, str], ...] = ()
     problems: tuple[Problem, ...] = ()
     tree: Any = None
 
+    def as_tree(self) -> Any:  # noqa: ANN401
+        """Return it for JSON."""
+        if self.tree is not None:
+            return self.tree
+        return [{"subject": subject, "text": text} for subject, text in self.rows]
 
-@dataclass(frozen=True)
-class Findings:
+
+class Findings(NamedTuple):
     """Everything that was found.
 
     Attributes:
         parts: the answers by question, in the order in which they are shown.
     """
 
-    parts: Mapping[str, Part] = field(default_factory=dict)
+    parts: Mapping[str, Part]
 
     @property
     def problems(self) -> list[Problem]:
         """What fails, causes before effects; then hints, the closest to a choice first."""
-        found: dict[Problem, tuple[int, int]] = {}
-        for place, (name, part) in enumerate(self.parts.items()):
-            for problem in part.problems:
-                rank = (0, place) if problem.fails else (1, self._rank(name, place))
-                found.setdefault(problem, rank)
-        return sorted(found, key=found.__getitem__)
-
-    @staticmethod
-    def _rank(name: str, place: int) -> int:
-        return _HINTS.index(name) if name in _HINTS else len(_HINTS) + place
+        parts = list(self.parts.values())
+        failing = [each for part in parts for each in part.problems if each.fails]
+        hints = [each for part in parts[::-1] for each in part.problems if not each.fails]
+        return list(dict.fromkeys(failing + hints))
 
     @property
     def is_well(self) -> bool:
@@ -97,15 +89,15 @@ class Findings:
         return {
             "well": self.is_well,
             "problems": [asdict(problem) for problem in self.problems],
-            **{name: part.tree for name, part in self.parts.items()},
+            **{name: part.as_tree() for name, part in self.parts.items()},
         }
 
 
 def lines(found: Findings) -> Iterator[str]:
     """Yield the lines of the page."""
-    failing = [problem for problem in found.problems if problem.fails]
-    hints = len(found.problems) - len(failing)
-    summary = _counted(len(failing), "problem") if failing else "Nothing is wrong"
+    failing = sum(problem.fails for problem in found.problems)
+    hints = len(found.problems) - failing
+    summary = _counted(failing, "problem") if failing else "Nothing is wrong"
     yield f"{summary}; {_counted(hints, 'hint')}" if hints else summary
     for problem in found.problems:
         yield f"{'problem' if problem.fails else 'hint'}: {_one_line(problem.text)}"

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from importlib.metadata import distributions
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from packaging.utils import canonicalize_name
-
-from pep_variants.internal import Advice, listed, metadata_field, ownership_problems, read_version
+from pep_variants.internal import Advice, listed, ownership_problems
 from variants_catalog.internal import is_in_catalog
 
-from .findings import Problem
-
-_MAX_VERDICTS = 12
+from .findings import Part, Problem
 
 UNKNOWN = "not known, no index has this version"
 WITHOUT = "the index has no variants of this version"
 BEST = "what would be chosen now"
 
 
-@dataclass(frozen=True)
-class State:
+class State(NamedTuple):
     """The state of one project.
 
     Attributes:
@@ -36,7 +29,6 @@ class State:
         verdict: on what is there, in words.
         fits: whether it fits this machine, None if that is not known.
         advice: what would be better, None for nothing.
-        verdicts: on every variant, by source: ``label``, ``verdict`` and ``why``.
         missed: the reason against the variant that is missed most, empty for none.
     """
 
@@ -45,9 +37,8 @@ class State:
     label: str | None
     now: str | None
     verdict: str
-    fits: bool | None
+    fits: bool | None = None
     advice: Advice | None = None
-    verdicts: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
     missed: str = ""
 
     @property
@@ -55,64 +46,47 @@ class State:
         """Project and version."""
         return f"{self.project} {self.version}"
 
-    def rows(self) -> Iterator[tuple[str, str]]:
-        """Yield it for people, the verdict on every variant after it."""
-        text = f"{self.label or '(no variant)'}: {self.verdict}"
+    @property
+    def row(self) -> tuple[str, str]:
+        """It for people."""
+        better = ""
         if self.advice is not None:
-            text += f"; now {self.advice.better or 'the non-variant file'}"
-        yield self.name, text
-        for source, rows in self.verdicts.items():
-            place = f" on {source}" if len(self.verdicts) > 1 else ""
-            for row in rows[:_MAX_VERDICTS]:
-                label = row["label"] or "(no variant)"
-                yield self.name, f"{label} {row['verdict']}{place}: {row['why']}"
-            if len(rows) > _MAX_VERDICTS:
-                yield self.name, f"… and {len(rows) - _MAX_VERDICTS} more"
+            better = f"; now {self.advice.better or 'the non-variant file'}"
+        return self.name, f"{self.label or '(no variant)'}: {self.verdict}{better}"
 
-    def as_tree(self, what: str = "installed") -> dict[str, Any]:
-        """Return it for JSON, the label under the key *what*."""
-        return {
-            "project": self.project,
-            "version": self.version,
-            what: self.label,
-            "now": self.now,
-            "fits": self.fits,
-            "verdict": self.verdict,
-            "verdicts": {
-                source: [dict(row) for row in rows] for source, rows in self.verdicts.items()
-            },
-        }
+    @classmethod
+    def of(
+        cls,
+        project: str,
+        version: str,
+        label: str | None,
+        advice: Advice | None,
+        now: str | None,
+        missed: str = "",
+    ) -> State:
+        """Return the state of a version whose variants an index has; arguments as attributes."""
+        if advice is None:
+            return cls(project, version, label, now, BEST, True, None, missed)
+        verdict = f"another fits better: {advice.why}"
+        if advice.unfit:
+            verdict = f"does not fit: {'; '.join(advice.unfit)}"
+        return cls(project, version, label, advice.better, verdict, not advice.unfit, advice)
 
 
-def state_of(
-    project: str,
-    version: str,
-    label: str | None,
-    advice: Advice | None,
-    now: str | None,
-    verdicts: Mapping[str, Sequence[Mapping[str, str]]],
-    missed: str = "",
-) -> State:
-    """Return the state of a version that an index has.
+def states_tree(states: Iterable[State], what: str = "installed") -> list[dict[str, Any]]:
+    """Return *states* for JSON, each label under the key *what*."""
+    return [
+        {"project": each.project, "version": each.version, what: each.label, "now": each.now,
+         "fits": each.fits, "verdict": each.verdict}
+        for each in states
+    ]  # fmt: skip
 
-    Args:
-        project: normalized name.
-        version: of the project.
-        label: of what is there, None without a variant.
-        advice: what would be better, None for nothing.
-        now: label of what would be chosen now.
-        verdicts, missed: see `State`; no verdicts if the index has no variants of the version.
-    """
-    if not verdicts:
-        return State(project, version, label, now, WITHOUT, None)
-    if advice is None:
-        return State(project, version, label, now, BEST, True, None, verdicts, missed)
-    verdict = f"another fits better: {advice.why}"
-    if advice.unfit:
-        verdict = f"does not fit: {'; '.join(advice.unfit)}"
-    return State(
-        project, version, label, advice.better, verdict, not advice.unfit, advice, verdicts
-    )
+
+def packages_part(states: Iterable[State], problems: Iterable[Problem]) -> Part:
+    """Return the part about what is installed."""
+    states = tuple(states)
+    rows = tuple(state.row for state in states) or (("variants", "none to compare"),)
+    return Part(rows, tuple(problems), states_tree(states))
 
 
 def state_problem(
@@ -142,7 +116,7 @@ def state_problem(
 def environment_problems(
     paths: Iterable[str], install: str = "pip install", uninstall: str = "pip uninstall --yes"
 ) -> Iterator[Problem]:
-    """Yield distributions that own the same files, lack files or are there twice.
+    """Yield distributions that own the same files, or lack files.
 
     Args:
         paths: package folders of the environment.
@@ -150,29 +124,20 @@ def environment_problems(
         uninstall: of the one that removes projects.
     """
     folders = tuple(dict.fromkeys(map(os.path.realpath, paths)))
-    twice = set()
-    for folder in folders:
-        for name, versions in _twice(folder):
-            twice.add(name)
-            yield Problem(
-                "duplicate-distribution",
-                f"{folder} has {name} twice, as {' and as '.join(versions)}: what is removed or "
-                "compared is only one of them",
-                f"{uninstall} {name} && {uninstall} {name} && {install} {name}=={versions[-1]}",
-            )
     shared: dict[tuple[str, ...], list[str]] = {}
     missing: dict[str, list[str]] = {}
     for each in ownership_problems(folders):
-        if twice.intersection(map(_name, each.owners)):
-            continue
         if len(each.owners) > 1:
             shared.setdefault(each.owners, []).append(each.path)
         elif each.path.startswith(tuple(f"{folder}{os.sep}" for folder in folders)):
             # Not scripts, which other tools move or leave out.
             missing.setdefault(each.owners[0], []).append(each.path)
     for owners, files in shared.items():
-        names = [_name(owner) for owner in owners]
-        kept = next((owner for owner in owners if is_in_catalog(_name(owner))), owners[0])
+        names = [owner.partition("==")[0] for owner in owners]
+        kept = next(
+            (owner for owner, name in zip(owners, names, strict=True) if is_in_catalog(name)),
+            owners[0],
+        )
         yield Problem(
             "shared-files",
             f"{listed(owners, 'and')} own the same {_counted(files)}: installing or removing one "
@@ -180,7 +145,7 @@ def environment_problems(
             f"{uninstall} {shlex.join(names)} && {install} {shlex.quote(kept)}",
         )
     for owner, files in missing.items():
-        if owner not in {each for owners in shared for each in owners}:
+        if not any(owner in owners for owners in shared):
             yield Problem(
                 "missing-files",
                 f"{owner} lacks {_counted(files)}: another project was removed that had them, or "
@@ -205,22 +170,6 @@ def catalog_hints(
                 "builds for GPUs and CPUs as variants, once it is asked"
             )
             yield Problem("catalog-off", text, command(name), fails=False)
-
-
-def _twice(folder: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield projects that *folder* has several times, with their versions, ascending."""
-    found: dict[str, list[str]] = {}
-    for distribution in distributions(path=[folder]):
-        name, version = (metadata_field(distribution, key) for key in ("Name", "Version"))
-        if name is not None and version is not None and read_version(version) is not None:
-            found.setdefault(canonicalize_name(name), []).append(version)
-    for project, versions in sorted(found.items()):
-        if len(versions) > 1:
-            yield project, sorted(versions, key=lambda text: read_version(text) or 0)
-
-
-def _name(owner: str) -> str:
-    return owner.partition("==")[0]
 
 
 def _counted(files: list[str]) -> str:

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
+from packaging.requirements import InvalidRequirement, Requirement
 
-from pep_variants import VariantError
+from pep_variants import VariantError, load_preferences
+from pep_variants.internal import cache_directory
 
 from ..errors import ProxyError
+from ..index_urls import index_url, keyed_url, proxy_base, read_upstreams
+from ..key import PLATFORM_NAME, Machine, described_machine, encode
 from ..server.listening import LOOPBACK, PORT, is_wildcard, listen
+from ..settings import Settings
 from .source_options import (
     catalog_options,
     catalog_settings,
     index_options,
     named_machine,
 )
-
-if TYPE_CHECKING:
-    from ..settings import Settings
 
 TOKEN_VARIABLE = "VARIANTS_PROXY_TOKEN"  # noqa: S105 - a name
 _VARIABLES = {"auto_envvar_prefix": "VARIANTS_PROXY", "show_default": True}
@@ -78,7 +80,7 @@ def cli() -> None:
     help="Answer all clients, without a token.",
 )
 @catalog_options
-@click.option("--access-log", is_flag=True, help="Write one line of JSON per request to stderr.")
+@click.option("--access-log", is_flag=True, help="Write one line per request to stderr.")
 @click.option("--cache", type=click.Path(path_type=Path, file_okay=False), help="Cache directory.")
 def serve(
     host: str,
@@ -105,8 +107,6 @@ def serve(
         _settings(index, find_links, catalog, catalog_mirror, cache),
         platforms=dict(map(named_machine, platform)),
         hosts=(*name, *([] if is_wildcard(host) else [host])),
-        compress=is_open or not host.startswith("127."),
-        access_log=access_log,
     )
     try:
         listening = listen(host, port)
@@ -120,6 +120,7 @@ def serve(
     server = make_server(
         settings,
         middleware=None if is_open else lambda app: TokenMiddleware(app, token),
+        access_log=access_log,
     )
     place = f"[{host}]" if ":" in host else host
     names = ", ".join(upstream.name for upstream in settings.upstreams)
@@ -180,11 +181,6 @@ def export_command(
     Installers read it from any file server, or with --index-url file:///…/DIRECTORY/simple.
     Links are relative. An earlier export there is replaced when the new one is complete.
     """
-    import asyncio
-
-    from packaging.requirements import InvalidRequirement, Requirement
-
-    from ..key import PLATFORM_NAME, Machine
     from .export import export
 
     wanted = []
@@ -219,11 +215,6 @@ def _settings(
     cache: Path | None,
 ) -> Settings:
     """Return settings for the values of the options that commands share."""
-    from pep_variants.internal import cache_directory
-
-    from ..index_urls import read_upstreams
-    from ..settings import Settings
-
     here = Path.cwd()
     return Settings(
         read_upstreams(index, find_links, here),
@@ -263,8 +254,6 @@ def url(proxy: str, index: str, platform: str, keyed: bool) -> None:
     Settings count as in every client: VARIANTS_… variables and variants.toml. With --keyed the
     token of VARIANTS_PROXY_TOKEN is in the URL.
     """
-    from ..index_urls import index_url, keyed_url, proxy_base
-
     base = proxy_base(proxy)
     key = _key(platform)
     if keyed:
@@ -276,13 +265,8 @@ def url(proxy: str, index: str, platform: str, keyed: bool) -> None:
 
 def _key(platform: str) -> str:
     """Return the key of *platform*, or of the machine of the settings where it is empty."""
-    from ..key import PLATFORM_NAME, encode
-
     if platform and (PLATFORM_NAME.fullmatch(platform) and not platform.endswith(".toml")):
         return platform
-    from pep_variants import load_preferences
-
-    from ..key import described_machine
 
     def warn(text: str) -> None:
         click.echo(f"variants-proxy: {text}", err=True)

@@ -13,7 +13,6 @@ from pep_variants import Preferences
 from variants_catalog.internal import Unavailable, by_host, same_files
 
 if TYPE_CHECKING:
-    from pep_variants import Preferences
     from variants_catalog.internal import Catalog
 
 

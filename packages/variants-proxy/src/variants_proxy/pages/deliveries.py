@@ -139,7 +139,8 @@ class Deliveries:
             raise NoSuchFile(f"index {upstream.name} has no project {project}")
         compute = self._upstreams.budget(upstream).compute
         if client.portable and label is not None:
-            file, release = await compute(lambda: _labelled(upstream, found.page, plain, label))
+            file = await compute(lambda: _file_with(upstream, found.page, plain, label))
+            release = await compute(lambda: release_with(file, found.page))
             context = await self._own_context(upstream, file, label, release)
             resolved: _Resolved = file, context, release
         else:
@@ -358,13 +359,6 @@ def _file_with(upstream: Upstream, page: Page, plain: str, label: str | None) ->
             return file
     of = f" of variant {label}" if label is not None else ""
     raise NoSuchFile(f"index {upstream.name} has no {plain}{of}")
-
-
-def _labelled(
-    upstream: Upstream, page: Page, plain: str, label: str
-) -> tuple[PageFile, Release | None]:
-    file = _file_with(upstream, page, plain, label)
-    return file, release_with(file, page)
 
 
 async def transfer_response(

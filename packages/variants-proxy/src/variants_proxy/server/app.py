@@ -6,7 +6,6 @@ import json
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -218,16 +217,8 @@ class Handlers:
         return await self._sent(request, await self._service.pages.page(client, shown, forms))
 
     async def _sent(self, request: Request, document: Document) -> Response:
-        answer = partial(
-            document.answer,
-            request.headers.get("accept-encoding", ""),
-            request.headers.get("if-none-match", ""),
-            compress=self._service.settings.compress,
-        )
-        if document.tag and not self._service.settings.compress:
-            status, headers, body = answer()  # nothing to compute
-        else:
-            status, headers, body = await self._upstreams.compute(answer)
+        known = request.headers.get("if-none-match", "")
+        status, headers, body = await self._upstreams.compute(lambda: document.answer(known))
         return Response(body, status, headers)
 
     async def _delivered(self, request: Request, delivery: Delivery) -> Response:

@@ -1,4 +1,4 @@
-"""ASGI middleware: refuses invalid requests, adds headers, writes the access log, asks for a token.
+"""ASGI middleware: refuses invalid requests, adds headers, asks for a token.
 
 Basic authentication carries the platform key as the user name and the token as the password.
 """
@@ -8,11 +8,9 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
-import json
-import logging
 import re
-import time
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers
@@ -24,8 +22,6 @@ from ..settings import Settings
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-
-access = logging.getLogger("variants_proxy.access")
 
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 _METHODS = ("GET", "HEAD")
@@ -39,37 +35,25 @@ class RequestMiddleware:
         self._app = app
         self._any_host = "*" in settings.hosts
         self._hosts = frozenset(name.lower() for name in (*_LOOPBACK, *settings.hosts))
-        self._log = settings.access_log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        begun = time.monotonic()
-        status, size = 500, 0
 
         async def sending(message: Message) -> None:
-            nonlocal status, size
             if message["type"] == "http.response.start":
-                status = message["status"]
                 own = {name.lower() for name, _ in message["headers"]}
                 missing = [header for header in SECURITY_HEADERS if header[0] not in own]
                 message = {**message, "headers": [*message["headers"], *missing]}
-            else:
-                size += len(message.get("body", b""))
             await send(message)
 
         is_keyed = scope["path"].startswith(("/simple/", "/i/", "/variants/"))
         answer = varying(sending) if is_keyed else sending
-        try:
+        # Of a response that must not end regularly the server closes the connection.
+        with suppress(ConnectionAbortedError):
             await (self._refused(scope) or self._app)(scope, receive, answer)
-        except ConnectionAbortedError:
-            # The response must not end regularly; the server closes the connection.
-            status = 599
-        finally:
-            if self._log:
-                _write(scope, status, size, begun)
 
     def _refused(self, scope: Scope) -> PlainTextResponse | None:
         """Return the response to an invalid request, None for a valid one."""
@@ -88,21 +72,6 @@ class RequestMiddleware:
 def _refusal(status: int, text: str) -> PlainTextResponse:
     headers = {"Cache-Control": "no-store", "Connection": "close"}
     return PlainTextResponse(text, status, headers)
-
-
-def _write(scope: Scope, status: int, size: int, begun: float) -> None:
-    client = scope.get("client")
-    line = {
-        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "client": client[0] if client else None,
-        "method": scope["method"],
-        # Without the query, which may contain secrets and is not used for pages.
-        "path": scope["path"],
-        "status": status,
-        "bytes": size,
-        "ms": round((time.monotonic() - begun) * 1000, 2),
-    }
-    access.info(json.dumps(line))
 
 
 _AUTHORIZATION = b"authorization"

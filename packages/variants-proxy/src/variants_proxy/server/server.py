@@ -161,14 +161,14 @@ def _end_process() -> None:
     os._exit(0)
 
 
-def limited_config(application: Callable[..., object]) -> Config:
+def limited_config(application: Callable[..., object], *, access_log: bool = False) -> Config:
     """Return uvicorn's configuration for *application*."""
     return Config(
         application,
         http=LimitedProtocol,
         loop="asyncio",
         log_config=None,
-        access_log=False,
+        access_log=access_log,
         lifespan="on",
         server_header=False,
         date_header=False,
@@ -183,12 +183,14 @@ def make_server(
     settings: Settings,
     *,
     middleware: Callable[[ASGIApp], ASGIApp] | None = None,
+    access_log: bool = False,
 ) -> LimitedServer:
     """Return the server of the proxy for *settings*; its ``run(sockets=[…])`` serves.
 
     Args:
         settings: of the proxy.
         middleware: wraps the ASGI application.
+        access_log: write one line for each request to stderr, as uvicorn does.
     """
     from .app import create_app  # what uses `limited_config` may have no application yet
 
@@ -202,12 +204,9 @@ def make_server(
             "running without a cache",
             file=sys.stderr,
         )
-    logging.basicConfig(
-        stream=sys.stderr,
-        level="INFO" if settings.access_log else "WARNING",
-        format="%(message)s",
-    )
+    logging.basicConfig(stream=sys.stderr, level="WARNING", format="%(message)s")
+    logging.getLogger("uvicorn.access").setLevel("INFO")
     application: ASGIApp = create_app(settings)
     if middleware is not None:
         application = middleware(application)
-    return LimitedServer(limited_config(application))
+    return LimitedServer(limited_config(application, access_log=access_log))

@@ -35,25 +35,20 @@ class ReleaseMetadata:
         self._documents: LRUCache[tuple[str, str], Metadata] = LRUCache(4096)
         self._flights: SingleFlight[Metadata] = SingleFlight()
 
-    def cached(self, upstream: Upstream, release: Release) -> Metadata | None:
-        """Return the variant metadata of *release* if that is known and can never change."""
-        described = known_variants(release.wheels)
-        if described is not None:
-            return described
-        upstream = release_origin(upstream, release.wheels)
-        return self._documents.get((upstream.name, _release_key(release)))
-
     async def read(self, upstream: Upstream, release: Release) -> Metadata:
         """Return the variant metadata of *release*.
 
         Raises:
             VariantError: there is none, it cannot be fetched, or it is broken.
         """
-        known = self.cached(upstream, release)
-        if known is not None:
-            return known
+        described = known_variants(release.wheels)
+        if described is not None:
+            return described
         upstream = release_origin(upstream, release.wheels)
         key = upstream.name, _release_key(release)
+        known = self._documents.get(key)
+        if known is not None:
+            return known
 
         async def work() -> Metadata:
             found = (await self._fetched(upstream, release)).metadata
@@ -105,9 +100,6 @@ class ReleaseMetadata:
                 return error
 
         wanted = [release for release in wanted if release.has_variants]
-        known = [self.cached(upstream, release) for release in wanted]
-        if all(known):
-            return {r.version: item for r, item in zip(wanted, known, strict=True) if item}, True
         found = await gather_limited(
             [partial(one, release) for release in wanted], self._limits.parallel
         )

@@ -12,7 +12,6 @@ import hashlib
 import json
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pep_variants import VariantContext, VariantError
 from pep_variants.internal import (
@@ -33,10 +32,6 @@ from variants_index.internal import BadResponse, check_digests, opened
 
 from ..errors import UnusableFile
 from .releases import CatalogFile, added, installed
-
-if TYPE_CHECKING:
-    pass
-
 
 _FORMAT = "4"
 """Increased when rewriting gives other bytes for the same wheel and metadata."""

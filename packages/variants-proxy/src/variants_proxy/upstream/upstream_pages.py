@@ -32,7 +32,7 @@ from pep_variants.internal import (
     redacted,
 )
 from variants_index import Page, PageFile, read_page, read_projects
-from variants_index.internal import ACCEPT, HTML, JSON, Response
+from variants_index.internal import ACCEPT, HTML, JSON, Response, directory_files, read_response
 
 from ..errors import UpstreamError
 from ..headers import Document, page_digest, tag_of_unchanged
@@ -43,7 +43,6 @@ from .upstreams import Upstreams
 
 if TYPE_CHECKING:
     from ..clients import Client
-    from ..settings import Upstream
 
 
 logger = logging.getLogger(__name__)
@@ -56,7 +55,6 @@ _PAUSE = 5.0
 
 # Indexes that answer 403 for projects that they do not have; uv has the same list.
 _FORBIDS_UNKNOWN = ("download.pytorch.org",)
-_SDISTS = (".tar.gz", ".zip")
 _RECORD, _PLAIN = "proxy-page", "proxy-plain"
 
 
@@ -343,13 +341,7 @@ class UpstreamPages:
             return replace(known, checked=now, stale=False, private=private)
         found = self._kept(answer, project, private=private)
         if not answer.unchanged:
-            head = {
-                "url": answer.url,
-                "kind": answer.content_type,
-                "validators": dict(answer.validators),
-                "time": time.time(),
-            }
-            data = json.dumps(head).encode() + b"\n" + answer.body
+            data = f"{time.time()}\n".encode() + answer.record()
             self._upstreams.store.put(_RECORD, _name(upstream, project), data)
         return found
 
@@ -363,13 +355,10 @@ class UpstreamPages:
     def _record(self, upstream: Upstream, project: str) -> tuple[Response | None, float]:
         """Return the page on disk, None if there is none, and its age in seconds."""
         data = self._upstreams.store.get(_RECORD, _name(upstream, project))
-        head, _, body = (data or b"").partition(b"\n")
+        head, _, record = (data or b"").partition(b"\n")
         try:
-            tree = json.loads(head)
-            validators = {str(name): str(value) for name, value in tree["validators"].items()}
-            url, kind = str(tree["url"]), str(tree["kind"])
-            return Response(url, kind, body, validators), time.time() - float(tree["time"])
-        except (ValueError, KeyError, TypeError, AttributeError):
+            return read_response(record), time.time() - float(head)
+        except ValueError:
             return None, 0.0  # none, or of another release
 
     async def _old(
@@ -461,19 +450,10 @@ def _pages_by_project(page: Page) -> dict[str, tuple[Page, str]]:
 
 
 def _directory_files(folder: Path) -> tuple[PageFile, ...]:
-    """Return the wheels, sdists and variant metadata files of *folder*, by name ascending."""
-    paths = {path.name: path for path in folder.iterdir()}
+    """Return the files of *folder*, which URL and size identify."""
     return tuple(
-        PageFile(
-            name,
-            path.as_uri(),
-            size=path.stat().st_size,
-            # The upload time is unknown; size and URL identify the file.
-            upload_time=None,
-            core_metadata={} if f"{name}.metadata" in paths else None,
-        )
-        for name, path in sorted(paths.items())
-        if name.endswith((".whl", METADATA_SUFFIX, *_SDISTS))
+        replace(file, size=(folder / file.filename).stat().st_size)
+        for file in directory_files(folder)
     )
 
 

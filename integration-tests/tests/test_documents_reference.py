@@ -1,0 +1,358 @@
+"""The reference against the code: a name that is in one of them only fails; examples are read."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import runpy
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import click
+import pytest
+
+from demo.recording import COLUMNS
+from pep_variants import (
+    VariantContext,
+    parse_filename,
+    read_metadata,
+    reduce_requirement,
+    write_metadata,
+)
+from pep_variants.choose.options import OPTIONS
+from pep_variants.choose.preferences import PRIORITIES, Preferences
+from pep_variants.detect.machines import CPU, WORDS, load_machine, parse_facts
+from pep_variants.formats import toml
+from pep_variants.formats.platform_file import read_platform, write_platform
+from pep_variants.formats.reader import read_pyproject
+from pep_variants.formats.writer import WRITABLE
+from pep_variants.model.generation import GENERATIONS, V0_1_1, generation_of
+from pep_variants.settings import loader
+from support.documents import File, Page, expression
+from support.environments import ROOT
+from variants_cli.main import cli
+from variants_cli.schemas import names, schema
+from variants_index import load_target, make_target, read_lock, select_locked
+from variants_plugins.variables import PLUGIN_VARIABLES
+from variants_proxy.commands.cli import cli as proxy_cli
+
+REFERENCE = ROOT / "docs/reference"
+CONFIGURATION, FORMATS, JSON, MESSAGES, PLATFORMS = (
+    (REFERENCE / f"{name}.md").read_text("utf-8")
+    for name in ("configuration", "formats", "json", "messages", "platforms")
+)
+
+
+def section(text: str, heading: str) -> str:
+    """Return what is below a heading, without its subsections."""
+    found = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#+ [A-Z]|\Z)", text, re.M | re.S)
+    assert found, heading
+    return found[1]
+
+
+def rows(text: str, heading: str, number: int = 0) -> list[list[str]]:
+    """Return the cells of a table of a section, without its first two lines."""
+    tables = re.findall(r"(?:^\|.*\n)+", section(text, heading), re.M)
+    lines = tables[number].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+# configuration.md
+
+
+def test_names_of_options():
+    assert rows(CONFIGURATION, "Names") == [
+        [f"`--{each.name}`", f"`{each.key}`", f"`VARIANTS_{each.key.upper().replace('-', '_')}`"]
+        for each in OPTIONS
+    ]
+    assert [row[0] for row in rows(CONFIGURATION, "Names", 1)] == [f"`{key}`" for key in PRIORITIES]
+
+
+def test_values_of_options():
+    table = rows(CONFIGURATION, "Values")
+    for option, (name, value, default, project, _) in zip(OPTIONS, table, strict=True):
+        assert name == f"`--{option.name}`"
+        assert value.startswith("list") is option.repeatable
+        assert (value == "flag") is (not option.metavar)
+        # What the loader makes of a project's file.
+        expected = "never" if option.key in loader._USERS else "no"
+        assert (project == expected) is not option.narrows
+        if not option.repeatable and option.metavar:
+            attribute = {"platform": "platform_file"}.get(option.key, option.key.replace("-", "_"))
+            really = getattr(Preferences(), attribute)
+            assert default.strip("`") == (
+                really or {"platform": "detection"}.get(option.key, "none")
+            )
+
+
+def leaves(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
+    """Yield the commands of *group* that have no commands of their own, with their names."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        found = group.get_command(context, name)
+        assert found is not None
+        if isinstance(found, click.Group):
+            yield from leaves(found, f"{path} {name}")
+        else:
+            yield f"{path} {name}", found
+
+
+def test_which_command_has_which_option():
+    all_but = {"variants resolve", "variants explain", "variants check", "variants doctor"}
+    expected = {name: {each.name for each in OPTIONS if not each.installs} for name in all_but}
+    for name, options in rows(CONFIGURATION, "Which command has which option"):
+        expected[name.strip("`")] = set(re.findall(r"`--([a-z-]+)`", options))
+    found = {}
+    for name, each in (*leaves(cli, "variants"), *leaves(proxy_cli, "variants-proxy")):
+        options = {text for parameter in each.params for text in parameter.opts}
+        if ours := {option.name for option in OPTIONS if f"--{option.name}" in options}:
+            found[name] = ours
+    assert found == expected
+
+
+def test_variables_of_the_proxy():
+    commands = dict(leaves(proxy_cli, ""))
+    found = {}
+    for option in (*commands[" serve"].params, *commands[" export"].params):
+        if isinstance(option, click.Option) and option.allow_from_autoenv:
+            longest = max(option.opts, key=len)
+            # As --help of `serve` says: the name of the variable is that of the option.
+            name = longest.removeprefix("--").removeprefix("variant-").upper().replace("-", "_")
+            variable = option.envvar or f"VARIANTS_PROXY_{(option.name or '').upper()}"
+            assert variable == f"VARIANTS_PROXY_{name}"
+            found[f"`{longest}`"] = f"`{variable}`"
+    assert {row[0]: row[1] for row in rows(CONFIGURATION, "variants-proxy")} == found
+
+
+def test_variables_of_plugins():
+    assert {row[0]: row[1] for row in rows(CONFIGURATION, "Variables that plugins see")} == {
+        kind: ", ".join(f"`{name}`" for name in names) for kind, names in PLUGIN_VARIABLES.items()
+    }
+
+
+def strings() -> Iterator[tuple[str, Path]]:
+    """Yield the texts in the sources, and their modules."""
+    folders = [*ROOT.glob("packages/*/src"), *(ROOT / "pip-patch").glob("[ps]*")]
+    for folder in (*folders, ROOT / "resolver-ext/src"):
+        for path in folder.rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_bytes())):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    yield node.value, path
+
+
+TEXTS = list(strings())
+VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+_?")
+# Constants of the operating system, of ELF, in a header of ROCm; variables of CMake; the beginning
+# of those of the proxy.
+NO_VARIABLE = re.compile(
+    r"(O|EM|SHT|STT|SC|RLIMIT)_.*|API_VERSION|HIP_VERSION_M(AJ|IN)OR|CMAKE_[A-Z]+_(LINKER_)?FLAGS"
+    "|VARIANTS_PROXY"
+)
+OF_PIP = {f"PIP_{each.name.upper().replace('-', '_')}" for each in OPTIONS}
+"""pip's variables of the options, for which the page has the rule."""
+
+
+def test_every_variable_is_on_the_page_and_in_the_code():
+    there = set(re.findall(r"`([^`\s=]+)[`=]", CONFIGURATION))
+    known = {
+        text: path
+        for text, path in TEXTS
+        if VARIABLE.fullmatch(text) and not NO_VARIABLE.fullmatch(text)
+    }
+    beginnings = tuple(name for name in known if name.endswith("_"))
+    missing = {name: path for name, path in known.items() if name not in there | OF_PIP}
+    assert {
+        name: path
+        for name, path in missing.items()
+        if not (name in beginnings and any(each.startswith(name) for each in there))
+    } == {}
+    made = {
+        name.strip("`")
+        for heading in ("Names", "variants-proxy", "uv-variants alone")
+        for row in rows(CONFIGURATION, heading)
+        for name in row
+    }
+    made.update(*PLUGIN_VARIABLES.values())
+    unknown = {name for name in there if VARIABLE.fullmatch(name)} - known.keys() - made - OF_PIP
+    assert {name for name in unknown if not name.startswith(beginnings)} == set()
+
+
+# formats.md
+
+
+def blocks(heading: str, kind: str) -> list[str]:
+    """Return the examples of a section of the formats, those of its subsections included."""
+    level = re.search(rf"^(#+) {re.escape(heading)}$", FORMATS, re.M)
+    assert level, heading
+    found = re.split(rf"^#{{1,{len(level[1])}}} (?=[A-Z])", FORMATS[level.end() :], flags=re.M)[0]
+    return re.findall(rf"```{kind}\n(.*?)```", found, re.DOTALL)
+
+
+def test_wheel_filenames():
+    (text,) = blocks("Wheel filenames", "text")
+    for name, label in map(str.split, text.splitlines()):
+        assert (parse_filename(name).label or "-") == label
+
+
+DOCUMENTS = blocks("Variant metadata", "json")
+
+
+@pytest.mark.parametrize("text", DOCUMENTS)
+def test_variant_metadata(text):
+    versions = [generation_of(json.loads(text)["$schema"]).version for text in DOCUMENTS]
+    assert versions == [(0, 1, 1), (0, 2, 0)]
+    metadata = read_metadata(text, "example-1.0-variants.json")
+    assert len(metadata.variants) == len(json.loads(text)["variants"])
+    assert all(each.requires or each.static for each in metadata.providers.values())
+    # Written in a newer format it says the same.
+    generation = generation_of(metadata.schema)
+    written = write_metadata(metadata, V0_1_1 if generation is V0_1_1 else WRITABLE[-1])
+    assert read_metadata(written, "again").variants == metadata.variants
+
+
+def test_keys_of_generations():
+    lines = re.findall(r"^\| (?:`|key).*", FORMATS[FORMATS.index("### Keys") :], re.M)
+    head, *cells = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
+    generations = list(GENERATIONS.values())
+    assert head[1:-1] == [
+        "1.x" if each.version[0] == 1 else ".".join(map(str, each.version)) for each in generations
+    ]
+    flags = {
+        "default-priorities.feature": "priorities",
+        "default-priorities.property": "priorities",
+        "static-properties": "install_time",
+        "providers": "providers",
+        "providers.N.enable-if": "enable_if",
+        "providers.N.plugin-use": "plugin_use",
+        "providers.N.install-time": "install_time",
+        "providers.N.builtin": "exclusive",
+        "providers.N.static-properties": "own_static",
+        "providers.N.feature-order": "own_static",
+    }
+    table = {row[0].strip("`"): row[1:-1] for row in cells if len(row) == len(head)}
+    for key, flag in flags.items():
+        assert table[key] == ["yes" if getattr(each, flag) else "-" for each in generations], key
+    newest, oldest = (".".join(map(str, each.version)) for each in reversed(WRITABLE))
+    assert f"Written are {newest} with providers and {oldest} without" in FORMATS
+
+
+def test_pyproject():
+    (text,) = blocks("In pyproject.toml", "toml")
+    found = read_pyproject(text, "pyproject.toml")
+    assert found.namespaces == ("x86_64",)
+    assert found.variants == {"v3": {"x86_64": {"level": ("v3",)}}}
+    assert found.providers["x86_64"].build_requires == ("provider-variant-x86-64",)
+
+
+def test_core_metadata():
+    (text,) = blocks("Core metadata", "text")
+    values = [line.removeprefix("Requires-Dist: ") for line in text.splitlines()]
+    chosen = VariantContext("cu128", {"nvidia": {"cuda_version_lower_bound": ("12.8",)}})
+    assert [reduce_requirement(value, chosen) for value in values] == [
+        "triton>=3; platform_system == 'Linux'",
+        "cuda-runtime==12.8.*",
+        None,
+    ]
+
+
+def test_lock_platform_and_target_files(tmp_path):
+    (lock,), (text,), (target,) = (
+        blocks(name, "toml") for name in ("Lock files", "Platform files", "Target files")
+    )
+    platform = read_platform(text, "platform.toml")
+    assert toml.loads(write_platform(platform, "pep-variants 0.1.0")) == toml.loads(text)
+    path = tmp_path / "pylock.toml"
+    path.write_text(lock)
+    here = make_target(platform=platform)
+    (locked,) = select_locked(read_lock(path), here, lambda _: platform)
+    assert (locked.name, locked.label) == ("demo", "cu128")
+    path = tmp_path / "target.toml"
+    path.write_text(target)
+    loaded = load_target(path)
+    assert (loaded.name, loaded.environment["python_version"]) == ("h100", "3.12")
+    assert any(tag.platform == "manylinux_2_28_x86_64" for tag in loaded.tags)
+
+
+# json.md, messages.md, platforms.md
+
+
+def test_example_of_json(tmp_path):
+    (code,) = re.findall(r"```python\n(.*?)```", JSON, re.DOTALL)
+    (printed,) = re.findall(r"```text\n(.*?)```", JSON, re.DOTALL)
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path, env={**os.environ, "PATH": path}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, printed), done.stderr
+
+
+def test_every_schema_is_on_the_page():
+    listed = re.findall(r"^\| `variants ([a-z ]+)` \|.*/([a-z-]+)\.schema\.json\) \|$", JSON, re.M)
+    files = {name.replace(" ", "-"): file for name, file in listed}
+    assert sorted(files) == list(names())
+    assert files.pop("doctor") == "report"
+    assert all(name == file for name, file in files.items())
+    shown = set(re.findall(r"^```\{literalinclude\} .*/([a-z-]+)\.schema\.json$", JSON, re.M))
+    # The page says that these are the same; that of the doctor has a page of its own.
+    assert shown == set(names()) - {"catalog-check", "doctor"}
+    assert {**schema("catalog-check"), "title": ""} == {**schema("validate"), "title": ""}
+
+
+def test_explained_messages_occur():
+    placeholder = r"…|\b(?!CUDA|NVIDIA|AMD|ROCM_PATH|PEP|HTTP|API|SSL_CERT_FILE)[A-Z]{3,}\b"
+    sources = "\n".join(" ".join(text.split()) for text, _ in TEXTS)
+    explained = re.findall(r"^\| `([^`]+)` \| .+ \| .+ \|$", MESSAGES, re.M)
+    assert len(explained) > 20
+    for message in explained:
+        longest = max(re.split(placeholder, message), key=len)
+        assert longest.strip(" :,;()") in sources, message
+
+
+def test_facts_of_platforms():
+    cells = [line.strip("|").split("|") for line in section(PLATFORMS, "Facts").splitlines()]
+    told = {name.strip(" `"): rest[-1] for name, *rest in cells if name.startswith(" `")}
+    assert told.keys() == {*WORDS, CPU}
+    for name, examples in told.items():
+        for example in re.findall(r"`([^`]+)`", examples):
+            assert list(parse_facts(example)) == [name]
+            machine = f"cuda=12.8,{example}" if name == "sm" else example
+            supported = load_machine(machine).namespaces.values()
+            assert any(support.features for support in supported), example
+
+
+# What pages show
+
+
+def test_the_metadata_shown_is_that_of_torch():
+    page = Page(ROOT / "docs/explanation/choice.md")
+    (file,) = (step for step in page.steps if isinstance(step, File))
+    published = ROOT / "conformance/field/documents" / file.name
+    assert json.loads(file.text) == json.loads(published.read_text("utf-8"))
+
+
+def test_the_picture_of_a_choice_is_what_its_script_writes():
+    script = runpy.run_path(str(ROOT / "docs/pictures/choice.py"))
+    assert (ROOT / "docs/pictures/choice.svg").read_text("utf-8") == script["picture"]()
+
+
+def test_the_picture_shows_the_commands_of_the_first_page():
+    shown: dict[str | None, str] = {}
+    for text in ElementTree.parse(ROOT / "docs/pictures/first-commands.svg").iter():
+        if text.tag.endswith("}text") and text.get("class") != "title":
+            place = text.get("y")
+            shown[place] = " ".join(filter(None, (shown.get(place), text.text)))
+    lines = list(shown.values())
+    assert max(map(len, lines)) <= COLUMNS
+    starts = [number for number, line in enumerate(lines) if line.startswith("$ ")]
+    commands = Page(ROOT / "README.md").commands
+    assert [lines[start] for start in starts] == [f"$ {command.text}" for command in commands]
+    for command, start, end in zip(commands, starts, [*starts[1:], len(lines)], strict=True):
+        printed = "".join(f"{line}\n" for line in lines[start + 1 : end])
+        wanted = [line for line in command.lines if not line.startswith("Would install …")]
+        assert expression([*wanted, "…"]).fullmatch(printed), printed

@@ -1,0 +1,92 @@
+"""Projects with a small build backend of their own, for builds with a real frontend."""
+
+import ast
+import json
+import zipfile
+
+BACKEND = '''
+"""Puts what it is told into a wheel; leaves an object behind, and uses one that is there."""
+
+import base64, hashlib, json, os, pathlib, sys, tarfile, time, zipfile
+
+NAME = "{name}-{version}"
+
+
+def digest(text):
+    value = hashlib.sha256(text.encode()).digest()
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+
+
+def build_sdist(folder, config_settings=None):
+    with tarfile.open(os.path.join(folder, NAME + ".tar.gz"), "w:gz") as archive:
+        for path in ("pyproject.toml", "backend.py", "source.txt"):
+            archive.add(path, NAME + "/" + path)
+    return NAME + ".tar.gz"
+
+
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    told = {{name: os.environ.get(name) for name in ("CFLAGS", "LEVEL", "CUDA")}}
+    told["settings"] = config_settings or {{}}
+    if {requires}:
+        import base
+        told["base"] = base.TOLD
+    exec(pathlib.Path("source.txt").read_text())
+    object = pathlib.Path("object")
+    if not object.exists():
+        object.write_text("TOLD = " + repr(told))
+    label = told["settings"].get("variant-label")
+    filename = NAME + "-py3-none-any%s.whl" % ("-" + label if label else "")
+    info = NAME + ".dist-info/"
+    files = {{
+        "{name}.py": object.read_text(),
+        info + "METADATA": "Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n"
+        + "".join("Requires-Dist: " + line + "\\n" for line in {dependencies}),
+        info + "WHEEL": "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
+    }}
+    if label:
+        files[info + "variant.json"] = os.environ["OWN_JSON"]
+    files[info + "RECORD"] = "".join(
+        "%s,sha256=%s,%d\\n" % (n, digest(t), len(t)) for n, t in files.items()
+    ) + info + "RECORD,,\\n"
+    with zipfile.ZipFile(os.path.join(folder, filename), "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return filename
+'''
+PYPROJECT = """
+[build-system]
+requires = {requires}
+build-backend = "backend"
+backend-path = ["."]
+[project]
+name = "{name}"
+version = "{version}"
+"""
+
+
+def write_project(folder, matrix, version="1.0", requires=(), dependencies=()):
+    """Write a project of the name of *folder* with a matrix file; return the path of that."""
+    words = {
+        "name": folder.name,
+        "version": version,
+        "requires": json.dumps(list(requires)),
+        "dependencies": list(dependencies),
+    }
+    folder.mkdir()
+    (folder / "backend.py").write_text(BACKEND.format(**words))
+    (folder / "pyproject.toml").write_text(PYPROJECT.format(**words))
+    (folder / "source.txt").write_text("")
+    (folder / "matrix.toml").write_text(matrix)
+    return folder / "matrix.toml"
+
+
+def wheel_of(folder, project, label):
+    (path,) = folder.glob(f"{project}-*-{label}.whl")
+    return path
+
+
+def told(folder, project, label):
+    """Return what the backend was told when it built this wheel."""
+    with zipfile.ZipFile(wheel_of(folder, project, label)) as archive:
+        text = archive.read(f"{project}.py").decode()
+    return ast.literal_eval(text.removeprefix("TOLD = "))

@@ -1,0 +1,515 @@
+"""Every cause that both doctors know, on machines made of files and variables."""
+
+import os
+import sys
+
+import jsonschema
+import pytest
+
+from pep_variants.formats.platform_file import write_platform
+from pep_variants.model.platform import Platform, Support
+from pep_variants.settings.places import Place, Role
+from pep_variants.sources import Sources
+from variants_index.doctor import environment_problems, report_schema
+from variants_index.doctor.findings import CODES, Findings, Part, Problem, lines
+from variants_index.doctor.installers import installers_part
+from variants_index.doctor.machine import Drivers, machine_part, surroundings_part
+from variants_index.doctor.origins import configuration_part, index_pins, settings_of
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="/proc, /sys, /dev and shell scripts")
+NONE = Drivers()
+NVIDIA = Drivers(("NVIDIA",), (12, 4))
+AMD = Drivers(("AMD",))
+PYTORCH = "https://download.pytorch.org/whl"
+DRIVER = "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION"
+GPU = "NV_VARIANT_PROVIDER_FORCE_SM_ARCH"
+HSA = "HSA_OVERRIDE_GFX_VERSION"
+
+
+@pytest.fixture
+def root(tmp_path):
+    """Write files below a root folder; return it."""
+
+    def write(files):
+        for path, text in files.items():
+            (tmp_path / "root" / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / "root" / path).write_text(text)
+        return tmp_path / "root"
+
+    return write
+
+
+def amd(*versions):
+    nodes = "sys/class/kfd/kfd/topology/nodes/{}/properties"
+    return {nodes.format(number): f"gfx_target_version {version}\n"
+            for number, version in enumerate(versions, 1)}  # fmt: skip
+
+
+def pci(vendor):
+    device = "sys/bus/pci/devices/0000:01:00.0"
+    return {f"{device}/vendor": f"{vendor}\n", f"{device}/class": "0x030200\n"}
+
+
+@LINUX
+@pytest.mark.parametrize(
+    ("files", "environ", "code", "cause", "remedy", "fails"),
+    [
+        (amd(90402), {HSA: "11.0.0"}, "override",
+         f"{HSA} says that AMD GPU is gfx1100; without it detection finds gfx942 here",
+         f"unset {HSA}", True),
+        ({}, {DRIVER: "12.8"}, "override", "CUDA driver is 12.8; without it detection finds none",
+         f"unset {DRIVER}", False),
+        ({}, {DRIVER: "newest"}, "detection", f"{DRIVER}: 'newest' is not a version",
+         f"unset {DRIVER}", True),
+        ({}, {DRIVER: "10.2"}, "driver", "10.2 is outside the supported range", "", True),
+        (amd(90402, 110000), {"ROCR_VISIBLE_DEVICES": "1"}, "hidden-gpu",
+         "ROCR_VISIBLE_DEVICES=1 hides AMD GPU gfx942, so no variant for it is chosen",
+         "unset ROCR_VISIBLE_DEVICES", True),
+        (amd(90402, 110000), {"ROCR_VISIBLE_DEVICES": "0,1", "HIP_VISIBLE_DEVICES": "0"},
+         "hidden-gpu",
+         "HIP_VISIBLE_DEVICES=0 hides AMD GPU gfx1100",
+         "unset ROCR_VISIBLE_DEVICES HIP_VISIBLE_DEVICES", True),
+        (amd(90402), {"ROCR_VISIBLE_DEVICES": ""}, "hidden-gpu",
+         "ROCR_VISIBLE_DEVICES= hides AMD GPU gfx942", "unset ROCR_VISIBLE_DEVICES", True),
+        (amd(90402, 110000), {"ROCR_VISIBLE_DEVICES": "0", HSA: "10.3.0"}, "hidden-gpu", "", "",
+         False),
+        (amd(90402, 110000), {"HIP_VISIBLE_DEVICES": "0,1"}, "hidden-gpu", "", "", False),
+        # NVIDIA's management library shows them all the same.
+        ({}, {"CUDA_VISIBLE_DEVICES": "-1", DRIVER: "12.8", GPU: "9.0"}, "hidden-gpu",
+         "CUDA_VISIBLE_DEVICES=-1 hides every NVIDIA GPU from programs",
+         "unset CUDA_VISIBLE_DEVICES", False),
+        ({}, {"CUDA_VISIBLE_DEVICES": "0", DRIVER: "12.8", GPU: "9.0"}, "hidden-gpu", "", "",
+         False),
+    ],
+)  # fmt: skip
+def test_the_machine(root, files, environ, code, cause, remedy, fails):
+    part, _ = machine_part({"PATH": "", **environ}, root({"etc/x": "", **files}))
+    found = [each for each in part.problems if each.code == code]
+    assert len(found) == bool(cause)
+    for problem in found:
+        assert cause in problem.text
+        assert (problem.command, problem.fails) == (remedy, fails)
+
+
+@LINUX
+def test_what_detection_found(root):
+    part, drivers = machine_part({"PATH": "", DRIVER: "12.8"}, root(amd(90402)))
+    assert (drivers.vendors, drivers.cuda) == (("AMD", "NVIDIA"), (12, 8))
+    assert ("nvidia", f"CUDA driver 12.8, forced by {DRIVER}") in part.rows
+    assert ("amd", "tried sys/class/kfd: lists 1 devices, CPUs included") in [
+        (name, text.replace(f"{root({})}/", "").replace("/kfd/topology/nodes", ""))
+        for name, text in part.rows
+    ]
+
+
+DOCKER = {".dockerenv": ""}
+WSL = {"proc/sys/kernel/osrelease": "5.15.167.4-microsoft-standard-WSL2\n"}
+
+
+@LINUX
+@pytest.mark.parametrize(
+    ("files", "drivers", "code", "cause", "remedy", "fails"),
+    [
+        ({**DOCKER, **pci("0x10de")}, NONE, "container-driver",
+         "this container (Docker) has no NVIDIA driver, although there is a GPU at 0000:01:00.0",
+         "docker run --gpus all …", True),
+        ({"run/.containerenv": "", **pci("0x1002")}, NONE, "container-driver",
+         "this container (Podman) has no AMD driver",
+         "docker run --device=/dev/kfd --device=/dev/dri …", False),
+        (pci("0x10de"), NONE, "driver-missing", "a GPU at 0000:01:00.0 and no NVIDIA driver",
+         "sudo modprobe nvidia && nvidia-smi", True),
+        (pci("0x1002"), NVIDIA, "driver-missing", "no AMD driver", "sudo modprobe amdgpu", False),
+        (pci("0x10de"), NVIDIA, "", "", "", False),
+        (DOCKER, NONE, "container-without-gpu", "container (Docker) sees no GPU",
+         "variants detect -o platform.toml", False),
+        (DOCKER, NVIDIA, "", "", "", False),
+        (WSL, NONE, "wsl", "/dev/dxg is missing", "wsl --update; wsl --set-version", True),
+        ({**WSL, "dev/dxg": ""}, NONE, "", "", "", False),
+    ],
+)  # fmt: skip
+def test_surroundings(root, files, drivers, code, cause, remedy, fails):
+    part = surroundings_part({}, root({"etc/x": "", **files}), drivers)
+    assert [problem.code for problem in part.problems] == ([code] if code else [])
+    for problem in part.problems:
+        assert cause in problem.text
+        assert problem.command.startswith(remedy)
+        assert problem.fails == fails
+
+
+@pytest.mark.parametrize("name", ["APPTAINER_CONTAINER", "KUBERNETES_SERVICE_HOST", "container"])
+def test_other_containers(root, name):
+    part = surroundings_part({name: "oci"}, root({"etc/x": ""}), NONE)
+    assert [problem.code for problem in part.problems] == ["container-without-gpu"]
+    described = surroundings_part({name: "oci"}, root({}), NONE, is_described=True)
+    assert described.problems == ()
+
+
+@LINUX
+def test_a_login_node(root, tmp_path):
+    tool = tmp_path / "sbatch"
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    environ = {"PATH": str(tmp_path)}
+    (problem,) = surroundings_part(environ, root({"etc/x": ""}), NONE).problems
+    assert (problem.code, problem.fails) == ("login-node", False)
+    assert "Slurm is here and no GPU is: a login node" in problem.text
+    assert surroundings_part({**environ, "SLURM_JOB_ID": "1"}, root({}), NONE).problems == ()
+
+
+@LINUX
+def test_device_files_that_are_closed(root, monkeypatch):
+    """Not by their modes: root may read everything, and access lists do not show there."""
+    access = os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: "renderD" not in str(path) and access(path, mode)
+    )
+    files = {"dev/dri/renderD128": "", "dev/kfd": "", **pci("0x1002")}
+    (problem,) = surroundings_part({}, root(files), NONE).problems
+    assert (problem.code, problem.fails) == ("permissions", True)
+    assert "you may not read and write" in problem.text
+    assert "renderD128 (owner " in problem.text
+
+
+@pytest.mark.parametrize(
+    ("path", "drivers", "said", "fails"),
+    [
+        ("/cpu", NONE, "", False),
+        ("/cpu", NVIDIA, ", while this machine has the driver of NVIDIA", True),
+        ("/cu118", NVIDIA, "", False),
+        ("/cu128/", NVIDIA, "", False),
+        ("/cu130", NVIDIA, ", while the driver here supports CUDA 12.4 at most", True),
+        ("/nightly/cu130", NONE, ", while detection finds no driver of NVIDIA here", True),
+        ("/cu128", AMD, ", while this machine has the driver of AMD", True),
+        ("/rocm6.4", AMD, "", False),
+        ("/rocm6.4", NVIDIA, ", while this machine has the driver of NVIDIA", True),
+        ("/xpu", NONE, ", while detection finds no driver of Intel here", True),
+        ("/variant/", NVIDIA, None, False),
+        ("", NVIDIA, None, False),
+    ],
+)
+def test_pins(path, drivers, said, fails):
+    found = list(index_pins(["https://a.example/", PYTORCH + path], "x.toml", "", drivers))
+    if said is None:
+        assert found == []
+        return
+    (problem,) = found
+    assert problem.text == (
+        f"x.toml takes packages from {PYTORCH}{path}, which has builds for one backend only{said}: "
+        "remove that index there"
+    )
+    assert (problem.code, problem.fails, problem.command) == ("index-pin", fails, "")
+
+
+UV = """\
+[[index]]
+name = "pytorch"
+url = "https://me:secret@download.pytorch.org/whl/cu130"
+
+[pip]
+torch-backend = "cpu"
+extra-index-url = ["https://a.example/simple", "https://b.example/simple"]
+"""
+
+
+@pytest.fixture
+def configured(tmp_path):
+    """Return the part about settings of a user's variants.toml, uv's files and variables."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "user").mkdir()
+    home = {
+        "XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_CONFIG_DIRS": str(tmp_path / "etc"),
+        "APPDATA": str(tmp_path / "config"), "PROGRAMDATA": str(tmp_path / "etc"),
+    }  # fmt: skip
+
+    def configure(environ=(), text="", drivers=NONE, sources=None):
+        path = tmp_path / "user" / "variants.toml"
+        path.write_text(text)
+        candidates, environ = [Place(path, Role.USER)], {**home, **dict(environ)}
+        settings, problems = settings_of({}, environ, candidates)
+        return configuration_part(
+            settings, problems, environ, sources or Sources(), start=tmp_path / "work",
+            drivers=drivers, candidates=candidates,
+        )  # fmt: skip
+
+    return configure
+
+
+@pytest.mark.parametrize("place", ["work/uv.toml", "config/uv/uv.toml", "etc/uv/uv.toml"])
+def test_uv_files(tmp_path, configured, place):
+    path = tmp_path / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(UV)
+    part = configured(drivers=NVIDIA)
+    found = [text for name, text in part.rows if name.startswith("uv's ")]
+    assert found == [
+        f"{text}, from {path}"
+        for text in ("https://****@download.pytorch.org/whl/cu130", "https://a.example/simple",
+                     "https://b.example/simple", "cpu")
+    ]  # fmt: skip
+    pin, backend = part.problems
+    assert pin.text.startswith(f"{path} takes packages from https://****@")
+    assert pin.fails
+    assert backend.text == (
+        f'torch-backend = "cpu" in {path} makes uv take PyTorch\'s packages from the index of that '
+        "backend, builds that are not variants, while this machine has the driver of NVIDIA: "
+        "remove that line"
+    )
+    assert "secret" not in f"{part}"
+
+
+def test_the_project_of_uv(tmp_path, configured):
+    path = tmp_path / "work" / "pyproject.toml"
+    path.write_text('[project]\nname = "a"\n[tool.uv]\nindex-url = "https://a.example/whl/cpu"\n')
+    (problem,) = configured().problems
+    assert f"{path} takes packages from https://a.example/whl/cpu" in problem.text
+    assert configured({"UV_NO_CONFIG": "1"}).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("environ", "code", "said", "fails"),
+    [
+        ({"UV_TORCH_BACKEND": "cpu"}, "torch-backend", "while this machine has the driver of NV",
+         True),
+        ({"UV_TORCH_BACKEND": "auto"}, "torch-backend", "builds that are not variants", False),
+        ({"UV_INDEX": f"x={PYTORCH}/cpu"}, "index-pin", "UV_INDEX takes packages from", True),
+        ({"PIP_EXTRA_INDEX_URL": f"https://a.example/ {PYTORCH}/cpu"}, "index-pin",
+         "PIP_EXTRA_INDEX_URL takes packages from https://download", True),
+        ({"PIP_NO_VARIANTS": "1"}, "setting",
+         "variants are switched off, for pip: PIP_NO_VARIANTS=1", False),
+        ({"PIP_VARIANT": "a=b"}, "setting", "variants are named, whatever fits, for pip: PIP_VAR",
+         False),
+        ({"PIP_NO_VARIANTS": "false", "PIP_VARIANT": ""}, "", "", False),
+        ({"VARIANTS_NO_VARIANTS": "1"}, "setting",
+         "variants are switched off, from VARIANTS_NO_VARIANTS", False),
+        ({"VARIANTS_VARIANT": "torch=cu126"}, "setting",
+         "variants are named, whatever fits: torch=cu126, from VARIANTS_VARIANT", False),
+        ({"VARIANTS_PLATFORM": "h100-zen4"}, "setting",
+         "another machine replaces detection of this one: h100-zen4, from VARIANTS_PLATFORM",
+         False),
+    ],
+)  # fmt: skip
+def test_variables(configured, environ, code, said, fails):
+    problems = configured(environ, drivers=NVIDIA).problems
+    assert [each.code for each in problems] == ([code] if code else [])
+    for problem in problems:
+        assert said in problem.text
+        assert (problem.command, problem.fails) == (f"unset {next(iter(environ))}", fails)
+
+
+def test_settings_that_cannot_be_read(configured):
+    (problem,) = configured({"VARIANTS_PREFER": "::"}).problems
+    assert problem.code == "configuration"
+    assert "VARIANTS_PREFER" in problem.text
+
+
+H100 = {"nvidia": {"sm_arch": ("90_real",)}}
+
+
+@pytest.mark.parametrize(
+    ("here", "said"),
+    [
+        (H100, ""),
+        ({"nvidia": {}}, ", and differs from this machine in nvidia"),
+        ({**H100, "amd": {"gfx_arch": ("gfx942",)}}, ", and differs from this machine in amd"),
+    ],
+)
+def test_a_platform_file_that_was_left(tmp_path, configured, here, said):
+    file, settings = tmp_path / "user" / "old machine.toml", tmp_path / "user" / "variants.toml"
+    platform = Platform({name: Support(features) for name, features in H100.items()})
+    file.write_text(write_platform(platform, "test"))
+    text = 'platform = "old machine.toml"\n'
+    (problem,) = configured((), text, Drivers(features=here)).problems
+    assert problem.text == (
+        f"another machine replaces detection of this one: {file}, from {settings}{said}: remove it "
+        "there"
+    )
+    file.unlink()
+    (problem,) = configured((), text).problems
+    assert (problem.code, problem.fails) == ("configuration", True)
+    assert problem.text.startswith(f"{file}: ")
+    assert problem.text.endswith(f", from {settings}: remove it there")
+
+
+def test_the_indexes_and_passwords(configured):
+    url = "https://user:secret@example.org/simple"
+    part = configured({"PIP_INDEX_URL": url}, sources=Sources(url))
+    assert ("indexes", "https://****@example.org/simple") in part.rows
+    assert "secret" not in f"{part}"
+    assert ("indexes", "none") in configured(sources=Sources(no_index=True)).rows
+
+
+PIP = "pip {} from {} (python 3.12)"
+PATCHED = PIP.format("26.3", "/x/pip") + " with pep-variants-shim 0.1.0"
+
+
+@pytest.fixture
+def tool(tmp_path):
+    """Write a program that prints *text*, and *debug* as ``pip config debug``; return its path."""
+
+    def write(name, text, debug="", folder="bin"):
+        path = tmp_path / folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(
+            f"#!/bin/sh\nif [ $1 = config ]; then echo '{debug}'; else echo '{text}'\nfi"
+        )
+        path.chmod(0o755)
+        return path
+
+    return write
+
+
+def installers(path, **environ):
+    return installers_part({"PATH": str(path), **environ}, path / "python", NVIDIA)
+
+
+@LINUX
+@pytest.mark.parametrize(
+    ("scope", "setting", "code", "said", "undo"),
+    [
+        ("user", "global.no-variants: true", "setting",
+         "variants are switched off, for pip: global.no-variants = true in /c/pip.conf",
+         "config --user unset global.no-variants"),
+        ("env", "install.no-variants: true", "setting", "install.no-variants = true", ""),
+        ("site", "global.variant: gpu=null", "setting", "whatever fits, for pip: global.variant =",
+         "config --site unset global.variant"),
+        ("user", f"global.index-url: {PYTORCH}/cu118", "index-pin",
+         f"global.index-url in /c/pip.conf takes packages from {PYTORCH}/cu118",
+         "config --user unset global.index-url"),
+        ("user", "global.no-variants: 0", "", "", ""),
+        ("user", "global.timeout: 5", "", "", ""),
+    ],
+)  # fmt: skip
+def test_the_files_of_pip(tool, scope, setting, code, said, undo):
+    debug = f"env_var:\nenv:\n{scope}:\n  /c/pip.conf, exists: True\n    {setting}"
+    pip = tool("pip", PATCHED, debug)
+    part = installers(pip.parent)
+    assert [each.code for each in part.problems] == ([code] if code else [])
+    for problem in part.problems:
+        assert said in problem.text
+        assert problem.command == (f"{pip} {undo}" if undo else "")
+    assert any(name == "/c/pip.conf" for name, _ in part.rows) == ("timeout" not in setting)
+
+
+@LINUX
+def test_passwords_in_the_files_of_pip(tool):
+    debug = "user:\n  /c/pip.conf, exists: True\n    global.index-url: https://me:secret@a.example/"
+    assert "secret" not in f"{installers(tool('pip', PATCHED, debug).parent)}"
+
+
+@LINUX
+def test_the_first_pip_counts(tool):
+    plain, patched = tool("pip", PIP.format("26.3", "/p/pip"), "", "plain"), tool("pip", PATCHED)
+    path = f"{plain.parent}{os.pathsep}{patched.parent}"
+    (problem,) = installers(plain.parent, PATH=path).problems
+    assert problem.code == "plain-pip-first"
+    assert f"{plain} is first on PATH and does not know variants; {patched} does" in problem.text
+    path = f"{patched.parent}{os.pathsep}{plain.parent}"
+    assert installers(plain.parent, PATH=path).problems == ()
+    (problem,) = installers(plain.parent).problems
+    assert (problem.code, problem.fails) == ("plain-pip", True)
+    # Not of the interpreter that runs doctor, which may be in an environment of its own.
+    assert problem.command == f"{plain} install --upgrade pip pep-variants-shim"
+    tool("uv-variants", "uv-variants 0.1.0", "", "plain")
+    (problem,) = installers(plain.parent).problems
+    assert not problem.fails
+
+
+@LINUX
+@pytest.mark.parametrize(
+    ("version", "environ", "code", "remedy"),
+    [
+        ("26.3", {"PEP_VARIANTS_SHIM": "0"}, "shim-off", "unset PEP_VARIANTS_SHIM"),
+        ("23.2.1", {}, "old-pip", "{} install --upgrade pip"),
+    ],
+)
+def test_a_shim_that_does_nothing(tool, tmp_path, version, environ, code, remedy):
+    (tmp_path / "site" / "pep_variants_shim-0.1.0.dist-info").mkdir(parents=True)
+    pip = tool("pip", PIP.format(version, tmp_path / "site" / "pip"))
+    (problem,) = installers(pip.parent, **environ).problems
+    assert (problem.code, problem.command) == (code, remedy.format(pip))
+
+
+@LINUX
+def test_other_programs(tool):
+    pip = tool("pip", "")
+    pip.write_text("#!/nowhere/python\n")
+    tool("uv", "uv 0.9.0")
+    part = installers(pip.parent)
+    assert (str(pip), "does not work") in part.rows
+    assert (f"{pip.parent}/uv", "uv 0.9.0: does not know variants") in part.rows
+    (problem,) = part.problems
+    assert (problem.code, problem.fails) == ("plain-uv", False)
+    tool("uv-variants", "uv-variants 0.1.0")
+    assert installers(pip.parent).problems == ()
+
+
+def own(folder, name, version, files, *, missing=()):
+    """Install *files*, contents by path, as those of a distribution, which lacks some."""
+    info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    rows = [f"{info.name}/METADATA,,", f"{info.name}/RECORD,,"]
+    for path, contents in files.items():
+        if path not in missing:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(contents)
+        rows.append(f"{path},sha256=x,{len(contents)}")
+    (info / "RECORD").write_text("\n".join([*rows, ""]))
+
+
+FILES = {"xgboost/__init__.py": "x = 1\n", "xgboost/lib.so": "lib", "../bin/app": "x"}
+
+
+def test_two_names_of_one_build(tmp_path):
+    own(tmp_path / "site", "xgboost", "3.1.3", FILES)
+    own(tmp_path / "site", "xgboost-cpu", "3.1.3", {**FILES, "xgboost/more.py": "y"})
+    site = str(tmp_path / "site")
+    assert list(environment_problems([site, site, str(tmp_path / "none")])) == [
+        Problem(
+            "shared-files",
+            "xgboost-cpu==3.1.3 and xgboost==3.1.3 own the same 3 files, app for example: "
+            "installing or removing one overwrites or deletes what belongs to the other",
+            "pip uninstall --yes xgboost-cpu xgboost && pip install xgboost==3.1.3",
+        )
+    ]
+
+
+def test_the_module_is_gone(tmp_path):
+    """What is left of xgboost after the other was removed; scripts may be elsewhere."""
+    own(tmp_path / "site", "xgboost", "3.1.3", FILES, missing=list(FILES))
+    paths = [str(tmp_path / "site")]
+    assert list(environment_problems(paths, "uv-variants pip install", "uv pip uninstall")) == [
+        Problem(
+            "missing-files",
+            "xgboost==3.1.3 lacks 2 files, __init__.py for example: another project was removed "
+            "that had them, or they were deleted",
+            "uv-variants pip install --force-reinstall --no-deps xgboost==3.1.3",
+        )
+    ]
+
+
+def test_the_order_of_problems():
+    hint = Problem("choice", "a hint", fails=False)
+    found = Findings({
+        "machine": Part(problems=(hint, Problem("driver", "a problem", "sudo x"))),
+        "packages": Part(problems=(Problem("choice", "about a package", fails=False), hint)),
+    })  # fmt: skip
+    assert list(lines(found)) == [
+        "1 problem; 2 hints",
+        "problem: a problem",
+        "    sudo x",
+        "hint: about a package",
+        "hint: a hint",
+    ]
+    well = Findings({"machine": Part((("a\x1b", "b\nc"), ("a\x1b", "d")))})
+    assert list(lines(well)) == ["Nothing is wrong", "", "machine", "  a?  b c", "      d"]
+    assert well.as_tree() == {
+        "well": True, "problems": [],
+        "machine": [{"subject": "a\x1b", "text": "b\nc"}, {"subject": "a\x1b", "text": "d"}],
+    }  # fmt: skip
+
+
+def test_the_schema():
+    schema = report_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert set(schema["$defs"]["problem"]["properties"]["code"]["enum"]) == CODES

@@ -9,6 +9,7 @@ import base64
 import contextlib
 import http.client
 import http.server
+import select
 import socket
 import ssl
 import threading
@@ -256,17 +257,16 @@ def socks_proxy(credentials: str = "") -> Iterator[Server]:
 
 
 def _join(first: socket.socket, second: socket.socket) -> None:
-    """Pass bytes both ways until both have ended."""
-
-    def pass_on(source: socket.socket, target: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while data := source.recv(65536):
-                target.sendall(data)
-        with contextlib.suppress(OSError):
-            target.shutdown(socket.SHUT_WR)
-
-    back = threading.Thread(target=pass_on, args=(second, first), daemon=True)
-    back.start()
-    pass_on(first, second)
-    back.join()
+    """Pass bytes both ways until both have ended; in one thread, as TLS is not for two."""
+    others = {first: second, second: first}
+    while others:
+        pending = [each for each in others if isinstance(each, ssl.SSLSocket) and each.pending()]
+        for source in pending or select.select(list(others), (), ())[0]:
+            data = b""
+            with contextlib.suppress(OSError):
+                data = source.recv(65536)
+                others[source].sendall(data)
+            if not data:
+                with contextlib.suppress(OSError):
+                    others.pop(source).shutdown(socket.SHUT_WR)
     second.close()

@@ -31,7 +31,7 @@ def restored() -> dict[str, str]:
         environ.pop(name, None)
         if known:
             environ[name] = os.fsdecode(bytes.fromhex(value))
-    return environ
+    return dict(sorted(environ.items(), key=lambda item: os.fsencode(item[0])))  # as uv sorts them
 
 
 def become(path: str, arguments: list[str], environ: dict[str, str]) -> NoReturn:

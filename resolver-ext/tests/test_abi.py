@@ -191,6 +191,13 @@ class TestCoherence:
         assert found["vision"] == ("1-c12" if label == "c12" else "1-null")
         assert self.resolve(forced={"torch": label}, coherent=())["vision"] == "1-c13"
 
+    def test_with_what_is_forced_and_not_required_yet(self):
+        candidates = [c for c in BOTH if c.name == "torch"]
+        candidates += [wheel("atop", "1", label, ["torch==1"]) for label in ("c13", "c12")]
+        files = Known(torch=self.METADATA, atop=self.METADATA)
+        provider = provider_of(candidates, files, coherent=("cuda",), forced={"torch": "c12"})
+        assert resolve(provider, "atop==1") == {"atop": "1-c12", "torch": "1-c12"}
+
     def test_with_what_is_installed(self):
         own = Metadata(("cuda",), {"c11": {"cuda": {"driver": ("11",)}}})
         installed = Installed(variants=[("torch", own)])

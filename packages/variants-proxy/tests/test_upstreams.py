@@ -1,6 +1,7 @@
 """What one upstream takes of the proxy, and that the others do not notice."""
 
 import asyncio
+import gc
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ from upstream_server import Upstream as Server
 from worlds import KEY
 
 from support.certificates import certified
+from variants_index.internal import BadResponse
 from variants_proxy import Limits, Upstream, index_url
 from variants_proxy.errors import UpstreamError
 from variants_proxy.sharing import gather_limited
@@ -56,34 +58,90 @@ def test_what_has_begun_is_done_when_another_work_fails():
     assert done == ["slow"]
 
 
-@pytest.mark.parametrize("is_cancelled", [False, True])
-def test_a_client_that_leaves_while_a_wheel_is_read(is_cancelled):
-    """Its source is closed, once no thread reads from it."""
-    reading, release, closed = threading.Event(), threading.Event(), threading.Event()
+class TestStreams:
+    """A wheel: a chunk is read and hashed while the one before is sent."""
 
-    def chunks():
-        try:
-            yield b"first"
-            reading.set()
-            release.wait(60)
-            yield b"second"
-        finally:
-            closed.set()
+    def streamed(self, use):
+        """Run ``use(stream)``; nothing is reported that no one awaits."""
+        problems = []
 
-    async def work():
-        stream = Budget("main", Limits()).stream(chunks())
-        assert await anext(stream) == b"first"
-        if is_cancelled:
-            second = asyncio.ensure_future(anext(stream))
-            assert await asyncio.to_thread(reading.wait, 60)
-            second.cancel()
+        async def work():
+            asyncio.get_running_loop().set_exception_handler(lambda _, told: problems.append(told))
+            await use(Budget("main", Limits()).stream)
+            gc.collect()
+            await asyncio.sleep(0)
+
+        asyncio.run(work())
+        assert not problems
+
+    def test_one_chunk_ahead(self):
+        asked = [threading.Event() for _ in range(4)]
+
+        def chunks():
+            for number, event in enumerate(asked):
+                event.set()
+                yield b"%d" % number
+
+        async def use(stream):
+            found = []
+            async for chunk in stream(chunks()):
+                found.append(chunk)
+                following = asked[len(found) : len(found) + 1]
+                assert all([await asyncio.to_thread(event.wait, 60) for event in following])
+                assert not any(event.is_set() for event in asked[len(found) + 1 :])
+            assert found == [b"0", b"1", b"2", b"3"]
+
+        self.streamed(use)
+
+    @pytest.mark.parametrize("is_cancelled", [False, True])
+    def test_a_client_that_leaves_while_a_chunk_is_read(self, is_cancelled):
+        release, closed = threading.Event(), threading.Event()
+
+        def chunks():
+            try:
+                yield b"first"
+                release.wait(60)
+                yield b"second"
+            finally:
+                closed.set()
+
+        async def use(stream):
+            source = stream(chunks())
+            assert await anext(source) == b"first"
+            if is_cancelled:
+                second = asyncio.ensure_future(anext(source))
+                await asyncio.sleep(0.05)
+                second.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await second
+            await source.aclose()
+            assert not closed.is_set()  # its thread is in use
             release.set()
-            with pytest.raises(asyncio.CancelledError):
-                await second
-        await stream.aclose()
-        assert closed.is_set()
+            assert await asyncio.to_thread(closed.wait, 60)
 
-    asyncio.run(work())
+        self.streamed(use)
+
+    @pytest.mark.parametrize("leaves", [False, True])
+    def test_an_error_comes_after_the_chunks_before_it(self, leaves):
+        raised = threading.Event()
+
+        def chunks():
+            yield b"first"
+            raised.set()
+            raise BadResponse("it differs")
+
+        async def use(stream):
+            source = stream(chunks())
+            assert await anext(source) == b"first"
+            assert await asyncio.to_thread(raised.wait, 60)
+            await asyncio.sleep(0.1)  # most likely it has arrived; either way it must not matter
+            if leaves:
+                await source.aclose()
+            else:
+                with pytest.raises(BadResponse):
+                    await anext(source)
+
+        self.streamed(use)
 
 
 class TestUpstreams:

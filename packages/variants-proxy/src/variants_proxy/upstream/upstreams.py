@@ -10,6 +10,7 @@ and hash, since any index may claim the hash of another's file.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import traceback
@@ -119,16 +120,27 @@ class Budget:
             raise UpstreamError(str(error)) from None
 
     async def stream(self, chunks: Generator[bytes, None, None]) -> AsyncGenerator[bytes, None]:
-        """Yield *chunks*, each read and hashed in a thread.
+        """Yield *chunks*, each read and hashed in a thread while the one before is sent.
 
         Raises:
             PackageIndexError, VariantError, OSError: as *chunks* does.
         """
+
+        def read() -> asyncio.Future[bytes | None]:
+            return asyncio.ensure_future(run_sync(next, chunks, None, limiter=self._streams))
+
+        def close(last: asyncio.Future[bytes | None]) -> None:
+            chunks.close()
+            if not last.cancelled():
+                last.exception()  # retrieved, or asyncio would log it
+
+        reading = read()
         try:
-            while chunk := await run_sync(next, chunks, None, limiter=self._streams):
+            while (chunk := await asyncio.shield(reading)) is not None:
+                reading = read()
                 yield chunk
         finally:
-            chunks.close()  # no thread has it: a cancelled task waits for the one that reads
+            reading.add_done_callback(close)
 
 
 def _status(error: Exception) -> int:

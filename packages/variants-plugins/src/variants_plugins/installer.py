@@ -26,7 +26,7 @@ INSTALL_TIME_LIMIT = 600.0
 
 
 class Installer:
-    """Installs wheels into a virtual environment, with uv, else with `venv` and the own pip."""
+    """Installs wheels into one virtual environment, with uv or else with `venv` and pip."""
 
     def __init__(
         self, target: Path, work: Path, sources: Sources, environ: Mapping[str, str]
@@ -40,18 +40,13 @@ class Installer:
             environ: environment variables of the caller.
 
         Raises:
-            ProviderError: there is no uv, and no pip of 22.3 or newer that can use *sources*.
+            ProviderError: pip cannot use *sources* and there is no uv.
         """
         self._target = target
         self._work = work
         self._sources = sources
         self._environ = installer_variables(environ)
         self._uv = _find_uv(environ)
-        self._pip = "" if self._uv else _find_pip()
-        if not self._uv and not self._pip:
-            raise ProviderError(
-                "installing a plugin needs uv, or pip 22.3 or newer: install one of them"
-            )
         if not self._uv and len(sources.indexes) > 1 and sources.index_strategy == FIRST_INDEX:
             raise ProviderError(
                 f"the index strategy {FIRST_INDEX!r} with several indexes needs uv: "
@@ -70,7 +65,9 @@ class Installer:
             command = [self._uv, "venv", "--quiet", "--no-project", "--no-python-downloads"]
             self._run("uv", [*command, "--python", sys.executable, target], "make an environment")
             return
-        command = [sys.executable, "-I", "-m", "venv", "--without-pip", target]
+        own_pip = _find_pip()
+        options = ["--without-pip"] if own_pip else []
+        command = [sys.executable, "-I", "-m", "venv", *options, target]
         self._run("venv", command, "make an environment")
 
     def install(self, wanted: Iterable[Wanted], *, hash_mode: bool) -> None:
@@ -98,7 +95,7 @@ class Installer:
                 if any(local_files(url, {each.name}) for url in (*self._sources.links, each.url)):
                     command += ["--refresh-package", each.name]
         else:
-            command = [python, "-I", str(self._wheels_only()), self._pip, "install"]
+            command = [python, "-I", str(self._wheels_only()), _find_pip() or "-", "install"]
         names = ", ".join(map(str, wanted))
         logger.info("installing the provider plugin %s into a separate environment", names)
         self._run("uv" if self._uv else "pip", [*command, *options], f"install {names}")
@@ -191,16 +188,16 @@ def _find_uv(environ: Mapping[str, str]) -> str | None:
     return None
 
 
-def _find_pip() -> str:
+def _find_pip() -> str | None:
     """Return the script that runs the running Python's pip in another one.
 
-    Empty without pip, and for one older than 22.3, which has no such script.
+    None without pip, and for one older than 22.3, which has no such script.
     """
     from importlib.util import find_spec
 
     spec = find_spec("pip")
     script = Path(spec.origin).with_name("__pip-runner__.py") if spec and spec.origin else None
-    return str(script) if script and script.is_file() else ""
+    return str(script) if script and script.is_file() else None
 
 
 def python_of(environment: Path) -> Path:

@@ -1,9 +1,8 @@
 """Plugin environments: one virtual environment per set of requirements, made once and kept.
 
-It is made with uv where there is one, else with `venv` and this Python's pip, from the user's
-sources and from wheels only, as building from source would run code of theirs. None of what is
-installed runs before `runner` confines it, and starting the environment's Python would run some:
-see `_install`.
+It is made with uv where there is one, else with `venv` and pip, from the user's sources and from
+wheels only, as building from source would run code of theirs. None of what is installed runs
+before `runner` confines it, and starting the environment's Python would run some: see `_install`.
 
 It is built beside its final directory and renamed, with a record of what it consists of written
 last: what a killed process leaves behind is never used as an environment, and one that was changed
@@ -190,10 +189,11 @@ class Environments:
             target = folder / "environment"
             installer = Installer(target, work, sources, environ)
             installer.create()
+            seeded = set(installer.installed())
             _install(installer, allowed)
             versions = installer.installed()
             own = [each.name for each in allowed.wanted]
-            others = sorted(set(versions).difference(own))
+            others = sorted(set(versions).difference(own, seeded))
             resolved = [f"{name}=={versions[name]}" for name in (*own, *others)]
             write_record(target / RECORD, resolved, _contents(target))
             try:

@@ -4,7 +4,8 @@
 source distribution or repository is built all the same, with the installer's environment variables
 and outside of the sandbox. pip builds in processes, which is where this stops it.
 
-Arguments: the path of pip's ``__pip-runner__.py``, and those for pip.
+Arguments: the path of pip's ``__pip-runner__.py``, or a dash for the pip of this environment, and
+those for pip.
 """
 
 from __future__ import annotations
@@ -41,7 +42,10 @@ def main() -> None:
     _, pip, *arguments = sys.argv
     sys.addaudithook(refuse_builds)
     sys.argv = [pip, *arguments]
-    runpy.run_path(pip, run_name="__main__")
+    if pip == "-":
+        runpy.run_module("pip", run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(pip, run_name="__main__")
 
 
 if __name__ == "__main__":

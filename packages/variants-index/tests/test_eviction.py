@@ -93,7 +93,7 @@ def test_cleared_or_deleted_while_it_is_used(tmp_path):
     assert not store.problem
 
 
-def test_damaged_records_and_strange_files_are_in_nobodys_way(tmp_path):
+def test_damaged_records_and_strange_files_do_no_harm(tmp_path):
     store = Store(tmp_path, 20 * 4096)
     for name in ("a", "b"):
         store.put("kind", name, b"x")

@@ -1,4 +1,4 @@
-"""Platform tags: whose wheel it is, and which wheel serves everybody whom another serves."""
+"""Platform tags: whose wheel it is, and which wheel serves all that another serves."""
 
 import pytest
 

@@ -95,5 +95,5 @@ def test_nothing_starts_after_the_end():
     assert prefetcher.result("key", lambda: "here") == "here"
 
 
-def test_a_process_does_not_wait_for_what_nobody_wants():
+def test_a_process_does_not_wait_for_unused_requests():
     subprocess.run([sys.executable, "-c", LEAVING], check=True, timeout=30)

@@ -151,7 +151,7 @@ class TestPatience:
         assert time.monotonic() - start >= 1
 
     @pytest.mark.parametrize("asked", ["3600", "Wed, 21 Oct 2099 07:28:00 GMT"])
-    def test_nobody_waits_for_an_hour(self, server, asked):
+    def test_a_long_retry_after_is_not_waited_for(self, server, asked):
         server.resources["/a"] = Resource(status=503, headers={"Retry-After": asked})
         with pytest.raises(Unreachable, match="503"):
             fetch(server)
@@ -163,7 +163,7 @@ class TestPatience:
         server.faults["/a"] = [Resource(status=503, headers={"Retry-After": asked})]
         assert fetch(server) == b"body"
 
-    def test_nobody_there(self):
+    def test_no_server(self):
         # Taken, so that no other process gets it, but without a listener.
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))

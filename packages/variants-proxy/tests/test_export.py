@@ -109,7 +109,7 @@ class TestPages:
         assert json.loads((out / "variants-export.json").read_text())["platform"] == facts
 
     def test_of_an_index_with_credentials(self, upstream, export, tmp_path):
-        """What needs them is stored, since nobody else has them."""
+        """What needs them is stored, as no one else has them."""
         upstream.add("plain", PLAIN, wheel(PLAIN))
         upstream.credentials = f"Basic {base64.b64encode(b'me:secret').decode()}"
         export("plain", index=upstream.simple.replace("://", "://me:secret@"))

@@ -1,6 +1,6 @@
 """The one model of variant metadata, whatever generation of the format it was written in.
 
-`reader` fills it, `writer` writes it, `merging` combines it; everybody else only looks at it.
+`reader` fills it, `writer` writes it, `merging` combines it; other modules only read it.
 """
 
 from __future__ import annotations

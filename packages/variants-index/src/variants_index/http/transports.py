@@ -298,7 +298,7 @@ class RoutingTransport(httpx.BaseTransport):
         if uses_tls:
             context = tls_context(self._sources, self._environ, verify=not trusted)
         else:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody; loads nothing
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts no authority; loads none
         route = httpx.HTTPTransport(
             verify=context,
             proxy=proxy,

@@ -77,7 +77,7 @@ def test_serve(tmp_path, upstream):
     options = ("--token-file", "token", "--access-log")
     with serving(tmp_path, *options, **variables) as (url, process):
         page = f"{url}{index_url(KEY, 'own')}app/"
-        answer = httpx.get(page, trust_env=False)
+        answer = httpx.get(f"{page}?token=secret", trust_env=False)
         assert (answer.status_code, answer.text) == (401, "401: missing or wrong proxy token\n")
         assert process.stderr.readline().endswith('app/ HTTP/1.1" 401\n')
         assert answer.headers["www-authenticate"] == 'Basic realm="variants-proxy"'

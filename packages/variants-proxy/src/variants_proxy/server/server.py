@@ -179,6 +179,14 @@ def limited_config(application: Callable[..., object], *, access_log: bool = Fal
     )
 
 
+def _without_query(record: logging.LogRecord) -> bool:
+    """Remove the query, which may contain secrets, from a line of uvicorn's access log."""
+    if isinstance(record.args, tuple):
+        client, method, path, *rest = record.args
+        record.args = (client, method, str(path).partition("?")[0], *rest)
+    return True
+
+
 def make_server(
     settings: Settings,
     *,
@@ -190,7 +198,7 @@ def make_server(
     Args:
         settings: of the proxy.
         middleware: wraps the ASGI application.
-        access_log: write one line for each request to stderr, as uvicorn does.
+        access_log: write one line for each request to stderr, without its query.
     """
     from .app import create_app  # what uses `limited_config` may have no application yet
 
@@ -205,7 +213,9 @@ def make_server(
             file=sys.stderr,
         )
     logging.basicConfig(stream=sys.stderr, level="WARNING", format="%(message)s")
-    logging.getLogger("uvicorn.access").setLevel("INFO")
+    access = logging.getLogger("uvicorn.access")
+    access.setLevel("INFO")
+    access.addFilter(_without_query)
     application: ASGIApp = create_app(settings)
     if middleware is not None:
         application = middleware(application)

@@ -256,7 +256,7 @@ def _seconds(read: Callable[[Path], object], path: Path) -> float:
 
 
 def measured(name: str, path: Path) -> tuple[float, float, float]:
-    """Return CPU seconds of ours and of theirs, the fastest of `ROUNDS`, and most megabytes."""
+    """Return the least CPU seconds of both programs in `ROUNDS`, and the peak memory in MB."""
     command = [sys.executable, "-m", "benchmarks.bench_limits", name, str(path)]
     runs = [
         json.loads(subprocess.run(command, check=True, capture_output=True).stdout)

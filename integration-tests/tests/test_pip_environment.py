@@ -250,7 +250,7 @@ def test_other_libraries_do_not_matter(fresh, serve):
 
 
 def test_nothing_leaks(patched, serve):
-    """A program that runs pip in its own process finds no module of ours under its usual name."""
+    """The bundled modules are not importable by a program that runs pip in its own process."""
     index = serve(cpu_index())
     code = (
         "import sys; from pip._internal.cli.main import main\n"

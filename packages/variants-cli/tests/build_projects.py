@@ -5,7 +5,7 @@ import json
 import zipfile
 
 BACKEND = '''
-"""Puts what it is told into a wheel; leaves an object behind, and uses one that is there."""
+"""A build backend that records its options in the wheel and reuses an object file."""
 
 import base64, hashlib, json, os, pathlib, sys, tarfile, time, zipfile
 

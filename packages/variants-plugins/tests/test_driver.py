@@ -12,10 +12,18 @@ Config = namedtuple("Config", "name values multi_value", defaults=[False])
 Bare = namedtuple("Bare", "name values")
 LEVELS = [Config("level", ["two", "one"])]
 
+class NamespaceOfInstance:
+    @property
+    def namespace(self): return "acme"
+    @classmethod
+    def get_supported_configs(cls): return LEVELS
 class KnownProperties:
     def get_supported_configs(self, known_properties):
         assert known_properties is None
         return LEVELS
+class Outer:
+    class Inner:
+        plugin = KnownProperties()
 class Missing:
     get_supported_configs = staticmethod(lambda: [Bare("level", ["two", "one"])])
 class Tuples:
@@ -50,7 +58,9 @@ def zoo(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("path", "fixed"),
     [
+        ("NamespaceOfInstance", False),
         ("KnownProperties", False),
+        ("Outer.Inner.plugin", False),
         ("Missing", False),
         ("Tuples", False),
         ("Build", True),
@@ -69,7 +79,7 @@ def test_answers(path, fixed):
 
 @pytest.mark.parametrize(
     ("path", "error"),
-    [("Abstract", TypeError), ("Texts", AttributeError), ("Abstract.none", AttributeError)],
+    [("Abstract", TypeError), ("Texts", AttributeError), ("Outer.Inner.none", AttributeError)],
 )
 def test_fails(path, error):
     with pytest.raises(error):

@@ -111,8 +111,7 @@ def test_another_abi():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"python_version": "3"}, "'3' is not a valid python-version"),
-        ({"python_version": "three"}, "write it like 3.12"),
+        ({"python_version": "3"}, "'3' is not a valid python-version: write it like 3.12"),
         ({"python_version": "3.12rc1"}, "'3.12rc1' is not a valid python-version"),
         ({"platforms": ["beos"]}, "platform 'beos' is not known"),
         ({"platforms": ["any"]}, "platform 'any' is not known"),
@@ -269,7 +268,6 @@ def test_a_file_tells_its_machine_but_not_its_system():
         ("cp39-abi3-manylinux_2_17_x86_64", "cp313-cp313t-manylinux_2_17_x86_64", False),
         ("cp310-cp310-linux_x86_64", "cp311-cp311-linux_x86_64", False),
         ("cp312-cp312-linux_x86_64", "cp312-cp312-manylinux_2_28_x86_64", True),
-        ("cp312-cp312-linux_x86_64", "cp312-cp312-manylinux2014_x86_64", True),
         ("cp312-cp312-linux_x86_64", "cp312-cp312-musllinux_1_2_x86_64", True),
         ("cp312-cp312-linux_x86_64", "cp312-cp312-manylinux_2_28_aarch64", False),
         ("cp312-cp312-manylinux_2_28_x86_64", "cp312-cp312-linux_x86_64", False),

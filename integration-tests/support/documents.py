@@ -142,6 +142,13 @@ class Reader:
         """Put ``python3`` on ``PATH``; its environments have no pip but by `use_pip`."""
         self.link("python3", sys.executable)
 
+    def use_patched_pip(self, version: str) -> None:
+        """Put ``python`` and ``pip`` of an active environment on ``PATH``; the pip has the shim."""
+        made = self.environments.patched("3.12", version).copied(self.home / "env")
+        for name in ("python", "pip"):
+            self.tool(name, f'exec {made.python} {"-m pip" if name == "pip" else ""} "$@"')
+        self.environ["VIRTUAL_ENV"] = str(made.path)
+
     def use_pip(self, version: str) -> None:
         """Let ``pip install --upgrade pip`` find this pip, without an index that has one."""
         self._offer(self.environments.pip_wheel(version))

@@ -10,8 +10,9 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from pep_variants.model.environment import target_environment
 from pep_variants.model.platform import Platform as Namespaces
 from pep_variants.model.platform import Support
 from variants_proxy import Machine
@@ -24,50 +25,30 @@ METADATA = cuda("12.6", "12.8")
 _GPU = Namespaces({"nvidia": Support({"cuda_version_lower_bound": ("12.8", "12.7", "12.6")})})
 
 
-@dataclass(frozen=True)
-class Platform:
+class Platform(NamedTuple):
     """A platform that projects are locked for.
 
     Attributes:
         tag: of wheels for it.
-        system, machine: as in `sys_platform` and `platform_machine`.
         triple: value of uv's ``--python-platform``.
     """
 
     tag: str
-    system: str
-    machine: str
     triple: str
 
     def environment(self, minor: int) -> dict[str, str]:
         """Return its marker environment with CPython 3.*minor*."""
-        os_name = "nt" if self.system == "win32" else "posix"
-        names = {"linux": "Linux", "darwin": "Darwin", "win32": "Windows"}
-        return {
-            "extra": "",
-            "implementation_name": "cpython",
-            "os_name": os_name,
-            "platform_machine": self.machine,
-            "platform_python_implementation": "CPython",
-            "platform_system": names[self.system],
-            "python_full_version": f"3.{minor}.1",
-            "python_version": f"3.{minor}",
-            "sys_platform": self.system,
-        }
+        return {"extra": "", **target_environment([self.tag], (3, minor, 1))}
 
 
 PLATFORMS: Mapping[str, Platform] = {
-    "linux": Platform(
-        "manylinux_2_17_x86_64", "linux", "x86_64", "x86_64-unknown-linux-gnu"
-    ),
-    "linux-arm": Platform(
-        "manylinux_2_17_aarch64", "linux", "aarch64", "aarch64-unknown-linux-gnu"
-    ),
-    "mac": Platform("macosx_11_0_arm64", "darwin", "arm64", "aarch64-apple-darwin"),
-    "mac-intel": Platform("macosx_10_13_x86_64", "darwin", "x86_64", "x86_64-apple-darwin"),
-    "windows": Platform("win_amd64", "win32", "AMD64", "x86_64-pc-windows-msvc"),
-    "windows-arm": Platform("win_arm64", "win32", "ARM64", "aarch64-pc-windows-msvc"),
-}  # fmt: skip
+    "linux": Platform("manylinux_2_17_x86_64", "x86_64-unknown-linux-gnu"),
+    "linux-arm": Platform("manylinux_2_17_aarch64", "aarch64-unknown-linux-gnu"),
+    "mac": Platform("macosx_11_0_arm64", "aarch64-apple-darwin"),
+    "mac-intel": Platform("macosx_10_13_x86_64", "x86_64-apple-darwin"),
+    "windows": Platform("win_amd64", "x86_64-pc-windows-msvc"),
+    "windows-arm": Platform("win_arm64", "aarch64-pc-windows-msvc"),
+}
 
 MACHINES: Mapping[str, Machine] = {
     "Linux GPU": Machine(_GPU, target="linux-x86_64"),
@@ -142,24 +123,12 @@ def _each(platforms: Sequence[str], label: str, *requires: str) -> tuple[Build, 
     return tuple(Build(platform, label, requires) for platform in platforms)
 
 
-_MARKED = (
-    "always",
-    "gpu; 'nvidia' in variant_namespaces",
-    "cpu; 'nvidia' not in variant_namespaces",
-)
 _BOTH = (
     "always",
     "gpu; 'nvidia' in variant_namespaces and sys_platform == 'linux'",
     "dll; 'nvidia' in variant_namespaces and sys_platform == 'win32'",
     "cpu; 'nvidia' not in variant_namespaces and (sys_platform == 'darwin' or extra == 'x')",
 )
-_OWN = (
-    "always",
-    "posix; os_name == 'posix'",
-    "old; python_version < '3.12' and sys_platform != 'darwin'",
-    "more[x]; extra == 'x'",
-)
-
 LAYOUTS: Mapping[str, Layout] = {
     "l1": Layout(
         "one variant, a plain wheel elsewhere",
@@ -167,25 +136,6 @@ LAYOUTS: Mapping[str, Layout] = {
             Build("linux", "cu128", ("always", "cuda==12.8")),
             Build("linux", "", ("always",)),
             Build("mac", "", ("always",)),
-        ),
-    ),
-    "l2": Layout(
-        "other pins on Linux and Windows",
-        (
-            Build("linux", "cu128", ("cuda==12.8",)),
-            Build("windows", "cu126", ("cuda==12.6", "dll")),
-            *_each(("linux", "windows", "mac"), "null", "cpu"),
-        ),
-    ),
-    "l5": Layout(
-        "variant markers",
-        (
-            Build("linux", "cu128", _MARKED, ("always", "gpu")),
-            Build("windows", "cu128", _MARKED, ("always", "gpu")),
-            *(
-                Build(platform, "null", _MARKED, ("always", "cpu"))
-                for platform in ("linux", "linux-arm", "mac", "windows")
-            ),
         ),
     ),
     "l6": Layout(
@@ -196,21 +146,6 @@ LAYOUTS: Mapping[str, Layout] = {
             Build("linux", "", _BOTH, ("always", "cpu")),
             Build("windows", "", _BOTH, ("always", "cpu")),
             Build("mac", "", _BOTH, ("always", "cpu")),
-        ),
-        extra="x",
-    ),
-    "l7": Layout(
-        "environment markers and extras of their own",
-        (
-            Build(
-                "linux",
-                "cu128",
-                (*_OWN, "cuda==12.8; python_version >= '3.12' or extra == 'x'"),
-                ("always", "posix", "old", "more", "cuda==12.8"),
-            ),
-            Build("linux", "null", _OWN, ("always", "posix", "old", "more")),
-            Build("mac", "null", _OWN, ("always", "posix", "more")),
-            Build("windows", "null", _OWN, ("always", "old", "more")),
         ),
         extra="x",
     ),

@@ -22,7 +22,6 @@ TOOLS = {
     "pypiserver": "pypiserver==2.4.2 passlib==1.7.4",
     "tox": "tox==4.67.13",
     "virtualenv": "virtualenv==21.15.7",
-    "zig": "ziglang==0.17.0",
 }
 """What is installed for each, from PyPI."""
 

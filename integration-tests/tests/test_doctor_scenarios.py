@@ -22,10 +22,8 @@ from support.documents import Reader
 from support.environments import PIPS
 from support.index import Index
 from support.nvidia_drivers import driver_library, driver_variables
-from support.plugins import PLUGIN, acme_index
 from support.projects import gpu_index
 from support.published_builds import TORCH, published, standing_in
-from support.uvs import UVS, downloaded_uv
 from support.wheels import Wheel
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="machines with Linux")
@@ -54,23 +52,15 @@ class Shell:
 
     def doctor(self, *arguments: str) -> dict[str, Any]:
         """Return what ``variants doctor`` prints."""
-        return self.report("variants", "doctor", "--json", "--no-cache", *arguments)
-
-    def report(self, *command: str) -> dict[str, Any]:
         done = subprocess.run(
-            command, cwd=self.reader.work, env=self.environ, capture_output=True, text=True,
-            check=False,
+            ["variants", "doctor", "--json", "--no-cache", *arguments],
+            cwd=self.reader.work, env=self.environ, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.stdout.startswith("{"), done.stderr
         tree: dict[str, Any] = json.loads(done.stdout)
         check_report(tree)
         assert done.returncode == (0 if tree["well"] else 1)
         return tree
-
-
-def codes(tree: dict[str, Any]) -> set[str]:
-    """Return the codes of all problems and hints."""
-    return {problem["code"] for problem in tree["problems"]}
 
 
 def first(tree: dict[str, Any], code: str, *said: str) -> str:
@@ -86,10 +76,7 @@ def first(tree: dict[str, Any], code: str, *said: str) -> str:
 @pytest.fixture
 def shell(reader: Reader) -> Shell:
     """The shell of a user whose pip knows variants; no other installer is there."""
-    made = reader.environments.patched("3.12", PIPS[-1]).copied(reader.home / "env")
-    for name in ("python", "pip"):
-        reader.tool(name, f'exec {made.python} {"-m pip" if name == "pip" else ""} "$@"')
-    reader.environ |= {"VIRTUAL_ENV": str(made.path)}
+    reader.use_patched_pip(PIPS[-1])
     reader.use_variants()
     shell = Shell(reader)
     shell.environ["PATH"] = f"{reader.programs}{os.pathsep}/usr/bin{os.pathsep}/bin"
@@ -153,18 +140,9 @@ def test_variants_switched_off_in_pip(shell: Shell, drive: Drive, gpu: Index) ->
     assert "variants are switched off, for pip: global.no-variants = true in " in hint["text"]
     shell.type(hint["command"])
     tree = shell.doctor("gpu")
-    assert "setting" not in codes(tree)
+    assert "setting" not in {problem["code"] for problem in tree["problems"]}
     shell.type(first(tree, "better-variant"))
     assert shell.doctor("gpu")["well"]
-
-
-@pytest.mark.nightly
-def test_a_plugin_that_is_not_allowed(shell: Shell, serve: Serve) -> None:
-    shell.environ["PIP_INDEX_URL"] = serve(acme_index(PLUGIN)).url
-    shell.type("pip install app")
-    shell.type(first(shell.doctor(), "plugin", "acme-provider", "nor allowed to run"))
-    shell.type(first(shell.doctor(), "better-variant", "app 1.0 is installed as variant null"))
-    assert shell.doctor()["well"]
 
 
 @pytest.fixture
@@ -191,44 +169,3 @@ def test_torch_from_pypi(shell: Shell, drive: Drive) -> None:
     shell.environ["VARIANTS_CATALOG_MIRROR"] = "https://download.pytorch.org=http://127.0.0.1:9"
     tree = shell.doctor("--variant-catalog=default")
     first(tree, "catalog-place", "torch", "cannot be had: ")
-
-
-@pytest.mark.nightly
-def test_both_doctors_say_the_same(shell: Shell, drive: Drive, gpu: Index) -> None:
-    """Of the same machine, settings and environment."""
-    drive("12.6")
-    (shell.reader.work / "uv.toml").write_text('torch-backend = "cpu"\n')
-    shell.environ |= {"VARIANTS_EXCLUDE": "amd", "CUDA_VISIBLE_DEVICES": "-1"}
-    shell.environ["UV_DEFAULT_INDEX"] = shell.environ["PIP_INDEX_URL"]
-    uv = downloaded_uv(UVS[-1], shell.reader.environments.wheelhouse)
-    shell.environ["VARIANTS_UV"] = str(uv)
-    shell.type("pip install gpu")
-    shell.environ[DRIVER_OVERRIDE] = "12.8"
-    one, other = shell.doctor(), shell.report("uv-variants", "doctor", "--json")
-    assert {name: other[name] for name in ("machine", "surroundings", "packages")} == {
-        name: one[name] for name in ("machine", "surroundings", "packages")
-    }
-    said = [
-        {each["code"]: (each["text"], each["fails"]) for each in tree["problems"]}
-        for tree in (one, other)
-    ]
-    for code in ("override", "hidden-gpu", "setting", "torch-backend", "better-variant"):
-        assert said[0][code] == said[1][code]
-
-
-@pytest.mark.nightly
-def test_two_names_of_one_build(shell: Shell, serve: Serve) -> None:
-    """Two distributions with the same files, and what is left when one is removed."""
-    index = serve(Index())
-    module = {"app/__init__.py": "name = 'app'\n"}
-    index.add_wheel(Wheel("app", "1.0", files=module))
-    index.add_wheel(Wheel("app-cpu", "1.0", files=module))
-    shell.environ["PIP_INDEX_URL"] = index.url
-    shell.type("pip install app app-cpu")
-    command = first(shell.doctor(), "shared-files", "app-cpu==1.0 and app==1.0 own the same 1 file")
-    shell.type("pip uninstall --yes app-cpu")
-    shell.type(first(shell.doctor(), "missing-files", "app==1.0 lacks 1 file, __init__.py for"))
-    assert shell.doctor()["well"]
-    shell.type("pip install app-cpu")
-    shell.type(command)
-    assert shell.doctor()["well"]

@@ -1,28 +1,22 @@
 """Plugins as tiny wheels in a directory, and Pythons that have what a test wants and no more."""
 
-import base64
-import hashlib
 import os
 import subprocess
 import sys
 import sysconfig
-import zipfile
 from pathlib import Path
 
 import pytest
 
 from pep_variants.choose.preferences import SANDBOX_OFF
 from pep_variants.model.metadata import ProviderInfo
+from support.wheels import Wheel
 from variants_plugins import PluginRunner, Sources
 
 LOG = "ACME_VARIANT_PROVIDER_LOG"
 """Environment variable that names the file in which the tests' plugins leave a trace."""
 
 PACKAGES = Path(__file__).resolve().parents[3] / "packages"
-
-LINUX = {"python_version": "3.11", "sys_platform": "linux", "platform_system": "Linux"}
-"""A marker environment; the tests' requirements ask for nothing else."""
-
 
 ACME = '''\
 """The plugin that most tests ask: what it supports is in ACME_VARIANT_PROVIDER_LEVELS."""
@@ -65,38 +59,24 @@ class Wheelhouse:
         self.path.mkdir(exist_ok=True)
         self.sources = Sources(find_links=(str(path),), no_index=True)
 
-    def add(self, name, files, version="1.0", *, requires=(), extras=()):
+    def add(self, name, files=(), version="1.0", **more):
         """Make a wheel; *files* are texts by path. Return its path."""
-        escaped = name.replace("-", "_")
-        info = f"{escaped}-{version}.dist-info"
-        metadata = [f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}"]
-        metadata += [f"Provides-Extra: {extra}" for extra in extras]
-        metadata += [f"Requires-Dist: {each}" for each in requires]
-        contents = {
-            **files,
-            f"{info}/METADATA": "\n".join(metadata) + "\n",
-            f"{info}/WHEEL": (
-                "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-            ),
-        }
-        record = [f"{path},sha256={_digest(text)},{len(text)}" for path, text in contents.items()]
-        contents[f"{info}/RECORD"] = "\n".join([*record, f"{info}/RECORD,,"]) + "\n"
-        wheel = self.path / f"{escaped}-{version}-py3-none-any.whl"
-        with zipfile.ZipFile(wheel, "w") as archive:
-            for path, text in contents.items():
-                archive.writestr(zipfile.ZipInfo(path, (2020, 1, 1, 0, 0, 0)), text)
-        return wheel
+        wheel = Wheel(name, version, files=dict(files), **more)
+        path = self.path / wheel.filename
+        path.write_bytes(wheel.build())
+        return path
 
-
-def _digest(text):
-    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+    def plugin(self, source=ACME, version="2.0", files=(), **more):
+        """Make a wheel of ``acme-variant-provider`` with this *source*; return its path."""
+        files = {"acme_variant_provider/__init__.py": source, **dict(files)}
+        return self.add("acme-variant-provider", files, version, **more)
 
 
 @pytest.fixture
 def wheelhouse(tmp_path):
     """Return a directory with the wheel of ``acme-variant-provider`` 1.0."""
     wheels = Wheelhouse(tmp_path / "wheels")
-    wheels.add("acme-variant-provider", {"acme_variant_provider/__init__.py": ACME})
+    wheels.plugin(version="1.0")
     return wheels
 
 
@@ -131,39 +111,33 @@ def ask(make_runner):
 
     def ask(*allow, requires=("acme-variant-provider",), plugin_api=None, **options):
         runner = make_runner(*allow, **options)
-        return runner.ask("acme", ProviderInfo(tuple(requires), plugin_api), LINUX)
+        return runner.ask("acme", ProviderInfo(tuple(requires), plugin_api), {})
 
     return ask
 
 
-def _make_python(path, importable=("packaging", "platformdirs", "filelock", "pip")):
-    """Make a virtual environment at *path* that can import the engine and *importable* only."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(path)], check=True)
-    libraries = path / "libraries"
-    libraries.mkdir()
-    site = Path(sysconfig.get_path("purelib"))
-    for name in importable:
-        (libraries / name).symlink_to(site / name)
-    python = path / "bin" / "python"
-    purelib = subprocess.run(
-        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.strip()
-    ours = [PACKAGES / name / "src" for name in ("pep-variants", "variants-plugins")]
-    lines = "\n".join(map(str, [*ours, libraries, ""]))
-    Path(purelib, "ours.pth").write_text(lines)
-    return python
-
-
 @pytest.fixture(scope="session")
 def make_python():
-    """Return what makes a virtual environment without uv, and returns its interpreter."""
-    return _make_python
+    """Return what makes a virtual environment without uv, and returns its interpreter.
+
+    It can import the engine, the plugins' runner and what they need, a pip if wanted.
+    """
+
+    def make(path, pip=True):
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(path)], check=True)
+        libraries = path / "libraries"
+        libraries.mkdir()
+        for name in ("packaging", "platformdirs", "filelock", *(["pip"] if pip else ())):
+            (libraries / name).symlink_to(Path(sysconfig.get_path("purelib"), name))
+        (site,) = path.glob("lib/python*/site-packages")
+        ours = [PACKAGES / name / "src" for name in ("pep-variants", "variants-plugins")]
+        (site / "ours.pth").write_text("\n".join(map(str, [*ours, libraries, ""])))
+        return path / "bin" / "python"
+
+    return make
 
 
 @pytest.fixture(scope="session")
-def shared_python(tmp_path_factory):
+def shared_python(make_python, tmp_path_factory):
     """Return a Python beside which there is no uv."""
-    return _make_python(tmp_path_factory.mktemp("python"))
+    return make_python(tmp_path_factory.mktemp("python"))

@@ -1,34 +1,38 @@
 """Plugin environments: how they are made, by how many at once, and what may happen to them."""
 
-import base64
 import hashlib
 import json
 import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import sysconfig
 import tarfile
-import threading
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from pep_variants.errors import ProviderError
 from pep_variants.model.metadata import ProviderInfo
+from support.index import Index, served
 from support.waiting import wait_until
 from variants_plugins import PluginRunner, Sources
 from variants_plugins.plugin_environment import RECORD
+from variants_plugins.variables import installer_variables
 
 HERE = Path(__file__).parent
 UV = shutil.which("uv", path=sysconfig.get_path("scripts")) or shutil.which("uv")
 needs_uv = pytest.mark.skipif(UV is None, reason="there is no uv")
 
 LEVELS = {"level": ("two", "one")}
+PROGRAMS = "/usr/bin:/bin"
+with_or_without_uv = pytest.mark.parametrize(
+    "path", [pytest.param(f"{Path(UV or '').parent}:{PROGRAMS}", marks=needs_uv), PROGRAMS],
+    ids=["uv", "pip"],
+)  # fmt: skip
 
 
 def sha256(path):
@@ -59,7 +63,7 @@ def script(cache, wheelhouse, clean_environ, shared_python):
     def start(*allow, python=shared_python, **environ):
         return subprocess.Popen(
             [python, HERE / "ask_acme.py", cache, wheelhouse.path, *allow],
-            env={**clean_environ, "PATH": "/usr/bin:/bin", **environ},
+            env={**clean_environ, "PATH": PROGRAMS, **environ},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -92,7 +96,7 @@ def logging_uv(tmp_path):
 @needs_uv
 def test_uv_makes_it_once(script, logging_uv, environments):
     folder, log, variables = logging_uv
-    path = f"{folder}:/usr/bin:/bin"
+    path = f"{folder}:{PROGRAMS}"
     first = result(script(PATH=path, UV_INDEX_URL="https://x.example", PYTHONPATH="/x"))
     assert first["features"] == {"level": ["two", "one"]}
     assert first["resolved"] == ["acme-variant-provider==1.0"]
@@ -113,16 +117,15 @@ def test_uv_makes_it_once(script, logging_uv, environments):
     assert list(environment.glob("**/acme_variant_provider/__pycache__/__init__.*.pyc"))
 
 
-@pytest.mark.parametrize("old", [False, True])
+@pytest.mark.parametrize("old", [False, pytest.param(True, marks=pytest.mark.nightly)])
 def test_venv_brings_pip_where_there_is_none(script, tmp_path, make_python, old):
     """Or one before 22.3, which cannot be run in another Python."""
     pytest.importorskip("ensurepip")
-    python = make_python(tmp_path / "python", ("packaging", "platformdirs", "filelock"))
+    python = make_python(tmp_path / "python", pip=False)
     if old:
         (tmp_path / "python/libraries/pip").mkdir()
         (tmp_path / "python/libraries/pip/__init__.py").write_text("raise SystemExit(9)")
-    answer = result(script(python=python))
-    assert answer["resolved"] == ["acme-variant-provider==1.0"]
+    assert result(script(python=python))["resolved"] == ["acme-variant-provider==1.0"]
 
 
 def test_several_indexes_without_uv(ask, monkeypatch):
@@ -132,93 +135,92 @@ def test_several_indexes_without_uv(ask, monkeypatch):
         ask(sources=sources)
 
 
+@pytest.mark.parametrize("tool", ["uv", "pip"])
+def test_settings_of_indexes_are_of_a_form_that_installers_take(
+    wheelhouse, tmp_path, clean_environ, tool
+):
+    """They would end with an error for a value that they cannot read."""
+    settings = {
+        "timeout": 0.5,
+        "trusted_hosts": ("a.example", "b.example:8443", "[::1]:80"),
+        "proxy": "http://me:pw@127.0.0.1:9",
+        "keyring": True,
+        "index_strategy": "unsafe-best-match",
+        "extra_index_urls": ("https://127.0.0.1:9/a b/", "file:///nowhere"),
+        "cert": str(tmp_path),
+    }
+    sources = Sources(**{**vars(wheelhouse.sources), **settings})
+    command, variables = {
+        "uv": ([UV, "pip", "install", "--python", sys.executable], sources.for_uv),
+        "pip": ([sys.executable, "-m", "pip", "install"], sources.for_pip),
+    }[tool]
+    done = subprocess.run(
+        [*command, "--dry-run", "--no-index", "acme-variant-provider"],
+        env={**installer_variables(clean_environ), **variables()},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"acme-variant-provider(==|-)1\.0", done.stdout + done.stderr)
+
+
 def test_dependencies_are_installed_and_named(wheelhouse, ask):
-    wheelhouse.add("zebra", {"zebra.py": ""}, "3")
-    wheelhouse.add("base", {"base.py": ""}, "2", requires=["zebra"])
-    wheelhouse.add(
-        "acme-variant-provider",
-        {"acme_variant_provider.py": f"import base, zebra\n{wheelhouse.acme}"},
-        "2.0",
-        requires=["base>=1", "missing ; extra == 'more'"],
-        extras=["more"],
-    )
+    wheelhouse.add("zebra", version="3")
+    wheelhouse.add("base", version="2", requires=("zebra",))
+    more = {"requires": ("base>=1", "missing ; extra == 'more'"), "extras": ("more",)}
+    wheelhouse.plugin(f"import base, zebra\n{wheelhouse.acme}", **more)
     answer = ask()
     assert answer.features == LEVELS
     assert answer.resolved == ("acme-variant-provider==2.0", "base==2", "zebra==3")
 
 
-@pytest.fixture
-def source_distribution(wheelhouse, tmp_path):
-    """Return a source distribution of ``acme-source``, and the file that building it makes."""
-    trace = tmp_path / "built"
-    source = tmp_path / "acme_source-1.0"
-    source.mkdir()
-    (source / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: acme-source\nVersion: 1.0\n")
-    # A build that needs nothing: if anybody builds, it runs.
-    (source / "pyproject.toml").write_text(
-        "[build-system]\nrequires = []\nbuild-backend = 'backend'\nbackend-path = ['.']\n"
-    )
-    (source / "backend.py").write_text(f"open({str(trace)!r}, 'w').close()\n")
-    path = wheelhouse.path / "acme_source-1.0.tar.gz"
-    with tarfile.open(path, "w:gz") as archive:
-        archive.add(source, source.name)
-    return path, trace
-
-
-@pytest.mark.parametrize("with_uv", [pytest.param(True, marks=needs_uv), False])
-def test_no_dependency_is_built_from_source(wheelhouse, script, source_distribution, with_uv):
+@with_or_without_uv
+def test_no_dependency_is_built_from_source(wheelhouse, script, tmp_path, path):
     """Nor one that the plugin names by its URL, to which pip does not apply ``--only-binary``."""
-    path, trace = source_distribution
-    wheelhouse.add(
-        "acme-variant-provider",
-        {"acme_variant_provider.py": wheelhouse.acme},
-        "2.0",
-        requires=[f"acme-source @ {path.as_uri()}"],
-    )
-    failed = script(PATH=f"{Path(UV).parent}:/usr/bin:/bin" if with_uv else "/usr/bin:/bin")
+    trace, source = tmp_path / "built", tmp_path / "acme_source-1.0"
+    # A build that needs nothing: whatever builds it, it runs.
+    for name, text in {
+        "PKG-INFO": "Metadata-Version: 2.1\nName: acme-source\nVersion: 1.0\n",
+        "pyproject.toml": "[build-system]\nrequires = []\n"
+        "build-backend = 'backend'\nbackend-path = ['.']\n",
+        "backend.py": f"open({str(trace)!r}, 'w').close()\n",
+    }.items():
+        source.mkdir(exist_ok=True)
+        (source / name).write_text(text)
+    archived = wheelhouse.path / "acme_source-1.0.tar.gz"
+    with tarfile.open(archived, "w:gz") as archive:
+        archive.add(source, source.name)
+    wheelhouse.plugin(requires=(f"acme-source @ {archived.as_uri()}",))
+    failed = script(PATH=path)
     output, _ = failed.communicate(timeout=60)
     assert not trace.exists()
     assert failed.returncode == 3, output
-    assert with_uv or "installed from wheels only" in output
+    assert path != PROGRAMS or "installed from wheels only" in output
 
 
-@pytest.mark.parametrize(
-    ("with_uv", "hashed"), [pytest.param(True, False, marks=needs_uv), (False, True)]
-)
-def test_installing_runs_nothing_of_what_is_installed(
-    wheelhouse, script, tmp_path, with_uv, hashed
-):
+@with_or_without_uv
+def test_installing_runs_nothing_of_what_is_installed(wheelhouse, script, tmp_path, path):
     """``.pth`` files run wherever the environment's Python starts, which installers do."""
     trace = tmp_path / "ran"
     start = f"import os; open({str(trace)!r}, 'w').close()\n"
     wheels = {
         "zebra==3": wheelhouse.add("zebra", {"zebra.pth": start}, "3"),
-        "base==2": wheelhouse.add("base", {"base.pth": start}, "2", requires=["zebra"]),
-        "acme-variant-provider==2.0": wheelhouse.add(
-            "acme-variant-provider",
-            {"acme_variant_provider.py": wheelhouse.acme, "acme.pth": start},
-            "2.0",
-            requires=["base"],
+        "base==2": wheelhouse.add("base", {"base.pth": start}, "2", requires=("zebra",)),
+        "acme-variant-provider==2.0": wheelhouse.plugin(
+            files={"acme.pth": start}, requires=("base",)
         ),
     }
     allow = [f"{pin} --hash=sha256:{sha256(wheel)}" for pin, wheel in wheels.items()]
-    answer = result(
-        script(
-            *(allow if hashed else ()),
-            PATH=f"{Path(UV).parent}:/usr/bin:/bin" if with_uv else "/usr/bin:/bin",
-            UV_NO_CACHE="1",  # nor is what uv knows of the interpreter kept
-        )
-    )
-    assert answer["resolved"] == ["acme-variant-provider==2.0", "base==2", "zebra==3"]
+    # Nor is what uv knows of the interpreter kept.
+    started = script(*(allow if path == PROGRAMS else ()), PATH=path, UV_NO_CACHE="1")
+    resolved = result(started)["resolved"]
     ran = trace.exists()
+    assert resolved == ["acme-variant-provider==2.0", "base==2", "zebra==3"]
     assert not ran
 
 
 def test_url_of_a_wheel(wheelhouse, ask, tmp_path):
     elsewhere = type(wheelhouse)(tmp_path / "elsewhere")
-    wheel = elsewhere.add(
-        "acme-variant-provider", {"acme_variant_provider.py": wheelhouse.acme}, "7.0"
-    )
+    wheel = elsewhere.plugin(version="7.0")
     allowed = f"acme-variant-provider @ {wheel.as_uri()}"
     answer = ask(allowed, requires=("acme-variant-provider>=7",))
     assert answer.resolved == ("acme-variant-provider==7.0",)
@@ -227,11 +229,7 @@ def test_url_of_a_wheel(wheelhouse, ask, tmp_path):
     with pytest.raises(ProviderError, match=r"is version 7\.0, but its provider requires <7"):
         ask(allowed, requires=("acme-variant-provider<7",))
     # The same URL with another file behind it is another environment.
-    elsewhere.add(
-        "acme-variant-provider",
-        {"acme_variant_provider.py": wheelhouse.acme.replace("level", "rank")},
-        "7.0",
-    )
+    elsewhere.plugin(wheelhouse.acme.replace("level", "rank"), "7.0")
     assert list(ask(allowed, requires=("acme-variant-provider>=7",)).features) == ["rank"]
 
 
@@ -239,25 +237,19 @@ def test_url_of_a_wheel(wheelhouse, ask, tmp_path):
 
 
 def test_hashes(wheelhouse, ask):
-    acme = wheelhouse.add(
-        "acme-variant-provider",
-        {"acme_variant_provider.py": f"import base\n{wheelhouse.acme}"},
-        "2.0",
-        requires=["base>=1", "other ; extra == 'more'", "other ; python_version < '3'"],
-        extras=["more"],
-    )
-    base = wheelhouse.add("base", {"base.py": ""}, "2")
+    more = ("base>=1", "other ; extra == 'more'", "other ; python_version < '3'")
+    acme = wheelhouse.plugin(f"import base\n{wheelhouse.acme}", requires=more, extras=("more",))
+    base = wheelhouse.add("base", version="2")
     allowed = f"acme-variant-provider==2.0 --hash=sha256:{sha256(acme)}"
     with pytest.raises(ProviderError, match="depends on base: as it is allowed with a hash, allow"):
         ask(allowed)
-    older = wheelhouse.add("base", {"base.py": ""}, "0.5")
-    old = f"base==0.5 --hash=sha256:{sha256(older)}"
+    old = f"base==0.5 --hash=sha256:{sha256(wheelhouse.add('base', version='0.5'))}"
     with pytest.raises(ProviderError, match=r"depends on base>=1, but 0\.5 is allowed"):
         ask(allowed, old)
     both = allowed, f"base==2 --hash=sha256:{'0' * 64} --hash=sha256:{sha256(base)}"
     assert ask(*both).resolved == ("acme-variant-provider==2.0", "base==2")
     # Another file under the same name and version.
-    wheelhouse.add("acme-variant-provider", {"acme_variant_provider.py": "other = 1"}, "2.0")
+    wheelhouse.plugin("other = 1")
     with pytest.raises(
         ProviderError, match=r"cannot install acme-variant-provider==2\.0"
     ) as caught:
@@ -268,15 +260,14 @@ def test_hashes(wheelhouse, ask):
 # Being many, and being killed.
 
 
+@needs_uv
 def test_many_at_once_make_it_once(script, environments, logging_uv):
     folder, calls, _ = logging_uv
-    path = f"{folder}:/usr/bin:/bin" if UV else "/usr/bin:/bin"
-    started = [script(PATH=path) for _ in range(4)]
+    started = [script(PATH=f"{folder}:{PROGRAMS}") for _ in range(4)]
     answers = [result(process) for process in started]
     assert all(answer["features"] == {"level": ["two", "one"]} for answer in answers)
     assert len(environments()) == 1
-    if UV:
-        assert len(calls.read_text().splitlines()) == 2
+    assert len(calls.read_text().splitlines()) == 2
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL")
@@ -293,7 +284,7 @@ def test_killed_while_making_it(script, ask, tmp_path, environments):
         "exec sleep 600; fi\n"
     )
     uv.chmod(0o755)
-    process = script(PATH=f"{folder}:/usr/bin:/bin")
+    process = script(PATH=f"{folder}:{PROGRAMS}")
     assert wait_until(reached.exists)
     process.kill()
     process.wait()
@@ -319,9 +310,7 @@ def test_plugin_that_changes_its_environment(wheelhouse, ask, environments):
         "(here / 'written.py').write_text('x = 1')\n"
         "(here / 'sitecustomize.py').write_text('raise SystemExit')\n"
     )
-    wheelhouse.add(
-        "acme-variant-provider", {"acme_variant_provider.py": source + wheelhouse.acme}, "2.0"
-    )
+    wheelhouse.plugin(source + wheelhouse.acme)
     for _ in range(2):
         answer = ask(sandbox="off")
         assert answer.features == LEVELS
@@ -363,14 +352,11 @@ def test_what_makes_another_environment(wheelhouse, ask, environments):
     ask("acme-variant-provider>=1")
     assert len(environments()) == 2
     # A wheel that was built again, under the same version.
-    wheelhouse.add(
-        "acme-variant-provider",
-        {"acme_variant_provider/__init__.py": wheelhouse.acme.replace("level", "rank")},
-    )
+    wheelhouse.plugin(wheelhouse.acme.replace("level", "rank"), "1.0")
     assert list(ask().features) == ["rank"]
     assert len(environments()) == 3
     # What is of no consequence.
-    wheelhouse.add("unrelated", {"unrelated.py": ""})
+    wheelhouse.add("unrelated")
     ask("acme-variant-provider", "unrelated", requires=("Acme_Variant.Provider",))
     assert len(environments()) == 3
 
@@ -379,16 +365,14 @@ def test_what_makes_another_environment(wheelhouse, ask, environments):
 
 
 def test_where_it_is(wheelhouse, clean_environ, tmp_path):
-    def ask(**environ):
-        runner = PluginRunner(
-            ["acme-variant-provider"], wheelhouse.sources, environ={**clean_environ, **environ}
-        )
-        runner.ask("acme", ProviderInfo(("acme-variant-provider",)), {})
-        (environment,) = runner.cached()
-        return environment.path
-
     place = tmp_path / "elsewhere"
-    assert ask(VARIANTS_CACHE_DIR=str(place)).parents[1] == place / "plugins"
+    runner = PluginRunner(
+        ["acme-variant-provider"], wheelhouse.sources,
+        environ={**clean_environ, "VARIANTS_CACHE_DIR": str(place)},
+    )  # fmt: skip
+    runner.ask("acme", ProviderInfo(("acme-variant-provider",)), {})
+    (environment,) = runner.cached()
+    assert environment.path.parents[1] == place / "plugins"
     assert place.joinpath("plugins").stat().st_mode & 0o777 == 0o700
 
 
@@ -411,34 +395,14 @@ def test_no_directory(ask, tmp_path):
 USER, PASSWORD = "me", "s3cr3t-p4ssw0rd"
 
 
-class Index(SimpleHTTPRequestHandler):
-    """A directory as an index, for those who know the password."""
-
-    def do_GET(self):
-        expected = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
-        if self.headers.get("Authorization") != f"Basic {expected}":
-            self.send_response(401)
-            self.send_header("WWW-Authenticate", "Basic")
-            self.end_headers()
-            return
-        super().do_GET()
-
-    def log_message(self, format, *args):  # noqa: A002
-        pass
-
-
 @pytest.fixture
-def index(wheelhouse, tmp_path):
+def index(wheelhouse):
     """Return the URL, with credentials, of an index that has acme."""
-    project = tmp_path / "index" / "acme-variant-provider"
-    project.mkdir(parents=True)
+    index = Index(credentials=f"{USER}:{PASSWORD}")
     for wheel in wheelhouse.path.iterdir():
-        shutil.copy(wheel, project)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Index, directory=tmp_path / "index"))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://{USER}:{PASSWORD}@127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
+        index.add("acme-variant-provider", wheel.name, wheel.read_bytes())
+    with served(index):
+        yield index.url.replace("://", f"://{USER}:{PASSWORD}@")
 
 
 def test_credentials_stay_out_of_sight(index, ask, cache, caplog):
@@ -450,7 +414,8 @@ def test_credentials_stay_out_of_sight(index, ask, cache, caplog):
     wrong = Sources(index_url=index.replace(PASSWORD, "wr0ng-p4ssw0rd"))
     with pytest.raises(ProviderError) as refused:
         ask("other", requires=("other",), sources=wrong)
-    wheel = f"{index}acme-variant-provider/acme_variant_provider-1.0-py3-none-any.whl"
+    files = index.replace("/simple/", "/files/acme-variant-provider/")
+    wheel = f"{files}acme_variant_provider-1.0-py3-none-any.whl"
     assert ask(f"acme-variant-provider @ {wheel}").features == LEVELS
     with pytest.raises(ProviderError) as missing:
         ask(f"acme-variant-provider @ {wheel.replace('1.0', '1.1')}")
@@ -472,21 +437,11 @@ def test_credentials_are_on_no_command_line(
 ):
     """Watched from outside, as another user of the machine can."""
     folder, _, _ = logging_uv
-    code = (
-        "import sys\nfrom pathlib import Path\n"
-        "from pep_variants.model.metadata import ProviderInfo\n"
-        "from variants_plugins import PluginRunner, Sources\n"
-        "runner = PluginRunner(['acme-variant-provider'], Sources(index_url=sys.stdin.read()), "
-        "cache_dir=Path(sys.argv[1]))\n"
-        "print(runner.ask('acme', ProviderInfo(('acme-variant-provider',)), {}).features)\n"
-    )
     process = subprocess.Popen(
-        [shared_python, "-c", code, str(cache)],
-        env={**clean_environ, "PATH": f"{folder if with_uv else '/nowhere'}:/usr/bin:/bin"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+        [shared_python, HERE / "ask_acme.py", cache, "-"],
+        env={**clean_environ, "PATH": f"{folder if with_uv else '/nowhere'}:{PROGRAMS}"},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
     process.stdin.write(index)
     process.stdin.close()
     seen = set()

@@ -1,7 +1,6 @@
 """Real plugins in real environments: those that misbehave, and what becomes of them."""
 
 import logging
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,14 +13,14 @@ from support.waiting import wait_until
 from variants_plugins import PluginRunner
 
 LINUX_ONLY = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+LOG = "ACME_VARIANT_PROVIDER_LOG"
 
-HEAD = """\
+OK = """\
 import os, sys, time, subprocess
 from collections import namedtuple
-Config = namedtuple("Config", "name values multi_value", defaults=[False])
-LEVELS = [Config("level", ["two", "one"])]
+Config = namedtuple("Config", "name values")
+def get_supported_configs(): return [Config("level", ["two", "one"])]
 """
-OK = HEAD + "def get_supported_configs(): return LEVELS\n"
 
 # Vicious ones that still answer.
 LOUD = {
@@ -34,7 +33,7 @@ def get_supported_configs():
     subprocess.run(["echo", "from a program"])
     import atexit
     atexit.register(print, "after")
-    return LEVELS
+    return [Config("level", ["two", "one"])]
 """,
     "closes_streams": OK
     + "sys.stdout.close(); sys.stderr.close(); sys.stdin.close()\nos.closerange(0, 3)\n",
@@ -51,34 +50,28 @@ assert os.listdir() == []
 assert sys.flags.isolated
 assert "" not in sys.path and os.getcwd() not in sys.path
 """,
-    "changes_variables": OK
-    + "assert 'ACME_LEAK' not in os.environ\nos.environ['ACME_LEAK'] = '1'\nos.putenv('B', '2')\n",
     "writes_temporary": OK
-    + """
+    + f"""
 import tempfile
-with open(os.environ["ACME_VARIANT_PROVIDER_LOG"], "w") as log:
+with open(os.environ["{LOG}"], "w") as log:
     log.write(tempfile.mkdtemp())
 open("left", "w").close()
 """,
+    "long_errors": OK + "sys.stderr.write('first\\n' + 'x' * 10**6 + '\\nlast\\n')\n",
 }
 
-# Module: its source, and what the error says.
+# Module: its source, and what the error says. More are in the corpus of attacks.
 FAILING = {
-    "raises": (HEAD + "def get_supported_configs(): raise ValueError('no luck')", "no luck"),
-    "exits_1": ("import os; os._exit(1)", "ended with status 1 and no answer"),
+    "raises": (OK + "def get_supported_configs(): raise ValueError('no luck')", "no luck"),
     "killed": ("import os; os.kill(os.getpid(), 11)", "ended with status -11 and no answer"),
     "broken": ("def", "failed: SyntaxError"),
     "returns_generator": (
-        HEAD + "def get_supported_configs(): yield LEVELS[0]",
+        OK + "def get_supported_configs(): yield Config('level', [])",
         "'<generator>', which is not a list",
     ),
     "returns_itself": (
-        HEAD + "a = []\na.append(a)\ndef get_supported_configs(): return [Config('level', a)]",
+        OK + "a = []\na.append(a)\ndef get_supported_configs(): return [Config('level', a)]",
         "failed: ValueError: Circular reference",
-    ),
-    "many_values": (
-        HEAD + "def get_supported_configs(): return [Config('a', list(map(str, range(10**6))))]",
-        "answered more than 1 MiB",
     ),
     "prints_a_gigabyte": (
         OK + "for _ in range(1024): sys.stdout.write('x' * 2**20)",
@@ -102,20 +95,19 @@ def zoo(tmp_path_factory):
 @pytest.fixture
 def ask_zoo(zoo, wheelhouse, clean_environ):
     """Return what asks one of those modules."""
-    files = {"zoo/__init__.py": "", **{f"zoo/{name}.py": source for name, source in LOUD.items()}}
-    files |= {f"zoo/{name}.py": source for name, (source, _) in FAILING.items()}
+    sources = LOUD | {name: source for name, (source, _) in FAILING.items()}
     folder = type(wheelhouse)(zoo / "wheels")
     if not list(folder.path.iterdir()):
-        folder.add("zoo", files)
+        folder.add("zoo", {f"zoo/{name}.py": source for name, source in sources.items()})
 
-    def ask(plugin_api, environ=None, **options):
+    def ask(plugin_api, environ=None):
         runner = PluginRunner(
             ["zoo"],
             folder.sources,
             cache_dir=zoo / "cache",
             environ={**clean_environ, **(environ or {})},
             # In the sandbox it could not write its log.
-            **{"sandbox": "off" if environ else "auto", **options},
+            sandbox="off" if environ else "auto",
         )
         return runner.ask("acme", ProviderInfo(("zoo",), plugin_api), {})
 
@@ -127,9 +119,7 @@ def test_answers(ask_zoo, name, tmp_path, monkeypatch):
     (tmp_path / "trap.py").write_text("")
     monkeypatch.chdir(tmp_path)
     log = tmp_path / "log"
-    answer = ask_zoo(
-        f"zoo.{name}", {"ACME_VARIANT_PROVIDER_LOG": str(log), "PYTHONPATH": str(tmp_path)}
-    )
+    answer = ask_zoo(f"zoo.{name}", {LOG: str(log), "PYTHONPATH": str(tmp_path)})
     assert answer.features == {"level": ("two", "one")}
     assert answer.resolved == ("zoo==1.0",)
     assert answer.plugin_api == f"zoo.{name}"
@@ -138,6 +128,9 @@ def test_answers(ask_zoo, name, tmp_path, monkeypatch):
         assert sorted(lines) == ["before", "from a program", "inside", '{"features": []}']
     if name == "writes_temporary":
         assert not Path(log.read_text()).exists()
+    if name == "long_errors":
+        assert answer.stderr.endswith("x\nlast\n")
+        assert len(answer.stderr) <= 32 * 1024
 
 
 @pytest.mark.parametrize("name", FAILING)
@@ -159,9 +152,7 @@ def test_fails(ask_zoo, name, caplog):
     [
         ("zoo.nothing", "failed: ModuleNotFoundError"),
         ("zoo.raises:nothing", "failed: AttributeError"),
-        ("zoo.raises:__import__('os')", "is not a valid plugin endpoint"),
         ("zoo.", "is not a valid plugin endpoint"),
-        ("zoo\n:x\ny(", "is not a valid plugin endpoint"),
         ("z" * 301, "is not a valid plugin endpoint"),
     ],
 )
@@ -172,47 +163,34 @@ def test_endpoint_that_is_none(ask_zoo, plugin_api, problem):
 
 # Those that have to be ended.
 
-SLEEPER = """\
-import os, sys, time, subprocess
-log = os.environ["ACME_VARIANT_PROVIDER_LOG"]
-def note(pid):
+SLEEPER = f"""
+log = os.environ["{LOG}"]
+def note():
     with open(log, "a") as stream:
-        stream.write(f"{pid}\\n")
-note(os.getpid())
-"""
-TAIL = """
-from collections import namedtuple
-Config = namedtuple("Config", "name values")
-def get_supported_configs(): return [Config("level", ["two", "one"])]
-"""
-FORK = """
-child = os.fork()
-if child == 0:
-    SETUP
-    note(os.getpid())
-    time.sleep(600)
-    os._exit(0)
-while open(log).read().count("\\n") < 2:
-    time.sleep(0.01)
+        stream.write(f"{{os.getpid()}}\\n")
+note()
 """
 ENDED = {
     # name: source, whether it answers
     "ignores_signals": (
-        SLEEPER + "import signal\nfor s in (1, 2, 3, 15): signal.signal(s, signal.SIG_IGN)\n"
+        OK + SLEEPER + "import signal\nfor s in (1, 2, 3, 15): signal.signal(s, signal.SIG_IGN)\n"
         "while True: time.sleep(1)",
         False,
     ),
     "detaches_twice": (
-        SLEEPER
-        + FORK.replace(
-            "SETUP", "os.setsid()\n    if os.fork(): os._exit(0)\n    os.closerange(0, 99)"
-        )
-        + TAIL,
-        True,
-    ),
-    "starts_a_program": (
-        SLEEPER + "p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'],"
-        " start_new_session=True)\nnote(p.pid)" + TAIL,
+        OK
+        + SLEEPER
+        + """
+if os.fork() == 0:
+    os.setsid()
+    if os.fork(): os._exit(0)
+    os.closerange(0, 99)
+    note()
+    time.sleep(600)
+    os._exit(0)
+while open(log).read().count("\\n") < 2:
+    time.sleep(0.01)
+""",
         True,
     ),
 }
@@ -230,37 +208,28 @@ def is_running(pid):
 @pytest.mark.parametrize("name", ENDED)
 def test_ended_with_all_it_started(wheelhouse, ask, tmp_path, name):
     source, answers = ENDED[name]
-    wheelhouse.add("acme-variant-provider", {"acme_variant_provider.py": source}, "2.0")
+    wheelhouse.plugin(source)
     log = tmp_path / "pids"
-    environ = {"ACME_VARIANT_PROVIDER_LOG": str(log)}
     if answers:
         # Long enough for a loaded machine.
-        answer = ask(environ=environ, time_limit=60.0)
+        answer = ask(environ={LOG: str(log)}, time_limit=60.0)
         assert answer.features == {"level": ("two", "one")}
     else:
         with pytest.raises(ProviderError, match=r"did not end within 1 s"):
-            ask(environ=environ, time_limit=1.0)
+            ask(environ={LOG: str(log)}, time_limit=1.0)
     pids = log.read_text().split()
     assert len(pids) == (2 if answers else 1)
     assert wait_until(lambda: not any(map(is_running, pids)), 2.0)
 
 
 @LINUX_ONLY
-def test_ends_by_itself_when_the_caller_is_killed(wheelhouse, tmp_path):
-    source = SLEEPER + "time.sleep(600)"
-    wheelhouse.add("acme-variant-provider", {"acme_variant_provider.py": source}, "2.0")
+def test_ends_by_itself_when_the_caller_is_killed(wheelhouse, clean_environ, tmp_path):
+    wheelhouse.plugin(OK + SLEEPER + "time.sleep(600)")
     log = tmp_path / "pids"
-    script = (
-        "import sys\nfrom pathlib import Path\n"
-        "from pep_variants.model.metadata import ProviderInfo\n"
-        "from variants_plugins import PluginRunner, Sources\n"
-        "runner = PluginRunner(['acme-variant-provider'], Sources(find_links=(sys.argv[1],), "
-        "no_index=True), cache_dir=Path(sys.argv[2]), time_limit=1.0, sandbox='off')\n"
-        "runner.ask('acme', ProviderInfo(('acme-variant-provider',)), {})\n"
-    )
+    script = Path(__file__).with_name("ask_acme.py")
     caller = subprocess.Popen(
-        [sys.executable, "-c", script, str(wheelhouse.path), str(tmp_path / "cache")],
-        env={**os.environ, "ACME_VARIANT_PROVIDER_LOG": str(log)},
+        [sys.executable, script, tmp_path / "cache", wheelhouse.path],
+        env={**clean_environ, LOG: str(log), "TIME_LIMIT": "1"},
     )
     assert wait_until(lambda: log.exists() and log.read_text().strip(), 20)
     caller.kill()
@@ -269,35 +238,13 @@ def test_ends_by_itself_when_the_caller_is_killed(wheelhouse, tmp_path):
     assert wait_until(lambda: not is_running(pid), 8.0)
 
 
-# What the plugin gets, and what becomes of what it says.
-
-
-def test_overrides_reach_it_and_credentials_do_not(wheelhouse, ask):
-    wheelhouse.add(
-        "acme-variant-provider",
-        {
-            "acme_variant_provider.py": TAIL
-            + "import os\nassert 'ACME_TOKEN' not in os.environ, 'credentials'\n"
-            "assert os.environ['LD_LIBRARY_PATH'] == '/opt/acme'\n"
-            "def get_supported_configs():\n"
-            "    return [Config('level', [os.environ['ACME_VARIANT_PROVIDER_FORCE_LEVEL']])]\n"
-        },
-        "2.0",
-    )
-    environ = {
-        "ACME_TOKEN": "secret",
-        "LD_LIBRARY_PATH": "/opt/acme",
-        "ACME_VARIANT_PROVIDER_FORCE_LEVEL": "9",
-    }
-    assert ask(environ=environ).features == {"level": ("9",)}
-
-
-def test_only_the_end_of_its_errors_is_kept(wheelhouse, ask):
-    source = TAIL + "import sys\nsys.stderr.write('first\\n' + 'x' * 10**6 + '\\nlast\\n')\n"
-    wheelhouse.add("acme-variant-provider", {"acme_variant_provider.py": source}, "2.0")
-    answer = ask()
-    assert answer.stderr.endswith("x\nlast\n")
-    assert len(answer.stderr) <= 32 * 1024
+def test_all_that_a_plugin_has(make_runner):
+    runner = make_runner()
+    provider = ProviderInfo(("acme-variant-provider",))
+    assert runner.ask("acme", provider, {}).features == {"level": ("two", "one")}
+    found = runner.ask_all("acme", provider, {})
+    assert found.features == {"level": ("three", "two", "one")}
+    assert runner.ask("acme", provider, {}).features == {"level": ("two", "one")}
 
 
 def test_not_allowed(make_runner, tmp_path):
@@ -307,16 +254,3 @@ def test_not_allowed(make_runner, tmp_path):
         runner.ask("acme", provider, {})
     assert runner.judge(provider, {}).requirement == "acme-variant-provider>=1"
     assert not (tmp_path / "cache").exists()
-
-
-def test_nothing_heavy_is_imported_before_it_is_asked():
-    script = (
-        "import sys; before = set(sys.modules); from variants_plugins import PluginRunner; "
-        "print(*set(sys.modules) - before)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], check=True, capture_output=True, text=True
-    )
-    # platformdirs, and tempfile with it, says where the user's settings are.
-    heavy = {"subprocess", "filelock", "packaging", "asyncio", "pip"}
-    assert not heavy & set(done.stdout.split())

@@ -1,5 +1,6 @@
 """A machine by path, name or facts: what each form means, in every place that takes one."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,7 @@ from pep_variants.detect.machines import (
     write_facts,
 )
 from pep_variants.errors import PlatformFileError
+from pep_variants.formats import toml
 from pep_variants.formats.reader import metadata_from_tree
 from pep_variants.providers.nvidia import (
     CAPABILITY_OVERRIDE,
@@ -41,15 +43,13 @@ def supported(platform):
 FORMS = [
     ("cuda=12.8,sm=9.0", {"nvidia": {"cuda_version_lower_bound": "12.8", "sm_arch": "90_real"}}),
     ("cuda=12.8,sm=9.0+12.0+8.6", {"nvidia": {"sm_arch": "120_real"}}),
+    ("rocm=6.4,gfx=gfx942", {"amd": {"rocm_version": "6.4", "gfx_arch": "gfx942"}}),
     ("intel=bmg-g31", {"intel": {"device_ip": "20.2.0 20.1.0"}}),
     ("npu=910b,ascend=24.1.rc1,cann=8.0.rc1",
      {"ascend": {"npu_type": "910b", "driver_version": "24.1.rc1", "cann_version": "8.0.rc1"}}),
-    ("cpu=x86-64", {"x86_64": {"level": "v1"}}),
     ("cpu=x86-64-v3", {"x86_64": {"level": "v3 v2 v1", "avx2": "on"}}),
     ("cpu=Skylake_AVX512", {"x86_64": {"level": "v4", "avx512f": "on"}}),
     ("cpu=neoverse-v2", {"aarch64": {"version": "9.0a", "sve2": "on"}}),
-    ("cuda=12.8,sm=9.0,rocm=6.4,gfx=gfx942,cpu=zen4",
-     {"nvidia": {"sm_arch": "90_real"}, "amd": {"rocm_version": "6.4"}, "x86_64": {"level": "v4"}}),
     ("h100-zen4,cuda=13.0",
      {"nvidia": {"cuda_version_lower_bound": "13.0", "sm_arch": "90_real"},
       "x86_64": {"level": "v4"}}),
@@ -84,6 +84,18 @@ def test_name_and_its_facts_and_its_file_say_the_same(machine, tmp_path):
         known = BUILTIN_NAMESPACES[namespace]
         assert support.resolved == (f"{known.package}=={known.stands_for}",)
     assert write_facts(parse_facts(machine.facts)) == machine.facts
+    text = machine_text(machine.name, "a test")
+    for provider in toml.loads(text)["provider"]:
+        # uv wants every one of these keys, and a version or URL in `resolved`.
+        assert [*provider] == ["resolved", "plugin-api", "namespace", "properties"]
+        (resolved,) = provider["resolved"]
+        assert re.fullmatch(r"[a-z0-9-]+==[0-9.]+", resolved)
+        assert re.fullmatch(r"[a-z0-9_]+\.plugin:[A-Za-z0-9]+", provider["plugin-api"])
+        assert bool(provider["properties"]) == bool(named.support(provider["namespace"]).features)
+    absent = [each for each, support in named.namespaces.items() if not support.features]
+    comments = re.findall(r"^# (?:no |neither |a CPU of another family)", text, re.M)
+    assert len(comments) == len(absent)
+    assert len({"x86_64", "aarch64"} - {*absent}) == 1
     assert not names_file(machine.name)
     assert machine.title[-1] not in ". "
 

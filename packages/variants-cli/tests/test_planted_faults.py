@@ -5,6 +5,7 @@ import os
 import zipfile
 
 import pytest
+from wheel_files import make_variant_json
 
 V3 = {"x86_64": {"level": ["v3"]}}
 V4 = {"x86_64": {"level": ["v4"]}}
@@ -14,44 +15,37 @@ SCHEMAS = "https://variants-schema.wheelnext.dev/"
 class Site:
     """A directory of wheels, and what is wrong with it."""
 
-    def __init__(self, folder, build_wheel, variant_json, variants):
+    def __init__(self, folder, build_wheel, variants):
         self.folder = folder
-        self.variant_json = variant_json
         self.variants = variants
         self._build = build_wheel
         self.planted = set()
 
-    def wheel(
-        self, project, label=None, properties=None, *, tags="py3-none-any", tree=None, **more
-    ):
+    def wheel(self, project, label=None, tree=None, *, tags="py3-none-any", **more):
+        """Build a wheel whose variant.json is *tree*."""
         name = f"{project}-1.0-{tags}{f'-{label}' if label else ''}.whl"
-        if tree is None and label is not None:
-            tree = self.variant_json(label, properties)
         return self._build(name, folder=self.folder, variant=tree, **more)
 
     def release(self, project, **more):
         """Two variants that fit each other."""
-        self.wheel(project, "null", **more)
-        return self.wheel(project, "x86_64_v3", V3, **more)
+        self.wheel(project, "null", make_variant_json("null"), **more)
+        self.wheel(project, "x86_64_v3", make_variant_json("x86_64_v3", V3), **more)
 
-    def plant(self, code, file):
-        self.planted.add((code, os.path.basename(file)))
+    def plant(self, path, *codes):
+        self.planted |= {(code, os.path.basename(path)) for code in codes}
 
-
-def edited(path, edit):
-    """Rewrite a JSON file."""
-    tree = json.loads(path.read_text())
-    edit(tree)
-    path.write_text(json.dumps(tree))
-
-
-def metadata_of(site, project):
-    return site.folder / f"{project}-1.0-variants.json"
+    def edit(self, project, **variants):
+        """Change the metadata of a release; return its path."""
+        path = self.folder / f"{project}-1.0-variants.json"
+        tree = json.loads(path.read_text())
+        tree["variants"].update(variants)
+        path.write_text(json.dumps(tree))
+        return path
 
 
 @pytest.fixture
-def site(tmp_path, build_wheel, variant_json, variants):
-    return Site(tmp_path / "dist", build_wheel, variant_json, variants)
+def site(tmp_path, build_wheel, variants):
+    return Site(tmp_path / "dist", build_wheel, variants)
 
 
 def plant_before_indexing(site):
@@ -63,99 +57,77 @@ def plant_before_indexing(site):
             "'x86_64 :: level :: v2' in variant_properties",
         )
     ):
-        project = f"marker{number}"
         good = ["a; variant_label == 'x86_64_v3'", "b; 'x86_64 :: level' not in variant_features"]
-        site.release(project, requires=[*good, f"c; {markers}"])
+        site.release(f"marker{number}", requires=[*good, f"c; {markers}"])
         # Told once, with the first wheel that has it.
-        site.plant("marker-never-true", f"{project}-1.0-py3-none-any-null.whl")
-    site.plant("invalid-dependency", site.wheel("requirement", requires=["a b"]))
-    site.plant("invalid-dependency", site.wheel("comparison", requires=["a; variant_label > 'x'"]))
-    signed = site.wheel("unlisted", record=lambda text: text.replace("unlisted/__init__", "x"))
-    site.plant("record-incomplete", signed)
-    site.plant("record-missing", site.wheel("recordless", record=lambda text: None))
-    site.plant("record-invalid", site.wheel("columns", record=lambda text: f"{text}a,b\n"))
-    site.wheel("equal", "a", V3)
-    site.wheel("equal", "b", V3)
-    site.plant("same-properties", metadata_of(site, "equal"))
-    site.plant("unknown-value", site.wheel("level", "x", {"x86_64": {"level": ["v9"]}}))
-    site.plant("unknown-value", metadata_of(site, "level"))
-    unsorted = site.variant_json("x", {"x86_64": {"level": ["v4", "v3"]}})
-    site.plant("values-unsorted", site.wheel("unsorted", "x", tree=unsorted))
-    extra = site.variant_json("x", V3, colour="red")
-    site.plant("unknown-key", site.wheel("colour", "x", tree=extra))
-    bare = site.variant_json("x", V3)
+        site.plant(f"marker{number}-1.0-py3-none-any-null.whl", "marker-never-true")
+    for number, requires in enumerate(("a b", "a; variant_label > 'x'")):
+        site.plant(site.wheel(f"requires{number}", requires=[requires]), "invalid-dependency")
+    for name, edit, code in (
+        ("unlisted", lambda text: text.replace("unlisted/__init__", "x"), "record-incomplete"),
+        ("recordless", lambda text: None, "record-missing"),
+        ("columns", lambda text: f"{text}a,b\n", "record-invalid"),
+    ):
+        site.plant(site.wheel(name, record=edit), code)
+    for label in ("a", "b"):
+        site.wheel("equal", label, make_variant_json(label, V3))
+    site.plant("equal-1.0-variants.json", "same-properties")
+    bare = make_variant_json("x", V3)
     del bare["$schema"]
-    site.plant("schema-missing", site.wheel("bare", "x", tree=bare))
-    old = site.variant_json("x", V3, **{"$schema": f"{SCHEMAS}peps/825/v0.1.9.json"})
-    site.plant("schema-unknown", site.wheel("new", "x", tree=old))
+    old = {"$schema": f"{SCHEMAS}peps/825/v0.1.9.json"}
+    for name, tree, code in (
+        ("level", make_variant_json("x", {"x86_64": {"level": ["v9"]}}), "unknown-value"),
+        ("unsorted", make_variant_json("x", {"x86_64": {"level": ["v4", "v3"]}}),
+         "values-unsorted"),
+        ("colour", make_variant_json("x", V3, colour="red"), "unknown-key"),
+        ("bare", bare, "schema-missing"),
+        ("new", make_variant_json("x", V3, **old), "schema-unknown"),
+    ):  # fmt: skip
+        site.plant(site.wheel(name, "x", tree), code)
+    site.plant("level-1.0-variants.json", "unknown-value")
 
 
 def plant_after_indexing(site):
     """Faults that come in later, by hand."""
     folder = site.folder
-    site.release("faultless")
-    for project in ("gone", "other", "named", "pages", "sidecar", "bytes"):
+    for project in ("faultless", "gone", "other", "named", "pages", "sidecar", "bytes"):
         site.release(project)
     site.variants("index", folder)
 
-    edited(metadata_of(site, "gone"), lambda tree: tree["variants"].update({"lost": V4}))
-    site.plant("label-without-wheel", metadata_of(site, "gone"))
-    edited(metadata_of(site, "other"), lambda tree: tree["variants"].update({"x86_64_v3": V4}))
-    site.plant("index-mismatch", metadata_of(site, "other"))
-    metadata_of(site, "named").rename(folder / "Named-1.0-variants.json")
-    site.plant("index-filename", folder / "Named-1.0-variants.json")
-    site.plant("not-listed", folder / "Named-1.0-variants.json")
+    site.plant(site.edit("gone", lost=V4), "label-without-wheel")
+    site.plant(site.edit("other", x86_64_v3=V4), "index-mismatch")
+    site.edit("named").rename(folder / "Named-1.0-variants.json")
+    site.plant("Named-1.0-variants.json", "index-filename", "not-listed")
     sidecar = folder / "sidecar-1.0-py3-none-any-null.whl.metadata"
     sidecar.write_text(sidecar.read_text() + "Requires-Dist: left-pad\n")
-    site.plant("core-metadata-mismatch", sidecar)
+    site.plant(sidecar, "core-metadata-mismatch")
     (folder / "simple" / "bytes" / "index.v1_json").write_text("{'.whl")
-    site.plant("invalid-page", folder / "simple" / "bytes" / "index.v1_json")
+    site.plant("index.v1_json", "invalid-page")
 
-    new = site.wheel("faultless", "x86_64_v4", V4)
-    site.plant("label-not-indexed", metadata_of(site, "faultless"))
-    site.plant("not-listed", new)
-    wheel = site.wheel("late", "null")
-    site.plant("index-metadata-missing", folder)
-    site.plant("not-listed", wheel)
-    for project, label, tree in (
-        ("unlabelled", None, site.variant_json("x", V3)),
-        ("mislabelled", "y", site.variant_json("x", V3)),
+    site.plant("faultless-1.0-variants.json", "label-not-indexed")
+    site.plant(folder, "index-metadata-missing", "no-fallback")
+    tree = make_variant_json("x", V3)
+    future = make_variant_json("x", V3, **{"$schema": f"{SCHEMAS}v7.0.0.json"})
+    windows = site.wheel("twice", "x", make_variant_json("x", V4), tags="py3-none-win_amd64")
+    for path, *codes in (
+        [site.wheel("faultless", "x86_64_v4", make_variant_json("x86_64_v4", V4))],
+        [site.wheel("late", "null", make_variant_json("null"))],
+        [site.wheel("unlabelled", None, tree), "label-missing"],
+        [site.wheel("mislabelled", "y", tree), "label-mismatch"],
+        [site.wheel("empty", "x", ""), "invalid-metadata"],
+        [site.wheel("future", "x", future), "unsupported-schema"],
+        [site.wheel("contents", "x"), "metadata-missing"],
+        [site.wheel("twice", "x", tree)],
+        [windows, "inconsistent-wheels"],
+        [folder / "damaged-1.0-py3-none-any.whl", "invalid-wheel"],
+        [folder / "renamed-1.0-py3-none-any.whl", "identity-mismatch"],
     ):
-        path = site.wheel(project, label, tree=tree)
-        site.plant("label-mismatch" if label else "label-missing", path)
-        site.plant("not-listed", path)
-    site.plant("index-metadata-missing", folder)
-    path = site.wheel("empty", "x", tree="")
-    site.plant("invalid-metadata", path)
-    site.plant("not-listed", path)
-    path = site.wheel(
-        "future", "x", tree=site.variant_json("x", V3, **{"$schema": f"{SCHEMAS}v7.0.0.json"})
-    )
-    site.plant("unsupported-schema", path)
-    site.plant("not-listed", path)
-    path = folder / "contents-1.0-py3-none-any-x.whl"
-    site.wheel("contents").rename(path)
-    site.plant("metadata-missing", path)
-    site.plant("not-listed", path)
-    path = folder / "damaged-1.0-py3-none-any.whl"
-    path.write_bytes(b"PK")
-    site.plant("invalid-wheel", path)
-    site.plant("not-listed", path)
-    path = folder / "renamed-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("renamed-1.0.dist-info/METADATA", "Name: was\nVersion: 1.0\n")
-        archive.writestr(
-            "renamed-1.0.dist-info/RECORD",
-            "renamed-1.0.dist-info/METADATA,,\nrenamed-1.0.dist-info/RECORD,,\n",
-        )
-    site.plant("identity-mismatch", path)
-    site.plant("not-listed", path)
-    wheel = site.wheel("twice", "x", V3)
-    site.plant("no-fallback", site.folder)
-    site.plant("not-listed", wheel)
-    wheel = site.wheel("twice", "x", V4, tags="py3-none-win_amd64")
-    site.plant("inconsistent-wheels", wheel)
-    site.plant("not-listed", wheel)
+        site.plant(path, "not-listed", *codes)
+    (folder / "damaged-1.0-py3-none-any.whl").write_bytes(b"PK")
+    with zipfile.ZipFile(folder / "renamed-1.0-py3-none-any.whl", "w") as archive:
+        info = "renamed-1.0.dist-info"
+        archive.writestr(f"{info}/METADATA", "Name: was\nVersion: 1.0\n")
+        archive.writestr(f"{info}/RECORD", f"{info}/METADATA,,\n{info}/RECORD,,\n")
 
 
 def test_all_found_and_none_invented(site):
@@ -163,10 +135,9 @@ def test_all_found_and_none_invented(site):
     plant_after_indexing(site)
     (site.folder / "pages-1.0-py3-none-any-null.whl").unlink()
     for name in ("index.html", "index.v1_json"):
-        site.plant("page-file-missing", name)
-        # Files that changed since they were listed.
-        site.plant("page-mismatch", name)
-    site.plant("label-without-wheel", metadata_of(site, "pages"))
+        # Files that changed since they were listed as well.
+        site.plant(name, "page-file-missing", "page-mismatch")
+    site.plant("pages-1.0-variants.json", "label-without-wheel")
     result = site.variants("validate", site.folder, "--json")
     assert result.code == 1
     found = {(item["code"], os.path.basename(item["file"])) for item in result.json["findings"]}

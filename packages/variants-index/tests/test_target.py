@@ -9,7 +9,16 @@ from pep_variants.errors import PlatformFileError
 from pep_variants.formats.platform_file import write_platform
 from pep_variants.model.platform import Platform
 from variants_index.errors import TargetError
-from variants_index.target import host_target, load_target, make_target, read_target
+from variants_index.target import (
+    covers,
+    environment_of,
+    host_target,
+    is_for_platform,
+    load_target,
+    make_target,
+    platform_of_namespaces,
+    read_target,
+)
 
 PLATFORM = """
 [[provider]]
@@ -22,14 +31,7 @@ cuda_version_lower_bound = ["12.8"]
 @pytest.mark.parametrize(
     ("platform", "environment"),
     [
-        ("manylinux_2_28_x86_64", ("posix", "linux", "Linux", "x86_64")),
-        ("manylinux2014_aarch64", ("posix", "linux", "Linux", "aarch64")),
-        ("musllinux_1_2_x86_64", ("posix", "linux", "Linux", "x86_64")),
         ("linux_ppc64le", ("posix", "linux", "Linux", "ppc64le")),
-        ("macosx_14_0_arm64", ("posix", "darwin", "Darwin", "arm64")),
-        ("win_amd64", ("nt", "win32", "Windows", "AMD64")),
-        ("win_arm64", ("nt", "win32", "Windows", "ARM64")),
-        ("linux", ("posix", "linux", "Linux", "x86_64")),
         ("macos", ("posix", "darwin", "Darwin", "arm64")),
         ("windows", ("nt", "win32", "Windows", "AMD64")),
     ],
@@ -38,7 +40,6 @@ def test_environment_of_a_platform(platform, environment):
     target = make_target(python_version="3.12", platforms=[platform])
     keys = ("os_name", "sys_platform", "platform_system", "platform_machine")
     assert tuple(target.environment[key] for key in keys) == environment
-    assert target.environment["python_version"] == "3.12"
     assert target.environment["python_full_version"] == "3.12.0"
     assert target.environment.keys() == default_environment().keys()
     assert not target.here
@@ -110,8 +111,7 @@ def test_another_abi():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"python_version": "3"}, "'3' is not a valid python-version"),
-        ({"python_version": "three"}, "write it like 3.12"),
+        ({"python_version": "3"}, "'3' is not a valid python-version: write it like 3.12"),
         ({"python_version": "3.12rc1"}, "'3.12rc1' is not a valid python-version"),
         ({"platforms": ["beos"]}, "platform 'beos' is not known"),
         ({"platforms": ["any"]}, "platform 'any' is not known"),
@@ -122,117 +122,167 @@ def test_what_makes_no_sense(options, message):
         make_target(**options)
 
 
-class TestFiles:
-    def write(self, tmp_path, text):
-        path = tmp_path / "h100.toml"
-        path.write_text(text)
-        return path
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """Write a file into the working directory; return its path."""
+    monkeypatch.chdir(tmp_path)
 
-    def test_all_of_it(self, tmp_path):
-        path = self.write(
-            tmp_path,
-            '[target]\npython-version = "3.12"\nplatform = ["musllinux_1_2_x86_64", "linux_x86_64"]'
-            f'\nname = "big one"\n{PLATFORM}',
+    def write(text, name="h100.toml"):
+        (tmp_path / name).write_text(text)
+        return tmp_path / name
+
+    return write
+
+
+def test_a_target_file(write):
+    target = load_target(
+        write(
+            '[target]\npython-version = "3.12"\nname = "big one"\n'
+            f'platform = ["musllinux_1_2_x86_64", "linux_x86_64"]\n{PLATFORM}'
         )
-        target = load_target(path)
-        assert target.name == "big one"
-        assert target.environment["python_version"] == "3.12"
-        assert Tag("cp312", "cp312", "musllinux_1_2_x86_64") in target.tags
-        assert target.platform.support("nvidia").features == {"cuda_version_lower_bound": ("12.8",)}
-
-    def test_a_platform_file_will_do(self, tmp_path):
-        path = self.write(tmp_path, PLATFORM)
-        target = load_target(path)
-        assert (target.name, target.platform.source) == ("h100", str(path))
-        assert target.here
-        other = load_target(path, python_version="3.13", platforms=["windows"])
-        assert other.name == "h100"
-        assert other.environment["sys_platform"] == "win32"
-
-    def test_a_platform_file_of_a_machine_that_supports_nothing(self, tmp_path):
-        path = tmp_path / "bare.toml"
-        path.write_text(write_platform(Platform({}), "test"))
-        platform = load_target(path).platform
-        assert platform is not None
-        assert not any(support.features for support in platform.namespaces.values())
-
-    @pytest.mark.parametrize(
-        ("text", "message"),
-        [
-            ("[target", "not valid TOML"),
-            ("target = 3", "target: expected a table, found 3"),
-            ("[target]\npython = '3.12'", "target.python: unknown key"),
-            ("[target]\npython-version = 3.12", "target.python-version: expected text"),
-            ("[target]\nplatform = [3]", "target.platform: expected text"),
-            ("[target]\nplatform = 'beos'", "target: platform 'beos' is not known"),
-        ],
     )
-    def test_errors_name_file_and_place(self, tmp_path, text, message):
-        path = self.write(tmp_path, text)
-        with pytest.raises(TargetError, match=message) as caught:
-            load_target(path)
-        assert str(path) in str(caught.value)
-
-    def test_other_errors(self, tmp_path):
-        with pytest.raises(TargetError, match="cannot be read"):
-            load_target(tmp_path / "none.toml")
-        path = self.write(tmp_path, "[[provider]]\nnamespace = 'No Good'")
-        with pytest.raises(PlatformFileError, match="not a valid namespace"):
-            load_target(path)
+    assert (target.name, target.environment["python_version"]) == ("big one", "3.12")
+    assert Tag("cp312", "cp312", "musllinux_1_2_x86_64") in target.tags
+    assert target.platform.support("nvidia").features == {"cuda_version_lower_bound": ("12.8",)}
 
 
-class TestMachines:
-    """A machine in place of a file."""
+def test_a_platform_file_will_do(write):
+    path = write(PLATFORM)
+    target = load_target(path)
+    assert (target.name, target.platform.source, target.here) == ("h100", str(path), True)
+    other = load_target(path, python_version="3.13", platforms=["windows"])
+    assert (other.name, other.environment["sys_platform"]) == ("h100", "win32")
+    # One of a machine that supports nothing.
+    platform = load_target(write(write_platform(Platform({}), "test"))).platform
+    assert not any(support.features for support in platform.namespaces.values())
 
-    @pytest.fixture(params=["x86_64", "aarch64"])
-    def here(self, request, monkeypatch):
-        """The family of CPUs of this machine."""
-        environment = {**default_environment(), "platform_machine": request.param}
-        monkeypatch.setattr("variants_index.target.default_environment", lambda: environment)
-        monkeypatch.setattr("sys.platform", "linux")
-        return request.param
 
-    @pytest.mark.parametrize(
-        ("machine", "family"),
-        [
-            ("h100-zen4", "x86_64"),
-            ("gh200-grace", "aarch64"),
-            ("cuda=12.8,sm=9.0,cpu=zen4", "x86_64"),
-            ("cpu=armv8.2-a", "aarch64"),
-            ("cuda=12.8,sm=9.0", ""),
-        ],
-    )
-    def test_its_system_is_this_one_if_its_cpu_fits(self, here, machine, family):
-        target = read_target(machine)
-        assert target.name == machine
-        assert target.platform == load_machine(machine)
-        assert target.here == (family in ("", here))
-        if not target.here:
-            assert Tag("py3", "none", f"manylinux_2_28_{family}") in target.tags
-            assert target.environment["platform_machine"] == family
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[target", "not valid TOML"),
+        ("target = 3", "target: expected a table, found 3"),
+        ("[target]\npython = '3.12'", "target.python: unknown key"),
+        ("[target]\npython-version = 3.12", "target.python-version: expected text"),
+        ("[target]\nplatform = [3]", "target.platform: expected text"),
+        ("[target]\nplatform = 'beos'", "target: platform 'beos' is not known"),
+        ("[[provider]]\nnamespace = 'No Good'", "not a valid namespace"),
+    ],
+)
+def test_errors_name_file_and_place(write, text, message):
+    path = write(text)
+    with pytest.raises((TargetError, PlatformFileError), match=message) as caught:
+        load_target(path)
+    assert str(path) in str(caught.value)
+    with pytest.raises(TargetError, match="cannot be read"):
+        load_target(path.with_name("none.toml"))
 
-    def test_a_mac(self, here):
-        target = read_target("apple-m1")
-        assert target.environment["sys_platform"] == "darwin"
-        assert Tag("py3", "none", "macosx_14_0_arm64") in target.tags
 
-    def test_files(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        for name in ("h100.toml", "h100", "h100-zen4"):
-            (tmp_path / name).write_text(f'[target]\npython-version = "3.12"\n{PLATFORM}')
-        for machine in ("h100.toml", "h100", "./h100-zen4"):
-            assert read_target(machine).environment["python_version"] == "3.12"
-        assert read_target("h100-zen4").platform == load_machine("h100-zen4")
+@pytest.fixture(params=["x86_64", "aarch64"])
+def here(request, monkeypatch):
+    """The family of CPUs of this machine."""
+    environment = {**default_environment(), "platform_machine": request.param}
+    monkeypatch.setattr("variants_index.target.default_environment", lambda: environment)
+    monkeypatch.setattr("sys.platform", "linux")
+    return request.param
 
-    @pytest.mark.parametrize(
-        ("machine", "message"),
-        [
-            ("h100-zen5", "did you mean h100-zen4"),
-            ("folder/h100", "did you mean h100-"),
-            ("cuda=9.0", "cuda=9.0 is outside"),
-        ],
-    )
-    def test_no_machine(self, tmp_path, monkeypatch, machine, message):
-        monkeypatch.chdir(tmp_path)
-        with pytest.raises(PlatformFileError, match=message):
-            read_target(machine)
+
+@pytest.mark.parametrize(
+    ("machine", "family"),
+    [
+        ("h100-zen4", "x86_64"),
+        ("gh200-grace", "aarch64"),
+        ("cuda=12.8,sm=9.0", ""),
+    ],
+)
+def test_the_system_of_a_machine_is_this_one_if_its_cpu_fits(here, machine, family):
+    target = read_target(machine)
+    assert (target.name, target.platform) == (machine, load_machine(machine))
+    assert target.here == (family in ("", here))
+    if not target.here:
+        assert Tag("py3", "none", f"manylinux_2_28_{family}") in target.tags
+        assert target.environment["platform_machine"] == family
+    mac = read_target("apple-m1")
+    assert mac.environment["sys_platform"] == "darwin"
+    assert Tag("py3", "none", "macosx_14_0_arm64") in mac.tags
+
+
+def test_a_file_or_a_machine(write):
+    for name in ("h100.toml", "h100", "h100-zen4"):
+        write(f'[target]\npython-version = "3.12"\n{PLATFORM}', name)
+    for machine in ("h100.toml", "h100", "./h100-zen4"):
+        assert read_target(machine).environment["python_version"] == "3.12"
+    assert read_target("h100-zen4").platform == load_machine("h100-zen4")
+    with pytest.raises(PlatformFileError, match="did you mean h100-"):
+        read_target("folder/h100")
+
+
+# Tags alone: whose wheel it is, and which wheel serves all that another serves.
+
+LINUX, WINDOWS, MAC = "linux-x86_64", "win-x86_64", "macosx-aarch64"
+
+
+@pytest.mark.parametrize(
+    ("tag", "targets"),
+    [
+        ("any", {LINUX, WINDOWS, MAC, "linux-aarch64"}),
+        ("manylinux_2_28_x86_64", {LINUX}),
+        ("manylinux1_x86_64.manylinux_2_5_x86_64", {LINUX}),
+        ("musllinux_1_2_x86_64", {LINUX}),
+        ("linux_x86_64", {LINUX}),
+        ("manylinux2014_aarch64", {"linux-aarch64"}),
+        ("win_amd64", {WINDOWS}),
+        ("win_arm64", set()),
+        ("macosx_11_0_arm64", {MAC}),
+        ("macosx_10_9_universal2", {MAC}),
+        ("macosx_10_9_x86_64", set()),
+    ],
+)
+def test_is_for(tag, targets):
+    every = {LINUX, WINDOWS, MAC, "linux-aarch64"}
+    assert {target for target in every if is_for_platform(tag, target)} == targets
+    assert is_for_platform(tag, "")
+
+
+def test_a_file_tells_its_machine_but_not_its_system():
+    target = platform_of_namespaces(("nvidia", "x86_64"))
+    assert is_for_platform("manylinux_2_28_x86_64", target)
+    assert is_for_platform("win_amd64", target)
+    assert not is_for_platform("manylinux_2_28_aarch64", target)
+    assert platform_of_namespaces(("nvidia",)) == ""
+
+
+@pytest.mark.parametrize(
+    ("tags", "others", "expected"),
+    [
+        ("py3-none-any", "cp312-cp312-manylinux_2_17_x86_64", True),
+        ("cp312-cp312-manylinux_2_17_x86_64", "py3-none-any", False),
+        ("cp312-cp312-manylinux_2_17_x86_64", "cp312-cp312-manylinux_2_28_x86_64", True),
+        ("cp312-cp312-manylinux_2_28_x86_64", "cp312-cp312-manylinux_2_17_x86_64", False),
+        ("cp312-cp312-manylinux_2_17_x86_64", "cp312-cp312-musllinux_1_2_x86_64", False),
+        ("cp312-cp312-manylinux1_x86_64.manylinux_2_5_x86_64",
+         "cp312-cp312-manylinux2014_x86_64", True),
+        ("cp39-abi3-manylinux_2_17_x86_64", "cp312-cp312-manylinux_2_17_x86_64", True),
+        ("cp39-abi3-manylinux_2_17_x86_64", "cp39-cp39-manylinux_2_17_x86_64", True),
+        ("cp39-abi3-manylinux_2_17_x86_64", "cp38-cp38-manylinux_2_17_x86_64", False),
+        ("cp39-abi3-manylinux_2_17_x86_64", "cp313-cp313t-manylinux_2_17_x86_64", False),
+        ("cp310-cp310-linux_x86_64", "cp311-cp311-linux_x86_64", False),
+        ("cp312-cp312-linux_x86_64", "cp312-cp312-manylinux_2_28_x86_64", True),
+        ("cp312-cp312-linux_x86_64", "cp312-cp312-musllinux_1_2_x86_64", True),
+        ("cp312-cp312-linux_x86_64", "cp312-cp312-manylinux_2_28_aarch64", False),
+        ("cp312-cp312-manylinux_2_28_x86_64", "cp312-cp312-linux_x86_64", False),
+        ("py2.py3-none-any", "py3-none-any", True),
+        ("py3-none-any", "py2.py3-none-any", True),
+        ("py3-none-any", "py2-none-any", False),
+        ("cp312-cp312-macosx_11_0_universal2", "cp312-cp312-macosx_12_0_arm64", True),
+        ("cp312-cp312-macosx_11_0_arm64", "cp312-cp312-macosx_12_0_universal2", False),
+    ],
+)  # fmt: skip
+def test_covers(tags, others, expected):
+    assert covers(tags, others) is expected
+
+
+def test_environment_does_not_depend_on_where_the_shim_runs():
+    assert environment_of(WINDOWS)["sys_platform"] == "win32"
+    assert environment_of(MAC)["platform_machine"] == "arm64"
+    assert environment_of("")["platform_system"] == "Linux"

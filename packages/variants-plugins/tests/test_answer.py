@@ -6,7 +6,7 @@ import pytest
 
 from pep_variants.errors import PluginFailed, ProviderError
 from pep_variants.limits import PLUGIN_FEATURES, PLUGIN_VALUES
-from variants_plugins.answer import one_line, read_answer
+from variants_plugins.answer import read_answer
 
 
 def feature(name="level", values=("a",), **more):
@@ -34,19 +34,10 @@ def test_order_is_kept_and_empty_features_are_not_there():
     assert fixed
 
 
-@pytest.mark.parametrize(
-    "namespace",
-    [{}, {"namespace": None}, {"namespace": "acme"}, {"namespace": "other"}, {"namespace": [5]}],
-)
-def test_namespace_of_the_plugin_does_not_count(namespace):
-    assert read({"features": [], **namespace}) == ({}, False)
-
-
 LONG = "x" * 1_000_000
 
 WRONG = [
     (b"", "not JSON"),
-    (b"{", "not JSON"),
     (b"\xff\xfe{}", "not JSON"),
     (b"[" * 100_000, "not JSON"),
     (None, "cannot be used: expected an object, found None"),
@@ -66,13 +57,8 @@ WRONG = [
         {"features": [{"name": "a", "values": "abc"}]},
         "features[0] (a).values: expected a list of strings, found 'abc'",
     ),
-    (
-        {"features": [{"name": "a"}]},
-        "features[0] (a).values: expected a list of strings, found None",
-    ),
     ({"features": [feature("a", [1])]}, "features[0] (a).values: 1 is not a valid entry"),
     ({"features": [feature("a", ["B"])]}, "features[0] (a).values: 'B' is not a valid entry"),
-    ({"features": [feature("a", ["b c"])]}, "features[0] (a).values: 'b c' is not a valid entry"),
     ({"features": [feature("a", ["b", "c", "b"])]}, "features[0] (a).values: 'b' is listed twice"),
     (
         {"features": [feature("a", map(str, range(PLUGIN_VALUES + 1)))]},
@@ -102,15 +88,12 @@ def test_wrong(tree, problem):
     assert len(message) < 500
 
 
-def test_one_line_keeps_the_end():
-    assert one_line("  a\n b\tc\x00 ") == "a b c?"
-    assert one_line("x" * 50 + "end", 10) == "…xxxxxxend"
-
-
 @pytest.mark.parametrize("own", [None, "acme", "aarch64", ["x86_64"]])
 def test_a_namespace_with_a_built_in_provider_is_claimed_by_the_plugin_only(own):
+    """Of another namespace it does not count what the plugin says."""
     data = json.dumps({"namespace": own, "features": []}).encode()
     with pytest.raises(PluginFailed, match="does not say that it is for 'x86_64'"):
         read_answer(data, "x86_64", "acme==1 (acme)")
     named = json.dumps({"namespace": "x86_64", "features": []}).encode()
     assert read_answer(named, "x86_64", "acme==1 (acme)") == ({}, False)
+    assert read({"namespace": own, "features": []}) == ({}, False)

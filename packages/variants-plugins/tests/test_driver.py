@@ -1,4 +1,4 @@
-"""Every shape that a plugin may have, asked as the script in its environment does."""
+"""Shapes that a plugin may have; the usual ones are cases of the conformance corpus."""
 
 import sys
 
@@ -9,10 +9,9 @@ from variants_plugins import driver
 SOURCE = """
 from collections import namedtuple
 Config = namedtuple("Config", "name values multi_value", defaults=[False])
+Bare = namedtuple("Bare", "name values")
 LEVELS = [Config("level", ["two", "one"])]
 
-class Plain:
-    def __init__(self, **items): self.__dict__ |= items
 class NamespaceOfInstance:
     @property
     def namespace(self): return "acme"
@@ -24,10 +23,9 @@ class KnownProperties:
         return LEVELS
 class Outer:
     class Inner:
-        pass
-Outer.Inner.plugin = KnownProperties()
+        plugin = KnownProperties()
 class Missing:
-    get_supported_configs = staticmethod(lambda: [Plain(name="level", values=["two", "one"])])
+    get_supported_configs = staticmethod(lambda: [Bare("level", ["two", "one"])])
 class Tuples:
     get_supported_configs = staticmethod(lambda: (Config("level", ("two", "one")),))
 class Build(Missing):

@@ -1,5 +1,11 @@
-"""Which environment variables reach a plugin, and which an installer."""
+"""Which environment variables and devices reach a plugin, and which variables an installer."""
 
+from fnmatch import fnmatchcase
+
+import pytest
+
+from pep_variants.providers.registry import ACCELERATORS, find_vendor
+from variants_plugins.sandbox import DEVICES
 from variants_plugins.variables import installer_variables, plugin_variables
 
 KEPT = [
@@ -67,3 +73,15 @@ def test_installers():
         "VARIANTS_PLATFORM": "/x",
     }
     assert installer_variables({**kept, **dropped}) == {**kept, **off}
+
+
+@pytest.mark.parametrize("namespace", ACCELERATORS)
+def test_device_files(namespace):
+    """The sandbox lets plugins open those of every vendor with a built-in provider."""
+    vendor = find_vendor(namespace)
+    assert vendor is not None
+    for name in vendor.nodes:
+        path = f"/dev/{name.replace('*', '0').replace('[0-9]', '0')}"
+        assert any(
+            fnmatchcase(path, pattern) or path.startswith(f"{pattern}/") for pattern in DEVICES
+        )

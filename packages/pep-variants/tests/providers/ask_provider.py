@@ -9,56 +9,37 @@ a driver library can be loaded only once.
 import ctypes.util  # noqa: F401 - before the tests pretend to be on another system
 import importlib
 import json
-import logging
 import os
 import sys
-import time
 from pathlib import Path
 
-from pep_variants.errors import ProviderError
+from pep_variants.providers.base import recorded
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from summaries import summary
 
 
-class Messages(logging.Handler):
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.texts: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.texts.append(record.getMessage())
-
-
 def ask(factory, process, overrides, root="/", **rest) -> dict[str, object]:
-    messages = Messages()
-    logger = logging.getLogger("pep_variants")
-    logger.addHandler(messages)
     before, system = dict(os.environ), sys.platform
     os.environ.update(process)
     sys.platform = rest.get("system", system)
     try:
-        started = time.monotonic()
-        environ = os.environ if overrides is None else overrides
-        provider = factory(environ, Path(root), **rest)
-        return {
-            "supported": list(provider.supported().items()),
-            "summary": summary(provider),
-            "facts": provider.facts(),
-            "warnings": messages.texts,
-            "seconds": time.monotonic() - started,
-        }
-    except ProviderError as error:
-        return {"error": str(error)}
+        with recorded() as trail:
+            environ = os.environ if overrides is None else overrides
+            provider = factory(environ, Path(root), **rest)
+            return {
+                "supported": list(provider.supported().items()),
+                "summary": summary(provider),
+                "facts": provider.facts(),
+                "warnings": trail.warnings,
+            }
     finally:
-        logger.removeHandler(messages)
         os.environ.clear()
         os.environ.update(before)
         sys.platform = system
 
 
-logging.lastResort = None
 module, _, name = sys.argv[1].partition(":")
 provider_class = getattr(importlib.import_module(module), name)
 json.dump([ask(provider_class, **case) for case in json.load(sys.stdin)], sys.stdout)

@@ -2,15 +2,14 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
-from cpu_machines import machines
 
-from pep_variants.errors import ProviderError
+from support.nvidia_drivers import compiled
 
 HERE = Path(__file__).parent
 
@@ -18,27 +17,14 @@ HERE = Path(__file__).parent
 @pytest.fixture(scope="session")
 def build(tmp_path_factory):
     """Return a function that builds `source` as the library `name`, some functions missing."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None or not sys.platform.startswith("linux"):
-        pytest.skip("needs Linux and a C compiler to build a fake driver library")
-    built: dict[tuple[str, ...], Path] = {}
 
+    @cache
     def make(source: str, name: str, *missing: str) -> Path:
         """Return the folder of the library."""
-        key = (source, name, *missing)
-        if key not in built:
-            folder = tmp_path_factory.mktemp("driver")
-            path = folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            subprocess.run(
-                [compiler, "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"]
-                + [f"-Wl,-soname,{path.name}"]
-                + [f"-DWITHOUT_{function}" for function in missing]
-                + ["-o", str(path), str(HERE / source)],
-                check=True,
-            )
-            built[key] = folder
-        return built[key]
+        folder = tmp_path_factory.mktemp("driver")
+        options = ("-Wall", "-Wextra", "-Werror", *(f"-DWITHOUT_{each}" for each in missing))
+        compiled(HERE / source, folder / name, *options)
+        return folder
 
     return make
 
@@ -89,26 +75,3 @@ def command():
         return path
 
     return write
-
-
-@pytest.fixture(params=["supported", "facts"])
-def refused(request):
-    """Return a function that checks how a provider refuses `text` as the value of `variable`."""
-
-    def check(provider, variable: str, text: str, way_out: str) -> None:
-        with pytest.raises(ProviderError) as error:
-            getattr(provider, request.param)()
-        message = str(error.value)
-        assert variable in message
-        assert text[:60] in message
-        assert message.endswith(f"set it to one like {way_out}, or unset it")
-        assert len(message) < 300
-
-    return check
-
-
-@pytest.fixture
-def machine(monkeypatch, tmp_path):
-    """Return a function that turns this machine into the one of a file of archspec's."""
-    with machines(monkeypatch, tmp_path) as become:
-        yield become

@@ -2,29 +2,16 @@
 
 import logging
 import os
-import time
 
 import pytest
 from summaries import summary
 
-from pep_variants.errors import ProviderError
 from pep_variants.model.platform import Fact
 from pep_variants.providers.amd import AmdProvider
+from support.waiting import wait_until
 
 ARCHITECTURE = "AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH"
 VERSION = "AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION"
-
-# How the kernel numbers architectures.
-NUMBERS = {
-    "gfx803": 80003,
-    "gfx900": 90000,
-    "gfx90a": 90010,
-    "gfx90c": 90012,
-    "gfx942": 90402,
-    "gfx1036": 100306,
-    "gfx1151": 110501,
-    "gfx1201": 120001,
-}
 
 
 class Machine:
@@ -34,42 +21,33 @@ class Machine:
         self.root = root
         self._command = command
         self._nodes = 0
-        self.environ = {"PATH": str(root / "usr/bin")}
+        self.environ = {"PATH": os.pathsep.join([str(root / "usr/bin"), "/bin", "/usr/bin"])}
 
-    def node(self, **properties):
-        """Add a node to what the kernel tells of processors; return the path of its file."""
-        path = self.root / f"sys/class/kfd/kfd/topology/nodes/{self._nodes}/properties"
-        path.parent.mkdir(parents=True)
-        path.write_text("".join(f"{name} {value}\n" for name, value in properties.items()))
-        self._nodes += 1
-        return str(path)
-
-    def cpu(self):
-        return self.node(cpu_cores_count=64, simd_count=0, gfx_target_version=0, unique_id=0)
-
-    def gpu(self, version, unique_id=0):
-        return self.node(
-            cpu_cores_count=0,
-            simd_count=304,
-            vendor_id=4098,
-            gfx_target_version=version,
-            unique_id=unique_id,
-        )
-
-    def rocm(self, text="6.4.1-83\n", path="opt/rocm/.info/version"):
-        """Install ROCm, or another file that tells of a version; return its path."""
+    def write(self, path, text=""):
+        """Write a file, of a driver for example; return its path."""
         file = self.root / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="latin-1")
         return str(file)
 
+    def node(self, **properties):
+        """Add a node to what the kernel tells of processors; return the path of its file."""
+        path = f"sys/class/kfd/kfd/topology/nodes/{self._nodes}/properties"
+        self._nodes += 1
+        return self.write(path, "".join(f"{name} {text}\n" for name, text in properties.items()))
+
+    def cpu(self):
+        return self.node(cpu_cores_count=64, simd_count=0, gfx_target_version=0, unique_id=0)
+
+    def gpu(self, version, unique_id=0):
+        return self.node(simd_count=304, gfx_target_version=version, unique_id=unique_id)
+
+    def rocm(self, text="6.4.1-83\n", path="opt/rocm/.info/version"):
+        """Install ROCm; return the path of the file that tells its version."""
+        return self.write(path, text)
+
     def command(self, path, script):
         return str(self._command(self.root / path, script))
-
-    def device(self, path):
-        """Add a file that a driver has."""
-        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
-        (self.root / path).touch()
 
     def provider(self, system="linux", time_limit=10.0, **environ):
         return AmdProvider({**self.environ, **environ}, self.root, system, time_limit)
@@ -86,7 +64,9 @@ def machine(tmp_path, command):
 # GPUs as the kernel tells them.
 
 
-@pytest.mark.parametrize(("name", "version"), NUMBERS.items())
+@pytest.mark.parametrize(
+    ("name", "version"), [("gfx803", 80003), ("gfx90a", 90010), ("gfx1036", 100306)]
+)
 def test_every_gpu(machine, name, version):
     machine.cpu()
     gpu = machine.gpu(version)
@@ -108,13 +88,7 @@ def test_several_gpus_are_ordered_as_text_whatever_the_kernel_says(machine):
     paths.append(machine.gpu(100306))
     provider = machine.provider()
     assert provider.supported()["gfx_arch"] == ("gfx1036", "gfx1201", "gfx908", "gfx90a")
-    assert [fact.source for fact in provider.facts()] == [
-        paths[4],
-        paths[0],
-        paths[2],
-        paths[1],
-        paths[3],
-    ]
+    assert [fact.source for fact in provider.facts()] == [paths[each] for each in (4, 0, 2, 1, 3)]
     assert summary(provider) == "AMD GPU gfx1036, gfx1201, gfx908 and gfx90a"
     assert machine.gfx(HIP_VISIBLE_DEVICES="4") == ("gfx1036",)
 
@@ -195,8 +169,6 @@ def test_the_architecture_that_the_runtime_is_told_counts(machine):
     assert provider.supported() == {"gfx_arch": ("gfx1030",)}
     assert machine.gfx(HSA_OVERRIDE_GFX_VERSION="9.0.10") == ("gfx90a",)
     assert machine.gfx(HSA_OVERRIDE_GFX_VERSION="") == ("gfx1031",)
-    with pytest.raises(ProviderError, match=r"HSA_OVERRIDE_GFX_VERSION: '10\.3' .* like 10\.3\.0"):
-        machine.gfx(HSA_OVERRIDE_GFX_VERSION="10.3")
 
 
 # Commands, where the kernel has a driver that does not tell.
@@ -239,8 +211,7 @@ def printing(text):
     "folder", ["usr/bin", "opt/rocm/bin", "opt/rocm/core/bin", "elsewhere/bin"]
 )
 def test_commands_are_asked_where_the_kernel_does_not_tell(machine, device, folder):
-    machine.device(device)
-    machine.environ["PATH"] += ":/bin"
+    machine.write(device)
     path = machine.command(f"{folder}/rocminfo", printing(ROCMINFO))
     environ = {"ROCM_PATH": str(machine.root / "elsewhere")} if folder == "elsewhere/bin" else {}
     provider = machine.provider(**environ)
@@ -256,46 +227,35 @@ def test_commands_are_asked_where_the_kernel_does_not_tell(machine, device, fold
 def test_kernels_before_gpus_had_versions(machine):
     machine.cpu()
     machine.node(cpu_cores_count=0, simd_count=256)
-    machine.environ["PATH"] += ":/bin"
     machine.command("opt/rocm/bin/rocminfo", printing(ROCMINFO))
     assert machine.gfx() == ("gfx1100", "gfx90a")
 
 
 def test_limits_are_applied_once(machine):
-    machine.device("dev/kfd")
-    machine.environ["PATH"] += ":/bin:/usr/bin"
-    machine.command(
-        "opt/rocm/bin/rocminfo",
-        f"env | grep VISIBLE_DEVICES && exit 1\n{printing(ROCMINFO)}",
-    )
+    machine.write("dev/kfd")
+    script = f"env | grep VISIBLE_DEVICES && exit 1\n{printing(ROCMINFO)}"
+    machine.command("opt/rocm/bin/rocminfo", script)
     both = {"ROCR_VISIBLE_DEVICES": "1,0", "HIP_VISIBLE_DEVICES": "1"}
     assert machine.gfx(**both, HSA_ANYTHING="1") == ("gfx90a",)
 
 
-@pytest.mark.parametrize("rocminfo", [None, "exit 1", "echo 'ROCk module is NOT loaded'; exit 255"])
+@pytest.mark.parametrize("rocminfo", [None, "echo 'ROCk module is NOT loaded'; exit 255"])
 def test_a_rocminfo_that_fails_tells_of_no_gpu(machine, rocminfo):
-    machine.device("dev/kfd")
-    machine.environ["PATH"] += ":/bin"
+    machine.write("dev/kfd")
     if rocminfo:
         machine.command("opt/rocm/bin/rocminfo", rocminfo)
     assert machine.provider().facts() == ()
 
 
 def test_a_command_that_hangs_is_killed_with_what_it_started(machine, caplog):
-    machine.device("dev/kfd")
-    machine.environ["PATH"] += ":/bin:/usr/bin"
+    machine.write("dev/kfd")
     child = machine.root / "child"
     machine.command("usr/bin/rocminfo", f"sleep 600 &\necho $! > '{child}'\nwait")
-    started = time.monotonic()
     assert machine.provider(time_limit=0.5).supported() == {}
-    assert time.monotonic() - started < 60
     [record] = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert "rocminfo did not end within 0.5 s" in record.getMessage()
     assert ARCHITECTURE in record.getMessage()
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and alive(int(child.read_text())):
-        time.sleep(0.02)
-    assert not alive(int(child.read_text()))
+    assert wait_until(lambda: not alive(int(child.read_text())), 60)
 
 
 def alive(number):
@@ -308,7 +268,7 @@ def alive(number):
 
 
 def test_commands_of_the_working_directory_do_not_run(machine, monkeypatch):
-    machine.device("dev/kfd")
+    machine.write("dev/kfd")
     machine.command("rocminfo", printing(ROCMINFO))
     machine.command("bin/rocminfo", printing(ROCMINFO))
     monkeypatch.chdir(machine.root)
@@ -324,24 +284,20 @@ def test_files_that_tell_the_version(machine, path):
     file = machine.rocm("7.14.0-83\n", path)
     assert machine.provider().facts() == (Fact("ROCm", "7.14.0", file),)
     assert machine.provider().supported() == {"rocm_version": ("7.14",)}
+    other = machine.rocm("6.4.2", "opt/rocm-6.4.2/.info/version")
+    set_to = machine.provider(ROCM_PATH=str(machine.root / "opt/rocm-6.4.2"))
+    assert set_to.facts() == (Fact("ROCm", "6.4.2", other),)
+    assert machine.provider(ROCM_PATH=str(machine.root / "none")).supported() == {}
+    assert machine.provider(ROCM_PATH="").supported() == {"rocm_version": ("7.14",)}
 
 
 @pytest.mark.parametrize("folder", ["opt/rocm/lib", "usr/lib64", "usr/lib/x86_64-linux-gnu"])
 def test_the_runtime_alone_tells_the_version(machine, folder):
-    machine.device(f"{folder}/libamdhip64.so.6.4.60401")
+    machine.write(f"{folder}/libamdhip64.so.6.4.60401")
     link = machine.root / folder / "libamdhip64.so.6"
     link.symlink_to("libamdhip64.so.6.4.60401")
     assert machine.provider().facts() == (Fact("ROCm", "6.4.60401", str(link)),)
     assert machine.provider().supported() == {"rocm_version": ("6.4",)}
-
-
-def test_rocm_path_is_the_only_place_where_it_is_set(machine):
-    machine.rocm("6.3.0")
-    other = machine.rocm("6.4.2", "opt/rocm-6.4.2/.info/version")
-    path = str(machine.root / "opt/rocm-6.4.2")
-    assert machine.provider(ROCM_PATH=path).facts() == (Fact("ROCm", "6.4.2", other),)
-    assert machine.provider(ROCM_PATH=str(machine.root / "none")).supported() == {}
-    assert machine.provider(ROCM_PATH="").supported() == {"rocm_version": ("6.3",)}
 
 
 @pytest.mark.parametrize("text", ["", "unknown", "6", "v6.4", "\0\xff"])
@@ -414,21 +370,3 @@ def test_forced_values_replace_what_is_detected(machine, text, values):
         *(Fact("AMD GPU", value, ARCHITECTURE, True) for value in values),
         Fact("ROCm", "7.0.1", VERSION, True),
     )
-
-
-@pytest.mark.parametrize(
-    ("variable", "text", "way_out"),
-    [
-        *(
-            (ARCHITECTURE, text, "gfx1100 or gfx90a,gfx942")
-            for text in ("gfx", "gfx9", "GFX1100", "gfx1100:xnack+", "gfx11-generic", ",")
-        ),
-        *(
-            (VERSION, text, "6.4.1")
-            for text in ("6", "v6.4", "6.4.1-83", "6.4.1.0", "٦.٤", "9" * 5000)
-        ),
-    ],
-)
-def test_a_malformed_override_is_an_error_with_a_way_out(machine, refused, variable, text, way_out):
-    machine.gpu(110000)
-    refused(machine.provider(**{variable: text}), variable, text, way_out)

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from pep_variants.errors import ProviderError
 from pep_variants.model.metadata import ProviderInfo
 from pep_variants.providers.ascend import AscendProvider
 from pep_variants.providers.nvidia import NvidiaProvider
@@ -18,15 +19,12 @@ LINUX = {
     "python_version": "3.12",
     "sys_platform": "linux",
 }
-WINDOWS = {**LINUX, "platform_system": "Windows", "sys_platform": "win32", "os_name": "nt"}
-
 NVIDIA = "nvidia-variant-provider"
 NVIDIA_API = "nvidia_variant_provider.plugin:NvidiaVariantPlugin"
 
 
-def package(namespace, *requires, plugin_api=None, environment=LINUX, **rest) -> str | None:
-    info = ProviderInfo(requires=requires, plugin_api=plugin_api, **rest)
-    known = find_known(namespace, info, lambda: environment)
+def package(namespace, *requires, **rest) -> str | None:
+    known = find_known(namespace, ProviderInfo(requires=requires, **rest), lambda: LINUX)
     return None if known is None else known.package
 
 
@@ -71,63 +69,51 @@ def test_packages_we_stand_in_for(namespace, requirement, plugin_api, stands_for
     assert provider.namespace == namespace
 
 
-@pytest.mark.parametrize(
-    ("specifier", "fits"),
-    [
-        ("", True),
-        ("==0.0.*", True),
-        (">0.0.2a1", True),
-        ("!=0.0.2", False),
-        ("<0.0.2", False),
-        ("==0.0.2.post1", False),
-    ],
-)
-def test_the_version_we_stand_for_has_to_fit(specifier, fits):
-    expected = NVIDIA if fits else None
-    assert package("nvidia", NVIDIA + specifier) == expected
-    # Every requirement on the package counts.
-    assert package("nvidia", NVIDIA, NVIDIA + specifier) == expected
-    assert package("nvidia", NVIDIA + specifier, NVIDIA) == expected
-
-
-def test_requirements_that_do_not_apply_are_dropped():
-    on_linux = f"{NVIDIA}>=0.0.1; sys_platform == 'linux'"
-    elsewhere = "another-provider; sys_platform != 'linux'"
-    assert package("nvidia", on_linux, elsewhere) == NVIDIA
-    assert package("nvidia", elsewhere, on_linux) == NVIDIA
-    assert package("nvidia", on_linux, elsewhere, environment=WINDOWS) is None
-    # Neither the version nor the URL of a dropped one matters, nor its package.
-    assert package("nvidia", NVIDIA, f"{NVIDIA}>=9; os_name == 'nt'") == NVIDIA
-    url = f"{NVIDIA} @ https://example.org/p.whl ; os_name == 'nt'"
-    assert package("nvidia", NVIDIA, url) == NVIDIA
-
-
-def test_one_package_of_ours_and_its_endpoint():
-    # Others beside it do not run; they do not matter as long as the endpoint is not theirs.
-    assert package("nvidia", NVIDIA, "some-helper>=1") == NVIDIA
-    assert package("nvidia", "some-helper", NVIDIA) is None
-    assert package("nvidia", "some-helper", NVIDIA, plugin_api=NVIDIA_API) == NVIDIA
-    assert package("nvidia", NVIDIA, plugin_api="some_helper") is None
-    assert package("nvidia", NVIDIA, plugin_api="nvidia_variant_provider.plugin") is None
-    assert package("nvidia", NVIDIA, plugin_api="nvidia_variant_provider:Other") is None
+HELPER = "some-helper>=1"
+ELSEWHERE = "os_name == 'nt'"
+URL = "https://example.org/nvidia_variant_provider-0.0.2-py3-none-any.whl"
 
 
 @pytest.mark.parametrize(
-    "requirement",
+    ("requires", "plugin_api", "is_ours"),
     [
-        # Something else.
-        f"{NVIDIA} @ https://example.org/nvidia_variant_provider-0.0.2-py3-none-any.whl",
-        f"{NVIDIA}[cuda]==0.0.2",
-        # What cannot be read.
-        f"{NVIDIA}; nonsense == 'x'",
-        f"{NVIDIA}\n--pre",
-        f"{NVIDIA}; {'(' * 100_000}",
+        # The version that we stand for has to fit: every requirement on the package counts.
+        ([f"{NVIDIA}==0.0.*"], None, True),
+        ([f"{NVIDIA}>0.0.2a1"], None, True),
+        ([f"{NVIDIA}!=0.0.2"], None, False),
+        ([f"{NVIDIA}==0.0.2.post1"], None, False),
+        ([NVIDIA, f"{NVIDIA}<0.0.2"], None, False),
+        ([f"{NVIDIA}<0.0.2", NVIDIA], None, False),
+        # Requirements that do not apply are dropped: version, URL and package do not matter.
+        ([f"{NVIDIA}>=0.0.1; os_name == 'posix'", f"another; {ELSEWHERE}"], None, True),
+        ([f"another; {ELSEWHERE}", NVIDIA], None, True),
+        ([NVIDIA, f"{NVIDIA}>=9; {ELSEWHERE}"], None, True),
+        ([NVIDIA, f"{NVIDIA} @ {URL} ; {ELSEWHERE}"], None, True),
+        ([f"{NVIDIA}; {ELSEWHERE}", "another"], None, False),
+        # Others beside it do not run; they do not matter as long as the endpoint is not theirs.
+        ([NVIDIA, HELPER], None, True),
+        ([HELPER, NVIDIA], None, False),
+        ([HELPER, NVIDIA], NVIDIA_API, True),
+        ([NVIDIA], "some_helper", False),
+        ([NVIDIA], "nvidia_variant_provider.plugin", False),
+        ([NVIDIA], "nvidia_variant_provider:Other", False),
+        # Something else, and what cannot be read.
+        *(
+            (requires, None, False)
+            for other in (
+                f"{NVIDIA} @ {URL}",
+                f"{NVIDIA}[cuda]==0.0.2",
+                f"{NVIDIA}; nonsense == 'x'",
+                f"{NVIDIA}\n--pre",
+                f"{NVIDIA}; {'(' * 100_000}",
+            )
+            for requires in ([other], [NVIDIA, other], [other, NVIDIA])
+        ),
     ],
 )
-def test_requirements_that_we_do_not_stand_in_for(requirement):
-    assert package("nvidia", requirement) is None
-    assert package("nvidia", NVIDIA, requirement) is None
-    assert package("nvidia", requirement, NVIDIA) is None
+def test_requirements(requires, plugin_api, is_ours):
+    found = package("nvidia", *requires, plugin_api=plugin_api)
+    assert found == (NVIDIA if is_ours else None)
 
 
 NAMESPACES = ["nvidia", "amd", "intel", "ascend", "tpu", "x86_64", "aarch64"]
@@ -151,6 +137,51 @@ def test_every_answer_is_known(namespace):
     known = provider.known()
     for feature, values in provider.supported().items():
         assert list(values) == [value for value in known[feature] if value in values]
+
+
+NV, AMD = "NV_VARIANT_PROVIDER_FORCE", "AMD_VARIANT_PROVIDER_FORCE"
+ASCEND, INTEL = "ASCEND_VARIANT_PROVIDER_FORCE", "INTEL_VARIANT_PROVIDER_FORCE"
+LONG = "9" * 5000
+MALFORMED = {
+    # Namespace, variable, a value that would be right: others.
+    ("nvidia", f"{NV}_CUDA_DRIVER_VERSION", "12.8"): [
+        "x", "12,8", "-12.8", "12.", ".8", "12.8rc1", "12.99999999", "١٢.٨", LONG,
+    ],
+    ("nvidia", f"{NV}_SM_ARCH", "9.0"): ["90", "9", "9.0a", "9.0.0", LONG],
+    ("amd", f"{AMD}_GFX_ARCH", "gfx1100 or gfx90a,gfx942"): [
+        "gfx", "gfx9", "GFX1100", "gfx1100:xnack+", "gfx11-generic", ",",
+    ],
+    ("amd", f"{AMD}_ROCM_VERSION", "6.4.1"): ["6", "v6.4", "6.4.1-83", "6.4.1.0", "٦.٤", LONG],
+    ("amd", "HSA_OVERRIDE_GFX_VERSION", "10.3.0"): ["10.3"],
+    ("intel", f"{INTEL}_DEVICE_IP", "20.1.0"): [
+        "20.1", "v20.1.0", "20.01.0", "٢٠.١.٠", "20.1.0,bmg", LONG,
+    ],
+    ("ascend", f"{ASCEND}_NPU_TYPE", "910b"): ["910B", "910b,310p", f"{LONG}!"],
+    ("ascend", f"{ASCEND}_DRIVER_VERSION", "24.1.rc1"): ["910B"],
+    ("ascend", f"{ASCEND}_CANN_VERSION", "8.0.rc1"): ["910B"],
+    ("tpu", "TPU_VARIANT_PROVIDER_FORCE_PRESENT", "true"): ["maybe"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("namespace", "variable", "way_out", "text"),
+    [(*key, text) for key, texts in MALFORMED.items() for text in texts],
+)
+def test_a_malformed_override_is_an_error_with_a_way_out(
+    tmp_path, namespace, variable, way_out, text
+):
+    gpu = tmp_path / "sys/class/kfd/kfd/topology/nodes/1/properties"  # which HSA's variable is for
+    gpu.parent.mkdir(parents=True)
+    gpu.write_text("simd_count 304\ngfx_target_version 110000\n")
+    provider = BUILTIN_NAMESPACES[namespace].factory({variable: text}, tmp_path, "linux")
+    for ask in (provider.supported, provider.facts):
+        with pytest.raises(ProviderError) as error:
+            ask()
+        message = str(error.value)
+        assert variable in message
+        assert text[:60] in message
+        assert message.endswith(f"set it to one like {way_out}, or unset it")
+        assert len(message) < 300
 
 
 def test_looking_for_accelerators_starts_no_command(tmp_path, command):

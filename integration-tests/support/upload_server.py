@@ -159,11 +159,11 @@ class UploadIndex:
 
 
 @contextmanager
-def upload_index() -> Iterator[UploadIndex]:
-    """Run an index that is empty at first."""
+def upload_index(_folder: object = None) -> Iterator[UploadIndex]:
+    """Run an index that is empty at first; its files are in memory, whatever folder is named."""
     index = UploadIndex()
 
-    class Handler(handler_of(index.answer)):  # type: ignore[misc] - made by a function
+    class Handler(handler_of(index.answer)):  # type: ignore[misc]  # made by a function
         def do_POST(self) -> None:  # noqa: N802 - the name is the library's
             index.pages.requests.append(self.path)
             try:

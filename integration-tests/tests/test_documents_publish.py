@@ -42,8 +42,8 @@ def test_upload_api(reader: Reader) -> None:
     make(reader, x86, "dist-v2", x86_64_v2=levels["v2"])
     make(reader, arm, "dist-arm", arm8="aarch64 :: version :: 8.2a")
     with (
-        upload_index() as index,
-        upload_index() as other,
+        upload_index(reader.home / "index") as index,
+        upload_index(reader.home / "other") as other,
     ):
         reader.type_in(f"variants publish dist --repository-url {other.url}")
         other.replaces = "$^"

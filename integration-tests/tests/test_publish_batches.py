@@ -26,7 +26,6 @@ from pep_variants.wheelfile.core_metadata import requirements_of
 from support.environments import clean_environ
 from support.field_releases import AARCH64, FLASH_ATTN, VLLM, X86_64, FieldRelease, dependencies
 from support.json_outputs import check_output
-from support.loopback import served_folder
 from support.object_storage import object_storage
 from support.upload_server import upload_index
 from support.wheels import Wheel
@@ -35,23 +34,8 @@ from variants_cli.main import cli
 from variants_index.pages import read_page
 
 LINUX, ARM = "linux-x86_64", "linux-aarch64"
+COMMAND = [sys.executable, "-c", "from variants_cli.main import main; main()", "publish"]
 TORCH = [Wheel("torch", version) for version in ("2.8.0", "2.9.1", "2.14.0", "2.14.0+cpu")]
-
-# Ends the process just before a rename: what replaces a file, in a directory.
-PROGRAM = """
-import os, signal, sys
-left = int(os.environ.pop("KILL_AT_RENAME", 0))
-def count(event, arguments):
-    global left
-    if event == "os.rename":
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-if left:
-    sys.addaudithook(count)
-from variants_cli.main import main
-main()
-"""
 
 
 class Machine(NamedTuple):
@@ -111,19 +95,19 @@ class Place(NamedTuple):
         options: of ``variants publish``.
         index: URL of its pages.
         environ: variables of the publishers.
-        kills: which request, or else which rename, is the last one of each run.
-        on_request: sets what is called at each request to it; None where there are none.
+        kills: which request is the last one of each run.
+        on_request: sets what is called at each request to it.
     """
 
     options: tuple[str, ...]
     index: str
     environ: dict[str, str]
     kills: tuple[int, ...]
-    on_request: Callable[[Callable[..., None]], None] | None = None
+    on_request: Callable[[Callable[..., None]], None]
 
 
 @contextmanager
-def upload_api(_folder):
+def upload_api():
     with upload_index() as server:
         on_request = functools.partial(setattr, server, "hook")
         # Two of the requests check the credentials, so every kill is reached in any order.
@@ -132,20 +116,15 @@ def upload_api(_folder):
 
 
 @contextmanager
-def directory(folder):
-    with served_folder(folder) as url:
-        yield Place(("--to", str(folder)), f"{url}simple/", {}, (2, 3, 5, 4, 3))
-
-
-@contextmanager
-def bucket(_folder):
+def bucket():
     with object_storage("wheels") as server:
         on_request = functools.partial(setattr, server, "faults")
         pages = f"{server.url}/wheels/simple/"
         yield Place(("--to", "s3://wheels"), pages, server.environ(), (2, 7, 9, 6, 11), on_request)
 
 
-PLACES = {"upload API": upload_api, "directory": directory, "S3": bucket}
+# `variants-cli`'s own tests kill a publisher to a directory before every write.
+PLACES = {"upload API": upload_api, "S3": bucket}
 
 
 class Publishers:
@@ -155,19 +134,15 @@ class Publishers:
         self.place, self.running, self.lock = place, [], threading.Lock()
 
     def run(self, *folders, kill_at=0):
-        """Publish all *folders* at once, killed at that request or rename; return exit codes."""
-        variables = dict(self.place.environ)
-        if self.place.on_request is None:
-            variables["KILL_AT_RENAME"] = str(kill_at)
-        else:
-            requests = count(1)
-            self.place.on_request(lambda *_: self.kill() if next(requests) == kill_at else None)
+        """Publish all *folders* at once, killed at that request; return exit codes."""
+        requests = count(1)
+        self.place.on_request(lambda *_: self.kill() if next(requests) == kill_at else None)
         with self.lock:
             self.running = [
                 subprocess.Popen(
-                    [sys.executable, "-c", PROGRAM, "publish", folder, *self.place.options],
+                    [*COMMAND, folder, *self.place.options],
                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                    text=True, env=clean_environ(variables),
+                    text=True, env=clean_environ(self.place.environ),
                 )
                 for folder in folders
             ]  # fmt: skip
@@ -237,10 +212,7 @@ def labels_of(index, name, version):
 
 
 def pytest_generate_tests(metafunc):
-    """Publish each release to each place in ``make test-matrix``; else each to another one.
-
-    `variants-cli`'s own tests kill a publisher to a directory before every write.
-    """
+    """Publish each release to each place in ``make test-matrix``; else each to another one."""
     pairs = [("flash-attn", "upload API"), ("vllm", "S3")]
     if metafunc.config.getoption("full_matrix"):
         pairs = [(name, kind) for name in CASES for kind in PLACES]
@@ -251,8 +223,7 @@ def pytest_generate_tests(metafunc):
 def test_killed_five_times(tmp_path, batches, patched, name, kind):
     case = CASES[name]
     old, dists, links = batches(name)
-    (tmp_path / "place").mkdir()
-    with PLACES[kind](tmp_path / "place") as place:
+    with PLACES[kind]() as place:
         publishers = Publishers(place)
         assert publishers.run(old) == [0]
         known: set[str] = set()

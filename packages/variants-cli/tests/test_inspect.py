@@ -82,25 +82,14 @@ def test_providers_of_every_kind(build_wheel, variant_json, variants):
 @pytest.mark.parametrize(
     ("name", "label", "problem"),
     [
-        (
-            "example_pkg-1.0-py3-none-any-x86_64_v4.whl",
-            "x86_64_v3",
-            "the filename has label 'x86_64_v4', but variant.json describes 'x86_64_v3'",
-        ),
-        (
-            "example_pkg-1.0-py3-none-any.whl",
-            "x86_64_v3",
-            "the filename has no label, but variant.json describes 'x86_64_v3'",
-        ),
-        (
-            "example_pkg-1.0-py3-none-any-x86_64_v4.whl",
-            None,
-            "the filename has label 'x86_64_v4', but the wheel has no variant.json",
-        ),
+        ("v4", "v3", "the filename has label 'v4', but variant.json describes 'v3'"),
+        (None, "v3", "the filename has no label, but variant.json describes 'v3'"),
+        ("v4", None, "the filename has label 'v4', but the wheel has no variant.json"),
     ],
 )
 def test_disagreement(build_wheel, variant_json, variants, name, label, problem):
-    wheel = build_wheel(name, variant=variant_json(label, V3) if label else None)
+    filename = f"example_pkg-1.0-py3-none-any{f'-{name}' if name else ''}.whl"
+    wheel = build_wheel(filename, variant=variant_json(label, V3) if label else None)
     result = variants("inspect", wheel)
     assert result.code == 0
     assert result.out.splitlines()[-1].startswith("problems ")

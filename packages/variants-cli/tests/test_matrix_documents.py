@@ -229,24 +229,6 @@ def test_instruction_set(name, flag, workload, cpu, isa):
     assert chosen == (beside if beside in builds else builds.chosen(machine(cpu), *enable))
 
 
-# Recommendations for special workloads: matrices, machine, what for, build. All others are
-# among the example machines below.
-SCENARIOS = [
-    ((TORCH_12_8, VISION_12_9), "a40-icelake", INT8, "sm86-avx512vnni"),
-    (ALL, "h100-sapphirerapids", INT8, "sm90-avx512vnni"),
-    (ALL, "rtx-5090-zen5", INT8, "sm120-avx512vnni"),
-    ((TORCH_12_8, VISION_12_9), "h100-zen4", INT8, "sm90-avx512vnni"),
-    ((TORCH_12_8, VISION_12_9), "h100-zen4", BF16, "sm90-avx512bf16"),
-]
-
-
-@pytest.mark.parametrize(("names", "where", "workload", "build"), SCENARIOS)
-def test_scenario(names, where, workload, build):
-    for name in names:
-        builds = BUILDS[name]
-        assert builds.chosen(example(where), workload) == builds.label(build), name
-
-
 # The CUDA version that a driver supports itself, by its branch (CUDA release notes, table 3).
 DRIVERS = {
     "525": "12.0", "535": "12.2", "545": "12.3", "550": "12.4", "555": "12.5", "560": "12.6",
@@ -292,74 +274,6 @@ def test_oldest_driver(name, capability, driver):
 
 
 EXAMPLES = sorted(BY_NAME)
-
-# Every example machine that the matrices are for: its build in the two largest of them.
-# fmt: off
-MACHINES = [
-    ("gtx-1080-ti-sandybridge", "cpu-avx", "cpu-avx"),  # a driver for CUDA 12.2
-    ("gtx-1080-ti-haswell", "sm61-avx2", "cpu-avx2"),
-    ("v100-broadwell", "cpu-avx2", "cpu-avx2"),  # there is no build for 7.0
-    ("t4-cascadelake", "cpu-avx512", "cpu-avx512"),  # a driver for CUDA 12.2
-    ("rtx-2080-ti-zen2", "sm75-avx2", "sm75-avx2"),
-    ("quadro-rtx-8000-skylake-avx512", "sm75-avx512", "cpu-avx512"),
-    ("a100-zen3", "sm80-avx2", "cpu-avx2"),
-    ("a100-cascadelake", "cpu-avx512", "cpu-avx512"),
-    ("rtx-3090-alderlake", "sm86-avx2", "cpu-avx2"),  # AVX-512, they say of the i9-12900K
-    ("rtx-3090-skylake-avx512", "sm86-avx512", "sm86-avx512"),
-    ("a40-icelake", "sm86-avx512", "cpu-avx512"),
-    ("rtx-4090-zen4", "sm89-avx512", "cpu-avx512"),
-    ("l4-zen3", "sm89-avx2", "sm89-avx2"),
-    ("l40s-zen4", "sm89-avx512", "cpu-avx512"),  # a Hopper, they say
-    ("h100-sapphirerapids", "sm90-avx512", "sm90-avx512"),
-    ("h100-zen4", "sm90-avx512", "cpu-avx512"),
-    ("h100-zen3", "sm90-avx2", "cpu-avx2"),
-    ("h200-sapphirerapids", "sm90-avx512", "cpu-avx512"),
-    ("b200-sapphirerapids", "sm100-avx512", "cpu-avx512"),
-    ("b300-zen5", "sm103-avx512", "sm103-avx512"),
-    ("rtx-5090-zen5", "sm120-avx512", "sm120-avx512"),
-    ("rtx-5090-alderlake", "sm120-avx2", "cpu-avx2"),
-    ("t4g-graviton2", "cpu-armv8_2", "cpu-armv8_2"),  # a driver for CUDA 12.2
-    ("a100-altra", "sm80-armv8_2", "cpu-armv8_2"),
-    ("h100-graviton3", "sm90-armv8_2", "cpu-armv8_2"),  # ARMv9 and SVE2, they say of Graviton3
-    ("gh200-grace", "sm90-armv9", "sm90-armv9"),
-    ("gb200-grace", "sm100-armv9", "cpu-armv9"),
-    ("thor", "cpu-armv9", "sm110-armv9"),
-    ("dgx-spark", "sm120-armv9", "sm121-armv9"),
-    ("jetson-orin", "sm86-armv8_2", "cpu-armv8_2"),  # 11.0, they say
-    ("cpu-x86-64-v1", None, None),
-    ("cpu-x86-64-v2", None, None),
-    ("cpu-x86-64-v3", "cpu-avx2", "cpu-avx2"),
-    ("cpu-x86-64-v4", "cpu-avx512", "cpu-avx512"),
-    ("cpu-sandybridge", "cpu-avx", "cpu-avx"),
-    ("cpu-bulldozer", "cpu-avx", "cpu-avx"),
-    ("cpu-haswell", "cpu-avx2", "cpu-avx2"),
-    ("cpu-zen", "cpu-avx2", "cpu-avx2"),
-    ("laptop-alderlake", "cpu-avx2", "cpu-avx2"),
-    ("cpu-skylake-avx512", "cpu-avx512", "cpu-avx512"),
-    ("cpu-cascadelake", "cpu-avx512", "cpu-avx512"),
-    ("cpu-sapphirerapids", "cpu-avx512", "cpu-avx512"),
-    ("cpu-zen4", "cpu-avx512", "cpu-avx512"),
-    ("cpu-graviton2", "cpu-armv8_2", "cpu-armv8_2"),
-    ("cpu-graviton3", "cpu-armv8_2", "cpu-armv8_2"),
-    ("cpu-graviton4", "cpu-armv9", "cpu-armv9"),
-    ("cpu-grace", "cpu-armv9", "cpu-armv9"),
-]
-# fmt: on
-
-
-@pytest.mark.parametrize(("where", "cuda_12_9", "cuda_13_0"), MACHINES)
-def test_example_machine(where, cuda_12_9, cuda_13_0):
-    for name, build in ((VISION_12_9, cuda_12_9), (TORCH_13_0, cuda_13_0)):
-        wanted = None if build is None else BUILDS[name].label(build)
-        assert BUILDS[name].chosen(example(where)) == wanted
-
-
-def test_no_example_machine_is_left_out():
-    others = {name for name in EXAMPLES if name.startswith("apple-")}
-    for namespace in ("amd", "intel"):
-        others |= {name for name in EXAMPLES if example(name).support(namespace).features}
-    assert {row[0] for row in MACHINES} == {*EXAMPLES} - others
-
 
 # Special builds are for those who ask, on whichever machine, and are no worse for the others.
 

@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import sys
 from functools import partial
 
@@ -156,6 +157,7 @@ def test_broken_files_keep_their_secrets(variants, dist, index, tmp_path, text, 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
 def test_prompts_on_a_terminal(dist, index):
+    """It asks on stderr, and shows there how uploads go; stdout stays JSON."""
     import pty
     import subprocess
 
@@ -163,9 +165,10 @@ def test_prompts_on_a_terminal(dist, index):
     process = subprocess.Popen(
         [
             sys.executable, "-c", "from variants_cli.main import main; main()",
-            "publish", str(dist), "--repository-url", index.url,
+            "publish", str(dist), "--repository-url", index.url, "--json",
         ],
-        stdin=child, stdout=child, stderr=child, close_fds=True, start_new_session=True,
+        stdin=child, stdout=subprocess.PIPE, stderr=child, start_new_session=True,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "200"},
     )  # fmt: skip
     os.close(child)
     shown = b""
@@ -177,10 +180,13 @@ def test_prompts_on_a_terminal(dist, index):
     with contextlib.suppress(OSError):  # on Linux, at the end
         while chunk := os.read(main, 4096):
             shown += chunk
-    assert process.wait(60) == 0, shown
+    assert json.loads(process.communicate(timeout=60)[0])["verified"], shown
     os.close(main)
     assert authorized(index)[0] == {f"me:{SECRET}"}
     assert SECRET.encode() not in shown
+    plain = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", shown.decode())
+    assert f"Uploading {WHEEL3}\r\n" in plain
+    assert "100%" in plain
 
 
 class TestAttestations:

@@ -538,61 +538,30 @@ def test_shipped_architectures_are_those_of_the_properties(name):
 
 # Flags that add: what each build backend is given, for what a project sets itself.
 
-V3_FLAGS = ("-march=x86-64-v3",)
-BOTH = {"c": V3_FLAGS, "cxx": (*V3_FLAGS, "-DX=1")}
+C = {"c": ("-mavx2", "-DX=a b")}
+BOTH = {"c": ("-mavx2",), "cxx": ("-mavx2", "-g"), "msvc": ("/arch:AVX2",)}
 OTHER = {"build-system": {"build-backend": "mesonpy"}}
 
 
-def added(flags, pyproject=(), environ=(), *, system="linux"):
-    own = "-DNDEBUG -O3 -Wall"
-    return additions(flags, dict(pyproject), dict(environ), system=system, interpreter=own)
-
-
 @pytest.mark.parametrize(
-    ("environ", "expected"),
+    ("flags", "pyproject", "environ", "system", "expected"),
     [
-        (
-            {},
-            {
-                "CFLAGS": "-DNDEBUG -O3 -Wall -march=x86-64-v3",
-                "CXXFLAGS": "-DNDEBUG -O3 -Wall -march=x86-64-v3 -DX=1",
-            },
-        ),
+        (BOTH, {}, {}, "linux", {"CFLAGS": "-DNDEBUG -O3 -mavx2",
+                                 "CXXFLAGS": "-DNDEBUG -O3 -mavx2 -g"}),
         # What null compiles with then, and the flags behind it.
-        (
-            {"CFLAGS": "-O2", "CXXFLAGS": ""},
-            {"CFLAGS": "-O2 -march=x86-64-v3", "CXXFLAGS": "-march=x86-64-v3 -DX=1"},
-        ),
+        (BOTH, {}, {"CFLAGS": "-O2", "CXXFLAGS": ""}, "darwin",
+         {"CFLAGS": "-O2 -mavx2", "CXXFLAGS": "-mavx2 -g"}),
+        (BOTH, {}, {}, "win32", {"_CL_": "/arch:AVX2"}),
+        (C, OTHER, {}, "linux", {"CFLAGS": "-mavx2 '-DX=a b'"}),
+        (C, OTHER, {}, "win32", {"CFLAGS": '-mavx2 "-DX=a b"'}),
+        ({"fortran": ("-g",), "link": ("-Wl,-O1",), "rust": ("-C", "opt"), "cuda": ()}, {},
+         {"LDFLAGS": "-s"}, "linux",
+         {"FFLAGS": "-g", "LDFLAGS": "-s -Wl,-O1", "RUSTFLAGS": "-C opt"}),
     ],
-)
-def test_setuptools(environ, expected):
-    assert added(BOTH, environ=environ) == expected
-
-
-def test_other_backends_and_languages():
-    flags = {
-        "c": V3_FLAGS,
-        "fortran": V3_FLAGS,
-        "link": ("-Wl,-O1",),
-        "rust": ("-C", "target-cpu=x86-64-v3"),
-    }
-    assert added({**flags, "cuda": ()}, OTHER, {"LDFLAGS": "-s"}) == {
-        "CFLAGS": "-march=x86-64-v3",
-        "FFLAGS": "-march=x86-64-v3",
-        "LDFLAGS": "-s -Wl,-O1",
-        "RUSTFLAGS": "-C target-cpu=x86-64-v3",
-    }
-
-
-def test_words_stay_words():
-    assert added({"c": ("-DX=a b", "-g")}, OTHER) == {"CFLAGS": "'-DX=a b' -g"}
-    assert added({"c": ("-DX=a b",)}, OTHER, system="win32") == {"CFLAGS": '"-DX=a b"'}
-
-
-def test_visual_studio():
-    flags = {**BOTH, "msvc": ("/arch:AVX2",)}
-    assert added(flags, system="win32") == {"_CL_": "/arch:AVX2"}
-    assert sorted(added(flags, system="darwin")) == ["CFLAGS", "CXXFLAGS"]
+)  # fmt: skip
+def test_additions(flags, pyproject, environ, system, expected):
+    found = additions(flags, pyproject, environ, system=system, interpreter="-DNDEBUG -O3")
+    assert found == expected
 
 
 @pytest.mark.parametrize(

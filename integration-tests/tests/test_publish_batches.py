@@ -221,6 +221,7 @@ def pytest_generate_tests(metafunc):
 
 @pytest.mark.one
 def test_killed_five_times(tmp_path, batches, patched, name, kind):
+    """Six runs of two publishers, each with a resolution for every machine: ten seconds."""
     case = CASES[name]
     old, dists, links = batches(name)
     with PLACES[kind]() as place:

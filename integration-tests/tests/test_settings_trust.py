@@ -110,9 +110,6 @@ def test_pip(pip, checkout):
     assert not checkout.ran
     checkout.check_warning(done.err)
     assert not list((checkout.path / "there").glob("*fast*"))
-
-
-def test_pip_after_approval(pip, checkout):
     checkout.variants("trust", "--yes", str(checkout.path))
     done = pip(*DRY_RUN)
     assert "Would install app-1.0-fast\n" in done.out, done
@@ -143,16 +140,6 @@ def test_pip_isolated(pip, checkout):
     allowed = ("--variant-allow-provider", "acme-provider")
     done = pip(*options, *allowed, VARIANTS_NO_VARIANTS="1")
     assert "Would install app-1.0-fast\n" in done.out, done
-
-
-@pytest.mark.one
-def test_python_isolated(pip, checkout):
-    """With -I the working directory does not count; with -E and -I variables do not."""
-    checkout.variants("trust", "--yes", str(checkout.path))
-    variables = {"VARIANTS_NO_VARIANTS": "1"}
-    assert "Would install app-1.0-null\n" in pip(*DRY_RUN, flags=("-I",), **variables).out
-    assert not checkout.ran
-    assert "Would install app-1.0-fast\n" in pip(*DRY_RUN, flags=("-E",), **variables).out
 
 
 @pytest.mark.one

@@ -34,6 +34,10 @@ def test_a_machine_is_the_same_option_everywhere(variants, option):
         assert f"{option} MACHINE" in variants(command, "--help").out.replace(",", " MACHINE")
 
 
+def test_version(variants):
+    assert variants("--version").out.startswith("variants ")
+
+
 @pytest.mark.parametrize("arguments", [["nonsense"], ["rank"], ["detect", "--nonsense"]])
 def test_wrong_usage_is_one_line(variants, arguments):
     result = variants(*arguments)

@@ -91,10 +91,8 @@ def checkout(tmp_path: Path, serve: Callable[[Index], Index]) -> Checkout:
 def pip(patched: Environment, checkout: Checkout) -> Callable[..., Result]:
     """Run pip in the checkout."""
 
-    def run(*arguments: str, flags: tuple[str, ...] = (), **env: str) -> Result:
-        done = patched.run(
-            *flags, "-m", "pip", *arguments, env={**checkout.environ, **env}, cwd=checkout.path
-        )
+    def run(*arguments: str, **env: str) -> Result:
+        done = patched.pip(*arguments, env={**checkout.environ, **env}, cwd=checkout.path)
         assert done.code == 0, done
         return done
 

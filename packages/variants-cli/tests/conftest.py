@@ -1,7 +1,5 @@
 """A small wheel factory, and the command as its users run it."""
 
-import base64
-import hashlib
 import json
 import os
 import signal
@@ -17,19 +15,14 @@ from variants_cli.main import main
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[3] / "integration-tests"))  # for `support`
 
+from wheel_files import make_variant_json, row
+
 from support.json_outputs import check_output
-
-
-def row(path, data):
-    digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-    return f"{path},sha256={digest},{len(data)}\n"
 
 
 @pytest.fixture
 def variant_json():
     """Return the function that gives the tree of a variant.json."""
-    from wheel_files import make_variant_json
-
     return make_variant_json
 
 

@@ -240,38 +240,15 @@ ALL = [
 AT_ONCE = Index().update(*ALL)
 
 
-@pytest.mark.parametrize(
-    ("schema", "tree", "expected"),
-    [
-        ("v0.2.0.json", {}, "v0.2.0.json"),
-        # Metadata of the current format says the same.
-        ("v0.0.3.json", {"enable-if": "os_name == 'posix'"}, "v0.2.0.json"),
-        ("", {"feature": {"a": ["f", "g"]}}, ""),
-        ("v0.0.2.json", {"feature": {"a": ["f", "g"]}}, "v0.0.2.json"),
-        ("v0.0.3.json", {"property": {"a": {"f": ["y", "x"]}}}, "v0.0.3.json"),
-    ],
-)
-def test_format_of_merged_metadata(schema, tree, expected):
+def test_format_of_merged_metadata():
     """The newest one that can say it: the current ones have no priorities of features."""
-    enabled = {key: text for key, text in tree.items() if key == "enable-if"}
-    priorities = {key: value for key, value in tree.items() if key != "enable-if"}
-    null = "00000000" if schema == "" else "null"
-    provider = {"a": {"requires": ["acme"], "plugin-api": "acme", **enabled}}
-    files = []
-    for label, names in (("x", ("a",)), (null, ("a", "b"))):
-        properties = {} if label == null else {"a": {"f": [label]}}
-        more = {"b": {"requires": ["b"], "plugin-api": "b"}} if "b" in names else {}
-        own = make_variant_json(label, properties, names, providers={**provider, **more})
-        own["$schema"] = OLD + schema
-        own["default-priorities"] |= priorities
-        files.append(VariantFile(json.dumps(own).encode(), label))
-    data = write_merged(files)
-    found = json.loads(data)
-    assert found["$schema"] == OLD + expected
-    assert found["default-priorities"] == {"namespace": ["a", "b"], **priorities}
-    marker = f"; {enabled['enable-if']}" if enabled else ""
-    assert found["providers"]["a"]["requires"] == [f"acme{marker}"]
-    assert read_metadata(data, "").variants == {"x": {"a": {"f": ("x",)}}, "null": {}}
+    found = {name: json.loads(data)["$schema"] for name, data in AT_ONCE.documents.items()}
+    assert found == {
+        "demo-0.9-variants.json": f"{OLD}v0.0.3.json",
+        DOCUMENT: f"{OLD}peps/825/v0.1.1.json",
+        "demo-2.0-variants.json": f"{OLD}peps/825/v0.1.1.json",
+        "demo-3.0-variants.json": f"{OLD}v0.2.0.json",
+    }
 
 
 @pytest.mark.parametrize(

@@ -241,20 +241,25 @@ def test_other_contents(published, index, publish, build_wheel, hashes):
     assert (index.sent, index.files[PLAIN]) == ([], old)
 
 
-def test_overwritten_by_another_publisher(published, second, index, publish):
+@pytest.mark.parametrize("others", [{}, {"v2": {"x86_64": {"level": ["v2"]}}}])
+def test_overwritten_by_another_publisher(published, second, index, publish, others):
     """The other one read before, and wrote after: the last one brings both together."""
-    first, raced = index.files[DOCUMENT], []
+    before, raced = index.files[DOCUMENT], []
+    tree = json.loads(before)
+    tree["variants"] |= others
 
     def overwrite(*now):
         if now == (STORED, DOCUMENT) and not raced:
             raced.append(now)
-            index.files[DOCUMENT] = first
+            index.files[DOCUMENT] = json.dumps(tree).encode() if others else before
 
     index.hook = overwrite
     result = publish(second)
-    assert result.code == 0, result.err
     assert raced
-    assert index.labels(DOCUMENT) == {"null", "v3", "v4"}
+    assert index.labels(DOCUMENT) == {"null", "v3", "v4", *others}
+    merged_again = "another publisher replaced the metadata: merged again" in result.err
+    assert merged_again == bool(others)
+    assert result.code == 0, result.err
 
 
 def test_labels_lost_before(published, second, index, publish):

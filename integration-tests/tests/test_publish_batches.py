@@ -5,28 +5,45 @@ of half a release. No variant is lost.
 """
 
 import functools
-import zipfile
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from email.parser import Parser
-from pathlib import Path
+from itertools import count
+from typing import NamedTuple
 from urllib.request import urlopen
 
 import pytest
+from click.testing import CliRunner
 
-from pep_variants.formats.reader import read_metadata
 from pep_variants.model.label import split_label
+from pep_variants.wheelfile.core_metadata import requirements_of
+from support.environments import clean_environ
 from support.field_releases import AARCH64, FLASH_ATTN, VLLM, X86_64, FieldRelease, dependencies
-from support.loopback import served_folder
+from support.json_outputs import check_output
 from support.object_storage import object_storage
-from support.publishers import Machine, Publishers, chosen
-from support.upload_server import STORED, upload_index
+from support.upload_server import upload_index
 from support.wheels import Wheel
+from variants_cli.indexing.wheelhouse import read_core_metadata, read_distribution
+from variants_cli.main import cli
 from variants_index.pages import read_page
 
 LINUX, ARM = "linux-x86_64", "linux-aarch64"
+COMMAND = [sys.executable, "-c", "from variants_cli.main import main; main()", "publish"]
 TORCH = [Wheel("torch", version) for version in ("2.8.0", "2.9.1", "2.14.0", "2.14.0+cpu")]
+
+
+class Machine(NamedTuple):
+    """A known machine, what ``--python-platform`` is to be, and what is installed beside."""
+
+    platform: str
+    system: str
+    requires: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -71,159 +88,151 @@ CASES = {
 }
 
 
-@dataclass
-class Place:
+class Place(NamedTuple):
     """An index that is published to.
 
     Attributes:
         options: of ``variants publish``.
         index: URL of its pages.
         environ: variables of the publishers.
-        on_request: sets what is called at each request to it; None where there are none.
-        kills: which request, or else which rename, is the last one of each run.
+        kills: which request is the last one of each run.
+        on_request: sets what is called at each request to it.
     """
 
     options: tuple[str, ...]
     index: str
     environ: dict[str, str]
-    on_request: Callable[[Callable[[], None]], None] | None = None
-    kills: tuple[int, ...] = (2, 7, 9, 6, 11)
+    kills: tuple[int, ...]
+    on_request: Callable[[Callable[..., None]], None]
 
 
 @contextmanager
-def upload_api(folder):
-    with upload_index(folder) as server:
-
-        def set_hook(call):
-            server.hook = lambda _stage, _filename: call()
-
-        options = ("--repository-url", server.url)
+def upload_api():
+    with upload_index() as server:
+        on_request = functools.partial(setattr, server, "hook")
         # Two of the requests check the credentials, so every kill is reached in any order.
-        yield Place(options, server.simple, {}, set_hook, kills=(2, 11, 9, 7, 5))
+        options = ("--repository-url", server.url)
+        yield Place(options, server.simple, {}, (2, 11, 9, 7, 5), on_request)
 
 
 @contextmanager
-def directory(folder):
-    with served_folder(folder) as url:
-        yield Place(("--to", str(folder)), f"{url}simple/", {}, kills=(2, 3, 5, 4, 3))
-
-
-@contextmanager
-def bucket(_folder):
+def bucket():
     with object_storage("wheels") as server:
-
-        def set_hook(call):
-            def faults(_method, _path, _number):
-                call()
-
-            server.faults = faults
-
-        yield Place(
-            ("--to", "s3://wheels"), f"{server.url}/wheels/simple/", server.environ(), set_hook
-        )
+        on_request = functools.partial(setattr, server, "faults")
+        pages = f"{server.url}/wheels/simple/"
+        yield Place(("--to", "s3://wheels"), pages, server.environ(), (2, 7, 9, 6, 11), on_request)
 
 
-PLACES = {"upload API": upload_api, "directory": directory, "S3": bucket}
+# `variants-cli`'s own tests kill a publisher to a directory before every write.
+PLACES = {"upload API": upload_api, "S3": bucket}
 
 
-@pytest.fixture(scope="session")
+class Publishers:
+    """Processes that publish, which can all be killed from any thread."""
+
+    def __init__(self, place):
+        self.place, self.running, self.lock = place, [], threading.Lock()
+
+    def run(self, *folders, kill_at=0):
+        """Publish all *folders* at once, killed at that request; return exit codes."""
+        requests = count(1)
+        self.place.on_request(lambda *_: self.kill() if next(requests) == kill_at else None)
+        with self.lock:
+            self.running = [
+                subprocess.Popen(
+                    [*COMMAND, folder, *self.place.options],
+                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                    text=True, env=clean_environ(self.place.environ),
+                )
+                for folder in folders
+            ]  # fmt: skip
+        outputs = [process.communicate(timeout=120)[0] for process in self.running]
+        codes = [process.returncode for process in self.running]
+        for code, output in zip(codes, outputs, strict=True):
+            assert code in (0, -signal.SIGKILL), output
+        return codes
+
+    def kill(self):
+        with self.lock:
+            for process in self.running:
+                if process.poll() is None:
+                    os.kill(process.pid, signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
 def batches(tmp_path_factory):
-    """Return what makes the dist folders of a release, a folder with its dependencies."""
+    """Return what makes the directories of a release, and one with what the release needs."""
 
     @functools.cache
     def make(name):
         case = CASES[name]
         folder = tmp_path_factory.mktemp(name)
         dists = [case.release.make(machine, folder) for machine in (X86_64, AARCH64)]
-        links = folder / "links"
-        links.mkdir()
         requires = {
-            requirement
-            for dist in dists
-            for path in dist.glob("*.whl")
-            for requirement in requirements_of(path)
+            text.partition(";")[0]
+            for path in (path for dist in dists for path in dist.glob("*.whl"))
+            for text in requirements_of(read_core_metadata(read_distribution(path)))
         }
-        for wheel in (*dependencies(sorted(requires)), *TORCH):
-            (links / wheel.filename).write_bytes(wheel.build())
-        old = folder / "old"
-        old.mkdir()
-        wheel = Wheel(name, case.before)
-        (old / wheel.filename).write_bytes(wheel.build())
-        return [old, *dists], links
+        links, old = folder / "links", folder / "old"
+        for place, wheels in (
+            (links, [*dependencies(sorted(requires)), *TORCH]),
+            (old, [Wheel(name, case.before)]),
+        ):
+            place.mkdir()
+            for wheel in wheels:
+                (place / wheel.filename).write_bytes(wheel.build())
+        return old, dists, links
 
     return make
 
 
-def requirements_of(path: Path) -> list[str]:
-    """The dependencies of a wheel, without markers."""
-    with zipfile.ZipFile(path) as archive:
-        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
-        headers = Parser().parsestr(archive.read(name).decode())
-    return [text.partition(";")[0] for text in headers.get_all("Requires-Dist") or ()]
-
-
-def pip_gets_the_same(environment, case, machine, index, links, folder):
-    """pip with the shim downloads the variant of *machine*."""
-    tag = f"manylinux_2_28_{machine.system.partition('-')[2]}"
-    done = environment.pip(
-        "download", "-d", str(folder), "-i", index, "-f", str(links), "--only-binary=:all:",
-        "--platform", tag, "--python-version", "3.12", "--variant-platform", machine.platform,
-        *(() if machine.requires else ("--no-deps",)), case.release.name, *machine.requires,
-    )  # fmt: skip
-    wheels = {split_label(path.name)[1] for path in folder.glob("*.whl")}
-    assert case.machines[machine] in wheels, (machine, done)
+def chosen(project, machine, index, links):
+    """Return version and label of what *machine* gets of *project*."""
+    arguments = [
+        "resolve", project, *machine.requires, "--json", "--no-cache", "-i", index,
+        "-f", str(links), "--index-strategy", "unsafe-best-match", "--target", machine.platform,
+        "--python-version", "3.12", "--python-platform", machine.system,
+    ]  # fmt: skip
+    done = CliRunner().invoke(cli, arguments)
+    assert done.exit_code == 0, done.output
+    check_output(arguments, done.stdout)
+    (resolution,) = json.loads(done.stdout)["resolutions"]
+    (package,) = (item for item in resolution["packages"] if item["name"] == project)
+    return package["version"], package["label"]
 
 
 def labels_of(index, name, version):
     """The labels that the index knows of a version."""
-    with urlopen(f"{index}{name}/") as answer:
-        page = answer.read().decode()
     wanted = f"{name.replace('-', '_')}-{version}-variants.json"
-    found = read_page(page.encode(), "text/html", f"{index}{name}/", name)
-    for file in found.files:
-        if file.filename == wanted:
-            with urlopen(file.url) as answer:
-                return set(read_metadata(answer.read(), wanted).variants)
-    return set()
+    with urlopen(f"{index}{name}/") as answer:
+        page = read_page(answer.read(), "text/html", f"{index}{name}/", name)
+    urls = [file.url for file in page.files if file.filename == wanted]
+    with urlopen(urls[0]) if urls else nullcontext() as answer:
+        return set(json.load(answer)["variants"]) if urls else set()
 
 
 def pytest_generate_tests(metafunc):
-    """Publish each release to each place in ``make test-matrix``; else each to another one.
-
-    `variants-cli`'s own tests kill a publisher to a directory before every write.
-    """
-    full = metafunc.config.getoption("full_matrix")
-    if metafunc.function is test_killed_five_times:
-        pairs = [("flash-attn", "upload API"), ("vllm", "S3")]
-        if full:
-            pairs = [(name, kind) for name in CASES for kind in PLACES]
-        metafunc.parametrize(("name", "kind"), pairs, ids=["-".join(pair) for pair in pairs])
-    if metafunc.function is test_no_half_release:
-        metafunc.parametrize("name", CASES if full else ["vllm"])
+    """Publish each release to each place in ``make test-matrix``; else each to another one."""
+    pairs = [("flash-attn", "upload API"), ("vllm", "S3")]
+    if metafunc.config.getoption("full_matrix"):
+        pairs = [(name, kind) for name in CASES for kind in PLACES]
+    metafunc.parametrize(("name", "kind"), pairs, ids=["-".join(pair) for pair in pairs])
 
 
 @pytest.mark.one
 def test_killed_five_times(tmp_path, batches, patched, name, kind):
+    """Six runs of two publishers, each with a resolution for every machine: ten seconds."""
     case = CASES[name]
-    (old, *dists), links = batches(name)
-    (tmp_path / "place").mkdir()
-    with PLACES[kind](tmp_path / "place") as place:
-        publishers = Publishers(place.environ)
-        assert publishers.run([("publish", old, *place.options)]) == [0]
-        commands = [("publish", dist, *place.options) for dist in dists]
+    old, dists, links = batches(name)
+    with PLACES[kind]() as place:
+        publishers = Publishers(place)
+        assert publishers.run(old) == [0]
         known: set[str] = set()
         done: set[Machine] = set()
         kills = 0
         for number in (*place.kills, 0):
-            variables = {}
-            if place.on_request is None:
-                variables["KILL_AT_RENAME"] = str(number)
-            else:
-                place.on_request(counted(number, publishers.kill))
-            codes = publishers.run(commands, **variables)
+            codes = publishers.run(*dists, kill_at=number)
             kills += any(codes)
-            if place.on_request is not None:
-                place.on_request(lambda: None)
             labels = labels_of(place.index, name, case.release.version)
             assert labels >= known, number
             known = labels
@@ -239,42 +248,13 @@ def test_killed_five_times(tmp_path, batches, patched, name, kind):
         assert codes == [0, 0]
         assert done == set(case.machines)
         assert known == {label for label in case.machines.values() if label}
-        machine = next(iter(case.machines))
-        pip_gets_the_same(patched, case, machine, place.index, links, tmp_path / "wheels")
-
-
-def test_no_half_release(tmp_path, batches, name):
-    """After each upload, to an index that shows it at once and has all metadata first."""
-    case = CASES[name]
-    (old, *dists), links = batches(name)
-    seen = {machine: [(case.before, None)] for machine in case.machines}
-    with upload_index(tmp_path) as server:
-        publishers = Publishers({})
-
-        def look(stage, filename):
-            if stage == STORED and filename.endswith(".whl"):
-                for machine, outcomes in seen.items():
-                    got = chosen(name, machine, server.simple, links)
-                    if got != outcomes[-1]:
-                        outcomes.append(got)
-
-        publishers.run([("publish", old, "--repository-url", server.url)])
-        server.hook = look
-        for dist in dists:
-            publishers.run([("publish", dist, "--repository-url", server.url)])
-    for machine, outcomes in seen.items():
-        final = case.outcome(machine)
-        assert outcomes in ([final], [(case.before, None), final]), machine
-
-
-def counted(number, call):
-    """Return what calls *call* when it is called for the *number*-th time; never for 0."""
-    left = number
-
-    def count():
-        nonlocal left
-        left -= 1
-        if left == 0:
-            call()
-
-    return count
+        # pip with the shim downloads the same.
+        machine, label = next(iter(case.machines.items()))
+        got = patched.pip(
+            "download", "-d", str(tmp_path / "wheels"), "-i", place.index, "-f", str(links),
+            "--only-binary=:all:", "--platform", "manylinux_2_28_x86_64",
+            "--python-version", "3.12", "--variant-platform", machine.platform,
+            *(() if machine.requires else ("--no-deps",)), name, *machine.requires,
+        )  # fmt: skip
+        wheels = {split_label(path.name)[1] for path in (tmp_path / "wheels").glob("*.whl")}
+        assert label in wheels, got

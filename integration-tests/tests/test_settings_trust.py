@@ -91,10 +91,8 @@ def checkout(tmp_path: Path, serve: Callable[[Index], Index]) -> Checkout:
 def pip(patched: Environment, checkout: Checkout) -> Callable[..., Result]:
     """Run pip in the checkout."""
 
-    def run(*arguments: str, flags: tuple[str, ...] = (), **env: str) -> Result:
-        done = patched.run(
-            *flags, "-m", "pip", *arguments, env={**checkout.environ, **env}, cwd=checkout.path
-        )
+    def run(*arguments: str, **env: str) -> Result:
+        done = patched.pip(*arguments, env={**checkout.environ, **env}, cwd=checkout.path)
         assert done.code == 0, done
         return done
 
@@ -110,9 +108,6 @@ def test_pip(pip, checkout):
     assert not checkout.ran
     checkout.check_warning(done.err)
     assert not list((checkout.path / "there").glob("*fast*"))
-
-
-def test_pip_after_approval(pip, checkout):
     checkout.variants("trust", "--yes", str(checkout.path))
     done = pip(*DRY_RUN)
     assert "Would install app-1.0-fast\n" in done.out, done
@@ -143,16 +138,6 @@ def test_pip_isolated(pip, checkout):
     allowed = ("--variant-allow-provider", "acme-provider")
     done = pip(*options, *allowed, VARIANTS_NO_VARIANTS="1")
     assert "Would install app-1.0-fast\n" in done.out, done
-
-
-@pytest.mark.one
-def test_python_isolated(pip, checkout):
-    """With -I the working directory does not count; with -E and -I variables do not."""
-    checkout.variants("trust", "--yes", str(checkout.path))
-    variables = {"VARIANTS_NO_VARIANTS": "1"}
-    assert "Would install app-1.0-null\n" in pip(*DRY_RUN, flags=("-I",), **variables).out
-    assert not checkout.ran
-    assert "Would install app-1.0-fast\n" in pip(*DRY_RUN, flags=("-E",), **variables).out
 
 
 @pytest.mark.one

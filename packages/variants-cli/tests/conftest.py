@@ -1,8 +1,7 @@
 """A small wheel factory, and the command as its users run it."""
 
-import base64
-import hashlib
 import json
+import os
 import signal
 import sys
 import zipfile
@@ -16,19 +15,14 @@ from variants_cli.main import main
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[3] / "integration-tests"))  # for `support`
 
+from wheel_files import make_variant_json, row
+
 from support.json_outputs import check_output
-
-
-def row(path, data):
-    digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-    return f"{path},sha256={digest},{len(data)}\n"
 
 
 @pytest.fixture
 def variant_json():
     """Return the function that gives the tree of a variant.json."""
-    from wheel_files import make_variant_json
-
     return make_variant_json
 
 
@@ -93,6 +87,40 @@ def build_wheel(tmp_path):
         return path
 
     return build
+
+
+@pytest.fixture
+def batch(tmp_path, build_wheel, variant_json):
+    """Write a directory with one wheel per label, None for a plain one; return its path."""
+
+    def write(folder, *labels, project="demo", version="1.0", tag="any", **more):
+        for label in labels:
+            properties = {"x86_64": {"level": [label]}} if label != "null" else {}
+            build_wheel(
+                f"{project}-{version}-py3-none-{tag}{f'-{label}' if label else ''}.whl",
+                folder=tmp_path / folder,
+                variant=variant_json(label, properties) if label else None,
+                **more,
+            )
+        return tmp_path / folder
+
+    return write
+
+
+@pytest.fixture
+def upload_index(monkeypatch):
+    """An index with the upload API that takes the user me, and no other credentials around."""
+    from support.upload_server import upload_index
+    from variants_cli.publishing import upload_api
+
+    monkeypatch.setattr(upload_api, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(upload_api, "LONGEST_PAUSE", 0.01)
+    for name in list(os.environ):
+        if name.startswith(("TWINE_", "UV_PUBLISH_", "GITHUB_", "GITLAB_", "ACTIONS_")):
+            monkeypatch.delenv(name)
+    with upload_index() as running:
+        running.credentials = ("me", "hunter2hunter2")
+        yield running
 
 
 class Result(NamedTuple):

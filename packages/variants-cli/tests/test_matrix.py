@@ -1,8 +1,11 @@
-"""Matrix files: what they may say, what comes of it, and in which words they are refused."""
+"""Build matrices: what a file may say, what comes of it, and how it is shown."""
 
 import json
 import os
+import shlex
 import subprocess
+import tarfile
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,20 +14,14 @@ from hypothesis import strategies as st
 
 from pep_variants.model.metadata import Metadata
 from variants_cli import matrices
+from variants_cli.matrix.backends import additions, is_setuptools, problem_of, read_pyproject
 from variants_cli.matrix.combination import combine, select
-from variants_cli.matrix.model import Build, Matrix, Settings, Variant
+from variants_cli.matrix.model import Build, BuildError, Matrix, Settings, Variant
 from variants_cli.matrix.output import TEXTS, shell
 from variants_cli.matrix.reading import read_matrix
-from variants_cli.tables import TableError
 
 FOLDER = Path(matrices.__path__[0])
 ALL_FILES = sorted(path.name for path in FOLDER.glob("*.toml"))
-MATRIX_13 = "torch-2.10.0-cuda13.0.toml"
-
-VARIANT = """
-[variant]
-default-priorities.namespace = ["nvidia", "x86_64"]
-"""
 AXES = """
 [axes.cuda.none]
 label = ""
@@ -59,13 +56,16 @@ environment.CFLAGS = ["-mavx512f"]
 """
 
 
+CPU = '[axes.cpu.v3]\nproperties = ["x86_64 :: level :: v3"]\n'
+
+
 @pytest.fixture
 def write(tmp_path):
-    """Write a matrix file: text in front of the table [variant], and behind it."""
+    """Write a matrix file; the text may begin with keys of its top table."""
 
-    def write(body=AXES, head="", name="matrix.toml"):
+    def write(body=AXES, name="matrix.toml", namespaces='["nvidia", "x86_64"]'):
         path = tmp_path / name
-        path.write_text(head + VARIANT + body)
+        path.write_text(f"variant.default-priorities.namespace = {namespaces}\n{body}")
         return path
 
     return write
@@ -75,8 +75,8 @@ def write(tmp_path):
 def combined(write):
     """The variants of such a file, by label."""
 
-    def combined(*args, **kwargs):
-        return {variant.label: variant for variant in combine(read_matrix(write(*args, **kwargs)))}
+    def combined(body=AXES):
+        return {variant.label: variant for variant in combine(read_matrix(write(body)))}
 
     return combined
 
@@ -89,54 +89,19 @@ def texts(items):
     return [str(item) for item in items]
 
 
-def test_combinations(combined):
-    found = combined()
-    assert labels(found) == "cpu_v3 cpu_v4 cu129_sm90_v3 cu129_sm90_v4"
-    variant = found["cu129_sm90_v3"]
-    assert variant.title == "CUDA 12.9; H100"
-    assert {axis: value.name for axis, value in variant.values.items()} == {
-        "cuda": "12.9",
-        "gpu": "sm90",
-        "cpu": "v3",
-    }
-    settings = variant.settings
-    assert texts(settings.properties) == [
-        "nvidia :: cuda_version_lower_bound :: 12.0",
-        "nvidia :: sm_arch :: 90_real",
-        "nvidia :: sm_arch :: 90_virtual",
-        "x86_64 :: level :: v3",
-    ]
-    assert settings.environment == {"USE_CUDA": "1", "CUDA_ARCHITECTURES": "90"}
-    assert settings.flags == {
-        "CXXFLAGS": ("-DSM=90", "-mavx2", "-DNAME='x y'"),
-        "CFLAGS": ("-mavx2",),
-    }
-    assert settings.config_settings == {"setup-args": ("-Dcpu=v3",)}
-    assert settings.ci == {"runs-on": "ubuntu-24.04"}
-
-
 @pytest.mark.parametrize(
-    ("head", "wanted"),
+    ("keys", "rules", "wanted"),
     [
-        ('label = ["cpu", "cuda"]', "v3 v4 v3_cu129 v4_cu129"),
-        ('label = ["gpu", "cpu"]', "cpu_v3 cpu_v4 sm90_v3 sm90_v4"),
+        ('label = ["cpu", "cuda"]', "", "v3 v4 v3_cu129 v4_cu129"),
+        ('label = ["gpu", "cpu"]', "", "cpu_v3 cpu_v4 sm90_v3 sm90_v4"),
+        ("", '[[exclude]]\ncpu = "v4"', "cpu_v3 cu129_sm90_v3"),
+        ("", '[[exclude]]\ncpu = "v4"\ngpu = "none"', "cpu_v3 cu129_sm90_v3 cu129_sm90_v4"),
+        ("", '[[exclude]]\ncuda = ">=12"', "cpu_v3 cpu_v4"),
+        ("", '[[exclude]]\ncuda = ["12.9"]\n[[exclude]]\ncpu = "v3"', "cpu_v4"),
     ],
 )
-def test_label_is_joined_from_the_axes_named(combined, head, wanted):
-    assert labels(combined(head=head)) == wanted
-
-
-@pytest.mark.parametrize(
-    ("rules", "wanted"),
-    [
-        ('[[exclude]]\ncpu = "v4"\n', "cpu_v3 cu129_sm90_v3"),
-        ('[[exclude]]\ncpu = "v4"\ngpu = "none"', "cpu_v3 cu129_sm90_v3 cu129_sm90_v4"),
-        ('[[exclude]]\ncuda = ">=12"', "cpu_v3 cpu_v4"),
-        ('[[exclude]]\ncuda = ["12.9"]\n[[exclude]]\ncpu = "v3"', "cpu_v4"),
-    ],
-)
-def test_exclude(combined, rules, wanted):
-    assert labels(combined(AXES + rules)) == wanted
+def test_labels(combined, keys, rules, wanted):
+    assert labels(combined(f"{keys}\n{AXES}\n{rules}")) == wanted
 
 
 def test_override_replaces_by_feature_and_by_name(combined):
@@ -196,6 +161,23 @@ def test_sources_are_relative_to_the_file(write, tmp_path):
     assert read_matrix(path).build.source == tmp_path / "../project"
 
 
+def test_empty_list_takes_the_place_of_the_extended_one(write):
+    write(FLAGS, name="base.toml")
+    child = 'extends = "base.toml"\n[axes.cpu.v3]\nenvironment.FFLAGS = []\nflags.c = []\n'
+    (variant,) = combine(read_matrix(write(child)))
+    assert variant.settings.flags == {}
+    assert variant.settings.environment == {"LDFLAGS": "-s"}
+    assert variant.settings.compiler_flags["c"] == ()
+
+
+def test_what_is_ruled_out_does_not_grow(combined):
+    """A thousand million combinations, one of which there is."""
+    axes = [f"[axes.a{n}.v{value}]\n" for n in range(9) for value in range(10)]
+    rules = [f'[[exclude]]\na{n} = ["v{value}"]\n' for n in range(9) for value in range(1, 10)]
+    axes[0] += CPU.partition("\n")[2]
+    assert labels(combined("".join(axes + rules))) == "_".join(["v0"] * 9)
+
+
 @pytest.mark.parametrize(
     ("condition", "name", "matches"),
     [
@@ -217,105 +199,55 @@ def test_conditions(write, condition, name, matches):
     assert (name in value.requires["n"]) == matches
 
 
-CPU = '[axes.cpu.v3]\nproperties = ["x86_64 :: level :: v3"]\n'
+V4 = '[axes.more.x]\nproperties = ["x86_64 :: level :: v4"]'
+SM90 = CPU + "[axes.gpu.sm90]\n"
 
 
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ("", "axes: there are none: add a table such as [axes.cpu.avx2] for each value"),
-        ("[axes.cpu]", "axes.cpu: has no values: add one, or leave the axis out"),
-        ("[axes.CPU.a]", "axes: 'CPU' is not a valid axis name: it must match [a-z][a-z0-9_-]*"),
-        ("axis = 1\n" + CPU, "variant.axis: unknown key; the keys are $schema, default-priorities"),
-        (
-            CPU + "[bild]",
-            "bild: unknown key; the keys are extends, project, label, variant, ",
-        ),
-        (CPU + "property = []", "axes.cpu.v3.property: unknown key; the keys are label, title"),
+        # One in full, to show what all of them are like: place, value, and way out.
         (
             CPU + "[axes.cpu.V4]",
             "axes.cpu.V4.label: 'V4' is not valid in a label: it must match [0-9a-z_.]*; "
-            "add the key to have another one than the name",
+            "add the key to have another one than the name\n",
         ),
+        ("", "axes: there are none: add a table"),
+        ("[axes.cpu]", "axes.cpu: has no values: add one"),
+        ("[axes.CPU.a]", "axes: 'CPU' is not a valid axis name"),
+        ("variant.axis = 1\n" + CPU, "variant.axis: unknown key; the keys are $schema, "),
+        (CPU + "[bild]", "bild: unknown key; the keys are extends, project, label, variant, "),
+        (CPU + "property = []", "axes.cpu.v3.property: unknown key; the keys are label, title"),
         (CPU + 'label = "a-b"', "axes.cpu.v3.label: 'a-b' is not valid in a label"),
         (CPU + "title = 1", "axes.cpu.v3.title: expected a string, found 1"),
-        (
-            CPU + 'requires = { gpu = "a" }',
-            "axes.cpu.v3.requires: 'gpu' is not an axis; there are cpu",
-        ),
-        (CPU + 'requires = { cpu = "v3" }', "axes.cpu.v3.requires: names the axis 'cpu' itself"),
-        (
-            CPU + '[axes.gpu.sm90]\nrequires = { cpu = ["v3", "v5"] }',
-            "axes.gpu.sm90.requires.cpu: 'v5' is not a value of axis 'cpu'; there are v3",
-        ),
-        (
-            CPU + '[axes.gpu.sm90]\nrequires = { cpu = ">=x" }',
-            "axes.gpu.sm90.requires.cpu: '>=x' is not a version specifier such as '>=12.9,<14'",
-        ),
-        (
-            CPU + "[[exclude]]",
-            "exclude[0]: would exclude everything: name an axis and its values",
-        ),
+        (CPU + 'requires.gpu = "a"', "axes.cpu.v3.requires: 'gpu' is not an axis; there are cpu"),
+        (CPU + 'requires.cpu = "v3"', "axes.cpu.v3.requires: names the axis 'cpu' itself"),
+        (SM90 + 'requires.cpu = ["v5"]', "axes.gpu.sm90.requires.cpu: 'v5' is not a value of"),
+        (SM90 + 'requires.cpu = ">=x"', "axes.gpu.sm90.requires.cpu: '>=x' is not a version "),
+        (CPU + "[[exclude]]", "exclude[0]: would exclude everything: name an axis"),
         (CPU + "[exclude]", "exclude: expected tables such as [[exclude]], found {}"),
-        (
-            CPU + "[[exclude]]\ncpu = 3",
-            "exclude[0].cpu: expected a name, versions such as '>=12.9', or a list of strings, "
-            "found 3",
-        ),
-        (
-            CPU + '[[exclude]]\ncpu = "v3"',
-            "axes: no combination remains: check 'requires' and 'exclude'",
-        ),
-        (
-            CPU + 'host = "arm"',
-            "axes.cpu.v3.host: 'arm' is not a valid environment marker such as "
-            "\"platform_machine == 'aarch64'\"",
-        ),
+        (CPU + "[[exclude]]\ncpu = 3", "exclude[0].cpu: expected a name, versions such as"),
+        (CPU + '[[exclude]]\ncpu = "v3"', "axes: no combination remains: check 'requires'"),
+        (CPU + 'host = "arm"', "axes.cpu.v3.host: 'arm' is not a valid environment marker"),
         (CPU + 'environment = "CFLAGS"', "axes.cpu.v3.environment: expected a table"),
-        (
-            CPU + 'environment."A B" = "x"',
-            "axes.cpu.v3.environment: 'A B' is not a valid variable name",
-        ),
-        (
-            CPU + "environment.A = 1",
-            "axes.cpu.v3.environment.A: expected a string to set, or a list of strings, found 1",
-        ),
-        (
-            CPU + "config-settings.a = true",
-            "axes.cpu.v3.config-settings.a: expected a string, or a list of strings, found True",
-        ),
+        (CPU + 'environment."A B" = "x"', "axes.cpu.v3.environment: 'A B' is not a valid variable"),
+        (CPU + "environment.A = 1", "axes.cpu.v3.environment.A: expected a string to set, or"),
+        (CPU + "config-settings.a = true", "axes.cpu.v3.config-settings.a: expected a string, or"),
         (CPU + "ci.a = 1", "axes.cpu.v3.ci.a: expected a string, found 1"),
-        (
-            '[axes.cpu.v3]\nproperties = ["x86_64"]',
-            "axes.cpu.v3.properties: 'x86_64' is not a property",
-        ),
-        (
-            '[axes.cpu.v3]\nproperties = "x86_64"',
-            "axes.cpu.v3.properties: expected a list of strings, found 'x86_64'",
-        ),
-        (
-            '[axes.cpu.v3]\nproperties = ["amd :: gfx_arch :: gfx942"]',
-            "cpu=v3: ",
-        ),
-        (CPU + '[axes.cpu.null]\nproperties = ["x86_64 :: level :: v4"]', "cpu=null: "),
+        ('[axes.cpu.v3]\nproperties = ["x86_64"]', "axes.cpu.v3.properties: 'x86_64' is not a"),
+        ('[axes.cpu.v3]\nproperties = "a"', "axes.cpu.v3.properties: expected a list of strings"),
+        ('[axes.cpu.v3]\nproperties = ["amd :: gfx_arch :: gfx942"]', "cpu=v3: "),
+        (CPU + V4.replace("more.x", "cpu.null"), "cpu=null: "),
         ("[axes.cpu.v3]", "cpu=v3: variant 'v3' has no properties"),
+        ('[axes.cpu.v3]\nlabel = ""', "label: cpu=v3 has an empty label: give one of these"),
+        (CPU + '[axes.cpu.x]\nlabel = "v3"', "label: cpu=v3 and cpu=x both have the label 'v3'"),
         (
-            '[axes.cpu.v3]\nlabel = ""',
-            "label: cpu=v3 has an empty label: give one of these values a label",
-        ),
-        (
-            CPU + '[axes.cpu.x]\nlabel = "v3"',
-            "label: cpu=v3 and cpu=x both have the label 'v3': give their values different parts, "
-            "or exclude one",
-        ),
-        (
-            CPU + '[axes.more.x]\nproperties = ["x86_64 :: level :: v4"]',
-            "cpu=v3, more=x: properties: axes 'cpu' and 'more' both set 'x86_64 :: level': "
-            "set it in one of them, or add an [[override]]",
+            CPU + V4,
+            "cpu=v3, more=x: properties: axes 'cpu' and 'more' both set 'x86_64 :: level'",
         ),
         (
             CPU + 'environment.A = "1"\n[axes.more.x]\nenvironment.A = ["2"]',
-            "cpu=v3, more=x: A is set by one value and appended to by another: use lists in both",
+            "cpu=v3, more=x: A is set by one value and appended to by another",
         ),
         (CPU + '[[override]]\nlabel = "A"', "override[0].label: "),
         (
@@ -324,9 +256,15 @@ CPU = '[axes.cpu.v3]\nproperties = ["x86_64 :: level :: v3"]\n'
             "write 12.0a+PTX",
         ),
         (CPU + "[axes.cpu.v3.", "not valid TOML: "),
+        ('label = ["gpu"]\n' + CPU, "label: 'gpu' is not an axis; there are cpu"),
+        ('label = "cpu"\n' + CPU, "label: expected a list of strings, found 'cpu'"),
+        ("extends = 1\n" + CPU, "extends: expected a string, found 1"),
+        ('extends = "matrix.toml"\n' + CPU, "extends: extends itself in a circle"),
+        ('extends = "gone.toml"\n' + CPU, "extends: "),
+        ("variant.variants = {}\n" + CPU, "variant.variants: the axes say what variants there"),
     ],
 )
-def test_errors_name_place_value_and_way_out(write, variants, body, message):
+def test_errors_name_place_and_value(write, variants, body, message):
     path = write(body)
     result = variants("matrix", path)
     assert (result.code, result.out) == (1, "")
@@ -334,38 +272,19 @@ def test_errors_name_place_value_and_way_out(write, variants, body, message):
 
 
 @pytest.mark.parametrize(
-    ("head", "message"),
+    ("namespaces", "message"),
     [
-        ('label = ["gpu"]\n', "label: 'gpu' is not an axis; there are cpu"),
-        ('label = "cpu"\n', "label: expected a list of strings, found 'cpu'"),
-        ("extends = 1\n", "extends: expected a string, found 1"),
-        ('extends = "matrix.toml"\n', "extends: extends itself in a circle"),
-        ('extends = "gone.toml"\n', "extends: "),
+        ("[]", "variant.default-priorities.namespace: lists no namespaces: list those of"),
+        ("['A']", "variant: default-priorities.namespace: 'A'"),
     ],
 )
-def test_errors_of_the_head(write, head, message):
-    path = write(CPU, head=head)
-    with pytest.raises(TableError) as caught:
-        combine(read_matrix(path))
-    assert str(caught.value).startswith(f"{path}: {message}")
-
-
-def test_namespaces_are_wanted(tmp_path, variants):
-    path = tmp_path / "matrix.toml"
-    path.write_text(CPU)
-    assert variants("matrix", path).err == (
-        f"error: {path}: variant.default-priorities.namespace: lists no namespaces: list those of "
-        "the properties, the most important first\n"
-    )
-    path.write_text(CPU + "[variant]\nvariants = {}")
-    assert "variant.variants: the axes say what variants there are" in variants("matrix", path).err
-    path.write_text(CPU + "[variant]\ndefault-priorities.namespace = ['A']")
-    assert f"{path}: variant: default-priorities.namespace: 'A'" in variants("matrix", path).err
+def test_namespaces_are_wanted(write, variants, namespaces, message):
+    path = write(CPU, namespaces=namespaces)
+    assert variants("matrix", path).err.startswith(f"error: {path}: {message}")
 
 
 def test_probable_slips_are_warned_of(write, variants):
-    path = write('[axes.cpu.x]\nproperties = ["x86_64 :: level :: v9"]')
-    result = variants("matrix", path)
+    result = variants("matrix", write(CPU.replace(":: v3", ":: v9")))
     assert result.code == 0
     assert "warning: " in result.err
     assert "v9" in result.err
@@ -382,18 +301,12 @@ def test_table(write, variants):
     result = variants("matrix", write(), "--only", "cpu=v3")
     assert [line.split()[0] for line in result.out.splitlines()] == ["cpu_v3", "cu129_sm90_v3"]
     assert result.err == "note: 2 variants of 4\n"
-
-
-def test_table_names_all_alternatives(variants):
-    """One of eleven is not what a variant needs."""
-    path = FOLDER / "torch-2.9.0-rocm.toml"
-    row, *_ = variants("matrix", path).out.splitlines()
+    # One of eleven is not what a variant needs.
+    row, *_ = variants("matrix", FOLDER / "torch-2.9.0-rocm.toml").out.splitlines()
     assert row.endswith(
         "ROCm 6.4, AMD GPU gfx900, gfx906, gfx908, gfx90a, gfx942, gfx1030, gfx1100, gfx1101, "
         "gfx1102, gfx1200, gfx1201"
     )
-    found = variants("matrix", path, "--format", "json").json
-    assert sum("gfx_arch" in text for text in found[0]["properties"]) == 11
 
 
 def test_json(write, variants):
@@ -517,16 +430,29 @@ def test_flags_in_jobs(with_backend, variants, backend, more):
     assert job["environment"] == {**CONSTANT, **more}
 
 
-def test_empty_list_takes_the_place_of_the_extended_one(write, tmp_path):
-    write(FLAGS, name="base.toml")
-    child = tmp_path / "child.toml"
-    child.write_text(
-        'extends = "base.toml"\n[axes.cpu.v3]\nenvironment.FFLAGS = []\nflags.c = []\n'
+def test_cibuildwheel(write, variants):
+    path = write(
+        CPU + "environment = { CFLAGS = ['-mavx2', '-DNAME=x'], LEVEL = '3 or more' }\n"
+        "config-settings = { setup-args = ['-Da=b c', '-Dd'] }"
     )
-    (variant,) = combine(read_matrix(child))
-    assert variant.settings.flags == {}
-    assert variant.settings.environment == {"LDFLAGS": "-s"}
-    assert variant.settings.compiler_flags["c"] == ()
+    lines = variants("matrix", path, "--format", "cibuildwheel").out.splitlines()
+    assert [shlex.split(line) for line in lines] == [
+        ["export", 'CIBW_ENVIRONMENT=LEVEL="3 or more" CFLAGS="$CFLAGS -mavx2 -DNAME=x"'],
+        ["export", "CIBW_CONFIG_SETTINGS='setup-args=-Da=b c' setup-args=-Dd"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("form", "place"), [("shell", "a shell"), ("cibuildwheel", "one run of cibuildwheel")]
+)
+def test_environment_of_one_variant(write, variants, form, place):
+    result = variants("matrix", write(), "--format", form)
+    assert (result.code, result.out) == (1, "")
+    assert f"{place} has the environment of one variant, these are 4" in result.err
+    assert "(cpu_v3, cpu_v4, …): select one with --only" in result.err
+
+
+# Which of them.
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
@@ -540,23 +466,6 @@ def test_shell_takes_nothing_for_itself(text):
     done = subprocess.run(["sh", "-euc", script], env=environ, capture_output=True, check=True)
     added = f"{text} {text} {text}" if text else f"{text} {text}"
     assert done.stdout.decode() == f"{text}|{added}"
-
-
-def test_what_is_ruled_out_does_not_grow(combined):
-    """A thousand million combinations, one of which there is."""
-    axes = [f"[axes.a{n}.v{value}]\n" for n in range(9) for value in range(10)]
-    rules = [f'[[exclude]]\na{n} = ["v{value}"]\n' for n in range(9) for value in range(1, 10)]
-    axes[0] += CPU.partition("\n")[2]
-    assert labels(combined("".join(axes + rules))) == "_".join(["v0"] * 9)
-
-
-def test_shell_wants_one_variant(write, variants):
-    result = variants("matrix", write(), "--format", "shell")
-    assert (result.code, result.out) == (1, "")
-    assert "these are 4 (cpu_v3, cpu_v4, …): select one with --only" in result.err
-
-
-# Which of them.
 
 
 @pytest.mark.parametrize(
@@ -585,23 +494,16 @@ def test_only_nothing(write, variants, wanted):
     assert wanted[-1].partition("=")[0] in result.err
 
 
-# What the documentation shows.
-
-
-def _documentation():
-    docs = Path(__file__).parents[3] / "docs"
-    return "".join((docs / kind / "matrix.md").read_text() for kind in ("how-to", "reference"))
-
-
-def _blocks(text, kind):
-    return [part.partition("```")[0] for part in text.split(f"```{kind}\n")[1:]]
+# What the documentation shows, and the files that come with the package.
 
 
 def test_documentation(variants, tmp_path, monkeypatch):
-    text = _documentation()
+    docs = Path(__file__).parents[3] / "docs"
+    text = "".join((docs / kind / "matrix.md").read_text() for kind in ("how-to", "reference"))
+    blocks = [part.partition("```")[0] for part in text.split("```toml\n")[1:]]
     monkeypatch.chdir(tmp_path)
-    (first,) = (block for block in _blocks(text, "toml") if "[axes.cuda.none]" in block)
-    (override,) = (block for block in _blocks(text, "toml") if "[[override]]" in block)
+    (first,) = (block for block in blocks if "[axes.cuda.none]" in block)
+    (override,) = (block for block in blocks if "[[override]]" in block)
     Path("matrix.toml").write_text(first + override.replace("sm120", "sm90"))
     assert "CUDA driver 12.8 or newer" in variants("matrix", "matrix.toml").out
     for kind in ("table", *TEXTS, "metadata"):
@@ -632,3 +534,133 @@ def test_shipped_architectures_are_those_of_the_properties(name):
         assert [architecture.replace(".", "") for architecture in architectures] == real
         if real:
             assert variant.settings.environment["CMAKE_CUDA_ARCHITECTURES"] == ";".join(real)
+
+
+# Flags that add: what each build backend is given, for what a project sets itself.
+
+C = {"c": ("-mavx2", "-DX=a b")}
+BOTH = {"c": ("-mavx2",), "cxx": ("-mavx2", "-g"), "msvc": ("/arch:AVX2",)}
+OTHER = {"build-system": {"build-backend": "mesonpy"}}
+
+
+@pytest.mark.parametrize(
+    ("flags", "pyproject", "environ", "system", "expected"),
+    [
+        (BOTH, {}, {}, "linux", {"CFLAGS": "-DNDEBUG -O3 -mavx2",
+                                 "CXXFLAGS": "-DNDEBUG -O3 -mavx2 -g"}),
+        # What null compiles with then, and the flags behind it.
+        (BOTH, {}, {"CFLAGS": "-O2", "CXXFLAGS": ""}, "darwin",
+         {"CFLAGS": "-O2 -mavx2", "CXXFLAGS": "-mavx2 -g"}),
+        (BOTH, {}, {}, "win32", {"_CL_": "/arch:AVX2"}),
+        (C, OTHER, {}, "linux", {"CFLAGS": "-mavx2 '-DX=a b'"}),
+        (C, OTHER, {}, "win32", {"CFLAGS": '-mavx2 "-DX=a b"'}),
+        ({"fortran": ("-g",), "link": ("-Wl,-O1",), "rust": ("-C", "opt"), "cuda": ()}, {},
+         {"LDFLAGS": "-s"}, "linux",
+         {"FFLAGS": "-g", "LDFLAGS": "-s -Wl,-O1", "RUSTFLAGS": "-C opt"}),
+    ],
+)  # fmt: skip
+def test_additions(flags, pyproject, environ, system, expected):
+    found = additions(flags, pyproject, environ, system=system, interpreter="-DNDEBUG -O3")
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("system", "expected"),
+    [
+        (None, True),
+        ({"requires": ["setuptools"]}, True),
+        ({"build-backend": "setuptools.build_meta:__legacy__"}, True),
+        ({"build-backend": "scikit_build_core.setuptools.build_meta"}, False),
+        ({"build-backend": "own", "backend-path": ["."], "requires": ["Setuptools>=70"]}, True),
+        ({"build-backend": "own", "requires": ["setuptools"]}, False),
+        ("wrong", True),
+    ],
+)
+def test_is_setuptools(system, expected):
+    assert is_setuptools({} if system is None else {"build-system": system}) == expected
+
+
+def test_read_pyproject(tmp_path):
+    tree = tmp_path / "x-1"
+    tree.mkdir()
+    (tree / "pyproject.toml").write_text("[build-system]\nbuild-backend = 'mesonpy'\n")
+    with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as tar:
+        tar.add(tree, "x-1")
+    for source in (tree, tmp_path / "x.tar.gz"):
+        assert read_pyproject(source) == OTHER
+    (tree / "pyproject.toml").write_text("[build-system")
+    with pytest.raises(BuildError, match=r"pyproject\.toml is not valid TOML"):
+        read_pyproject(tree)
+    broken = tmp_path / "broken.tar.gz"
+    broken.write_bytes(b"none")
+    with pytest.raises(BuildError, match="not a source distribution"):
+        read_pyproject(broken)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("8.6;9.0a;12.0+PTX;10.0f", ""),
+        ("Ampere+Tegra 8.0(8.6)", ""),
+        ("native", ""),
+        ("All", ""),
+        ("sm_90", "write 9.0"),
+        ("9.0;120a", "write 12.0a"),
+        ("8.0,86", "write 8.6"),
+        ("compute_75", "write 7.5"),
+    ],
+)
+def test_architectures_that_pytorch_takes(text, problem):
+    found = problem_of("TORCH_CUDA_ARCH_LIST", text)
+    assert problem in found if problem else found == ""
+    assert problem_of("OTHER", text) == ""
+
+
+# Providers that a build matrix, or `variants make`, asks.
+
+BUILT_IN = """
+variant.providers.x86_64.build-requires = ["provider-variant-x86-64"]
+variant.providers.x86_64.plugin-api = "provider_variant_x86_64.plugin:X8664Plugin"
+"""
+
+
+@pytest.fixture
+def asking(write):
+    """Write a file whose provider the build asks."""
+    return partial(write, namespaces='["x86_64"]')
+
+
+def test_provider_of_the_build_that_is_built_in(asking, variants, build_wheel):
+    """What it says is written: installers do not ask it."""
+    path = asking(BUILT_IN + CPU)
+    provider = variants("matrix", path, "--format", "metadata").json["providers"]["x86_64"]
+    assert set(provider) == {"static-properties", "feature-order"}
+    assert provider["static-properties"]["level"] == ["v4", "v3", "v2", "v1"]
+    assert provider["feature-order"][0] == "level"
+    options = ("--label", "x", "--pyproject", asking(BUILT_IN, "pyproject.toml"))
+    made = variants("make", build_wheel(), *options, "--property", "x86_64 :: level :: v3")
+    provider = variants("inspect", "--json", made.out.strip()).json["providers"]["x86_64"]
+    assert provider["static-properties"]["level"] == ["v4", "v3", "v2", "v1"]
+    wrong = ("--property", "x86_64 :: level :: v9", "--force")
+    assert variants("make", build_wheel(), *options, *wrong).code == 1
+
+
+@pytest.mark.parametrize(("item", "unknown"), [("level :: v9", "v9"), ("levl :: v3", "levl")])
+def test_what_the_provider_of_the_build_does_not_know(asking, variants, item, unknown):
+    result = variants("matrix", asking(BUILT_IN + CPU.replace("level :: v3", item)))
+    assert (result.code, result.out) == (1, "")
+    assert unknown in result.err
+
+
+def test_provider_of_the_build_that_is_not_allowed(asking, variants):
+    path = asking('variant.providers.x86_64.build-requires = ["acme-provider>=1"]\n' + CPU)
+    result = variants("matrix", path)
+    assert result.code == 1
+    assert "variant.providers.x86_64: the build asks this provider: " in result.err
+    assert "--variant-allow-provider" in result.err
+
+
+def test_validate_is_not_for_matrices(write, variants):
+    result = variants("validate", write(CPU))
+    assert (result.code, result.out) == (1, "")
+    assert "variants matrix FILE checks a build matrix" in result.err

@@ -1,20 +1,31 @@
-"""Building a matrix: with a real frontend and a small build backend that is part of the project."""
+"""Building matrices, with a real frontend and a small build backend that is part of the project.
+
+Several projects in one run, too: their order, which variants go together, what is built on what.
+"""
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
-import time
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import pytest
-from build_projects import told, write_project
+from build_projects import told, wheel_of, write_project
+from filelock import FileLock
 
+from pep_variants.wheelfile.wheel import read_wheel_metadata
+from support.waiting import wait_until
+from variants_cli import matrices
 from variants_cli.matrix import building
-
-RUN = [sys.executable, "-c", "from variants_cli.main import main; main()"]
+from variants_cli.matrix.building import Plan, with_other_projects
+from variants_cli.matrix.combination import built_against, combine
+from variants_cli.matrix.model import BuildError
+from variants_cli.matrix.reading import read_matrix
+from variants_cli.tables import TableError
 
 MATRIX = """
 [variant]
@@ -41,14 +52,19 @@ def project(tmp_path):
 
 
 @pytest.fixture
-def build(project, variants, tmp_path):
+def matrix(variants, tmp_path):
+    """Build matrices into one directory."""
+
+    def matrix(*arguments):
+        return variants("matrix", *arguments, "--build", "-o", tmp_path / "dist")
+
+    return matrix
+
+
+@pytest.fixture
+def build(project, matrix):
     """Build the project's matrix."""
-
-    def build(*options):
-        common = ("--build", "-o", tmp_path / "dist")
-        return variants("matrix", project / "matrix.toml", *common, *options)
-
-    return build
+    return partial(matrix, project / "matrix.toml")
 
 
 def name(label):
@@ -184,24 +200,19 @@ def test_source_distribution(build, project, tmp_path):
     assert told(tmp_path / "dist", "sample", "v2")["LEVEL"] == "2"
 
 
-def test_nothing_to_build(build, project):
-    with (project / "matrix.toml").open("a") as stream:
-        stream.write('[build]\nsource = "gone"\n')
-    result = build()
-    assert result.code == 1
-    place = project / "gone"
-    assert result.err.endswith(
-        f"error: {place}: no such file or directory: name the source with --source\n"
-    )
-
-
-def test_source_distribution_cannot_be_made(build, project, tmp_path):
+def test_nothing_to_build(build, project, tmp_path):
     (project / "backend.py").write_text("raise SystemExit('no backend today')")
     result = build()
     assert result.code == 1
     assert "no backend today" in result.err
     log = tmp_path / "dist-build" / "sdist.log"
     assert result.err.endswith(f"error: the source distribution: exit code 2: see {log}\n")
+    with (project / "matrix.toml").open("a") as stream:
+        stream.write('[build]\nsource = "gone"\n')
+    result = build()
+    assert result.code == 1
+    message = "no such file or directory: name the source with --source"
+    assert result.err.endswith(f"error: {project / 'gone'}: {message}\n")
 
 
 # Backends that write variant metadata themselves.
@@ -235,34 +246,23 @@ def test_backend_that_knows_variants(
 # What goes wrong outside.
 
 
-def test_two_runs(build, project, tmp_path):
-    meeting = tmp_path / "meeting"
-    meeting.mkdir()
-    (project / "source.txt").write_text(
-        f"folder = {str(meeting)!r}\n"
-        "pathlib.Path(folder, 'started').touch()\n"
-        "deadline = time.monotonic() + 20\n"
-        "while not os.path.exists(os.path.join(folder, 'go')):\n"
-        "    assert time.monotonic() < deadline\n"
-        "    time.sleep(0.01)\n"
-    )
-    first = subprocess.Popen(
-        [
-            *(*RUN, "matrix", project / "matrix.toml", "--build"),
-            *("--only", "v2", "-o", tmp_path / "dist"),
-        ],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    _wait_for(lambda: (meeting / "started").exists(), first)
-    result = build()
-    assert result.code == 1
+def test_two_runs(build, tmp_path):
     dist = tmp_path / "dist"
+    (tmp_path / "dist-build").mkdir()
+    with FileLock(tmp_path / "dist-build" / "lock"):
+        result = build()
+    assert result.code == 1
     assert result.err.splitlines()[-1] == (
         f"error: {dist}: another build is running: wait for it, or choose another folder"
     )
-    (meeting / "go").touch()
-    assert first.wait(30) == 0
+
+
+def runs(pid):
+    try:
+        # A process that was not waited for yet is dead all the same.
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of Windows are others")
@@ -291,13 +291,13 @@ def test_interrupted(build, project, tmp_path, number):
         stderr=subprocess.PIPE,
         text=True,
     )
-    _wait_for(lambda: started.exists() and started.read_text(), command)
+    assert wait_until(lambda: started.exists() and started.read_text())
     backend = int(started.read_text())
     command.send_signal(number)
     _, err = command.communicate(timeout=30)
     assert command.returncode == 128 + number
     assert "Traceback" not in err
-    _wait_for(lambda: not _runs(backend))
+    assert wait_until(lambda: not runs(backend))
     assert not list((tmp_path / "dist-build").glob("tree-*"))
     assert progress(build()) == {"null": "is up", "v2": "built in", "v3": "built in"}
 
@@ -320,17 +320,337 @@ def test_no_uv(build, monkeypatch, tmp_path):
     )
 
 
-def _wait_for(condition, process=None):
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert process is None or process.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+# Several projects.
+
+CUDA = """
+[variant]
+default-priorities.namespace = ["nvidia", "x86_64"]
+[axes.cuda.none]
+label = ""
+environment.CUDA = "none"
+[axes.cuda."12.9"]
+label = "cu129"
+properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]
+environment.CUDA = "12.9"
+[axes.cpu.none]
+label = "null"
+requires = { cuda = "none" }
+[axes.cpu.v3]
+properties = ["x86_64 :: level :: v3"]
+environment.LEVEL = "v3"
+"""
+LABELS_OF_CUDA = ["null", "v3", "cu129_v3"]
+AFTER = 'after.base.matrix = "../base/matrix.toml"'
 
 
-def _runs(pid):
-    try:
-        # A process that was not waited for yet is dead all the same.
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
+@pytest.fixture
+def write(tmp_path):
+    """Write a project with a matrix file."""
+
+    def write(name, version="2.9.1", requires=(), after="", matrix=CUDA, dependencies=()):
+        text = f"{matrix}\n[build]\n{after}\n"
+        return write_project(tmp_path / name, text, version, requires, dependencies)
+
+    return write
+
+
+@pytest.fixture
+def base(write):
+    return write("base")
+
+
+@pytest.fixture
+def on_top(write):
+    return write("ontop", "0.24.0", ["base"], AFTER)
+
+
+def test_each_variant_is_built_against_the_one_that_agrees(base, on_top, matrix, tmp_path):
+    result = matrix(base, on_top)
+    assert result.code == 0, result.err
+    dist = tmp_path / "dist"
+    for label, cuda, cpu in (
+        ("null", "none", None),
+        ("v3", "none", "v3"),
+        ("cu129_v3", "12.9", "v3"),
+    ):
+        found = told(dist, "ontop", label)["base"]
+        assert (found["CUDA"], found["LEVEL"]) == (cuda, cpu)
+        path = wheel_of(dist, "ontop", label)
+        own = read_wheel_metadata(path, path.name).variants[label].get("abi_dependency")
+        assert own == (None if label == "null" else {"base": ("2.9",)})
+    document = json.loads((dist / "ontop-0.24.0-variants.json").read_text())
+    assert document["variants"]["v3"]["abi_dependency"] == {"base": ["2.9"]}
+
+
+def test_variant_markers_in_what_is_built_against(write, on_top, matrix, tmp_path):
+    """Installers without variants refuse them."""
+    marked = [
+        "not-there-1; 'amd' in variant_namespaces",
+        "not-there-2; 'x86_64 :: level :: v4' in variant_properties",
+        "pluggy>=0.1; python_version >= '3' and 'x86_64' not in variant_namespaces",
+    ]
+    base = write("base", dependencies=marked)
+    result = matrix(base, on_top, "--only", "v3")
+    assert result.code == 0, result.err
+    assert told(tmp_path / "dist", "ontop", "v3")["base"]["LEVEL"] == "v3"
+    with zipfile.ZipFile(wheel_of(tmp_path / "dist", "base", "v3")) as archive:
+        metadata = archive.read("base-2.9.1.dist-info/METADATA").decode()
+    assert all(f"Requires-Dist: {line}\n" in metadata for line in marked)
+
+
+def test_what_is_built_is_kept(base, on_top, matrix, tmp_path):
+    first = matrix(base, on_top, "--only", "cu129_v3")
+    assert first.code == 0, first.err
+    again = matrix(base, on_top, "--only", "cu129_v3")
+    assert again.err.count("cu129_v3 is up to date") == 2
+    # Another base is another build of what is on top of it.
+    text = base.read_text().replace('CUDA = "12.9"', 'CUDA = "12.9.1"')
+    base.write_text(text)
+    changed = matrix(base, on_top, "--only", "cu129_v3")
+    assert changed.err.count("cu129_v3 built in") == 2
+    assert told(tmp_path / "dist", "ontop", "cu129_v3")["base"]["CUDA"] == "12.9.1"
+
+
+@pytest.fixture
+def planned(on_top, tmp_path):
+    """Plan the build of one variant of the project on top, against what is in the directory."""
+
+    def planned():
+        read = read_matrix(on_top)
+        (variant,) = (variant for variant in combine(read) if variant.label == "v3")
+        return with_other_projects(Plan(read, (variant,), tmp_path / "dist"))
+
+    return planned
+
+
+def test_wheels_that_are_there(base, on_top, planned, batch, tmp_path):
+    """As a job of a CI service has them, from the artifacts of an earlier job."""
+    dist = tmp_path / "dist"
+    dist.mkdir()
+    with pytest.raises(BuildError) as missing:
+        planned()
+    assert str(missing.value) == (
+        f"{dist} has no wheel of base v3 to build against: put it there, or build it: "
+        f"variants matrix {on_top.parent / '../base/matrix.toml'} --only v3 --build -o {dist}"
+    )
+    batch("dist/artifacts/v3", "v3", "null", project="base", version="2.9.1")
+    batch("dist", "v3", project="base", version="2.9.1", tag="nowhere")
+    (wheel,) = planned().against["v3"]
+    assert wheel == wheel_of(dist / "artifacts" / "v3", "base", "v3")
+    batch("dist", "v3", project="base", version="2.9.1")
+    with pytest.raises(BuildError, match="there are several wheels of base v3"):
+        planned()
+
+
+@pytest.mark.parametrize(
+    ("abi", "wanted"),
+    [("major", "2"), ("minor", "2.9"), ("patch", "2.9.1"), ("none", None)],
+)
+def test_abi_dependency(base, on_top, planned, batch, abi, wanted):
+    on_top.write_text(f"{on_top.read_text()}\nafter.base.abi = '{abi}'\n")
+    batch("dist", "v3", project="base", version="2.9.1")
+    (variant,) = planned().variants
+    added = [f"abi_dependency :: base :: {wanted}"] if wanted else []
+    assert [*map(str, variant.settings.properties)] == ["x86_64 :: level :: v3", *added]
+
+
+def test_isolated_builds_have_to_ask_for_it(base, write, matrix):
+    result = matrix(base, write("ontop", "1", [], AFTER), "--only", "v3")
+    assert result.code == 1
+    assert "build-system.requires in pyproject.toml does not list base" in result.err
+
+
+def test_a_failure_below_is_no_build_above(base, on_top, matrix, tmp_path):
+    (base.parent / "backend.py").write_text(
+        (base.parent / "backend.py").read_text() + "\nraise SystemExit(1)\n"
+    )
+    result = matrix(base, on_top)
+    assert result.code == 1
+    assert not list((tmp_path / "dist").glob("*.whl"))
+
+
+# Which go together
+
+
+SMALLER = """
+[variant]
+default-priorities.namespace = ["nvidia", "x86_64"]
+[axes.cuda.none]
+label = "null"
+[axes.cuda."12.9"]
+label = "cu129"
+properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]
+"""
+
+
+def needs(file):
+    matrix = read_matrix(file)
+    (after,) = matrix.build.after
+    found = built_against(matrix, combine(matrix), after)
+    return {name: variant.label for name, variant in found.items()}
+
+
+V4 = '\n[axes.cpu.v4]\nproperties = ["x86_64 :: level :: v4"]\n'
+SAME = {label: label for label in LABELS_OF_CUDA}
+CUDA_ALONE = 'after.base = { matrix = "../base/matrix.toml", axes = ["cuda"] }'
+
+
+@pytest.mark.parametrize(
+    ("below", "above", "after", "expected"),
+    [
+        (CUDA, CUDA, AFTER, SAME),
+        # Of several that agree in most axes, the first.
+        (CUDA + '\n[axes.blas.one]\nlabel = ""\n[axes.blas.two]\n', CUDA, AFTER,
+         SAME),
+        (SMALLER, CUDA, AFTER, {"null": "null", "v3": "null", "cu129_v3": "cu129"}),
+        (CUDA, CUDA + V4, CUDA_ALONE,
+         {"null": "null", "v3": "v3", "v4": "null", "cu129_v3": "cu129_v3",
+          "cu129_v4": "cu129_v3"}),
+    ],
+)  # fmt: skip
+def test_which_go_together(write, below, above, after, expected):
+    write("base", matrix=below)
+    assert needs(write("ontop", matrix=above, after=after)) == expected
+
+
+@pytest.mark.parametrize(
+    ("after", "axes", "message"),
+    [
+        (AFTER, V4, ": no variant of base agrees with v4 in cuda, cpu: exclude it, or let"),
+        ("after.base = {}", "", ".matrix: is missing: name the project's matrix file"),
+        (AFTER + '\nafter.base.axes = ["gpu"]', "",
+         ".axes: 'gpu' is not an axis of both; those are cuda, cpu"),
+        (AFTER + "\nafter.base.abi = 'x'", "", ".abi: 'x' is none of none, major"),
+        ("after.base.version = 1", "", ".version: unknown key;"),
+        ("after.base = 'x'", "", ": expected a table, found 'x'"),
+    ],
+)  # fmt: skip
+def test_errors(base, write, variants, after, axes, message):
+    path = write("ontop", "1", ["base"], after, CUDA + axes)
+    result = variants("matrix", path)
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith(f"error: {path}: build.after.base{message}"), result.err
+
+
+@pytest.mark.parametrize(
+    ("after", "message"),
+    [
+        ("after = ['base']", "build.after: expected a table, found ['base']"),
+        ("after.'-'.matrix = 'x'", "build.after: '-' is not a valid project name"),
+    ],
+)
+def test_errors_of_the_table(write, after, message):
+    with pytest.raises(TableError, match=re.escape(message)):
+        read_matrix(write("ontop", "1", ["base"], after))
+
+
+def test_matrix_of_another_project(base, on_top, variants):
+    base.write_text(f'project = "Basis"\n{base.read_text()}')
+    result = variants("matrix", on_top)
+    assert result.err.startswith(f"error: {on_top}: build.after.base.matrix: "), result.err
+    assert result.err.endswith(" is the matrix of basis\n")
+
+
+def test_matrix_beside_the_file_that_is_extended(base, on_top, tmp_path):
+    (tmp_path / "else").mkdir()
+    own = tmp_path / "else" / "own.toml"
+    own.write_text('extends = "../ontop/matrix.toml"\nproject = "ontop"\n')
+    assert needs(own) == SAME
+
+
+def test_formats_are_for_one_project(base, on_top, variants):
+    result = variants("matrix", on_top, base, "--format", "json")
+    assert result.code == 2
+    assert "--format json is for one project: name one FILE" in result.err
+
+
+@pytest.mark.parametrize(("name", "count"), [("0.23.0-cuda12.8", 44), ("0.24.0-cuda12.9", 57)])
+def test_shipped_torchvision_is_built_against_torch(name, count):
+    vision = read_matrix(Path(matrices.__path__[0], f"torchvision-{name}.toml"))
+    (after,) = vision.build.after
+    assert after.project == "torch"
+    variants = combine(vision)
+    found = built_against(vision, variants, after)
+    assert len(found) == count
+    same = {variant.label for variant in combine(read_matrix(after.matrix))}
+    for variant in variants:
+        needed = found[variant.label]
+        assert needed.label == variant.label or variant.label not in same
+        assert needed.values["cuda"].name == variant.values["cuda"].name
+
+
+# Wheels that something else built, such as cibuildwheel: labels afterwards.
+
+
+@pytest.fixture
+def labelled(variants, project, tmp_path):
+    """Run `variants make` on wheels with the project's matrix."""
+    options = ("--matrix", project / "matrix.toml", "-o", tmp_path / "dist")
+    return partial(variants, "make", *options)
+
+
+def test_label_of_wheels_built_elsewhere(labelled, variants, build_wheel, tmp_path):
+    tags = ("cp312-cp312-manylinux_2_17_x86_64.manylinux2014_x86_64", "cp313-cp313t-win_amd64")
+    plain = [build_wheel(f"example_pkg-1.0-{tag}.whl") for tag in tags]
+    result = labelled("--only", "v3", *plain)
+    assert result.code == 0, result.err
+    paths = [tmp_path / "dist" / f"{path.stem}-v3.whl" for path in plain]
+    assert result.out.splitlines() == list(map(str, paths))
+    for path in paths:
+        found = read_wheel_metadata(path, path.name).variants
+        assert found == {"v3": {"x86_64": {"level": ("v3",)}}}
+    assert variants("unmake", "-o", tmp_path / "back", paths[0]).code == 0
+    assert (tmp_path / "back" / plain[0].name).is_file()
+
+
+def test_labels_by_folder(labelled, build_wheel, tmp_path):
+    names = ("null", "v3", "v3")
+    tags = ("cp312-cp312-win_amd64", "cp312-cp312-win_amd64", "cp313-cp313t-win_amd64")
+    plain = [
+        build_wheel(f"example_pkg-1.0-{tag}.whl", folder=tmp_path / "house" / name)
+        for name, tag in zip(names, tags, strict=True)
+    ]
+    result = labelled(*plain)
+    assert result.code == 0, result.err
+    found = [line.rpartition("-")[2] for line in result.out.splitlines()]
+    assert found == ["null.whl", "v3.whl", "v3.whl"]
+
+
+@pytest.mark.parametrize(
+    ("only", "label", "message"),
+    [
+        ((), None, "its folder 'house' is not the name of a selected variant"),
+        (("--only", "v9"), None, "'v9' matches no variant: null, v2, v3"),
+        (("--only", "v3"), "v3", "is a variant wheel: unmake it first"),
+    ],
+)
+def test_refused_wheels(labelled, batch, tmp_path, only, label, message):
+    result = labelled(*only, *batch("house", label).iterdir())
+    assert (result.code, result.out) == (1, "")
+    assert message in result.err
+    assert not (tmp_path / "dist").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["matrix.toml", "--only", "v3"], "--only needs --matrix"),
+        (
+            ["matrix.toml", "--matrix", "matrix.toml", "--label", "x"],
+            "--matrix cannot be combined with --label",
+        ),
+        (["--matrix", "matrix.toml"], "Missing argument 'WHEEL...'"),
+    ],
+)
+def test_options_that_do_not_go_together(variants, project, monkeypatch, options, message):
+    monkeypatch.chdir(project)
+    result = variants("make", *options)
+    assert result.code == 2
+    assert message in result.err
+
+
+def test_abi_dependency_is_not_guessed(labelled, on_top, build_wheel):
+    result = labelled("--matrix", on_top, "--only", "v3", build_wheel())
+    assert result.code == 0
+    assert "warning: " in result.err
+    assert "no abi_dependency on base is written" in result.err

@@ -5,72 +5,63 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import sys
 from functools import partial
-from http.server import BaseHTTPRequestHandler
 
 import keyring
 import pytest
 
+from support.index import Answer, handler_of
 from support.loopback import serving
-from support.upload_server import upload_index
 
-V3 = {"x86_64": {"level": ["v3"]}}
-PLAIN = "example_pkg-1.0-py3-none-any.whl"
-WHEEL3 = "example_pkg-1.0-py3-none-any-x86_64_v3.whl"
-DOCUMENT = "example_pkg-1.0-variants.json"
+PLAIN = "demo-1.0-py3-none-any.whl"
+WHEEL3 = "demo-1.0-py3-none-any-v3.whl"
+DOCUMENT = "demo-1.0-variants.json"
 SECRET = "hunter2hunter2"
+ME = ("--username", "me", "--password", SECRET)
 
 
 @pytest.fixture
-def dist(tmp_path, build_wheel, variant_json):
-    folder = tmp_path / "dist"
-    build = partial(build_wheel, folder=folder)
-    build(PLAIN)
-    build(WHEEL3, variant=variant_json("x86_64_v3", V3))
-    return folder
+def dist(batch):
+    return batch("dist", None, "v3")
 
 
 @pytest.fixture
-def index(tmp_path, monkeypatch):
-    """An index that takes the user me, and an environment without any credentials."""
-    for name in list(os.environ):
-        if name.startswith(("TWINE_", "UV_PUBLISH_", "GITHUB_", "GITLAB_", "ACTIONS_")):
-            monkeypatch.delenv(name)
+def index(upload_index, tmp_path, monkeypatch):
+    """An index that takes the user me, whose home directory is empty."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    with upload_index(tmp_path / "index") as running:
-        running.credentials = ("me", SECRET)
-        yield running
+    return upload_index
+
+
+@pytest.fixture
+def publish(variants, dist, index):
+    return partial(variants, "publish", dist, "--repository-url", index.url)
 
 
 def authorized(index):
     """The user names and passwords of all requests, and what was sent with them."""
-    found = {
-        base64.b64decode(upload.authorization.removeprefix("Basic ")).decode()
-        if upload.authorization
-        else None
-        for upload in index.uploads
-    }
-    return found, set(index.accepted)
+    given = {(upload.authorization or "").removeprefix("Basic ") for upload in index.uploads}
+    return {base64.b64decode(pair).decode() for pair in given}, set(index.accepted)
 
 
 # What is set where, and the options beside: without --repository-url, the way names the index.
 WAYS = {
-    "options": ({}, "", ["--username", "me", "--password", SECRET]),
-    "twine": ({"TWINE_USERNAME": "me", "TWINE_PASSWORD": SECRET}, "", []),
-    "uv": ({"UV_PUBLISH_USERNAME": "me", "UV_PUBLISH_PASSWORD": SECRET}, "", []),
-    "token": ({"UV_PUBLISH_TOKEN": SECRET}, "", []),
-    "URL": ({"UV_PUBLISH_URL": "{with_password}"}, "", []),
+    "options": ({}, "", ME),
+    "twine": ({"TWINE_USERNAME": "me", "TWINE_PASSWORD": SECRET}, "", ()),
+    "uv": ({"UV_PUBLISH_USERNAME": "me", "UV_PUBLISH_PASSWORD": SECRET}, "", ()),
+    "token": ({"UV_PUBLISH_TOKEN": SECRET}, "", ()),
+    "URL": ({"UV_PUBLISH_URL": "{with_password}"}, "", ()),
     "pypirc": (
         {},
         "[distutils]\nindex-servers = internal\n[internal]\nrepository = {url}\nusername = me\n"
         f"password = {SECRET}\n",
-        ["--repository", "internal"],
+        ("--repository", "internal"),
     ),
-    "netrc": ({}, f"machine 127.0.0.1 login me password {SECRET}\n", []),
-    "keyring": ({}, "", ["--username", "me"]),
+    "netrc": ({}, f"machine 127.0.0.1 login me password {SECRET}\n", ()),
+    "keyring": ({}, "", ("--username", "me")),
 }
 
 
@@ -92,13 +83,13 @@ def test_one_set_of_credentials(variants, dist, index, tmp_path, monkeypatch, wa
     assert result.code == 0, result.err
     assert authorized(index) == ({f"{user}:{SECRET}"}, {PLAIN, WHEEL3, DOCUMENT})
     assert SECRET not in result.out + result.err
-    assert {path.name for path in tmp_path.iterdir()} <= {"dist", "index", ".pypirc", ".netrc"}
+    assert {path.name for path in tmp_path.iterdir()} <= {"dist", ".pypirc", ".netrc"}
 
 
-def test_refused_credentials(variants, dist, index, monkeypatch):
+def test_refused_credentials(publish, index, monkeypatch):
     monkeypatch.setenv("TWINE_USERNAME", "me")
     monkeypatch.setenv("TWINE_PASSWORD", "hunter1hunter1")
-    result = variants("publish", dist, "--repository-url", index.url)
+    result = publish()
     assert result.code == 1
     assert "with the user name 'me'" in result.err
     assert "hunter1" not in result.out + result.err
@@ -110,20 +101,16 @@ def test_no_redirect_to_another_host(variants, dist, index, status):
     """Neither files nor credentials are sent there."""
     received = []
 
-    class Elsewhere(BaseHTTPRequestHandler):
+    class Elsewhere(handler_of(lambda path, headers: Answer(404))):
         def do_POST(self):
-            self.rfile.read(int(self.headers["Content-Length"]))
+            received.append(self.rfile.read(int(self.headers["Content-Length"])))
             self.send_response(status)
             self.send_header("Location", index.url)
             self.send_header("Content-Length", "0")
             self.end_headers()
 
-        def log_message(self, *arguments):
-            received.append(arguments)
-
     with serving(Elsewhere) as url:
-        options = ("--username", "me", "--password", SECRET)
-        result = variants("publish", dist, "--repository-url", f"{url}/legacy/", *options)
+        result = variants("publish", dist, "--repository-url", f"{url}/legacy/", *ME)
     assert result.code == 1
     assert f"redirects to {index.url}" in result.err
     assert len(received) == 1
@@ -136,32 +123,32 @@ def test_no_index_is_named(variants, dist, index):
     assert "--repository-url URL" in result.err
 
 
-def test_identity_tokens_are_for_pypi_alone(variants, dist, index, monkeypatch):
+def test_identity_tokens_are_for_pypi_alone(publish, index, monkeypatch):
     """Other indexes, by http or not, are never asked for an upload token in a job of CI."""
     for name in ("GITHUB_ACTIONS", "ACTIONS_ID_TOKEN_REQUEST_TOKEN"):
         monkeypatch.setenv(name, "true")
     monkeypatch.setenv("ACTIONS_ID_TOKEN_REQUEST_URL", f"{index.url}identity")
-    result = variants("publish", dist, "--repository-url", index.url)
+    result = publish()
     assert result.code == 1
     assert "with no credentials" in result.err
     assert index.accepted == []
-    assert all(path == "/legacy/" for path in index.paths)
+    assert all(path == "/legacy/" for path in index.pages.requests)
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("password = hunter2hunter2\n", "Malformed configuration"),
-        ("[pypi]\npassword = hunter2hunter2\npassword = x\n", "Malformed configuration"),
-        ("[pypi]\nhunter2hunter2\n", "Malformed configuration"),
+        (b"password = hunter2hunter2\n", "Malformed configuration"),
+        (b"[pypi]\npassword = hunter2hunter2\npassword = x\n", "Malformed configuration"),
+        (b"[pypi]\nhunter2hunter2\n", "Malformed configuration"),
         (b"[pypi]\npassword = hunter2hunter2\xff\n", "Unable to read configuration file"),
-        ("[distutils]\nindex-servers = bare\n[bare]\npassword = hunter2hunter2\n", "no repository"),
-        ("", "Missing 'bare' section"),
+        (b"[distutils]\nindex-servers = bare\n[bare]\npassword = hunter2hunter2\n",
+         "no repository"),
+        (b"", "Missing 'bare' section"),
     ],
-)
+)  # fmt: skip
 def test_broken_files_keep_their_secrets(variants, dist, index, tmp_path, text, words):
-    data = text if isinstance(text, bytes) else text.encode()
-    (tmp_path / ".pypirc").write_bytes(data)
+    (tmp_path / ".pypirc").write_bytes(text)
     result = variants("publish", dist, "--repository", "bare")
     assert result.code == 1
     assert words in result.err
@@ -169,7 +156,8 @@ def test_broken_files_keep_their_secrets(variants, dist, index, tmp_path, text, 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
-def test_prompts_on_a_terminal(dist, index, tmp_path):
+def test_prompts_on_a_terminal(dist, index):
+    """It asks on stderr, and shows there how uploads go; stdout stays JSON."""
     import pty
     import subprocess
 
@@ -177,9 +165,10 @@ def test_prompts_on_a_terminal(dist, index, tmp_path):
     process = subprocess.Popen(
         [
             sys.executable, "-c", "from variants_cli.main import main; main()",
-            "publish", str(dist), "--repository-url", index.url,
+            "publish", str(dist), "--repository-url", index.url, "--json",
         ],
-        stdin=child, stdout=child, stderr=child, close_fds=True, start_new_session=True,
+        stdin=child, stdout=subprocess.PIPE, stderr=child, start_new_session=True,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "200"},
     )  # fmt: skip
     os.close(child)
     shown = b""
@@ -191,37 +180,38 @@ def test_prompts_on_a_terminal(dist, index, tmp_path):
     with contextlib.suppress(OSError):  # on Linux, at the end
         while chunk := os.read(main, 4096):
             shown += chunk
-    assert process.wait(60) == 0, shown
+    assert json.loads(process.communicate(timeout=60)[0])["verified"], shown
     os.close(main)
     assert authorized(index)[0] == {f"me:{SECRET}"}
     assert SECRET.encode() not in shown
+    plain = re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", shown.decode())
+    assert f"Uploading {WHEEL3}\r\n" in plain
+    assert "100%" in plain
 
 
 class TestAttestations:
     @pytest.fixture
-    def publish(self, variants, dist, index):
-        options = ("--username", "me", "--password", SECRET)
-        return lambda *more: variants(
-            "publish", dist, "--repository-url", index.url, *options, *more
-        )
-
-    def attest(self, path, *of):
-        """Write an attestation beside *path*: of it, or of other files."""
-        subjects = [
-            {"name": one.name, "digest": {"sha256": hashlib.sha256(one.read_bytes()).hexdigest()}}
-            for one in of or (path,)
-        ]
-        statement = base64.b64encode(json.dumps({"subject": subjects}).encode()).decode()
-        beside = path.with_name(f"{path.name}.publish.attestation")
-        beside.write_text(json.dumps({"version": 1, "envelope": {"statement": statement}}))
-        return beside
+    def publish(self, publish):
+        return partial(publish, *ME)
 
     @pytest.fixture
-    def attested(self, dist):
-        """The variant wheel has an attestation, the other one has none."""
-        return self.attest(dist / WHEEL3)
+    def attest(self, dist):
+        """Write an attestation of wheels beside the variant wheel; return its path."""
 
-    def test_those_that_are_there(self, publish, attested, index):
+        def attest(*of):
+            subjects = [
+                {"name": name, "digest": {"sha256": hashlib.sha256(data).hexdigest()}}
+                for name, data in ((name, (dist / name).read_bytes()) for name in of)
+            ]
+            statement = base64.b64encode(json.dumps({"subject": subjects}).encode()).decode()
+            beside = dist / f"{WHEEL3}.publish.attestation"
+            beside.write_text(json.dumps({"version": 1, "envelope": {"statement": statement}}))
+            return beside
+
+        return attest
+
+    def test_those_that_are_there(self, publish, attest, index):
+        attested = attest(WHEEL3)
         result = publish()
         assert result.code == 0, result.err
         found = {upload.filename: upload.fields.get("attestations") for upload in index.uploads}
@@ -230,8 +220,8 @@ class TestAttestations:
         assert set(map(str, found.values())) == {"None"}
         assert attested.name not in index.sent
 
-    def test_of_the_plain_wheel(self, publish, dist, index):
-        self.attest(dist / WHEEL3, dist / PLAIN)
+    def test_of_the_plain_wheel(self, publish, attest, index):
+        attest(PLAIN)
         result = publish()
         assert result.code == 1
         assert f"is of the plain wheel {PLAIN}" in result.err
@@ -242,10 +232,9 @@ class TestAttestations:
     @pytest.mark.parametrize(
         "text", ["", "[]", '{"envelope": {"statement": "e30="}}', "[" * 9999, None]
     )
-    def test_broken(self, publish, attested, dist, index, text):
-        if text is None:
-            self.attest(dist / WHEEL3, dist / WHEEL3, dist / PLAIN)
-        else:
+    def test_broken(self, publish, attest, index, text):
+        attested = attest(WHEEL3, PLAIN)
+        if text is not None:
             attested.write_text(text)
         result = publish()
         assert result.code == 1

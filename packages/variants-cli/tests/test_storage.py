@@ -1,45 +1,86 @@
 """`variants publish --to` and `variants storage`: batches, several publishers at once, kills."""
 
+import hashlib
 import os
 import re
 import signal
 import subprocess
 import sys
-import threading
+from collections import defaultdict
 from functools import partial
-from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
-import storage_publishers
-from storage_publishers import Reader, publish
 
+from pep_variants import read_metadata, split_label
 from support.loopback import served_folder
+from variants_cli.publishing import transaction
 from variants_cli.publishing.errors import Conflict, PublishError
 from variants_cli.publishing.release_contents import read_releases
-from variants_cli.publishing.stored_index import StoredIndex
+from variants_cli.publishing.stored_index import BASE, StoredIndex
 from variants_cli.publishing.stores import open_store
+from variants_index.pages import HTML, JSON, read_page, read_projects
 
+COMMAND = [sys.executable, "-c", "from variants_cli.main import main; main()", "publish"]
 DOCUMENT = "demo-1.0-variants.json"
 PAGE = "simple/demo/index.v1_json"
 
 
-@pytest.fixture
-def batch(tmp_path, build_wheel, variant_json):
-    """Return the function that makes a folder with one wheel per label."""
+def publish(place, folder, store=None):
+    """Publish what *folder* holds, in this process."""
+    target = StoredIndex(store or open_store(str(place)))
+    return transaction.publish(target, read_releases(folder), lambda text: None)
 
-    def make(name, *labels, version="1.0", project="demo", tag="any", content=""):
-        for label in labels:
-            suffix = "" if label is None else f"-{label}"
-            properties = {} if label in (None, "null") else {"x86_64": {"level": [label]}}
-            build_wheel(
-                f"{project}-{version}-py3-none-{tag}{suffix}.whl",
-                folder=tmp_path / name,
-                variant=None if label is None else variant_json(label, properties),
-                files={f"{project}/content.py": content or f"{label} {tag}"},
-            )
-        return tmp_path / name
 
-    return make
+class Reader:
+    """Reads an index in a store as its clients do, and checks that everything agrees."""
+
+    def __init__(self, place):
+        self.store = open_store(str(place))
+
+    def get(self, path):
+        found = self.store.get(path, 100_000_000)
+        return None if found is None else found.data
+
+    def page(self, project="demo", name="index.v1_json"):
+        data = self.get(f"simple/{project}/{name}")
+        if data is None:
+            return None
+        kind = JSON if name.endswith("json") else HTML
+        return read_page(data, kind, f"{BASE}simple/{project}/{name}", project)
+
+    def projects(self):
+        """The names on both lists of projects."""
+        lists = (("index.html", HTML), ("index.v1_json", JSON))
+        return [read_projects(self.get(f"simple/{name}"), kind, BASE) for name, kind in lists]
+
+    def labels(self, name="index.v1_json"):
+        """The labels of each version; everything that the page lists is there and agrees."""
+        page = self.page(name=name)
+        documents, wheels = {}, defaultdict(set)
+        for file in page.files if page is not None else ():
+            path = unquote(file.url.removeprefix(BASE))
+            data = self.get(path)
+            assert hashlib.sha256(data).hexdigest() == file.hashes["sha256"], file.url
+            if file.filename.endswith("-variants.json"):
+                documents[file.filename] = set(read_metadata(data, path).variants)
+            elif file.filename.endswith(".whl"):
+                metadata = self.get(path + ".metadata")
+                assert hashlib.sha256(metadata).hexdigest() == file.core_metadata["sha256"]
+                if (label := split_label(file.filename)[1]) is not None:
+                    release = "-".join(file.filename.split("-")[:2])
+                    wheels[f"{release}-variants.json"].add(label)
+        assert documents == dict(wheels)
+        return documents
+
+    def settled(self):
+        """The labels, where HTML and JSON pages agree."""
+        labels = self.labels()
+        page, html = self.page(), self.page(name="index.html")
+        urls = [sorted(file.url for file in shown.files) for shown in (page, html)]
+        assert urls[0] == urls[1]
+        assert all("demo" in names for names in self.projects())
+        return labels
 
 
 @pytest.fixture
@@ -65,7 +106,7 @@ def test_publish(variants, place, dist):
     result = variants("publish", dist, "--to", place)
     assert result.code == 0, result.err
     assert result.out.endswith(f"\n5 files uploaded, 0 there before, verified: {place}\n")
-    assert Reader(place).settled("demo") == {DOCUMENT: {"v3", "v4", "null"}}
+    assert Reader(place).settled() == {DOCUMENT: {"v3", "v4", "null"}}
     objects, page = objects_in(place, "files"), Reader(place).get(PAGE)
     tree = variants("publish", dist, "--to", place, "--json").json
     assert (tree["target"], [entry["filename"] for entry in tree["metadata"]]) == (
@@ -108,8 +149,8 @@ def test_yank(variants, place, dist):
     assert len(yanked) == 4
     assert files["demo-0.9-py3-none-any.whl"]["yanked"] == ""
     assert files[DOCUMENT]["yanked"] is None
-    assert Reader(place).settled("demo")
-    html = Reader(place).page("demo", "index.html").files
+    assert Reader(place).settled()
+    html = Reader(place).page(name="index.html").files
     assert {file.filename for file in html if file.yanked == "broken"} == yanked
     for count in ("1 file", "0 files"):
         result = variants("storage", place, "Demo", "--unyank", "demo-1.0-py3-none-any.whl")
@@ -121,12 +162,12 @@ def test_remove(variants, place, dist):
     publish(place, dist)
     result = variants("storage", place, "demo", "--remove", "*-v4.whl", "--remove", "demo-0.9*")
     assert (result.code, result.out) == (0, "demo: 3 files changed\n")
-    assert Reader(place).settled("demo") == {DOCUMENT: {"v3", "null"}}
+    assert Reader(place).settled() == {DOCUMENT: {"v3", "null"}}
     variants("storage", place, "demo", "--remove", "*-v3.whl", "--remove", "*-null.whl")
-    assert Reader(place).settled("demo") == {}
+    assert Reader(place).settled() == {}
     assert list(listed(variants, place)) == ["demo-1.0-py3-none-any.whl"]
     publish(place, dist)
-    assert Reader(place).settled("demo") == {DOCUMENT: {"v3", "v4", "null"}}
+    assert Reader(place).settled() == {DOCUMENT: {"v3", "v4", "null"}}
 
 
 def test_lists_and_what_is_not_there(variants, tmp_path, dist):
@@ -166,10 +207,10 @@ def test_validate_refuses_the_directory(variants, tmp_path, dist):
 
 def test_an_index_that_was_made_before_is_continued(variants, dist, batch):
     assert variants("index", dist).code == 0
-    before = Reader(dist).page("demo")
+    before = Reader(dist).page()
     publish(dist, batch("more", "v2"))
-    assert Reader(dist).settled("demo") == {DOCUMENT: {"v2", "v3", "v4", "null"}}
-    after = {file.filename: file for file in Reader(dist).page("demo").files}
+    assert Reader(dist).settled() == {DOCUMENT: {"v2", "v3", "v4", "null"}}
+    after = {file.filename: file for file in Reader(dist).page().files}
     assert all(after[file.filename] == file for file in before.files if file.filename != DOCUMENT)
 
 
@@ -179,12 +220,12 @@ def test_an_index_that_was_made_before_is_continued(variants, dist, batch):
 def test_batches(place, batch):
     assert publish(place, batch("first", "v3", None)).merged == set()
     reader = Reader(place)
-    assert reader.settled("demo") == {DOCUMENT: {"v3"}}
-    before = {file.filename: file for file in reader.page("demo").files}
+    assert reader.settled() == {DOCUMENT: {"v3"}}
+    before = {file.filename: file for file in reader.page().files}
     done = publish(place, batch("second", "v4", "null"))
     assert done.merged == {DOCUMENT}
-    assert reader.settled("demo") == {DOCUMENT: {"v3", "v4", "null"}}
-    after = {file.filename: file for file in reader.page("demo").files}
+    assert reader.settled() == {DOCUMENT: {"v3", "v4", "null"}}
+    after = {file.filename: file for file in reader.page().files}
     assert len(after) == 5
     for name, file in before.items():
         assert after[name].upload_time == file.upload_time
@@ -202,7 +243,7 @@ def test_conflicts_are_found_before_anything_is_written(
 ):
     publish(place, batch("first", "v3", "null"))
     objects, target = objects_in(place), StoredIndex(open_store(place))
-    other = read_releases(batch("second", "v3", content="other"))
+    other = read_releases(batch("second", "v3", files={"more.py": "1"}))
     for act in (target.probe, target.commit):
         with pytest.raises(Conflict, match="a published file cannot change") as raised:
             act(other)
@@ -223,7 +264,7 @@ def test_an_index_of_html_pages_is_continued(place, batch):
     store.put("simple/demo/index.html", links.encode())
     store.put("simple/older/index.html", links.replace("demo", "older").encode())
     publish(place, batch("first", "v3"))
-    page = Reader(place).page("demo")
+    page = Reader(place).page()
     assert page.files[0].filename == "demo-0.9-py3-none-any.whl"
     assert page.files[0].url == "https://place.invalid/old/demo-0.9-py3-none-any.whl"
     assert Reader(place).projects() == [("demo", "older")] * 2
@@ -274,43 +315,26 @@ def test_storage_that_ignores_conditions_is_refused(place, batch):
 
 
 def start(place, folder):
-    program = Path(storage_publishers.__file__)
-    return subprocess.Popen(
-        [sys.executable, str(program), str(place), str(folder)], stderr=subprocess.PIPE, text=True
-    )
-
-
-def watched(place, stop, problems):
-    """Read the index until told to stop; whatever is seen is complete, and labels stay."""
-    reader, seen = Reader(place), set()
-    while not stop.is_set():
-        try:
-            labels = reader.labels("demo").get(DOCUMENT, set())
-            assert seen <= labels
-            seen = labels
-            reader.labels("demo", "index.html")
-        except Exception as problem:
-            problems.append(repr(problem))
-            return
+    command = [*COMMAND, str(folder), "--to", str(place)]
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, text=True, **streams)
 
 
 def test_publishers_at_once_lose_nothing(place, batch):
+    """Whatever is seen meanwhile is complete, and labels stay."""
     labels = [f"v{number}" for number in range(4)]
     folders = [batch(f"batch-{label}", label, tag=f"linux_{label}") for label in labels]
-    stop, problems = threading.Event(), []
-    reader = threading.Thread(target=watched, args=(place, stop, problems))
-    reader.start()
-    for publisher in [start(place, folder) for folder in folders]:
+    publishers = [start(place, folder) for folder in folders]
+    reader, seen = Reader(place), set()
+    while any(publisher.poll() is None for publisher in publishers):
+        found = reader.labels().get(DOCUMENT, set())
+        assert seen <= found
+        seen = found
+        reader.labels("index.html")
+    for publisher in publishers:
         error = publisher.communicate()[1]
         assert publisher.returncode == 0, error
-    stop.set()
-    reader.join()
-    assert problems == []
-    assert Reader(place).settled("demo") == {DOCUMENT: set(labels)}
-
-
-def hashes(place):
-    return [(file.filename, file.hashes) for file in Reader(place).page("demo").files]
+    assert Reader(place).settled() == {DOCUMENT: set(labels)}
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -318,7 +342,8 @@ def test_killed_before_any_write(tmp_path, batch):
     first, second = batch("first", "v3", "null"), batch("second", "v4", "v2", None)
     publish(tmp_path / "whole", first)
     publish(tmp_path / "whole", second)
-    expected = hashes(tmp_path / "whole")
+    whole = Reader(tmp_path / "whole").page().files
+    hashes = [(file.filename, file.hashes) for file in whole]
     for number in range(100):
         place = tmp_path / f"place-{number}"
         publish(place, first)
@@ -330,12 +355,12 @@ def test_killed_before_any_write(tmp_path, batch):
                 os._exit(0)
         status = os.waitpid(child, 0)[1]
         reader = Reader(place)
-        labels = reader.labels("demo")[DOCUMENT]
+        labels = reader.labels()[DOCUMENT]
         assert labels in ({"v3", "null"}, {"v2", "v3", "v4", "null"})
-        assert reader.labels("demo", "index.html")[DOCUMENT] <= labels
+        assert reader.labels("index.html")[DOCUMENT] <= labels
         publish(place, second)
-        assert reader.settled("demo") == {DOCUMENT: {"v2", "v3", "v4", "null"}}
-        assert hashes(place) == expected
+        assert reader.settled() == {DOCUMENT: {"v2", "v3", "v4", "null"}}
+        assert [(file.filename, file.hashes) for file in reader.page().files] == hashes
         if not os.WIFSIGNALED(status):
             break
     assert number > 8
@@ -357,6 +382,6 @@ def test_killed_during_a_request_and_resumed(storage, tmp_path, batch, monkeypat
         storage.faults = kill
         publisher.communicate()
         storage.faults = None
-        assert Reader(place).labels("demo")[DOCUMENT] in ({"v3"}, {"v2", "v3", "v4"})
+        assert Reader(place).labels()[DOCUMENT] in ({"v3"}, {"v2", "v3", "v4"})
         publish(place, second)
-        assert Reader(place).settled("demo") == {DOCUMENT: {"v2", "v3", "v4"}}
+        assert Reader(place).settled() == {DOCUMENT: {"v2", "v3", "v4"}}

@@ -1,3 +1,5 @@
+"""`variants trust`: what is shown, asked, listed and revoked; what approvals do is the engine's."""
+
 import io
 import os
 import sys
@@ -12,144 +14,104 @@ FILE = 'allow-provider = ["acme"]\nprefer = ["acme"]\n'
 @pytest.fixture(autouse=True)
 def data(tmp_path, monkeypatch):
     """The user's directories, of this test alone."""
-    data = tmp_path / "data"
-    monkeypatch.setattr(directories, "user_data", lambda: data)
+    monkeypatch.setattr(directories, "user_data", lambda: tmp_path / "data")
     for name in ("user_config", "system_config"):
         monkeypatch.setattr(directories, name, lambda: tmp_path / "none")
-    for name in list(os.environ):
-        if name.startswith("VARIANTS_"):
-            monkeypatch.delenv(name)
-    return data
+    for name in [name for name in os.environ if name.startswith("VARIANTS_")]:
+        monkeypatch.delenv(name)
+    return tmp_path / "data"
 
 
 @pytest.fixture
-def checkout(tmp_path):
+def path(tmp_path, monkeypatch):
+    """The file of a checkout, which is the working directory."""
     folder = tmp_path / "check out"
     folder.mkdir()
     (folder / "variants.toml").write_text(FILE)
-    return folder
+    monkeypatch.chdir(folder)
+    return folder / "variants.toml"
 
 
 @pytest.fixture
-def answer(monkeypatch):
-    def answer(text):
-        monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+def trust(variants, path, monkeypatch):
+    """Run the command, and answer its question."""
 
-    answer("")
-    return answer
+    def trust(*arguments, answer=""):
+        monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
+        return variants("trust", *arguments)
 
-
-@pytest.fixture
-def allowed(variants, checkout, monkeypatch):
-    """Return the providers that are allowed in the checkout, and what is said on stderr."""
-
-    def allowed():
-        monkeypatch.chdir(checkout)
-        done = variants("detect", "--verbose")
-        rows = [line.split() for line in done.out.splitlines()]
-        return [row[1] for row in rows if row[:1] == ["allowed"]], done.err
-
-    return allowed
+    return trust
 
 
-def test_approve(variants, checkout, allowed, answer):
-    path = checkout / "variants.toml"
-    providers, said = allowed()
-    assert providers == []
-    assert said == (
+def test_approve(variants, trust, path):
+    done = variants("detect", "--verbose")
+    assert "allowed" not in done.out
+    assert done.err == (
         f"warning: {path}: allow-provider ignored: a project's file is not trusted before you "
-        f"approve it: look at it and run variants trust '{checkout}', "
+        f"approve it: look at it and run variants trust '{path.parent}', "
         "or use --variant-allow-provider\n"
     )
-    answer("y\n")
-    done = variants("trust")
+    done = trust(answer="y\n")
     assert done.code == 0
     assert done.out == f'{path}:\n    allow-provider = ["acme"]\n    prefer = ["acme"]\n\n'
     assert f"Approved {path}" in done.err
-    assert allowed() == (["acme"], "")
-    path.write_text(FILE.replace("acme", "evil"))
-    providers, said = allowed()
-    assert providers == []
-    assert "it has changed since you approved it" in said
-    assert variants("trust", "--yes", checkout).code == 0
-    assert allowed() == (["evil"], "")
+    done = variants("detect", "--verbose")
+    assert ["allowed", "acme"] in [line.split()[:2] for line in done.out.splitlines()]
+    assert done.err == ""
 
 
-def test_what_is_granted_is_said_last(variants, checkout, answer):
+def test_what_is_granted_is_said_last(trust, path):
     """However far up or right it stands in the file."""
-    padding = "# harmless\n" * 5000
-    (checkout / "variants.toml").write_text(
+    path.write_text(
         f"prefer = ['a']{' ' * 5000}\nallow-provider = ['acme', \"ev\\u0069l\"]\n"
-        f"plugin-sandbox = 'off'\n{padding}"
+        "plugin-sandbox = 'off'\n" + "# harmless\n" * 5000
     )
-    answer("n\n")
-    lines = variants("trust", checkout).err.splitlines()
-    assert lines[:4] == [
+    assert trust(answer="n\n").err.splitlines()[:4] == [
         "With the approval these settings apply:",
         "    allow-provider: 'acme'",
         "    allow-provider: 'evil'",
         "    plugin-sandbox: 'off'",
     ]
-    (checkout / "variants.toml").write_text("prefer = ['a']")
-    assert variants("trust", checkout).err.startswith("Nothing needs approval.\n")
+    path.write_text("prefer = ['a']")
+    assert trust(path.parent).err.startswith("Nothing needs approval.\n")
 
 
-@pytest.mark.parametrize("given", ["n\n", "\n", ""])
-def test_not_confirmed(variants, checkout, allowed, answer, data, given):
-    answer(given)
-    done = variants("trust", checkout)
+@pytest.mark.parametrize("answer", ["n\n", "\n", ""])
+def test_not_confirmed(trust, data, answer):
+    done = trust(answer=answer)
     assert done.code == 1
     assert "is not approved (--yes approves without asking)" in done.err
     assert not data.exists()
-    assert allowed()[0] == []
 
 
-def test_revoke(variants, checkout, allowed):
-    variants("trust", "--yes", checkout)
-    assert allowed()[0] == ["acme"]
-    done = variants("trust", "--revoke", checkout)
-    assert done == (0, "", f"Revoked {checkout / 'variants.toml'}\n")
-    assert allowed()[0] == []
-    done = variants("trust", "--revoke", checkout)
-    assert done == (1, "", f"error: {checkout / 'variants.toml'} is not approved\n")
-
-
-def test_list(variants, checkout):
-    path = checkout / "variants.toml"
-    assert variants("trust", "--list") == (0, "", "")
-    variants("trust", "--yes", checkout)
-    assert variants("trust", "--list").out == f"{path}  approved\n"
-    path.write_text("")
-    assert variants("trust", "--list").out == f"{path}  changed\n"
-    path.write_text("broken")
-    assert variants("trust", "--list").out == f"{path}  changed\n"
+def test_list_and_revoke(trust, path):
+    assert trust("--list") == (0, "", "")
+    for text, state in ((FILE, "approved"), ("", "changed"), ("broken", "changed")):
+        if state == "approved":
+            trust("--yes", path.parent)
+        path.write_text(text)
+        assert trust("--list").out == f"{path}  {state}\n"
     path.unlink()
-    assert variants("trust", "--list").out == f"{path}  missing\n"
+    assert trust("--list").out == f"{path}  missing\n"
+    assert trust("--revoke", path.parent) == (0, "", f"Revoked {path}\n")
+    assert trust("--list") == (0, "", "")
+    assert trust("--revoke", path.parent) == (1, "", f"error: {path} is not approved\n")
 
 
-def test_platform_file_is_shown_and_covered(variants, checkout):
-    (checkout / "variants.toml").write_text('platform = "machine.toml"\n')
-    machine = checkout / "machine.toml"
+def test_platform_file_is_shown_and_covered(trust, path):
+    path.write_text('platform = "machine.toml"\n')
+    machine = path.with_name("machine.toml")
     machine.write_text("# one\n")
-    done = variants("trust", "--yes", checkout)
-    assert done.out.endswith(f"{machine}:\n    # one\n\n")
-    assert variants("trust", "--list").out.endswith("  approved\n")
+    assert trust("--yes").out.endswith(f"{machine}:\n    # one\n\n")
+    assert trust("--list").out.endswith("  approved\n")
     machine.write_text("# two\n")
-    assert variants("trust", "--list").out.endswith("  changed\n")
+    assert trust("--list").out.endswith("  changed\n")
 
 
-def test_control_characters_are_shown(variants, checkout):
+def test_control_characters_are_shown(trust, path):
     """What is approved is what is seen."""
-    (checkout / "variants.toml").write_bytes(
-        b'allow-provider = "evil" #\x7f\x08\x08\rprefer = "a"\n# \xe2\x80\xae\t\xc3\xa4\n'
-    )
-    done = variants("trust", "--yes", checkout)
-    # TOML has no such characters, so nothing is approved, and nothing unprintable is said.
-    assert done.code == 1
-    assert done.err.strip().isprintable()
-    (checkout / "variants.toml").write_text("# \u202e\t\u00e4\n", "utf-8")
-    done = variants("trust", "--yes", checkout)
-    assert "    # \\u202e\\t\u00e4\n" in done.out
+    path.write_text("# \u202e\t\u00e4\n", "utf-8")
+    assert "    # \\u202e\\t\u00e4\n" in trust("--yes").out
 
 
 @pytest.mark.parametrize(
@@ -158,29 +120,31 @@ def test_control_characters_are_shown(variants, checkout):
         ("prefers = 1", "prefers: unknown key"),
         ("allow-provider = ['-r x']", "'-r' is not a requirement"),
         ("platform = 'missing.toml'", "missing.toml cannot be read: No such file"),
-        ("x =", "not valid TOML"),
+        ("allow-provider = 'evil' #\x7f\x08\x08\rprefer = 'a'", "not valid TOML"),
+        (None, "cannot be read: No such file"),
+        pytest.param(
+            "/dev/zero",
+            "cannot be read: not a regular file",
+            marks=pytest.mark.skipif(os.name == "nt", reason="Windows has no such file"),
+        ),
     ],
 )
-def test_broken_files_are_not_approved(variants, checkout, data, text, problem):
-    (checkout / "variants.toml").write_text(text)
-    done = variants("trust", "--yes", checkout)
+def test_broken_files_are_not_approved(trust, path, data, text, problem):
+    path.unlink()
+    if text == "/dev/zero":
+        path.symlink_to(text)
+    elif text is not None:
+        path.write_bytes(text.encode())
+    done = trust("--yes")
     assert done.code == 1
     assert problem in done.err
+    assert done.err.startswith(f"error: {path}: ")
+    assert done.err.strip().isprintable()
     assert not data.exists()
 
 
 @pytest.mark.parametrize(
-    "options",
-    [("--list", "--revoke"), ("--list", "x"), ("--yes", "--revoke")],
+    "options", [("--list", "--revoke"), ("--list", "x"), ("--yes", "--revoke")]
 )
 def test_usage(variants, options):
     assert variants("trust", *options).code == 2
-
-
-def test_files_that_are_none(variants, tmp_path):
-    done = variants("trust", tmp_path)
-    assert done.code == 1
-    assert done.err.startswith(f"error: {tmp_path / 'variants.toml'}: cannot be read: No such file")
-    if os.name != "nt":
-        (tmp_path / "variants.toml").symlink_to("/dev/zero")
-        assert "cannot be read: not a regular file" in variants("trust", tmp_path).err

@@ -21,11 +21,6 @@ from variants_index.pages import Page, PageFile
 
 OLD = "https://variants-schema.wheelnext.dev/"
 T0 = datetime(2026, 3, 1, 12, 0, 0, 250_000, timezone.utc)
-TIMES = [
-    "2026-03-01T12:00:00.250000Z",
-    "2026-03-02T12:00:00.250000Z",
-    "2026-03-03T12:00:00.250000Z",
-]
 DOCUMENT = "demo-1.0-variants.json"
 
 
@@ -198,13 +193,6 @@ def test_a_page_larger_than_clients_read(monkeypatch, limit, most):
         updated(replace(index.page, files=(old, *many)), {}, [wheel("any")], url_of=url_of, now=T0)
 
 
-def test_of_one_project():
-    with pytest.raises(ValueError, match="one project"):
-        Index().update()
-    with pytest.raises(ValueError, match="one project"):
-        Index(Page("other", ())).update(wheel())
-
-
 def old_wheels():
     """Wheels of format 0.0.3, which is kept: no later one has its priorities and static values."""
     trees = []
@@ -252,38 +240,15 @@ ALL = [
 AT_ONCE = Index().update(*ALL)
 
 
-@pytest.mark.parametrize(
-    ("schema", "tree", "expected"),
-    [
-        ("v0.2.0.json", {}, "v0.2.0.json"),
-        # Metadata of the current format says the same.
-        ("v0.0.3.json", {"enable-if": "os_name == 'posix'"}, "v0.2.0.json"),
-        ("", {"feature": {"a": ["f", "g"]}}, ""),
-        ("v0.0.2.json", {"feature": {"a": ["f", "g"]}}, "v0.0.2.json"),
-        ("v0.0.3.json", {"property": {"a": {"f": ["y", "x"]}}}, "v0.0.3.json"),
-    ],
-)
-def test_format_of_merged_metadata(schema, tree, expected):
+def test_format_of_merged_metadata():
     """The newest one that can say it: the current ones have no priorities of features."""
-    enabled = {key: text for key, text in tree.items() if key == "enable-if"}
-    priorities = {key: value for key, value in tree.items() if key != "enable-if"}
-    null = "00000000" if schema == "" else "null"
-    provider = {"a": {"requires": ["acme"], "plugin-api": "acme", **enabled}}
-    files = []
-    for label, names in (("x", ("a",)), (null, ("a", "b"))):
-        properties = {} if label == null else {"a": {"f": [label]}}
-        more = {"b": {"requires": ["b"], "plugin-api": "b"}} if "b" in names else {}
-        own = make_variant_json(label, properties, names, providers={**provider, **more})
-        own["$schema"] = OLD + schema
-        own["default-priorities"] |= priorities
-        files.append(VariantFile(json.dumps(own).encode(), label))
-    data = write_merged(files)
-    found = json.loads(data)
-    assert found["$schema"] == OLD + expected
-    assert found["default-priorities"] == {"namespace": ["a", "b"], **priorities}
-    marker = f"; {enabled['enable-if']}" if enabled else ""
-    assert found["providers"]["a"]["requires"] == [f"acme{marker}"]
-    assert read_metadata(data, "").variants == {"x": {"a": {"f": ("x",)}}, "null": {}}
+    found = {name: json.loads(data)["$schema"] for name, data in AT_ONCE.documents.items()}
+    assert found == {
+        "demo-0.9-variants.json": f"{OLD}v0.0.3.json",
+        DOCUMENT: f"{OLD}peps/825/v0.1.1.json",
+        "demo-2.0-variants.json": f"{OLD}peps/825/v0.1.1.json",
+        "demo-3.0-variants.json": f"{OLD}v0.2.0.json",
+    }
 
 
 @pytest.mark.parametrize(
@@ -328,27 +293,9 @@ def test_batches_in_any_order_give_the_same(order, cuts, again):
         assert {item.path.name for item in order[:end]} <= seen.keys()
     assert timeless(index.page) == timeless(AT_ONCE.page)
     assert index.documents == AT_ONCE.documents
-    for (project, version), data in (
-        ((name.split("-")[0], name.split("-")[1]), data) for name, data in index.documents.items()
-    ):
-        read = read_metadata(data, project)
-        for item in ALL:
-            if item.variant is not None and str(item.version) == version:
-                label = item.variant.metadata.label_of(item.label)
-                expected = item.variant.metadata.properties_of(label)
-                assert read.properties_of(read.label_of(item.label)) == expected
-
-
-@given(order=st.permutations(ALL), kept=st.sets(st.sampled_from([item.path.name for item in ALL])))
-def test_what_is_removed_leaves_no_trace_in_labels(order, kept):
-    index = Index().update(*order)
-    index.update(removed=[item.path.name for item in ALL if item.path.name not in kept])
-    check_documents(index)
-    rest = [item for item in ALL if item.path.name in kept]
-    assert {name for name in index.files if not name.endswith("json")} == kept
-    if rest:
-        fresh = Index().update(*rest)
-        assert index.page.versions == fresh.page.versions
-        assert index.documents.keys() == fresh.documents.keys()
-        for name in index.documents:
-            assert index.labels(name) == fresh.labels(name)
+    for item in ALL:
+        if item.variant is not None:
+            document = index.documents[f"demo-{item.version}-variants.json"]
+            label, read = item.variant.metadata.label_of(item.label), read_metadata(document, "")
+            expected = item.variant.metadata.properties_of(label)
+            assert read.properties_of(read.label_of(item.label)) == expected

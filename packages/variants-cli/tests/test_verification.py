@@ -5,8 +5,8 @@ import venv
 from pathlib import Path
 
 import pytest
+from wheel_files import row
 
-from conftest import row
 from support.doctor_report import check_report
 from variants_cli.verification import START_FILES, verify
 from variants_index.doctor.findings import lines

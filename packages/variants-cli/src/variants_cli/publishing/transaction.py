@@ -53,7 +53,8 @@ TO_UPLOAD = "to be uploaded"
 VERIFY_SECONDS = 120.0
 """How long to wait for pages that do not show what was published: caches are minutes behind."""
 
-_LONGEST_PAUSE = 15.0
+FIRST_PAUSE = 0.5
+LONGEST_PAUSE = 15.0
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ def verify(target: Target, releases: Sequence[Release], done: Published) -> list
     end = time.monotonic() + VERIFY_SECONDS
     findings: list[Finding] = []
     for project, group in by_project(releases).items():
-        pause = 0.5
+        pause = FIRST_PAUSE
         while missing := _missing(group, done, target.page(project)):
             left = end - time.monotonic()
             if left <= 0:
@@ -162,10 +163,10 @@ def verify(target: Target, releases: Sequence[Release], done: Published) -> list
                     f"{some(missing)} after {VERIFY_SECONDS:.0f} seconds: look at it later with "
                     "variants validate"
                 )
-            if pause == 0.5:
+            if pause == FIRST_PAUSE:
                 note(f"waiting for the page of {project} to show {missing[0]}")
             time.sleep(min(pause, left))
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            pause = min(pause * 2, LONGEST_PAUSE)
         try:
             findings += target.findings(project, {release.version for release in group})
         except (PackageIndexError, VariantError) as problem:

@@ -26,15 +26,26 @@ from pep_variants.wheelfile.core_metadata import requirements_of
 from support.environments import clean_environ
 from support.field_releases import AARCH64, FLASH_ATTN, VLLM, X86_64, FieldRelease, dependencies
 from support.json_outputs import check_output
+from support.loopback import served_folder
 from support.object_storage import object_storage
-from support.upload_server import upload_index
+from support.upload_server import STORED, upload_index
 from support.wheels import Wheel
 from variants_cli.indexing.wheelhouse import read_core_metadata, read_distribution
 from variants_cli.main import cli
 from variants_index.pages import read_page
 
 LINUX, ARM = "linux-x86_64", "linux-aarch64"
-COMMAND = [sys.executable, "-c", "from variants_cli.main import main; main()", "publish"]
+# Ends the process just before a rename: what replaces a file, in a directory.
+PROGRAM = """
+import itertools, os, signal, sys
+kill_at, renames = int(os.environ.pop("KILL_AT_RENAME", 0)), itertools.count(1)
+def count(event, arguments):
+    if event == "os.rename" and next(renames) == kill_at:
+        os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(count)
+from variants_cli.main import main
+main()
+"""
 TORCH = [Wheel("torch", version) for version in ("2.8.0", "2.9.1", "2.14.0", "2.14.0+cpu")]
 
 
@@ -95,19 +106,19 @@ class Place(NamedTuple):
         options: of ``variants publish``.
         index: URL of its pages.
         environ: variables of the publishers.
-        kills: which request is the last one of each run.
-        on_request: sets what is called at each request to it.
+        kills: which request, or else which rename, is the last one of each run.
+        on_request: sets what is called at each request to it; None where there are none.
     """
 
     options: tuple[str, ...]
     index: str
     environ: dict[str, str]
     kills: tuple[int, ...]
-    on_request: Callable[[Callable[..., None]], None]
+    on_request: Callable[[Callable[..., None]], None] | None = None
 
 
 @contextmanager
-def upload_api():
+def upload_api(_folder):
     with upload_index() as server:
         on_request = functools.partial(setattr, server, "hook")
         # Two of the requests check the credentials, so every kill is reached in any order.
@@ -116,15 +127,20 @@ def upload_api():
 
 
 @contextmanager
-def bucket():
+def directory(folder):
+    with served_folder(folder) as url:
+        yield Place(("--to", str(folder)), f"{url}simple/", {}, (2, 3, 5, 4, 3))
+
+
+@contextmanager
+def bucket(_folder):
     with object_storage("wheels") as server:
         on_request = functools.partial(setattr, server, "faults")
         pages = f"{server.url}/wheels/simple/"
         yield Place(("--to", "s3://wheels"), pages, server.environ(), (2, 7, 9, 6, 11), on_request)
 
 
-# `variants-cli`'s own tests kill a publisher to a directory before every write.
-PLACES = {"upload API": upload_api, "S3": bucket}
+PLACES = {"upload API": upload_api, "directory": directory, "S3": bucket}
 
 
 class Publishers:
@@ -134,15 +150,18 @@ class Publishers:
         self.place, self.running, self.lock = place, [], threading.Lock()
 
     def run(self, *folders, kill_at=0):
-        """Publish all *folders* at once, killed at that request; return exit codes."""
-        requests = count(1)
-        self.place.on_request(lambda *_: self.kill() if next(requests) == kill_at else None)
+        """Publish all *folders* at once, killed at that request or rename; return exit codes."""
+        environ, requests = dict(self.place.environ), count(1)
+        if self.place.on_request is None:
+            environ["KILL_AT_RENAME"] = str(kill_at)
+        elif kill_at:
+            self.place.on_request(lambda *_: self.kill() if next(requests) == kill_at else None)
         with self.lock:
             self.running = [
                 subprocess.Popen(
-                    [*COMMAND, folder, *self.place.options],
+                    [sys.executable, "-c", PROGRAM, "publish", folder, *self.place.options],
                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                    text=True, env=clean_environ(self.place.environ),
+                    text=True, env=clean_environ(environ),
                 )
                 for folder in folders
             ]  # fmt: skip
@@ -212,11 +231,18 @@ def labels_of(index, name, version):
 
 
 def pytest_generate_tests(metafunc):
-    """Publish each release to each place in ``make test-matrix``; else each to another one."""
-    pairs = [("flash-attn", "upload API"), ("vllm", "S3")]
-    if metafunc.config.getoption("full_matrix"):
-        pairs = [(name, kind) for name in CASES for kind in PLACES]
-    metafunc.parametrize(("name", "kind"), pairs, ids=["-".join(pair) for pair in pairs])
+    """Publish each release to each place in ``make test-matrix``; else each to another one.
+
+    `variants-cli`'s own tests kill a publisher to a directory before every write.
+    """
+    full = metafunc.config.getoption("full_matrix")
+    if metafunc.function is test_killed_five_times:
+        pairs = [("flash-attn", "upload API"), ("vllm", "S3")]
+        if full:
+            pairs = [(name, kind) for name in CASES for kind in PLACES]
+        metafunc.parametrize(("name", "kind"), pairs, ids=["-".join(pair) for pair in pairs])
+    if metafunc.function is test_no_half_release:
+        metafunc.parametrize("name", CASES if full else ["vllm"])
 
 
 @pytest.mark.one
@@ -224,7 +250,8 @@ def test_killed_five_times(tmp_path, batches, patched, name, kind):
     """Six runs of two publishers, each with a resolution for every machine: ten seconds."""
     case = CASES[name]
     old, dists, links = batches(name)
-    with PLACES[kind]() as place:
+    (tmp_path / "place").mkdir()
+    with PLACES[kind](tmp_path / "place") as place:
         publishers = Publishers(place)
         assert publishers.run(old) == [0]
         known: set[str] = set()
@@ -258,3 +285,27 @@ def test_killed_five_times(tmp_path, batches, patched, name, kind):
         )  # fmt: skip
         wheels = {split_label(path.name)[1] for path in (tmp_path / "wheels").glob("*.whl")}
         assert label in wheels, got
+
+
+def test_no_half_release(batches, name):
+    """After each upload, to an index that shows it at once and has all metadata first."""
+    case = CASES[name]
+    old, dists, links = batches(name)
+    seen = {machine: [(case.before, None)] for machine in case.machines}
+    with upload_index() as server:
+        publishers = Publishers(Place(("--repository-url", server.url), server.simple, {}, ()))
+
+        def look(stage, filename):
+            if stage == STORED and filename.endswith(".whl"):
+                for machine, outcomes in seen.items():
+                    got = chosen(name, machine, server.simple, links)
+                    if got != outcomes[-1]:
+                        outcomes.append(got)
+
+        publishers.run(old)
+        server.hook = look
+        for dist in dists:
+            publishers.run(dist)
+    for machine, outcomes in seen.items():
+        final = case.outcome(machine)
+        assert outcomes in ([final], [(case.before, None), final]), machine

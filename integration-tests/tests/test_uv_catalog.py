@@ -13,7 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from support.catalog_places import Places, entry, served_places, variant
+from support.catalog_places import (
+    Places,
+    family_entries,
+    numbered_entry,
+    pytorch,
+    served_places,
+)
 from support.environments import Environment
 from support.index import Index
 from support.projects import DRIVER
@@ -25,80 +31,40 @@ PYTHON = sys.executable
 Serve = Callable[[Index], Index]
 LINUX, WINDOWS = "py3-none-manylinux_2_17_x86_64", "py3-none-win_amd64"
 MAC = "py3-none-macosx_11_0_arm64"
-CUDA_12_8, NO_GPU = {DRIVER: "12.8"}, {DRIVER: "0"}
-BUILDS = (("cu130", "13.0"), ("cu128", "12.8"), ("cu126", "12.6"))
 
 
 @pytest.fixture
-def places() -> Iterator[Places]:
-    """PyTorch's index: torch and torchvision for three CUDA versions, and for the CPU."""
-    found = Places()
-    for name in ("cu130", "cu128", "cu126", "cpu"):
-        requires = (f"cudalib=={name[2:]}",) if name != "cpu" else ()
-        for version in ("2.8.0", "2.9.0"):
-            for tag in (LINUX, WINDOWS):
-                found.add(name, Wheel("torch", f"{version}+{name}", tag=tag, requires=requires))
-                vision = f"0.{version.split('.')[1]}.0+{name}"
-                needs = (f"torch=={version}",)
-                found.add(name, Wheel("torchvision", vision, tag=tag, requires=needs))
-    for version in ("2.8.0", "2.9.0"):
-        found.add("cpu", Wheel("torch", version, tag=MAC))
-        vision = f"0.{version.split('.')[1]}.0"
-        found.add("cpu", Wheel("torchvision", vision, tag=MAC, requires=(f"torch=={version}",)))
-    found.without_hashes.add("/whl/cu126/torch/")
-    with served_places(found):
-        yield found
-
-
-@pytest.fixture
-def index(serve: Serve) -> Index:
-    """The user's own index: builds without local version, as on PyPI."""
-    index = Index(ranges=True)
-    for version in ("2.8.0", "2.9.0"):
-        vision = f"0.{version.split('.')[1]}.0"
-        for tag in (LINUX, WINDOWS, MAC):
-            index.add_wheel(Wheel("torch", version, tag=tag), metadata_file=True)
-            needs = (f"torch=={version}",)
-            index.add_wheel(Wheel("torchvision", vision, tag=tag, requires=needs))
-    for version in ("130", "128", "126"):
-        index.add_wheel(Wheel("cudalib", version), metadata_file=True)
-    for name in ("cupy-cuda12x", "cupy-cuda13x"):
-        for version, tag in product(("14.1.0", "14.2.0"), (LINUX, WINDOWS)):
-            index.add_wheel(build_of_cupy(name, version, tag), metadata_file=True)
+def world(serve: Serve) -> Iterator[tuple[Places, Index]]:
+    """PyTorch's places, and the user's own index: with builds of cupy, and jax with extras."""
+    places, index = pytorch(LINUX, WINDOWS, mac=MAC)
     for version in ("14.1.0", "14.2.0"):
+        for name, tag in product(("cupy-cuda12x", "cupy-cuda13x"), (LINUX, WINDOWS)):
+            index.add_wheel(build_of_cupy(name, version, tag), metadata_file=True)
         index.add_wheel(build_of_cupy("cupy", version, MAC), metadata_file=True)
-    extras = ("plugin12; extra == 'cuda12'", "plugin13; extra == 'cuda13'")
-    jax = Wheel("jax", "0.10.2", requires=extras, extras=("cuda12", "cuda13"))
-    index.add_wheel(jax, metadata_file=True)
-    for name in ("plugin12", "plugin13"):
-        index.add_wheel(Wheel(name, "1.0"), metadata_file=True)
-    return serve(index)
+    index.add_wheel(Wheel("jax", "0.10.2", extras=("cuda12", "cuda13")), metadata_file=True)
+    with served_places(places):
+        yield places, serve(index)
 
 
 @pytest.fixture
-def catalog(places: Places, tmp_path: Path) -> Path:
-    """A directory with entries of all three kinds."""
+def places(world: tuple[Places, Index]) -> Places:
+    return world[0]
+
+
+@pytest.fixture
+def index(world: tuple[Places, Index]) -> Index:
+    return world[1]
+
+
+@pytest.fixture
+def settings(places: Places, index: Index, tmp_path: Path) -> dict[str, str]:
+    """A machine with a GPU, the index, and a directory with entries of all three kinds."""
     folder = tmp_path / "catalog"
-    folder.mkdir()
-    null = variant("null", f'index = "{places.place("cpu")}"\nlocal = ["cpu", ""]')
-    for name, other in (("torch", "torchvision"), ("torchvision", "torch")):
-        tables = [
-            variant(
-                f"cuda{local[2:4]}.{local[4:]}",
-                f'index = "{places.place(local)}"\nlocal = "{local}"',
-                cuda=bound,
-                order=number,
-            )
-            for number, (local, bound) in enumerate(BUILDS, 1)
-        ]
-        (folder / f"{name}.toml").write_text(entry(name, [*tables, null], coherent=[other]))
-    for name, requires in (("cupy", "cupy-{}x=={{version}}"), ("jax", "{{name}}[{}]=={{version}}")):
-        tables = [
-            variant(label, f'requires = ["{requires.format(label)}"]', cuda=bound, order=number)
-            for number, (label, bound) in enumerate((("cuda13", "13.0"), ("cuda12", "12.0")), 1)
-        ]
-        (folder / f"{name}.toml").write_text(entry(name, tables))
-    return folder
+    family_entries(places, folder)
+    for name, build in (("cupy", "cupy-cuda{}x"), ("jax", "{{name}}[cuda{}]")):
+        text = numbered_entry(name, f"{build}=={{{{version}}}}")
+        (folder / f"{name}.toml").write_text(text)
+    return {DRIVER: "12.8", "UV_DEFAULT_INDEX": index.url, "VARIANTS_CATALOG": str(folder)}
 
 
 def build_of_cupy(name: str, version: str, tag: str) -> Wheel:
@@ -107,14 +73,9 @@ def build_of_cupy(name: str, version: str, tag: str) -> Wheel:
     return Wheel(name, version, tag=tag, files=files)
 
 
-def prepared(machine: Machine, index: Index, catalog: Path, **more: str) -> Machine:
-    variables = {"UV_DEFAULT_INDEX": index.url, "VARIANTS_CATALOG": str(catalog), **more}
-    return machine.with_environ({**CUDA_12_8, **variables})
-
-
-def with_project(machine: Machine, dependencies: list[str], more: str = "") -> Machine:
-    project(machine.work, dependencies, more)
-    return machine.with_environ({"UV_PYTHON": PYTHON})
+def in_project(machine: Machine, settings: dict[str, str], *dependencies: str) -> Machine:
+    project(machine.work, dependencies)
+    return machine.with_environ({**settings, "UV_PYTHON": PYTHON})
 
 
 def versions(machine: Machine) -> dict[str, str]:
@@ -132,8 +93,8 @@ def wheels(lock: str, name: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.everywhere
-def test_pip_install(every_machine: Machine, index: Index, places: Places, catalog: Path) -> None:
-    machine = prepared(every_machine, index, catalog)
+def test_pip_install(every_machine: Machine, settings: dict[str, str], places: Places) -> None:
+    machine = every_machine.with_environ(settings)
     machine.create_environment(PYTHON)
     dry = machine.run("pip", "install", "--dry-run", "torchvision")
     assert dry.code == 0, dry
@@ -155,10 +116,9 @@ def test_pip_install(every_machine: Machine, index: Index, places: Places, catal
 
 
 @pytest.mark.everywhere
-def test_a_lock(every_machine: Machine, index: Index, places: Places, catalog: Path) -> None:
+def test_a_lock(every_machine: Machine, settings: dict[str, str]) -> None:
     """A lock for three platforms, which plain uv installs."""
-    machine = prepared(every_machine, index, catalog)
-    machine = with_project(machine, ["torchvision"])
+    machine = in_project(every_machine, settings, "torchvision")
     done = machine.run("lock")
     assert done.code == 0, done
     assert "Variant cuda12.8 for torch 2.9.0+cu128" in done.err, done
@@ -173,7 +133,7 @@ def test_a_lock(every_machine: Machine, index: Index, places: Places, catalog: P
     assert [path.rpartition("-")[2] for path in found["2.9.0"]] == ["macosx_11_0_arm64.whl"], text
     assert text.count("hash = ") == text.count(".whl")
     # Another machine with our command keeps what the lock has.
-    other = machine.with_environ(NO_GPU)
+    other = machine.with_environ({DRIVER: "0"})
     done = other.run("lock", "--upgrade-package", "cudalib")
     assert done.code == 0, done
     assert (machine.work / "uv.lock").read_text() == text
@@ -207,9 +167,9 @@ def cupy(machine: Machine) -> str:
     return machine.execute(python, "-c", code).out.strip()
 
 
-def test_another_name(machine: Machine, index: Index, catalog: Path) -> None:
+def test_another_name(machine: Machine, settings: dict[str, str]) -> None:
     """C5: a lock of it needs uv-variants, and that is said."""
-    machine = with_project(prepared(machine, index, catalog), ["cupy"])
+    machine = in_project(machine, settings, "cupy")
     done = machine.run("lock")
     assert done.code == 0, done
     text = (machine.work / "uv.lock").read_text()
@@ -228,9 +188,9 @@ def test_another_name(machine: Machine, index: Index, catalog: Path) -> None:
 
 
 @pytest.mark.everywhere
-def test_a_life_of_another_name(every_machine: Machine, index: Index, catalog: Path) -> None:
+def test_a_life_of_another_name(every_machine: Machine, settings: dict[str, str]) -> None:
     """C1, C2: install, upgrade, switch and uninstall leave the files of one build."""
-    machine = prepared(every_machine, index, catalog)
+    machine = every_machine.with_environ(settings)
     machine.create_environment(PYTHON)
     done = machine.run("pip", "install", "cupy==14.1.0")
     assert (done.code, cupy(machine)) == (0, "cupy-cuda12x 14.1.0"), done
@@ -245,16 +205,16 @@ def test_a_life_of_another_name(every_machine: Machine, index: Index, catalog: P
     assert not list(Environment(machine.work / ".venv").site_packages.glob("cupy*"))
 
 
-def test_both_names(machine: Machine, index: Index, catalog: Path) -> None:
+def test_both_names(machine: Machine, settings: dict[str, str], index: Index) -> None:
     """C14: uv cannot express that one is the other; both are never left without an error."""
-    machine = prepared(machine, index, catalog)
+    machine = machine.with_environ(settings)
     index.add_wheel(Wheel("cudf", "1.0", requires=("cupy-cuda12x",)), metadata_file=True)
     machine.create_environment(PYTHON)
     done = machine.run("pip", "install", "cupy", "cudf")
     assert done.code == 1, done
     assert "cupy-cuda12x is what its publisher calls a build of cupy, and both are inst" in done.err
     assert "uv-variants pip uninstall cupy cupy-cuda12x" in done.err
-    machine = with_project(machine, ["cupy", "cudf"])
+    machine = in_project(machine, settings, "cupy", "cudf")
     done = machine.run("lock")
     assert done.code == 1, done
     override = "override-dependencies = [\"cupy ; sys_platform == 'never'\"]"
@@ -263,23 +223,18 @@ def test_both_names(machine: Machine, index: Index, catalog: Path) -> None:
     done = machine.run("sync")
     assert done.code == 0, done
     assert versions(machine) == {"cudf": "1.0", "cupy-cuda12x": "14.2.0"}
+    # Nor is it an error where one is never installed beside the other.
+    for dependencies, more in (
+        (["cupy-cuda12x ; sys_platform == 'linux'", "cupy ; sys_platform == 'darwin'"], ""),
+        ([], '[project.optional-dependencies]\nown = ["cupy"]\nother = ["cupy-cuda12x"]\n'),
+    ):
+        project(machine.work, dependencies, more)
+        assert machine.run("lock").code == 0
 
 
-def test_names_of_different_platforms(machine: Machine, index: Index, catalog: Path) -> None:
-    """Nor are two names an error of which one is never installed beside the other."""
-    machine = prepared(machine, index, catalog)
-    linux, other = "sys_platform == 'linux'", "sys_platform == 'darwin'"
-    dependencies = [f"cupy-cuda12x ; {linux}", f"cupy ; {other}"]
-    machine = with_project(machine, dependencies)
-    assert machine.run("lock").code == 0
-    extras = '[project.optional-dependencies]\nown = ["cupy"]\nother = ["cupy-cuda12x"]\n'
-    project(machine.work, [], extras)
-    assert machine.run("lock").code == 0
-
-
-def test_given_hashes(machine: Machine, index: Index, catalog: Path) -> None:
+def test_given_hashes(machine: Machine, settings: dict[str, str], index: Index) -> None:
     """C16: a file with hashes is installed as plain uv installs it, and a line says so."""
-    machine = prepared(machine, index, catalog)
+    machine = machine.with_environ(settings)
     machine.create_environment(PYTHON)
     data = index.files["jax"]["jax-0.10.2-py3-none-any.whl"]
     digest = hashlib.sha256(data).hexdigest()
@@ -291,14 +246,12 @@ def test_given_hashes(machine: Machine, index: Index, catalog: Path) -> None:
     assert "uv-variants: hashes are given for jax: no build of the catalogue is taken" in done.err
 
 
-def test_a_lock_without_a_place(
-    machine: Machine, index: Index, places: Places, catalog: Path
-) -> None:
+def test_a_lock_without_a_place(machine: Machine, settings: dict[str, str], places: Places) -> None:
     """C6, C7: it fails, one line names the host, and an option allows it."""
     for name in ("cu128", "cu126"):
         for project_ in ("torch", "torchvision"):
             places.faults[f"/whl/{name}/{project_}/"] = (500, "text/plain", b"")
-    machine = with_project(prepared(machine, index, catalog), ["torchvision"])
+    machine = in_project(machine, settings, "torchvision")
     done = machine.run("lock")
     assert done.code == 1, done
     assert not (machine.work / "uv.lock").exists()
@@ -311,23 +264,12 @@ def test_a_lock_without_a_place(
     done = machine.run("pip", "compile", "r.in", "-o", "r.txt")
     assert (done.code, done.out) == (1, ""), done
     assert not (machine.work / "r.txt").exists()
-    done = machine.with_environ({"VARIANTS_ALLOW_MISSING_SOURCES": "1"}).run("lock")
+    done = machine.with_environ({"VARIANTS_ALLOW_MISSING_SOURCES": "1"}).run("sync")
     assert done.code == 0, done
     assert (machine.work / "uv.lock").exists()
-
-
-def test_what_fails_is_said(machine: Machine, index: Index, places: Places, catalog: Path) -> None:
-    places.faults["/whl/cu128/torch/"] = (500, "text/plain", b"")
-    machine = prepared(machine, index, catalog)
-    machine.create_environment(PYTHON)
-    done = machine.run("pip", "install", "torch")
-    assert done.code == 0, done
-    assert versions(machine)["torch"] == "2.9.0+cu126"
-    (line,) = (line for line in done.err.splitlines() if "cannot be had" in line)
-    assert f"torch: variant cuda12.8 from {places.url} cannot be had: " in line
-    assert "HTTP status 500" in line
+    assert "HTTP status 500" in done.err
     # The doctor compares builds of the catalogue, too, and says what keeps one away.
     tree = json.loads(machine.run("doctor", "--json").out)
     found = [each["text"] for each in tree["problems"] if each["code"] == "catalog-place"]
     assert len(found) == 1, tree["problems"]
-    assert f"torch: variant cuda12.8 from {places.url} cannot be had: " in found[0]
+    assert f" from {places.url} cannot be had: " in found[0]

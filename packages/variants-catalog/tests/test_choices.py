@@ -1,7 +1,6 @@
 """What a release of each project gives on each kind of machine, judged by hand."""
 
 from dataclasses import replace
-from functools import cache
 
 import pytest
 from packaging.version import Version
@@ -21,7 +20,9 @@ MACHINES = {
     "cpu": "cpu-zen4",
     "apple": "apple-m4",
     "pascal": "gtx-1080-ti-haswell",
+    "pascal 13": "cuda=13.0,sm=6.1,cpu=haswell",
     "v100": "v100-broadwell",
+    "v100 13": "cuda=13.0,sm=7.0,cpu=broadwell",
     "t4": "t4-cascadelake",
     "a100": "a100-zen3",
     "h100": "h100-zen4",
@@ -38,27 +39,13 @@ MACHINES = {
     "arc": "arc-a770-alderlake",
     "b580": "arc-b580-zen3",
 }
-"""Named platforms. CUDA drivers: 13.0 for ``h100 13``, ``rtx5090``, ``spark`` and ``thor``; 12.8
-for ``pascal``, ``h100`` and ``b200``; 12.4 for ``v100`` and ``a100``; 12.2 for ``t4``; 11.4 for
-``old``."""
+"""Named platforms, or facts. CUDA drivers: 13.0 for ``h100 13``, ``rtx5090``, ``spark`` and
+``thor``; 12.8 for ``pascal``, ``h100`` and ``b200``; 12.4 for ``v100`` and ``a100``; 12.2 for
+``t4``; 11.4 for ``old``."""
+PLATFORMS = {name: load_machine(text) for name, text in MACHINES.items()}
 
 TAGS = {"apple": "macosx", "spark": "_aarch64", "thor": "_aarch64"}
 """What platform tags contain; the other machines are ``_x86_64``."""
-
-NEW_DRIVER = {"pascal 13": "pascal", "v100 13": "v100"}
-"""These machines with a driver for CUDA 13.0."""
-
-
-@cache
-def machine(name):
-    platform = load_machine(MACHINES[NEW_DRIVER.get(name, name)])
-    if name not in NEW_DRIVER:
-        return platform
-    support = platform.support("nvidia")
-    newer = machine("h100 13").support("nvidia")
-    features = {**newer.features, "sm_arch": support.features["sm_arch"]}
-    namespaces = {**platform.namespaces, "nvidia": replace(support, features=features)}
-    return replace(platform, namespaces=namespaces)
 
 
 def published(entry, version):
@@ -105,7 +92,7 @@ def choice(name, version, on):
     selection = select(
         files,
         metadata=lambda _: metadata,
-        platform=Detector(platform=machine(on)).platform,
+        platform=Detector(platform=PLATFORMS[on]).platform,
         preferences=Preferences(),
         project=name,
     )
@@ -352,5 +339,5 @@ def test_choice(name, version):
     for line in CASES[name, version].strip().splitlines():
         label, _, machines = line.strip().partition(":")
         wanted |= dict.fromkeys(machines.strip().split(", "), label)
-    assert set(wanted) == {*MACHINES, *NEW_DRIVER}
+    assert set(wanted) == set(MACHINES)
     assert {each: choice(name, version, each) for each in wanted} == wanted

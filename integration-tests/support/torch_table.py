@@ -8,9 +8,7 @@ stand-in of the indexes, which takes some minutes.
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -19,14 +17,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from packaging.utils import canonicalize_name
-
 from .certificates import certified
+from .choices import Chosen, by_pip, by_resolve
 from .environments import PIPS, Environments
 from .index import Answer, served
 from .proxied_network import http_proxy
 from .published_builds import Builds, Field, standing_in
-from .torch_field import BOXES, RELEASES, Box, Picks, newest, standin, uses_gpu
+from .torch_field import BOXES, Box, Picks, newest, standin, uses_gpu
 from .uvs import UVS, Machine, downloaded_uv, uv_variants
 
 HOST = "download.pytorch.org"
@@ -106,15 +103,12 @@ def running(folder: Path, environments: Environments) -> Iterator[World]:
 
 def resolved(world: World, boxes: Sequence[Box], projects: Iterable[str]) -> list[Picks]:
     """Return what ``variants resolve`` takes for *boxes*, which are of one system."""
-    variants = Path(sys.executable).with_name("variants")
-    command = [variants, "resolve", "--json", *projects, "-i", world.field.index.url]
-    command += [*world.options, f"--python-platform={boxes[0].system}"]
-    command += [f"--platform={box.facts}" for box in boxes]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=world.machine.work)
-    assert done.returncode == 0, done
+    options = [*world.options, f"--python-platform={boxes[0].system}"]
+    options += [f"--platform={box.facts}" for box in boxes]
+    trees = by_resolve(world.machine.work, *projects, "-i", world.field.index.url, *options)
     return [
         {each["name"]: each["filename"].split("-")[1] for each in tree["packages"]}
-        for tree in json.loads(done.stdout)["resolutions"]
+        for tree in trees
     ]
 
 
@@ -124,30 +118,25 @@ def resolve(world: World, box: Box, projects: Iterable[str]) -> Picks:
     return picks
 
 
-def pip_with_shim(world: World, box: Box, projects: Iterable[str]) -> Picks:
+def pip_with_shim(world: World, box: Box, projects: Iterable[str], *options: str) -> Chosen:
     """Return what pip with the shim takes."""
-    options = [*world.options, f"--variant-platform={box.facts}"]
-    return _pip(world, box, projects, options, shim=True)
+    options = (*world.options, f"--variant-platform={box.facts}", *options)
+    return _pip(world, box, projects, *options, shim=True)
 
 
 def plain_pip(world: World, box: Box, projects: Iterable[str]) -> Picks:
     """Return what pip takes."""
-    return _pip(world, box, projects, [], shim=False)
+    return _pip(world, box, projects, shim=False).versions
 
 
-def _pip(
-    world: World, box: Box, projects: Iterable[str], options: list[str], *, shim: bool
-) -> Picks:
-    python = "{}.{}".format(*sys.version_info)
+def _pip(world: World, box: Box, projects: Iterable[str], *options: str, shim: bool) -> Chosen:
     make = world.environments.patched if shim else world.environments.plain
-    report = world.machine.work / "report.json"
-    options = [f"--report={report}", "-i", world.field.index.url, "--dry-run", *options]
+    environment = make("{}.{}".format(*sys.version_info), PIPS[-1])
     if box.system in PIP_TAGS:
-        options += [f"--platform={PIP_TAGS[box.system]}", "--only-binary=:all:", "--target=new"]
-    done = make(python, PIPS[-1]).pip("install", *options, *projects)
-    assert done.code == 0, done
-    items = (item["metadata"] for item in json.loads(report.read_text("utf-8"))["install"])
-    return {canonicalize_name(item["name"]): item["version"] for item in items}
+        tag = f"--platform={PIP_TAGS[box.system]}"
+        options = (tag, "--only-binary=:all:", "--target=new", *options)
+    folder, url = world.machine.work, world.field.index.url
+    return by_pip(environment, folder, "-i", url, *options, *projects)
 
 
 def uv_with_variants(world: World, box: Box, projects: Iterable[str]) -> Picks:
@@ -179,7 +168,9 @@ def plain_uv(world: World, box: Box, projects: Iterable[str]) -> Picks:
 
 
 def _compile(world: World, box: Box, projects: Iterable[str]) -> list[str]:
-    (world.machine.work / "all.in").write_text("\n".join(projects))
+    first, *rest = projects
+    (world.machine.work / "first.in").write_text(f"{first}; python_version >= '3'\n")
+    (world.machine.work / "all.in").write_text("\n".join(["-r first.in", *rest]))
     arguments = ["pip", "compile", "all.in", "--no-annotate", "--no-header"]
     arguments += ["--python", sys.executable, "--python-platform", UV_PLATFORMS[box.system]]
     return [*arguments, "--index-url", world.field.index.url]
@@ -193,21 +184,15 @@ def _pins(code: int, out: str, err: str) -> Picks:
 Client = Callable[[World, Box, Iterable[str]], Picks]
 OURS: dict[str, Client] = {
     "`variants resolve`": resolve,
-    "pip with the shim": pip_with_shim,
+    "pip with the shim": lambda *asked: pip_with_shim(*asked).versions,
     "`uv-variants`": uv_with_variants,
 }
 THEIRS: dict[str, Client] = {"uv": plain_uv, "pip": plain_pip}
 
 
-def best(project: str, box: Box) -> str | None:
-    """Return the newest release of a project that runs on the GPU of the machine."""
-    release = newest("vllm" if project == "vllm" else "torch", box)
-    return RELEASES[release] if project == "torchvision" and release else release
-
-
 def verdict(picks: Picks, box: Box, projects: Iterable[str]) -> str:
     """Return ``right``, ``older`` than the newest release that uses the GPU, or ``wrong``."""
-    wanted = {name: best(name, box) for name in projects}
+    wanted = {name: newest(name, box) for name in projects}
     if None in wanted.values():
         return "right"
     if not uses_gpu(picks, box):
@@ -239,20 +224,20 @@ def rows(results: Mapping[Box, Sequence[str]]) -> list[str]:
     return lines
 
 
-def chosen(world: World, projects: Iterable[str]) -> dict[Box, dict[str, Picks]]:
+def chosen(world: World, projects: Sequence[str]) -> dict[Box, dict[str, Picks]]:
     """Return what each client takes of *projects*, by machine and name of the client."""
-    projects = tuple(projects)
-    boxes = [box for box in BOXES if "vllm" not in projects or box.system == "linux"]
     known: dict[tuple[str, ...], Picks] = {}
-    found: dict[Box, dict[str, Picks]] = {box: {} for box in boxes}
-    for box in boxes:
+    found: dict[Box, dict[str, Picks]] = {}
+    for box in BOXES:
+        if "vllm" in projects and box.system != "linux":
+            continue
         # pip knows nothing of the machine, uv nothing of NVIDIA's architectures.
         tells = {"pip": "", "uv": str(box.driver or box.architecture)}
         for name, client in {**OURS, **THEIRS}.items():
             key = (name, box.system, tells.get(name, box.facts))
             if key not in known:
                 known[key] = client(world, box, projects)
-            found[box][name] = known[key]
+            found.setdefault(box, {})[name] = known[key]
     return found
 
 

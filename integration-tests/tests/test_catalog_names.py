@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from pathlib import Path
 
 import pytest
 
-from support.environments import PIPS, Environment, Environments
+from support.environments import PIPS, Environments
 from support.index import Index, served
 from support.proxies import running_proxy
 from support.uvs import Machine
@@ -29,9 +30,6 @@ pytestmark = pytest.mark.skipif(
 LINUX, MAC = "py3-none-manylinux_2_17_x86_64", "py3-none-macosx_11_0_arm64"
 OLD, NEW = "14.1.0", "14.2.0"
 CUDA_12, CUDA_13 = "v100-broadwell", "h100-sapphirerapids"
-
-Installer = Callable[..., None]
-"""Runs ``pip`` or ``uv pip`` with the index of a platform: its name, and arguments."""
 
 
 @pytest.fixture(scope="module")
@@ -50,44 +48,21 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield url
 
 
-@pytest.fixture(
-    params=[
-        f"pip {PIPS[0]}",
-        pytest.param(f"pip {PIPS[-1]}", marks=pytest.mark.nightly),
-        "uv",
-    ]
+@pytest.mark.parametrize(
+    "client",
+    [PIPS[0], pytest.param(PIPS[-1], marks=pytest.mark.nightly), "uv"],
 )
-def installer(
-    request: pytest.FixtureRequest,
-    proxy: str,
-    environments: Environments,
-    machine: Machine,
-    tmp_path: Path,
-) -> tuple[Installer, Environment]:
-    """What installs, and where."""
-    name, _, version = request.param.partition(" ")
-    if name == "pip":
-        python = "{}.{}".format(*sys.version_info)
-        environment = environments.plain(python, version).copied(tmp_path / "pip")
-    else:
-        environment = machine.create_environment(sys.executable)
-
-    def run(key: str, command: str, *arguments: str) -> None:
-        if command == "install":
-            arguments = ("--index-url", f"{proxy}/p/{key}/simple/", *arguments)
-        if name == "uv":
-            done = machine.plain("pip", command, *arguments)
-        else:
-            yes = ("--yes",) if command == "uninstall" else ()
-            done = environment.pip(command, *yes, *arguments)
-        assert done.code == 0, done
-
-    return run, environment
-
-
-def test_a_life(installer: tuple[Installer, Environment]) -> None:
+def test_a_life(
+    client: str, proxy: str, environments: Environments, machine: Machine, tmp_path: Path
+) -> None:
     """C1, C2: one distribution owns the files of the build, whatever is done."""
-    run, environment = installer
+    if client == "uv":
+        environment = machine.create_environment(sys.executable)
+        pip, yes = partial(machine.plain, "pip"), ()
+    else:
+        python = "{}.{}".format(*sys.version_info)
+        environment = environments.plain(python, client).copied(tmp_path / "pip")
+        pip, yes = environment.pip, ("--yes",)
     force = "--force-reinstall"
     for key, arguments, expected in (
         (CUDA_12, (f"cupy=={OLD}",), f"cupy-cuda12x {OLD}"),
@@ -95,9 +70,11 @@ def test_a_life(installer: tuple[Installer, Environment]) -> None:
         (CUDA_13, (force, "cupy"), f"cupy-cuda13x {NEW}"),
         (CUDA_12, (force, "cupy"), f"cupy-cuda12x {NEW}"),
     ):
-        run(key, "install", *arguments)
+        done = pip("install", "--index-url", f"{proxy}/p/{key}/simple/", *arguments)
+        assert done.code == 0, done
         (owner,) = environment.site_packages.glob("cupy*.dist-info")
         assert "cupy/__init__.py," in (owner / "RECORD").read_text()
         assert environment.run("-c", "import cupy; print(cupy.BUILD)").out.strip() == expected
-    run(CUDA_12, "uninstall", "cupy")
+    done = pip("uninstall", *yes, "cupy")
+    assert done.code == 0, done
     assert not list(environment.site_packages.glob("cupy*"))

@@ -12,13 +12,11 @@ from typing import Any
 
 import pytest
 
-import variants_catalog
 from pep_variants.formats import toml
 from support.environments import PIPS, Environments
-from support.published_builds import Field, field_of, standing_in
+from support.published_builds import Field, published, standing_in
 from support.uvs import Machine, project
 from uv_variants.environments import installed_versions
-from variants_catalog.catalogs import DirectoryCatalog
 
 pytestmark = pytest.mark.skipif(
     (sys.platform, platform.machine()) != ("linux", "x86_64"),
@@ -41,15 +39,13 @@ NOTES = (
     "cupy 14.2.0 is published as cupy-cuda13x, which is exported in its place",
     "onnxruntime 1.31.1 is published as onnxruntime-gpu, which is exported in its place",
 )
-CATALOG = DirectoryCatalog(variants_catalog.projects())
 
 
 @pytest.fixture(scope="module")
 def field() -> Iterator[Field]:
     """All there is, on loopback."""
     versions = {name: [text] for name, text in {**VERSIONS, **WITH_NULL}.items()}
-    entries = [entry for name in versions if (entry := CATALOG.project(name)) is not None]
-    with standing_in(field_of(entries, versions)) as found:
+    with standing_in(published(**versions)) as found:
         yield found
 
 
@@ -125,8 +121,8 @@ def test_requirements_of_a_lock(
     assert own[0].startswith("onnxruntime==1.31.1 ; ")
     assert other[0].startswith("onnxruntime-gpu==1.31.1 ; sys_platform == 'linux' and ")
     # The publisher's hashes.
-    published = field.index.files["onnxruntime-gpu"].values()
-    assert set(other[1]) <= {f"sha256:{hashlib.sha256(data).hexdigest()}" for data in published}
+    theirs = field.index.files["onnxruntime-gpu"].values()
+    assert set(other[1]) <= {f"sha256:{hashlib.sha256(data).hexdigest()}" for data in theirs}
     # The publisher's file, and the wheel as uv-variants installs it.
     (own,) = (data for data in field.index.files["jax"].values())
     line, hashes = requirement(text, "jax")

@@ -109,20 +109,20 @@ ALL = f"pascal, pascal 13, v100 13, {CUDA12}, {CUDA13}, {AMD}, {INTEL}, {REST}"
 
 CASES = {
     # The first release without builds for CUDA 12.
-    ("torch", "2.15.0"): f"""
+    "torch 2.15.0": f"""
         cuda13.2: {CUDA13}
         xpu: {INTEL}
         null: pascal, pascal 13, v100 13, {CUDA12}, {AMD}, {REST}
         """,
     # A Pascal or Volta GPU runs the build for CUDA 12.6 only, whatever its driver. No build of 2.14
     # for CUDA 12 has code for Blackwell.
-    ("torch", "2.14.0"): f"""
+    "torch 2.14.0": f"""
         cuda12.6: pascal, v100, t4, a100, h100, pascal 13, v100 13
         cuda13.2: {CUDA13}
         xpu: {INTEL}
         null: b200, {AMD}, {REST}
         """,
-    ("torch", "2.13.0"): f"""
+    "torch 2.13.0": f"""
         cuda12.6: pascal, v100, t4, a100, h100, pascal 13, v100 13
         cuda12.9: b200
         cuda13.0: {CUDA13}
@@ -130,7 +130,7 @@ CASES = {
         xpu: {INTEL}
         null: rx5700, {REST}
         """,
-    ("torch", "2.11.0"): f"""
+    "torch 2.11.0, torchvision 0.26.0, torchaudio 2.11.0": f"""
         cuda12.6: pascal, v100, pascal 13, v100 13
         cuda12.8: t4, a100, h100, b200
         cuda13.0: {CUDA13}
@@ -140,7 +140,7 @@ CASES = {
         """,
     # As the publisher's own variant wheels of 2.9.0 and 2.8.0 are chosen, except that ROCm is
     # brought by the wheels, and Thor has no wheel there.
-    ("torch", "2.9.0"): f"""
+    "torch 2.9.0": f"""
         cuda12.6: pascal, pascal 13
         cuda12.8: {CUDA12}, v100 13
         cuda13.0: {CUDA13}
@@ -148,14 +148,14 @@ CASES = {
         xpu: {INTEL}
         null: strix, rx5700, {REST}
         """,
-    ("torch", "2.8.0"): f"""
+    "torch 2.8.0": f"""
         cuda12.6: pascal, pascal 13
         cuda12.8: {CUDA12}
         cuda12.9: h100 13, rtx5090, spark, v100 13
         rocm6.4: mi300x, rx7900
         null: thor, strix, rx5700, {INTEL}, {REST}
         """,
-    ("torch", "2.7.1"): f"""
+    "torch 2.7.1": f"""
         cuda11.8: old
         cuda12.6: pascal, v100, pascal 13, v100 13
         cuda12.8: t4, a100, h100, b200, h100 13, rtx5090, spark
@@ -163,180 +163,153 @@ CASES = {
         null: thor, strix, rx5700, {INTEL}, cpu, apple
         """,
     # Older than Blackwell.
-    ("torch", "2.5.1"): f"""
+    "torch 2.5.1": f"""
         cuda11.8: old
         cuda12.4: pascal, v100, t4, a100, h100, h100 13, pascal 13, v100 13
         null: b200, rtx5090, spark, thor, {AMD}, {INTEL}, cpu, apple
         """,
-    ("torch", "2.4.0"): f"""
+    "torch 2.4.0": f"""
         cuda11.8: old
         cuda12.1: pascal, v100, t4, a100, h100, h100 13, pascal 13, v100 13
         null: b200, rtx5090, spark, thor, {AMD}, {INTEL}, cpu, apple
         """,
     # Too old for the catalogue: the wheel of the user's own index, without a label.
-    ("torch", "2.0.1"): f" : {ALL}",
-    ("torchvision", "0.26.0"): f"""
-        cuda12.6: pascal, v100, pascal 13, v100 13
-        cuda12.8: t4, a100, h100, b200
-        cuda13.0: {CUDA13}
-        rocm7.2: mi300x, rx7900, strix
-        xpu: {INTEL}
-        null: rx5700, {REST}
-        """,
-    ("torchaudio", "2.11.0"): f"""
-        cuda12.6: pascal, v100, pascal 13, v100 13
-        cuda12.8: t4, a100, h100, b200
-        cuda13.0: {CUDA13}
-        rocm7.2: mi300x, rx7900, strix
-        xpu: {INTEL}
-        null: rx5700, {REST}
-        """,
-    ("torchcodec", "0.10.0"): f"""
+    "torch 2.0.1": f" : {ALL}",
+    "torchcodec 0.10.0": f"""
         cuda12.6: pascal, v100, pascal 13, v100 13
         cuda12.8: t4, a100, h100, b200
         cuda13.0: {CUDA13}
         null: {AMD}, {INTEL}, {REST}
         """,
-    ("fbgemm-gpu", "1.5.0"): f"""
+    "fbgemm-gpu 1.5.0": f"""
         cuda12.8: t4, a100, h100, b200
         cuda13.0: h100 13, rtx5090, spark
         rocm7.1: mi300x
         null: pascal, v100, pascal 13, v100 13, thor, rx7900, strix, rx5700, {INTEL}, {REST}
         """,
-    ("xformers", "0.0.33"): f"""
+    "xformers 0.0.33": f"""
         cuda12.8: t4, a100, h100, b200
         cuda13.0: {CUDA13}
          : pascal, v100, pascal 13, v100 13, {AMD}, {INTEL}, {REST}
         """,
-    ("flash-attn", "2.8.3.post1"): f"""
+    "flash-attn 2.8.3.post1": f"""
         cuda12.8_torch2.11: a100, h100, b200
         cuda13.0_torch2.11: {CUDA13}
          : pascal, v100, t4, pascal 13, v100 13, {AMD}, {INTEL}, {REST}
         """,
     # The newest torch that there is a wheel for.
-    ("torch-scatter", "2.1.2"): f"""
+    "torch-scatter 2.1.2": f"""
         cuda12.8_torch2.9: pascal, pascal 13, v100 13, {CUDA12}, {CUDA13}
         cpu_torch2.9: {AMD}, {INTEL}, {REST}
         """,
-    ("deepspeed", "0.19.2"): f"""
+    "deepspeed 0.19.2": f"""
         cuda12.8_torch2.11: pascal, pascal 13, v100 13, {CUDA12}
         cuda13.0_torch2.11: h100 13, rtx5090, spark
          : thor, {AMD}, {INTEL}, {REST}
         """,
-    ("vllm", "0.25.0"): f"""
+    "vllm 0.25.0": f"""
         cuda12.9: t4, a100, h100, b200
         cuda13.0: {CUDA13}
         null: pascal, v100, pascal 13, v100 13, {AMD}, {INTEL}, {REST}
         """,
-    ("llama-cpp-python", "0.3.35"): f"""
+    "llama-cpp-python 0.3.35": f"""
         cuda12.5: pascal, pascal 13, v100 13, {CUDA12}
         cuda13.0: {CUDA13}
         null: {AMD}, {INTEL}, {REST}
         """,
-    ("cupy", "14.2.0"): f"""
+    "cupy 14.2.0": f"""
         cuda12: pascal, pascal 13, v100 13, {CUDA12}
         cuda13: h100 13, rtx5090, spark
         rocm7.0: mi300x, strix
          : thor, rx7900, rx5700, {INTEL}, {REST}
         """,
-    ("cupy", "13.6.0"): f"""
+    "cupy 13.6.0": f"""
         cuda11: old
         cuda12: pascal, pascal 13, v100 13, {CUDA12}
         cuda13: h100 13, rtx5090, spark
          : thor, {AMD}, {INTEL}, cpu, apple
         """,
     # Since 1.27 for CUDA 13 only.
-    ("onnxruntime", "1.31.1"): f"""
+    "onnxruntime 1.31.1": f"""
         cuda13: {CUDA13}
          : pascal, pascal 13, v100 13, {CUDA12}, {AMD}, {INTEL}, {REST}
         """,
-    ("onnxruntime", "1.26.0"): f"""
+    "onnxruntime 1.26.0": f"""
         cuda12: pascal, pascal 13, v100 13, {CUDA12}, {CUDA13}
          : {AMD}, {INTEL}, {REST}
         """,
-    ("jax", "0.12.0"): f"""
+    "jax 0.12.0, nvidia-dali 2.4.0": f"""
         cuda12: pascal, pascal 13, v100 13, {CUDA12}
         cuda13: {CUDA13}
          : {AMD}, {INTEL}, {REST}
         """,
-    ("tensorflow", "2.21.0"): f"""
+    "tensorflow 2.21.0": f"""
         cuda12: pascal, pascal 13, v100 13, {CUDA12}, h100 13, rtx5090
         null: spark, thor, {AMD}, {INTEL}, {REST}
         """,
     # The GPU builds are for Linux, and not for the oldest driver of CUDA 12.
-    ("mlx", "0.32.4"): f"""
+    "mlx 0.32.4": f"""
         cuda12: a100, h100, b200
         cuda13: {CUDA13}
         null: pascal, v100, t4, pascal 13, v100 13, {AMD}, {INTEL}, cpu, old
          : apple
         """,
-    ("pyg-lib", "0.9.0"): f"""
+    "pyg-lib 0.9.0": f"""
         cuda13.2_torch2.11: h100 13, rtx5090, spark
         cuda12.8_torch2.11: {CUDA12}, v100 13
         cpu_torch2.11: thor, pascal, pascal 13, {AMD}, {INTEL}, {REST}
         """,
-    ("mamba-ssm", "2.3.2.post1"): f"""
+    "mamba-ssm 2.3.2.post1": f"""
         cuda13.0_torch2.11: {CUDA13}
         cuda12.8_torch2.11: t4, a100, h100, b200
          : pascal, v100, pascal 13, v100 13, {AMD}, {INTEL}, {REST}
         """,
-    ("torch-sparse", "0.6.18"): f"""
+    "torch-sparse 0.6.18, torch-cluster 1.6.3": f"""
         cuda12.8_torch2.7: pascal, pascal 13, v100 13, {CUDA12}, {CUDA13}
         cpu_torch2.7: {AMD}, {INTEL}, {REST}
         """,
-    ("torch-cluster", "1.6.3"): f"""
-        cuda12.8_torch2.7: pascal, pascal 13, v100 13, {CUDA12}, {CUDA13}
-        cpu_torch2.7: {AMD}, {INTEL}, {REST}
-        """,
-    ("spconv", "2.3.8"): f"""
+    "spconv 2.3.8": f"""
         cuda11: old
         cuda12: pascal, pascal 13, v100 13, {CUDA12}, {CUDA13}
          : {AMD}, {INTEL}, cpu, apple
         """,
-    ("faiss", "1.15.1"): f"""
+    "faiss 1.15.1": f"""
         cuda12: v100 13, {CUDA12}, {CUDA13}
         null: pascal, pascal 13, {AMD}, {INTEL}, {REST}
         """,
-    ("faiss", "1.13.2"): f"""
+    "faiss 1.13.2": f"""
         cuda12: v100, t4, a100, v100 13
         null: pascal, pascal 13, h100, b200, {CUDA13}, {AMD}, {INTEL}, {REST}
         """,
-    ("cudf", "26.10.2"): f"""
+    "cudf 26.10.2, cucim 26.10.0": f"""
         cuda12: v100 13, {CUDA12}
         cuda13: {CUDA13}
          : pascal, pascal 13, {AMD}, {INTEL}, {REST}
         """,
-    ("cucim", "26.10.0"): f"""
-        cuda12: v100 13, {CUDA12}
-        cuda13: {CUDA13}
-        : pascal, pascal 13, {AMD}, {INTEL}, {REST}
-        """,
-    ("cudf", "25.8.0"): f"""
+    "cudf 25.8.0": f"""
         cuda12: v100 13, {CUDA12}, {CUDA13}
          : pascal, pascal 13, {AMD}, {INTEL}, {REST}
         """,
-    ("nvidia-dali", "2.4.0"): f"""
-        cuda12: pascal, pascal 13, v100 13, {CUDA12}
-        cuda13: {CUDA13}
-         : {AMD}, {INTEL}, {REST}
-        """,
-    ("xgboost", "3.4.1"): f"""
+    "xgboost 3.4.1": f"""
         cuda13: h100 13, rtx5090, spark
         null: pascal, pascal 13, v100 13, {CUDA12}, thor, {AMD}, {INTEL}, {REST}
         """,
-    ("xgboost", "3.2.0"): f"""
+    "xgboost 3.2.0": f"""
         cuda12: pascal, pascal 13, v100 13, {CUDA12}, h100 13, rtx5090, spark
         null: thor, {AMD}, {INTEL}, {REST}
         """,
     # The same for every machine: what torch's build for ROCm requires.
-    ("triton-rocm", "3.6.0"): f"null: {ALL}",
+    "triton-rocm 3.6.0": f"null: {ALL}",
 }
 
 
-@pytest.mark.parametrize(("name", "version"), CASES)
-def test_choice(name, version):
+@pytest.mark.parametrize(
+    ("release", "text"), [(each, text) for key, text in CASES.items() for each in key.split(", ")]
+)
+def test_choice(release, text):
+    name, version = release.split(" ")
     wanted = {}
-    for line in CASES[name, version].strip().splitlines():
+    for line in text.strip().splitlines():
         label, _, machines = line.strip().partition(":")
         wanted |= dict.fromkeys(machines.strip().split(", "), label)
     assert set(wanted) == set(MACHINES)

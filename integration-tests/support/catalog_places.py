@@ -1,92 +1,33 @@
-"""The places of a catalogue: pages laid out as those of PyTorch's index, and entries about them.
-
-Pages are HTML without PEP 691. Links are percent-encoded, and lead to another host.
-"""
+"""PyTorch's host as a stand-in, and entries of a catalogue about it and about other projects."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from pathlib import Path
-from urllib.parse import quote
 
-from .index import Answer, Index, handler_of
-from .loopback import serving
+from .index import Index
+from .published_builds import Builds, Field, page_path
 from .wheels import PURE, Wheel
 
+HOST = "https://download.pytorch.org"
 BUILDS = {"cu130": "13.0", "cu128": "12.8", "cu126": "12.6"}
 """The places with CUDA builds of torch and torchvision, and the driver that each needs."""
 
 
-@dataclass
-class Places:
-    """Indexes of one host, whose files another one has.
-
-    Attributes:
-        wheels: what pages list, by path.
-        files: contents by path.
-        without_hashes: paths of pages whose links have no hashes.
-        faults: status, content type and body that replace the answer, by path.
-        requests: paths asked for so far, of both hosts.
-        url: of the host with the pages.
-        files_url: of the host with the files.
-    """
-
-    wheels: dict[str, list[Wheel]] = field(default_factory=dict)
-    files: dict[str, bytes] = field(default_factory=dict)
-    without_hashes: set[str] = field(default_factory=set)
-    faults: dict[str, tuple[int, str, bytes]] = field(default_factory=dict)
-    requests: list[str] = field(default_factory=list)
-    url: str = ""
-    files_url: str = ""
-
-    def add(self, place: str, *wheels: Wheel) -> None:
-        """Put *wheels* on the index *place*, such as ``cu128``."""
-        for wheel in wheels:
-            self.wheels.setdefault(f"/whl/{place}/{wheel.name}/", []).append(wheel)
-            self.files[f"/whl/{place}/{quote(wheel.filename)}"] = wheel.build()
-
-    def place(self, name: str) -> str:
-        """Return the URL of the index *name*."""
-        return f"{self.url}/whl/{name}"
-
-    def answer(self, path: str) -> tuple[int, str, bytes]:
-        """Return status, content type and body for *path*."""
-        self.requests.append(path)
-        if path in self.faults:
-            return self.faults[path]
-        if path in self.files:
-            return 200, "application/octet-stream", self.files[path]
-        if path not in self.wheels:
-            return 403, "application/xml", b"<Error><Code>AccessDenied</Code></Error>"
-        return 200, "text/html", "".join(self._page(path)).encode()
-
-    def _page(self, path: str) -> Iterator[str]:
-        folder = path.rstrip("/").rpartition("/")[0]
-        yield "<!DOCTYPE html><html><body>"
-        for wheel in self.wheels[path]:
-            file = f"{folder}/{quote(wheel.filename)}"
-            digest = hashlib.sha256(self.files[file]).hexdigest()
-            fragment = "" if path in self.without_hashes else f"#sha256={digest}"
-            yield f'<a href="{self.files_url}{file}{fragment}">{wheel.filename}</a><br/>'
-        yield "</body></html>"
+def add(builds: Builds, place: str, *wheels: Wheel) -> None:
+    """Put *wheels* on the index *place*, such as ``cu128``."""
+    for wheel in wheels:
+        builds.add(f"{HOST}/whl/{place}/{wheel.name}/", wheel)
 
 
-@contextmanager
-def served_places(places: Places) -> Iterator[Places]:
-    """Serve *places* on two free ports of loopback."""
+def page(place: str, project: str = "torch") -> str:
+    """Return the path of the page of *project* on the index *place*."""
+    return page_path(f"{HOST}/whl/{place}/{project}/")
 
-    def answer(path: str, _: object) -> Answer:
-        status, kind, body = places.answer(path)
-        return Answer(status, body, kind)
 
-    handler = handler_of(answer)
-    with ExitStack() as stack:
-        places.url = stack.enter_context(serving(handler))
-        places.files_url = stack.enter_context(serving(handler))
-        yield places
+def place_url(builds: Builds, place: str) -> str:
+    """Return the URL of the index *place* where it is served."""
+    return builds.root + page_path(f"{HOST}/whl/{place}")
 
 
 def entry(
@@ -120,36 +61,34 @@ def family(version: str, local: str = "", tag: str = PURE) -> tuple[Wheel, Wheel
     return torch, Wheel("torchvision", vision, tag=tag, requires=(f"torch=={version}",))
 
 
-def pytorch(
-    *tags: str, versions: Iterable[str] = ("2.8.0", "2.9.0"), mac: str = ""
-) -> tuple[Places, Index]:
+def pytorch(*tags: str, versions: Iterable[str] = ("2.8.0", "2.9.0"), mac: str = "") -> Field:
     """Return PyTorch's places, and the user's own index with plain wheels.
 
     Wheels for *mac*, a tag, have no local version, and are with those for CPUs.
     """
-    places, index = Places(), Index(ranges=True)
+    found = Field(Index(ranges=True), Builds(without_hashes={page("cu126")}))
+    tags = tags or (PURE,)
     for version in versions:
-        for tag in tags or (PURE,):
+        for tag in tags:
             for name in (*BUILDS, "cpu"):
-                places.add(name, *family(version, name, tag))
-        for wheel in family(version, tag=mac) if mac else ():
-            places.add("cpu", wheel)
-        for tag in (*(tags or (PURE,)), *([mac] if mac else [])):
+                add(found.builds, name, *family(version, name, tag))
+        if mac:
+            add(found.builds, "cpu", *family(version, tag=mac))
+        for tag in (*tags, *([mac] if mac else [])):
             for wheel in family(version, tag=tag):
-                index.add_wheel(wheel, metadata_file=True)
+                found.index.add_wheel(wheel, metadata_file=True)
     for name in BUILDS:
-        index.add_wheel(Wheel("cudalib", name[2:]), metadata_file=True)
-    places.without_hashes.add("/whl/cu126/torch/")
-    return places, index
+        found.index.add_wheel(Wheel("cudalib", name[2:]), metadata_file=True)
+    return found
 
 
-def family_entries(places: Places, folder: Path) -> None:
+def family_entries(builds: Builds, folder: Path) -> None:
     """Write the entries of torch and torchvision into *folder*."""
-    null = variant("null", f'index = "{places.place("cpu")}"\nlocal = ["cpu", ""]')
+    null = variant("null", f'index = "{place_url(builds, "cpu")}"\nlocal = ["cpu", ""]')
     tables = [
         variant(
             f"cuda{local[2:4]}.{local[4:]}",
-            f'index = "{places.place(local)}"\nlocal = "{local}"',
+            f'index = "{place_url(builds, local)}"\nlocal = "{local}"',
             cuda=bound,
             order=number,
         )

@@ -6,10 +6,12 @@ import sys
 
 import pytest
 
-from support.catalog_places import family, family_entries, numbered_entry, pytorch, served_places
+from support.catalog_places import family, family_entries, numbered_entry, place_url, pytorch
 from support.environments import Result, clean_environ
+from support.index import Answer
 from support.json_outputs import check_output
 from support.projects import DRIVER
+from support.published_builds import standing_in
 from support.wheels import Wheel
 
 pytestmark = pytest.mark.one
@@ -21,16 +23,16 @@ BUILDS = {"cuda13.0": "cu130", "cuda12.8": "cu128", "cuda12.6": "cu126", "null":
 class World:
     """PyTorch's places, an index, also with a build of another name and an extra, and entries."""
 
-    def __init__(self, places, index, folder):
-        self.places, self.index, self.folder = places, index, folder
+    def __init__(self, found, folder):
+        self.places, self.index, self.folder = found.builds, found.index, folder
         self.catalog = folder / "catalog"
-        family_entries(places, self.catalog)
+        family_entries(found.builds, self.catalog)
         for name, requires in (("lib", "lib-cu{}"), ("tool", "{{name}}[cuda{}]")):
             text = numbered_entry(name, f"{requires}=={{{{version}}}}")
             (self.catalog / f"{name}.toml").write_text(text)
         for name in ("lib", "lib-cu12", "plug"):
-            index.add_wheel(Wheel(name, "1.0"))
-        index.add_wheel(
+            self.index.add_wheel(Wheel(name, "1.0"))
+        self.index.add_wheel(
             Wheel("tool", "1.0", extras=("cuda12",), requires=("plug; extra=='cuda12'",))
         )
 
@@ -47,10 +49,9 @@ class World:
 
 
 @pytest.fixture
-def world(serve, tmp_path):
-    places, index = pytorch(versions=("2.9.0",))
-    with served_places(places):
-        yield World(places, serve(index), tmp_path)
+def world(tmp_path):
+    with standing_in(pytorch(versions=("2.9.0",))) as found:
+        yield World(found, tmp_path)
 
 
 def test_explain_as_json(world):
@@ -60,7 +61,9 @@ def test_explain_as_json(world):
     assert tree["catalog"] == {
         "entry": str(world.catalog / "torch.toml"),
         "documentation": "https://example.org/start",
-        "builds": {label: f"{world.places.place(place)}/torch/" for label, place in BUILDS.items()},
+        "builds": {
+            label: f"{place_url(world.places, place)}/torch/" for label, place in BUILDS.items()
+        },
     }
     assert tree["sources"][0]["files"] == {
         label: [f"torch-2.9.0+{place}-py3-none-any.whl"] for label, place in BUILDS.items()
@@ -68,10 +71,10 @@ def test_explain_as_json(world):
 
 
 def test_a_catalogue_that_cannot_be_read(world):
-    world.places.files["/login"] = b"<html>"
-    done = world.run("resolve", "torch", catalog=f"{world.places.url}/login")
+    world.places.faults["/login"] = Answer(200, b"<html>")
+    done = world.run("resolve", "torch", catalog=f"{world.places.root}/login")
     assert done.code == 1
-    assert done.err.startswith(f"error: {world.places.url}/login")
+    assert done.err.startswith(f"error: {world.places.root}/login")
 
 
 def test_locks_and_downloads(world, plain, tmp_path):

@@ -16,15 +16,17 @@ from support.catalog_places import (
     family,
     family_entries,
     numbered_entry,
+    page,
+    place_url,
     pytorch,
-    served_places,
     variant,
 )
 from support.environments import PIPS
-from support.index import Index
+from support.index import Answer, Index
 from support.patched_pip import patched_pip
 from support.pip_commands import dry_run, installs, versions
 from support.projects import DRIVER, GPU
+from support.published_builds import standing_in
 from support.wheels import NVIDIA, Release, Wheel, metadata
 
 CUDA_12, CUDA_13, NO_GPU = ({DRIVER: version} for version in ("12.8", "13.0", "11.0"))
@@ -34,21 +36,20 @@ PLAIN = "torch-2.9.0"
 
 
 @pytest.fixture
-def world(serve):
+def field():
     """PyTorch's places, and the user's own index with builds without local version."""
-    places, index = pytorch()
-    with served_places(places):
-        yield places, serve(index)
+    with standing_in(pytorch()) as found:
+        yield found
 
 
 @pytest.fixture
-def places(world):
-    return world[0]
+def places(field):
+    return field.builds
 
 
 @pytest.fixture
-def index(world):
-    return world[1]
+def index(field):
+    return field.index
 
 
 @pytest.fixture
@@ -95,7 +96,7 @@ def test_what_counts(patched, index, places, catalog, tmp_path):
         installs(dry_run(patched, index, *more, "torch"), PLAIN)
     assert places.requests == []
     # A place of the entry as an index of the user's own.
-    own = places.place("cu126")
+    own = place_url(places, "cu126")
     done = dry_run(patched, index, *catalog, "--extra-index-url", own, "torch")
     installs(done, "cudalib-126", "torch-2.9.0+cu126")
     left_out = f"The catalogue is left out for torch: {own} is one of your indexes"
@@ -120,17 +121,17 @@ def test_what_counts(patched, index, places, catalog, tmp_path):
 def test_a_place_fails(patched, index, places, catalog):
     """C7: one line for a host, for all projects; the next best is taken."""
     for fault, reason in (
-        ((403, "text/plain", b"no"), "403 Client Error: Forbidden"),
-        ((200, "application/pdf", b"%PDF"), "it is application/pdf, no page of links"),
+        (Answer(403), "403 Client Error: Forbidden"),
+        (Answer(200, b"%PDF", "application/pdf"), "it is application/pdf, no page of links"),
     ):
-        places.faults["/whl/cu128/torch/"] = fault
+        places.faults[page("cu128")] = fault
         done = dry_run(patched, index, *catalog, "torch")
         installs(done, *CUDA_126)
         assert done.err == (
-            f"WARNING: torch: variant cuda12.8 from {places.url} cannot be had: {reason} "
-            f"(for a mirror: --variant-catalog-mirror {places.url}=URL)\n"
+            f"WARNING: torch: variant cuda12.8 from {places.root} cannot be had: {reason} "
+            f"(for a mirror: --variant-catalog-mirror {places.root}=URL)\n"
         ), done
-    mirror = ("--variant-catalog-mirror", f"{places.url}=http://127.0.0.1:9")
+    mirror = ("--variant-catalog-mirror", f"{places.root}=http://127.0.0.1:9")
     done = dry_run(patched, index, *catalog, *mirror, "torchvision")
     installs(done, PLAIN, "torchvision-0.9.0")
     labels = "variants cuda13.0, cuda12.8, cuda12.6 and 1 more"
@@ -141,17 +142,17 @@ def test_a_place_fails(patched, index, places, catalog):
 
 
 @pytest.mark.one
-def test_mirrors_files_and_urls(patched, environments, available, index, places, catalog):
+def test_mirrors_files_and_urls(patched, environments, available, field, index, places, catalog):
     """A catalogue of a server, one that is down, and the default one, also in pip's zip file."""
-    places.files["/catalog.toml"] = Path(catalog[1], "torch.toml").read_bytes()
-    url = f"{places.url}/catalog.toml"
+    places.faults["/catalog.toml"] = Answer(200, Path(catalog[1], "torch.toml").read_bytes())
+    url = f"{places.root}/catalog.toml"
     installs(dry_run(patched, index, "--variant-catalog", url, "torch"), *CUDA_128)
     done = dry_run(patched, index, "--variant-catalog", f"{url}2", "torch")
     installs(done, PLAIN)
-    assert f"WARNING: The catalogue {url}2 is left out: 403 Client Error" in done.err
+    assert f"WARNING: The catalogue {url}2 is left out: 404 Client Error" in done.err
     done = dry_run(patched, index, "--variant-catalog", "/no.toml", "torch")
     assert (done.code, done.err[:7], "no.toml" in done.err) == (1, "ERROR: ", True), done
-    mirror = f"https://download.pytorch.org={places.url}"
+    (mirror,) = field.mirrors
     options = ("install", "--dry-run", "--no-deps", "-i", index.url, "torch==2.9.0")
     default = ("--variant-catalog", "default", "--variant-catalog-mirror", mirror)
     env = {**CUDA_12, GPU: "9.0"}
@@ -177,7 +178,7 @@ def test_hashes_and_reports(patched, index, places, catalog, tmp_path):
     done = dry_run(patched, index, *catalog, "--variant", "torch=cuda12.6", *hashes)
     installs(done, *CUDA_126)
     items = {item["metadata"]["name"]: item for item in json.loads(report.read_text())["install"]}
-    file = f"{places.files_url}/whl/cu126/torch-2.9.0%2Bcu126-py3-none-any.whl"
+    file = f"{places.files_url}/files{page('cu126')}torch-2.9.0%2Bcu126-py3-none-any.whl"
     assert items["torch"]["download_info"]["url"] == file
     assert items["torch"]["variant_label"] == "cuda12.6"
 

@@ -7,64 +7,48 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
 import pytest
 
-from support.catalog_places import (
-    Places,
-    family_entries,
-    numbered_entry,
-    pytorch,
-    served_places,
-)
+from support.catalog_places import family_entries, numbered_entry, page, pytorch
 from support.environments import Environment
-from support.index import Index
+from support.index import Answer
 from support.projects import DRIVER
+from support.published_builds import Field, standing_in
 from support.uvs import Machine, installed_labels, project
 from support.wheels import Wheel
 from uv_variants.environments import installed_versions
 
 PYTHON = sys.executable
-Serve = Callable[[Index], Index]
 LINUX, WINDOWS = "py3-none-manylinux_2_17_x86_64", "py3-none-win_amd64"
 MAC = "py3-none-macosx_11_0_arm64"
 
 
 @pytest.fixture
-def world(serve: Serve) -> Iterator[tuple[Places, Index]]:
+def field() -> Iterator[Field]:
     """PyTorch's places, and the user's own index: with builds of cupy, and jax with extras."""
-    places, index = pytorch(LINUX, WINDOWS, mac=MAC)
+    found = pytorch(LINUX, WINDOWS, mac=MAC)
     for version in ("14.1.0", "14.2.0"):
         for name, tag in product(("cupy-cuda12x", "cupy-cuda13x"), (LINUX, WINDOWS)):
-            index.add_wheel(build_of_cupy(name, version, tag), metadata_file=True)
-        index.add_wheel(build_of_cupy("cupy", version, MAC), metadata_file=True)
-    index.add_wheel(Wheel("jax", "0.10.2", extras=("cuda12", "cuda13")), metadata_file=True)
-    with served_places(places):
-        yield places, serve(index)
+            found.index.add_wheel(build_of_cupy(name, version, tag), metadata_file=True)
+        found.index.add_wheel(build_of_cupy("cupy", version, MAC), metadata_file=True)
+    found.index.add_wheel(Wheel("jax", "0.10.2", extras=("cuda12", "cuda13")), metadata_file=True)
+    with standing_in(found):
+        yield found
 
 
 @pytest.fixture
-def places(world: tuple[Places, Index]) -> Places:
-    return world[0]
-
-
-@pytest.fixture
-def index(world: tuple[Places, Index]) -> Index:
-    return world[1]
-
-
-@pytest.fixture
-def settings(places: Places, index: Index, tmp_path: Path) -> dict[str, str]:
+def settings(field: Field, tmp_path: Path) -> dict[str, str]:
     """A machine with a GPU, the index, and a directory with entries of all three kinds."""
     folder = tmp_path / "catalog"
-    family_entries(places, folder)
+    family_entries(field.builds, folder)
     for name, build in (("cupy", "cupy-cuda{}x"), ("jax", "{{name}}[cuda{}]")):
         text = numbered_entry(name, f"{build}=={{{{version}}}}")
         (folder / f"{name}.toml").write_text(text)
-    return {DRIVER: "12.8", "UV_DEFAULT_INDEX": index.url, "VARIANTS_CATALOG": str(folder)}
+    return {DRIVER: "12.8", "UV_DEFAULT_INDEX": field.index.url, "VARIANTS_CATALOG": str(folder)}
 
 
 def build_of_cupy(name: str, version: str, tag: str) -> Wheel:
@@ -93,14 +77,16 @@ def wheels(lock: str, name: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.everywhere
-def test_pip_install(every_machine: Machine, settings: dict[str, str], places: Places) -> None:
+def test_pip_install(every_machine: Machine, settings: dict[str, str], field: Field) -> None:
     machine = every_machine.with_environ(settings)
     machine.create_environment(PYTHON)
     dry = machine.run("pip", "install", "--dry-run", "torchvision")
     assert dry.code == 0, dry
     assert "Variant cuda12.8 for torchvision 0.9.0+cu128: CUDA driver" in dry.err, dry
     assert "torch==2.9.0+cu128" in dry.err
-    assert not [path for path in places.requests if path.endswith("x86_64.whl") and "cpu" in path]
+    assert not [
+        path for path in field.builds.requests if path.endswith("x86_64.whl") and "cpu" in path
+    ]
     done = machine.run("pip", "install", "torchvision")
     assert done.code == 0, done
     expected = {"torch": "2.9.0+cu128", "torchvision": "0.9.0+cu128", "cudalib": "128"}
@@ -129,7 +115,8 @@ def test_a_lock(every_machine: Machine, settings: dict[str, str]) -> None:
         "manylinux_2_17_x86_64.whl",
         "win_amd64.whl",
     }
-    assert all(path.startswith("/whl/cu128/torch-2.9.0%2Bcu128") for path in found["2.9.0+cu128"])
+    start = f"/files{page('cu128')}torch-2.9.0%2Bcu128"
+    assert all(path.startswith(start) for path in found["2.9.0+cu128"])
     assert [path.rpartition("-")[2] for path in found["2.9.0"]] == ["macosx_11_0_arm64.whl"], text
     assert text.count("hash = ") == text.count(".whl")
     # Another machine with our command keeps what the lock has.
@@ -205,10 +192,10 @@ def test_a_life_of_another_name(every_machine: Machine, settings: dict[str, str]
     assert not list(Environment(machine.work / ".venv").site_packages.glob("cupy*"))
 
 
-def test_both_names(machine: Machine, settings: dict[str, str], index: Index) -> None:
+def test_both_names(machine: Machine, settings: dict[str, str], field: Field) -> None:
     """C14: uv cannot express that one is the other; both are never left without an error."""
     machine = machine.with_environ(settings)
-    index.add_wheel(Wheel("cudf", "1.0", requires=("cupy-cuda12x",)), metadata_file=True)
+    field.index.add_wheel(Wheel("cudf", "1.0", requires=("cupy-cuda12x",)), metadata_file=True)
     machine.create_environment(PYTHON)
     done = machine.run("pip", "install", "cupy", "cudf")
     assert done.code == 1, done
@@ -232,11 +219,11 @@ def test_both_names(machine: Machine, settings: dict[str, str], index: Index) ->
         assert machine.run("lock").code == 0
 
 
-def test_given_hashes(machine: Machine, settings: dict[str, str], index: Index) -> None:
+def test_given_hashes(machine: Machine, settings: dict[str, str], field: Field) -> None:
     """C16: a file with hashes is installed as plain uv installs it, and a line says so."""
     machine = machine.with_environ(settings)
     machine.create_environment(PYTHON)
-    data = index.files["jax"]["jax-0.10.2-py3-none-any.whl"]
+    data = field.index.files["jax"]["jax-0.10.2-py3-none-any.whl"]
     digest = hashlib.sha256(data).hexdigest()
     (machine.work / "r.txt").write_text(f"jax==0.10.2 \\\n    --hash=sha256:{digest}\n")
     done = machine.run("pip", "install", "--require-hashes", "-r", "r.txt")
@@ -246,18 +233,18 @@ def test_given_hashes(machine: Machine, settings: dict[str, str], index: Index) 
     assert "uv-variants: hashes are given for jax: no build of the catalogue is taken" in done.err
 
 
-def test_a_lock_without_a_place(machine: Machine, settings: dict[str, str], places: Places) -> None:
+def test_a_lock_without_a_place(machine: Machine, settings: dict[str, str], field: Field) -> None:
     """C6, C7: it fails, one line names the host, and an option allows it."""
     for name in ("cu128", "cu126"):
         for project_ in ("torch", "torchvision"):
-            places.faults[f"/whl/{name}/{project_}/"] = (500, "text/plain", b"")
+            field.builds.faults[page(name, project_)] = Answer(500)
     machine = in_project(machine, settings, "torchvision")
     done = machine.run("lock")
     assert done.code == 1, done
     assert not (machine.work / "uv.lock").exists()
     (line,) = (line for line in done.err.splitlines() if "cannot be had" in line)
-    assert f" from {places.url} cannot be had: " in line
-    assert f"--variant-catalog-mirror {places.url}=URL" in line
+    assert f" from {field.builds.root} cannot be had: " in line
+    assert f"--variant-catalog-mirror {field.builds.root}=URL" in line
     assert "uv.lock is not written" in done.err
     assert "VARIANTS_ALLOW_MISSING_SOURCES=1" in done.err
     (machine.work / "r.in").write_text("torch")
@@ -272,4 +259,4 @@ def test_a_lock_without_a_place(machine: Machine, settings: dict[str, str], plac
     tree = json.loads(machine.run("doctor", "--json").out)
     found = [each["text"] for each in tree["problems"] if each["code"] == "catalog-place"]
     assert len(found) == 1, tree["problems"]
-    assert f" from {places.url} cannot be had: " in found[0]
+    assert f" from {field.builds.root} cannot be had: " in found[0]

@@ -10,9 +10,10 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from pep_variants import directories
-from support.catalog_places import Places, entry, served_places, variant
-from support.index import Index, served
+from support.catalog_places import add, entry, page, place_url, variant
+from support.index import JSON, Answer, Index
 from support.loopback import served_folder
+from support.published_builds import Builds, Field, standing_in
 from support.wheels import PURE, SourceDistribution, Wheel
 from variants_catalog.entries import CatalogVariant
 from variants_catalog.entry_checks import sample_versions
@@ -253,7 +254,7 @@ class Live:
 
     def put(self, place, *versions, tag=PURE, name="torch"):
         for version in versions:
-            self.places.add(place, Wheel(name, version, tag=tag))
+            add(self.places, place, Wheel(name, version, tag=tag))
 
     def own(self, name, *versions, extra=()):
         self.index.files[name] = {}
@@ -261,7 +262,7 @@ class Live:
             self.index.add_wheel(Wheel(name, version, extras=extra))
 
     def backend(self, label, place, local=None, versions=""):
-        where = f'index = "{self.places.place(place)}"\nversions = "{versions}"'
+        where = f'index = "{place_url(self.places, place)}"\nversions = "{versions}"'
         where += f"\nlocal = {json.dumps(local or place)}"
         return variant(label, where, cuda="" if label == "null" else "12.0")
 
@@ -278,9 +279,9 @@ class Live:
 
 @pytest.fixture
 def live(variants, monkeypatch):
-    with served_places(Places()) as places, served(Index()) as index:
-        monkeypatch.setenv("PIP_INDEX_URL", index.url)
-        yield Live(variants, places, index)
+    with standing_in(Field(Index(), Builds())) as found:
+        monkeypatch.setenv("PIP_INDEX_URL", found.index.url)
+        yield Live(variants, found.builds, found.index)
 
 
 MISSING = [("error", "variant-missing", "variant 1")]
@@ -299,20 +300,20 @@ class TestLive:
     @pytest.mark.parametrize(
         ("answer", "reason"),
         [
-            ((403, "text/plain", b"no"), "access denied (HTTP status 403)"),
-            ((200, "text/html", b"<html>log in"), "lists no wheels"),
-            ((200, "application/vnd.pypi.simple.v1+json", b"{"), "is not JSON"),
+            (Answer(403), "access denied (HTTP status 403)"),
+            (Answer(200, b"<html>log in", "text/html"), "lists no wheels"),
+            (Answer(200, b"{", JSON), "is not JSON"),
         ],
     )
     def test_sources_that_cannot_be_read(self, live, answer, reason):
         """One finding for a host and a reason, however many pages."""
         for place in ("cu126", "cu128"):
-            live.places.faults[f"/whl/{place}/torch/"] = answer
+            live.places.faults[page(place)] = answer
         live.put("cpu", "2.9.0+cpu")
         labels = (("cuda12.8", "cu128"), ("cuda12.6", "cu126"), ("null", "cpu"))
         found = live.check(*(live.backend(*each) for each in labels))
         assert found == [("error", "source-unusable", "")]
-        assert live.places.url in live.message
+        assert live.places.root in live.message
         assert "torch: variants cuda12.8, cuda12.6 from" in live.message
         assert reason in live.message
 
@@ -390,10 +391,10 @@ class TestLive:
         assert live.check(marked, name="app") == [("warning", "version-new", "")]
 
     def test_variants_index(self, live):
-        index = f'variants-index = "{live.places.place("variant")}"\n'
+        index = f'variants-index = "{place_url(live.places, "variant")}"\n'
         missing = [("error", "variant-missing", "project.variants-index")]
         for label, expected in ((None, missing), ("cuda12.8", [])):
-            live.places.add("variant", Wheel("torch", "2.9.0", label))
+            add(live.places, "variant", Wheel("torch", "2.9.0", label))
             assert live.check(more=index) == expected
-        live.places.wheels.clear()
+        live.places.pages.clear()
         assert live.check(more=index) == [("error", "source-unusable", "")]

@@ -10,8 +10,17 @@ from world import cuda, target
 
 from pep_variants.sources import Sources
 from resolvelib_variants.resolution import NoSolution, SameFiles, read_file
-from support.catalog_places import family, family_entries, numbered_entry, pytorch, served_places
+from support.catalog_places import (
+    add,
+    family,
+    family_entries,
+    numbered_entry,
+    page,
+    place_url,
+    pytorch,
+)
 from support.index_server import Resource
+from support.published_builds import standing_in
 from support.wheels import Wheel
 from variants_index.downloads import Download, download_files
 from variants_index.errors import BadResponse
@@ -28,12 +37,12 @@ CUPY = "cupy-cuda{}x=={{version}}"
 class Field:
     """The user's index, PyTorch's places, and a directory of entries."""
 
-    def __init__(self, world, places, index):
-        self.world, self.places = world, places
-        for name, files in index.files.items():
+    def __init__(self, world, found):
+        self.world, self.places = world, found.builds
+        for name, files in found.index.files.items():
             world.add(*((name, filename, data) for filename, data in files.items()))
         self.catalog = world.folder / "catalog"
-        family_entries(places, self.catalog)
+        family_entries(found.builds, self.catalog)
 
     def describe(self, name, requires):
         (self.catalog / f"{name}.toml").write_text(numbered_entry(name, requires))
@@ -49,9 +58,8 @@ class Field:
 
 @pytest.fixture
 def field(world):
-    places, index = pytorch()
-    with served_places(places):
-        yield Field(world, places, index)
+    with standing_in(pytorch()) as found:
+        yield Field(world, found)
 
 
 def digest(data):
@@ -71,11 +79,11 @@ def test_what_is_said_of_a_build(field):
     assert versions(resolution) == ["cudalib 130", "torch 2.9.0+cu130"]
     tree = resolution.by_name["torch"].to_tree()
     assert (tree["label"], tree["filename"]) == ("cuda13.0", "torch-2.9.0+cu130-py3-none-any.whl")
-    path = "/whl/cu130/torch-2.9.0%2Bcu130-py3-none-any.whl"
+    path = f"/files{page('cu130')}torch-2.9.0%2Bcu130-py3-none-any.whl"
     assert tree["url"] == f"{field.places.files_url}{path}"
-    assert tree["index"] == f"{field.places.place('cu130')}/torch/"
+    assert tree["index"] == f"{place_url(field.places, 'cu130')}/torch/"
     assert tree["catalog"] == str(field.catalog / "torch.toml")
-    assert tree["hashes"] == {"sha256": digest(field.places.files[path])}
+    assert tree["hashes"] == {"sha256": digest(family("2.9.0", "cu130")[0].build())}
 
 
 @pytest.mark.parametrize(
@@ -93,7 +101,7 @@ def test_versions(field, wanted, expected):
 
 def test_a_place_that_is_an_index_of_the_user(field):
     """The user has chosen that build."""
-    sources = Sources(index_url=field.places.place("cpu"))
+    sources = Sources(index_url=place_url(field.places, "cpu"))
     found = field.resolve("torch", sources=sources)
     assert (versions(found), labels(found)) == (["torch 2.9.0+cpu"], {})
 
@@ -116,13 +124,13 @@ def test_hashes_are_those_of_published_files(field, on_page):
 def test_places_that_fail(field):
     """C7: their variants are lost, and a host is named once."""
     for name in ("torch", "torchvision"):
-        del field.places.wheels[f"/whl/cu130/{name}/"]
+        del field.places.pages[page("cu130", name)]
     resolution = field.resolve("torchvision")
     assert labels(resolution) == {"torch": "cuda12.8", "torchvision": "cuda12.8"}
     (warning,) = resolution.warnings
     assert warning.startswith("torch, torchvision: variant cuda13.0 from ")
     assert [str(item) for item in resolution.unavailable] == [warning]
-    assert warning.endswith(f"(for a mirror: --variant-catalog-mirror {field.places.url}=URL)")
+    assert warning.endswith(f"(for a mirror: --variant-catalog-mirror {field.places.root}=URL)")
 
 
 class TestOtherNames:
@@ -274,7 +282,7 @@ class TestTogether:
     @pytest.mark.parametrize("lacking", ["torch", "torchvision"])
     def test_one_build_is_missing(self, field, wanted, lacking):
         """What is chosen first is followed, if it can be; else it is said."""
-        del field.places.wheels[f"/whl/cu130/{lacking}/"]
+        del field.places.pages[page("cu130", lacking)]
         found = field.resolve(*wanted)
         agree = lacking == wanted[0]
         assert set(labels(found).values()) == {"cuda12.8", *([] if agree else ["cuda13.0"])}
@@ -295,8 +303,8 @@ class TestTogether:
         assert found == {"torch": "cuda13.0", "torchvision": "other13.0"}
 
     def test_only_the_version_that_is_taken_counts(self, field):
-        field.places.add("cu130", Wheel("torchvision", "1.0+cu130", requires=("torch",)))
-        field.places.add("cu126", Wheel("torchvision", "2.0+cu126", requires=("torch<2",)))
+        add(field.places, "cu130", Wheel("torchvision", "1.0+cu130", requires=("torch",)))
+        add(field.places, "cu126", Wheel("torchvision", "2.0+cu126", requires=("torch<2",)))
         resolution = field.resolve("torch", "torchvision")
         assert versions(resolution)[-1] == "torchvision 1.0+cu130"
         assert set(labels(resolution).values()) == {"cuda13.0"}

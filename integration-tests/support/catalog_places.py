@@ -117,3 +117,12 @@ def numbered_entry(name: str, requires: str, *more: str) -> str:
         for order, number in enumerate((13, 12), 1)
     ]
     return entry(name, [*tables, *more])
+
+
+def add_cupy(index: Index, *tags: str, mac: str) -> None:
+    """Put two versions of cupy on *index*: for *mac* itself, else two builds of other names."""
+    for version in ("14.1.0", "14.2.0"):
+        builds = [(name, tag) for name in ("cupy-cuda12x", "cupy-cuda13x") for tag in tags]
+        for name, tag in (*builds, ("cupy", mac)):
+            files = {"cupy/__init__.py": f"BUILD = '{name} {version}'\n"}
+            index.add_wheel(Wheel(name, version, tag=tag, files=files), metadata_file=True)

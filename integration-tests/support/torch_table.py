@@ -188,6 +188,7 @@ OURS: dict[str, Client] = {
     "`uv-variants`": uv_with_variants,
 }
 THEIRS: dict[str, Client] = {"uv": plain_uv, "pip": plain_pip}
+CLIENTS = {**OURS, **THEIRS}
 
 
 def verdict(picks: Picks, box: Box, projects: Iterable[str]) -> str:
@@ -207,63 +208,48 @@ def cell(picks: Picks, box: Box) -> str:
     return f"{picks['torch']}{signs[verdict(picks, box, ('torch',))]}"
 
 
-def rows(results: Mapping[Box, Sequence[str]]) -> list[str]:
-    """Return the rows of the table: machines and drivers with the same cells in one."""
-    drivers: dict[tuple[str, str, tuple[str, ...]], list[int]] = {}
-    for box, cells in results.items():
-        drivers.setdefault((box.name, box.system, tuple(cells)), []).append(box.driver)
-    names: dict[tuple[int, int, str, tuple[str, ...]], list[str]] = {}
-    for (name, system, cells), found in drivers.items():
-        names.setdefault((found[0], found[-1], system, cells), []).append(name)
-    lines = []
-    for (first, last, system, cells), same in names.items():
-        driver = f", driver {first}" if first else ""
-        driver += f" to {last}" if last > first else ""
-        windows = ", Windows" if system == "windows" else ""
-        lines.append(f"| {' or '.join(same)}{driver}{windows} | {' | '.join(cells)} |")
-    return lines
-
-
-def chosen(world: World, projects: Sequence[str]) -> dict[Box, dict[str, Picks]]:
-    """Return what each client takes of *projects*, by machine and name of the client."""
+def chosen(world: World, projects: Sequence[str]) -> Iterator[tuple[Box, dict[str, Picks]]]:
+    """Yield machines, and what each client takes of *projects* there, by its name."""
     known: dict[tuple[str, ...], Picks] = {}
-    found: dict[Box, dict[str, Picks]] = {}
     for box in BOXES:
         if "vllm" in projects and box.system != "linux":
             continue
         # pip knows nothing of the machine, uv nothing of NVIDIA's architectures.
         tells = {"pip": "", "uv": str(box.driver or box.architecture)}
-        for name, client in {**OURS, **THEIRS}.items():
-            key = (name, box.system, tells.get(name, box.facts))
+        keys = {name: (name, box.system, tells.get(name, box.facts)) for name in CLIENTS}
+        for name, key in keys.items():
             if key not in known:
-                known[key] = client(world, box, projects)
-            found.setdefault(box, {})[name] = known[key]
-    return found
+                known[key] = CLIENTS[name](world, box, projects)
+        yield box, {name: known[key] for name, key in keys.items()}
 
 
 def table(world: World) -> str:
-    """Return the tables of the page."""
-    clients = (*OURS, *THEIRS)
-    results: dict[Box, list[str]] = {}
-    counted = []
+    """Return the tables of the page: machines and drivers with the same cells are in one row."""
+    drivers: dict[tuple[str, str, tuple[str, ...]], list[int]] = {}
+    lines = ["| machine | this project | uv | pip |", "|---|---|---|---|"]
+    counted = [f"| | {' | '.join(CLIENTS)} |", "|---|" + "---|" * len(CLIENTS)]
     for projects in PROJECTS:
-        found = chosen(world, projects)
-        counts = {name: Counter[str]() for name in clients}
-        for box, choices in found.items():
-            for name, picks in choices.items():
-                counts[name][verdict(picks, box, projects)] += 1
-        if projects == ("torch",):
-            for box, choices in found.items():
-                ours = dict.fromkeys(cell(choices[name], box) for name in OURS)
-                results[box] = [" / ".join(ours), *(cell(choices[name], box) for name in THEIRS)]
-        cells = " | ".join(f"{each['wrong']} + {each['older']}" for each in counts.values())
-        counted.append(f"| {' and '.join(projects)} ({len(found)} machines) | {cells} |")
-    return "\n".join(
-        (
-            *("| machine | this project | uv | pip |", "|---|---|---|---|", *rows(results), ""),
-            *(f"| | {' | '.join(clients)} |", "|---|" + "---|" * len(clients), *counted),
-        )
-    )
+        counts = {name: Counter[str]() for name in CLIENTS}
+        for box, picks in chosen(world, projects):
+            for name, each in picks.items():
+                counts[name][verdict(each, box, projects)] += 1
+            if projects == ("torch",):
+                cells = {name: cell(each, box) for name, each in picks.items()}
+                ours = " / ".join(dict.fromkeys(cells[name] for name in OURS))
+                row = box.name, box.system, (ours, *(cells[name] for name in THEIRS))
+                drivers.setdefault(row, []).append(box.driver)
+        cells_of = " | ".join(f"{each['wrong']} + {each['older']}" for each in counts.values())
+        number = counts["pip"].total()
+        counted.append(f"| {' and '.join(projects)} ({number} machines) | {cells_of} |")
+    names: dict[tuple[int, int, str, tuple[str, ...]], list[str]] = {}
+    for (name, system, texts), found in drivers.items():
+        names.setdefault((found[0], found[-1], system, texts), []).append(name)
+    for (first, last, system, texts), same in names.items():
+        driver = f", driver {first}" if first else ""
+        driver += f" to {last}" if last > first else ""
+        windows = ", Windows" if system == "windows" else ""
+        lines.append(f"| {' or '.join(same)}{driver}{windows} | {' | '.join(texts)} |")
+    return "\n".join((*lines, "", *counted))
 
 
 if __name__ == "__main__":

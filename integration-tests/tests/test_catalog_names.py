@@ -10,16 +10,15 @@ import platform
 import sys
 from collections.abc import Iterator
 from functools import partial
-from itertools import product
 from pathlib import Path
 
 import pytest
 
+from support.catalog_places import add_cupy
 from support.environments import PIPS, Environments
 from support.index import Index, served
 from support.proxies import running_proxy
 from support.uvs import Machine
-from support.wheels import Wheel
 from variants_proxy import Settings, Upstream
 
 pytestmark = pytest.mark.skipif(
@@ -27,7 +26,6 @@ pytestmark = pytest.mark.skipif(
     reason="the builds are for Linux on x86_64",
 )
 
-LINUX, MAC = "py3-none-manylinux_2_17_x86_64", "py3-none-macosx_11_0_arm64"
 OLD, NEW = "14.1.0", "14.2.0"
 CUDA_12, CUDA_13 = "v100-broadwell", "h100-sapphirerapids"
 
@@ -36,11 +34,7 @@ CUDA_12, CUDA_13 = "v100-broadwell", "h100-sapphirerapids"
 def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a proxy with the catalogue, whose upstream has the builds of cupy."""
     index = Index(ranges=True)
-    for name, version in product(("cupy-cuda12x", "cupy-cuda13x"), (OLD, NEW)):
-        files = {"cupy/__init__.py": f"BUILD = '{name} {version}'\n"}
-        index.add_wheel(Wheel(name, version, tag=LINUX, files=files), metadata_file=True)
-    for version in (OLD, NEW):
-        index.add_wheel(Wheel("cupy", version, tag=MAC), metadata_file=True)
+    add_cupy(index, "py3-none-manylinux_2_17_x86_64", mac="py3-none-macosx_11_0_arm64")
     folder = tmp_path_factory.mktemp("proxy")
     with served(index):
         upstream = Upstream("main", index.url)

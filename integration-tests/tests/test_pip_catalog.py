@@ -183,20 +183,6 @@ def test_hashes_and_reports(patched, index, places, catalog, tmp_path):
     assert items["torch"]["variant_label"] == "cuda12.6"
 
 
-@pytest.mark.everywhere
-def test_a_fault(fresh, index, catalog):
-    """An error in the shim costs the variants, with one line; not a forced label silently."""
-    (module,) = fresh.site_packages.glob("pep_variants_shim/_vendor/variants_catalog/listings.py")
-    module.write_text("raise RuntimeError('broken')\n")
-    done = dry_run(fresh, index, *catalog, "torch")
-    installs(done, PLAIN)
-    assert done.err.startswith("pep-variants-shim: RuntimeError: broken ("), done
-    assert "wheel variants are ignored in this run" in done.err
-    assert done.err.count("\n") == 1, done
-    done = dry_run(fresh, index, *catalog, "--variant", "torch=cuda12.8", "torch")
-    assert (done.code, "RuntimeError: broken" in done.err) == (1, True), done
-
-
 @pytest.fixture
 def jax(serve, tmp_path):
     """jax, whose builds are extras: its own wheel with other dependencies; options for it."""

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import sys
 from collections.abc import Iterator
-from itertools import product
 from pathlib import Path
 
 import pytest
 
-from support.catalog_places import family_entries, numbered_entry, page, pytorch
+from support.catalog_places import add_cupy, family_entries, numbered_entry, page, pytorch
 from support.environments import Environment
 from support.index import Answer
 from support.projects import DRIVER
@@ -31,10 +29,7 @@ MAC = "py3-none-macosx_11_0_arm64"
 def field() -> Iterator[Field]:
     """PyTorch's places, and the user's own index: with builds of cupy, and jax with extras."""
     found = pytorch(LINUX, WINDOWS, mac=MAC)
-    for version in ("14.1.0", "14.2.0"):
-        for name, tag in product(("cupy-cuda12x", "cupy-cuda13x"), (LINUX, WINDOWS)):
-            found.index.add_wheel(build_of_cupy(name, version, tag), metadata_file=True)
-        found.index.add_wheel(build_of_cupy("cupy", version, MAC), metadata_file=True)
+    add_cupy(found.index, LINUX, WINDOWS, mac=MAC)
     found.index.add_wheel(Wheel("jax", "0.10.2", extras=("cuda12", "cuda13")), metadata_file=True)
     with standing_in(found):
         yield found
@@ -49,12 +44,6 @@ def settings(field: Field, tmp_path: Path) -> dict[str, str]:
         text = numbered_entry(name, f"{build}=={{{{version}}}}")
         (folder / f"{name}.toml").write_text(text)
     return {DRIVER: "12.8", "UV_DEFAULT_INDEX": field.index.url, "VARIANTS_CATALOG": str(folder)}
-
-
-def build_of_cupy(name: str, version: str, tag: str) -> Wheel:
-    """Return a wheel with the module cupy, which its publisher calls *name*."""
-    files = {"cupy/__init__.py": f"BUILD = '{name} {version}'\n"}
-    return Wheel(name, version, tag=tag, files=files)
 
 
 def in_project(machine: Machine, settings: dict[str, str], *dependencies: str) -> Machine:
@@ -146,12 +135,10 @@ def test_a_lock(every_machine: Machine, settings: dict[str, str]) -> None:
 
 def cupy(machine: Machine) -> str:
     """Return what is imported as cupy, after a look at who owns its files."""
-    environment = machine.work / ".venv"
-    (owner,) = Environment(environment).site_packages.glob("cupy*.dist-info")
+    environment = Environment(machine.work / ".venv")
+    (owner,) = environment.site_packages.glob("cupy*.dist-info")
     assert owner.name.startswith("cupy-")
-    python = environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    code = "import cupy; print(cupy.BUILD)"
-    return machine.execute(python, "-c", code).out.strip()
+    return environment.run("-c", "import cupy; print(cupy.BUILD)").out.strip()
 
 
 def test_another_name(machine: Machine, settings: dict[str, str]) -> None:

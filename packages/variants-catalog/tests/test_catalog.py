@@ -9,6 +9,7 @@ from pep_variants.choose.preferences import Preferences
 from pep_variants.errors import CatalogError
 from pep_variants.formats import toml
 from pep_variants.model.filename import parse_filename
+from support.catalog_places import entry, variant
 from variants_catalog.catalogs import (
     DirectoryCatalog,
     no_variants,
@@ -21,42 +22,18 @@ from variants_catalog.entries import CatalogProject
 from variants_catalog.entry_reader import read_entry
 from variants_catalog.installed_builds import installed_metadata
 
-TORCH = """
-catalog-version = "1"
-[project]
-name = "torch"
-documentation = "https://example.org/torch"
-coherent = ["torchvision"]
-[project.default-priorities]
-namespace = ["nvidia", "priority"]
-[project.static-properties]
-priority.order = ["1", "2"]
-[[variant]]
-label = "cuda12.8"
-index = "https://example.org/whl/cu128/"
-local = "cu128"
-versions = ">=2.7"
-properties = [
-    "nvidia :: cuda_version_lower_bound :: 12.0",
-    "nvidia :: sm_arch :: 70_real",
-    "nvidia :: sm_arch :: 90_real",
-    "priority :: order :: 1",
-]
-[[variant]]
-label = "cuda12.6"
-index = "https://example.org/whl/cu126"
-local = "cu126"
-properties = [
-    "nvidia :: cuda_version_lower_bound :: 12.0",
-    "nvidia :: sm_arch :: 60_real",
-    "nvidia :: sm_arch :: 90_real",
-    "priority :: order :: 2",
-]
-[[variant]]
-label = "null"
-index = "https://example.org/whl/cpu"
-local = ["cpu", ""]
-"""
+WHL = "https://example.org/whl"
+TORCH = entry(
+    "torch",
+    [
+        variant(
+            "cuda12.8", f'index = "{WHL}/cu128/"\nlocal = "cu128"\nversions = ">=2.7"', cuda="12.0"
+        ),
+        variant("cuda12.6", f'index = "{WHL}/cu126"\nlocal = "cu126"', cuda="12.0", order=2),
+        variant("null", f'index = "{WHL}/cpu"\nlocal = ["cpu", ""]'),
+    ],
+    coherent=["torchvision"],
+)
 
 HEAD = """
 catalog-version = "1"
@@ -69,7 +46,7 @@ VARIANT = HEAD + '[[variant]]\nlabel = "a"\nproperties = ["nvidia :: sm_arch :: 
 INDEX = VARIANT + 'index = "https://e.org"\n'
 
 
-def entry(variant: str = "") -> CatalogProject:
+def app(variant: str) -> CatalogProject:
     return read_entry(VARIANT + variant, "app.toml")
 
 
@@ -144,7 +121,7 @@ class TestFiles:
         ],
     )
     def test_without_a_place(self, variant, filename, named, requires, others):
-        project = entry(variant)
+        project = app(variant)
         origin = "app-cu12" if "cu12" in variant else ""
         assert (project.places, project.targets) == ((), (origin,) if origin else ())
         assert project.uses_own_files is not bool(origin)
@@ -174,7 +151,7 @@ class TestFiles:
         ],
     )
     def test_dependencies_of_an_extra(self, given, added):
-        project = entry('requires = ["{name}[cuda]=={version}", "last>=1"]')
+        project = app('requires = ["{name}[cuda]=={version}", "last>=1"]')
         (item,) = project.own_files("app-1.5-py3-none-any.whl")
         head = "Metadata-Version: 2.1\nName: app\nVersion: 1.5\n"
         lines = "".join(f"Requires-Dist: {text}\n" for text in given)

@@ -14,7 +14,7 @@ from support.catalog_places import add, entry, page, place_url, variant
 from support.index import JSON, Answer, Index
 from support.loopback import served_folder
 from support.published_builds import Builds, Field, standing_in
-from support.wheels import PURE, SourceDistribution, Wheel
+from support.wheels import SourceDistribution, Wheel
 from variants_catalog.entries import CatalogVariant
 from variants_catalog.entry_checks import sample_versions
 
@@ -252,9 +252,9 @@ class Live:
         self.variants, self.places, self.index = variants, places, index
         self.message = ""
 
-    def put(self, place, *versions, tag=PURE, name="torch"):
+    def put(self, place, *versions):
         for version in versions:
-            add(self.places, place, Wheel(name, version, tag=tag))
+            add(self.places, place, Wheel("torch", version))
 
     def own(self, name, *versions, extra=()):
         self.index.files[name] = {}
@@ -288,15 +288,6 @@ MISSING = [("error", "variant-missing", "variant 1")]
 
 
 class TestLive:
-    def test_pytorch(self, live):
-        """Percent-encoded local versions; wheels for macOS have none."""
-        mac = "cp312-none-macosx_11_0_arm64"
-        live.put("cu128", "2.9.0+cu128")
-        live.put("cpu", "2.9.0", tag=mac)
-        gpu, null = live.backend("cuda12.8", "cu128"), live.backend("null", "cpu", ["cpu", ""])
-        assert live.check(gpu, null) == []
-        assert live.check(live.backend("null", "cpu")) == MISSING
-
     @pytest.mark.parametrize(
         ("answer", "reason"),
         [

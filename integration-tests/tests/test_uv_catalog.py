@@ -238,6 +238,11 @@ def test_a_lock_without_a_place(machine: Machine, settings: dict[str, str], fiel
     done = machine.run("pip", "compile", "r.in", "-o", "r.txt")
     assert (done.code, done.out) == (1, ""), done
     assert not (machine.work / "r.txt").exists()
+    # Where no file is to be kept, the next best is installed.
+    machine.create_environment(PYTHON)
+    done = machine.with_environ({"UV_PYTHON": ""}).run("pip", "install", "torch")
+    assert (done.code, versions(machine)["torch"]) == (0, "2.9.0+cpu"), done
+    assert "cannot be had" in done.err
     done = machine.with_environ({"VARIANTS_ALLOW_MISSING_SOURCES": "1"}).run("sync")
     assert done.code == 0, done
     assert (machine.work / "uv.lock").exists()

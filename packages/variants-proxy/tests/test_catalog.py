@@ -106,6 +106,7 @@ class TestPublishersFiles:
         assert newest["published"][PLAIN] == HERE
 
     def test_preferences(self, publisher, begin):
+        publisher.add("cu128", "2.9.0+cu128", ("win_arm64",))
         proxy = begin()
         for options in ({"variant": ["torch="]}, {"no-variants": True}):
             files = proxy.files("torch", key(**options))
@@ -120,6 +121,9 @@ class TestPublishersFiles:
             files = proxy.files("torch", key(**options)).keys() - {PLAIN}  # for its hash
             linux = [name for name in files if "2.9.0" in name and LINUX in name]
             assert linux == [f"torch-2.9.0+{expected}-cp312-cp312-{LINUX}.whl"]
+            # Nor for a platform that only another build has.
+            builds = {name.split("-")[1].partition("+")[2] for name in files}
+            assert builds <= {"", "cpu", expected}
 
     def test_no_lesser_build_under_a_higher_version(self, own, publisher, catalog, start):
         """An installer would take it: 2.9.0+cu130 is newer than 2.9.0+cu128."""

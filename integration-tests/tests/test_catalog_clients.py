@@ -10,7 +10,9 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from platform import machine as machine_name
 from urllib.parse import unquote
 
 import httpx
@@ -20,11 +22,12 @@ from packaging.version import Version
 
 import variants_catalog
 from pep_variants.formats import toml
+from support.catalog_places import add_cupy
 from support.choices import by_pip, by_resolve, by_uv_lock
 from support.environments import PIPS, Environments
 from support.people import Person, programs_of
 from support.proxies import running_proxy
-from support.published_builds import LINUX, Field, page_path, published, standing_in
+from support.published_builds import LINUX, MAC, Field, page_path, published, standing_in
 from support.uvs import Machine
 from variants_catalog.catalogs import DirectoryCatalog
 from variants_catalog.entries import CatalogProject, CatalogVariant, target
@@ -81,7 +84,9 @@ Installed = Mapping[str, tuple[str, str]]
 @pytest.fixture(scope="module")
 def field() -> Iterator[Field]:
     """All there is, on loopback."""
-    with standing_in(published(**{name: [text] for name, text in VERSIONS.items()})) as found:
+    found = published(**{name: [text] for name, text in VERSIONS.items()})
+    add_cupy(found.index, LINUX, mac=MAC)
+    with standing_in(found):
         yield found
 
 
@@ -263,3 +268,40 @@ def test_a_choice(
     if client in NO_COMPARISON:
         expected["flash-attn"] = "null"
     assert found == expected
+
+
+@pytest.mark.skipif(
+    (sys.platform, machine_name()) != ("linux", "x86_64"),
+    reason="the builds are for Linux on x86_64",
+)
+@pytest.mark.parametrize(
+    "client",
+    [PIPS[0], pytest.param(PIPS[-1], marks=pytest.mark.nightly), "uv"],
+)
+def test_a_life_of_another_name(
+    client: str, proxy: str, environments: Environments, machine: Machine, tmp_path: Path
+) -> None:
+    """C1, C2: one distribution owns the files of the build, in plain pip and in plain uv."""
+    if client == "uv":
+        environment = machine.create_environment(sys.executable)
+        pip, yes = partial(machine.plain, "pip"), ()
+    else:
+        python = "{}.{}".format(*sys.version_info)
+        environment = environments.plain(python, client).copied(tmp_path / "pip")
+        pip, yes = environment.pip, ("--yes",)
+    old, new, force = "14.1.0", "14.2.0", "--force-reinstall"
+    gpu_12, gpu_13 = "v100-broadwell", "h100-sapphirerapids"
+    for key, arguments, expected in (
+        (gpu_12, (f"cupy=={old}",), f"cupy-cuda12x {old}"),
+        (gpu_12, ("--upgrade", "cupy"), f"cupy-cuda12x {new}"),
+        (gpu_13, (force, "cupy"), f"cupy-cuda13x {new}"),
+        (gpu_12, (force, "cupy"), f"cupy-cuda12x {new}"),
+    ):
+        done = pip("install", "--index-url", f"{proxy}/p/{key}/simple/", *arguments)
+        assert done.code == 0, done
+        (owner,) = environment.site_packages.glob("cupy*.dist-info")
+        assert "cupy/__init__.py," in (owner / "RECORD").read_text()
+        assert environment.run("-c", "import cupy; print(cupy.BUILD)").out.strip() == expected
+    done = pip("uninstall", *yes, "cupy")
+    assert done.code == 0, done
+    assert not list(environment.site_packages.glob("cupy*"))

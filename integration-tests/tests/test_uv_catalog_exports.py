@@ -102,10 +102,6 @@ def requirement(text: str, name: str) -> tuple[str, list[str]]:
     return match[0].splitlines()[0].removesuffix(" \\"), re.findall(r"--hash=(\S+)", match[1])
 
 
-def packages(text: str) -> dict[str, dict[str, Any]]:
-    return {item["name"]: item for item in toml.loads(text)["packages"]}
-
-
 def test_requirements_of_a_lock(
     field: Field, h100: Machine, environments: Environments, tmp_path: Path
 ) -> None:
@@ -154,7 +150,8 @@ def test_pylock_of_a_lock(
     assert done.code == 0, done
     for note in (*NOTES, "tensorflow 2.21.0 is published as tensorflow-cpu, which"):
         assert done.err.count(note) == 1, done
-    found = packages((h100.work / "pylock.toml").read_text())
+    tree = toml.loads((h100.work / "pylock.toml").read_text())
+    found: dict[str, dict[str, Any]] = {item["name"]: item for item in tree["packages"]}
     assert not [item for item in found.values() if "variants-json" in item]
     assert ".variant" not in done.out
     (wheel,) = found["jax"]["wheels"]

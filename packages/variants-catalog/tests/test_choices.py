@@ -1,5 +1,9 @@
-"""What a release of each project gives on each kind of machine, judged by hand."""
+"""The shipped catalogue; what a release of each project gives on each machine, judged by hand.
 
+`variants catalog check` finds what is wrong in one entry.
+"""
+
+import re
 from dataclasses import replace
 
 import pytest
@@ -15,6 +19,7 @@ from variants_catalog.catalogs import DirectoryCatalog
 from variants_catalog.entries import target
 
 CATALOG = DirectoryCatalog(variants_catalog.projects())
+NAMES = list(CATALOG.names())
 
 MACHINES = {
     "cpu": "cpu-zen4",
@@ -314,3 +319,28 @@ def test_choice(release, text):
         wanted |= dict.fromkeys(machines.strip().split(", "), label)
     assert set(wanted) == set(MACHINES)
     assert {each: choice(name, version, each) for each in wanted} == wanted
+
+
+def test_there_are_entries():
+    assert len(NAMES) >= 25
+    assert len(list(variants_catalog.projects().iterdir())) == len(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_entry(name):
+    """CUDA needs a driver; CUDA 13 has no code for GPUs before compute capability 7.5."""
+    entry = CATALOG.project(name)
+    assert entry.name == name
+    assert entry.documentation.startswith("https://")
+    assert entry.sources
+    assert all(url.startswith("https://") for url in (*entry.sources, *entry.places))
+    assert name not in entry.coherent
+    # No project that stands for another one is itself in the catalogue.
+    assert not set(entry.targets) & set(NAMES)
+    for variant in entry.variants:
+        bounds = [text for text in variant.properties if ":: cuda_version_lower_bound ::" in text]
+        assert len(bounds) == variant.label.startswith("cuda"), variant.label
+        if variant.label.startswith("cuda13"):
+            codes = re.findall(r"sm_arch :: (\d+)_", " ".join(variant.properties))
+            assert codes
+            assert min(map(int, codes)) >= 75

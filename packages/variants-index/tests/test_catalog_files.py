@@ -194,6 +194,7 @@ WITH_PLACEHOLDER = entry("rmm", [RMM], more='placeholder = "<1"\n')
         (TARGET, [], [(0, "1.0")], FIRST_INDEX, []),
         (WITH_PLACEHOLDER, [], [(0, "1.0")], FIRST_INDEX, ["1.0"]),
         (WITH_PLACEHOLDER, [(0, "0.1")], [(0, "1.0")], FIRST_INDEX, ["1.0"]),
+        (WITH_PLACEHOLDER, [(0, "0.1a1")], [(0, "1.0")], FIRST_INDEX, ["1.0"]),
         (WITH_PLACEHOLDER, [(0, "0.1")], [(1, "1.0")], BEST_MATCH, []),
         (WITH_PLACEHOLDER, [(0, "2.0")], [(0, "1.0")], FIRST_INDEX, []),
     ],

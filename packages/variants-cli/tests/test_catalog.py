@@ -70,6 +70,7 @@ def test_show(variants, entries):
     assert "https://download.pytorch.org/whl/cpu (+cpu or no local version)" in done.out
     assert "nvidia :: sm_arch :: 50_real 60_real" in done.out
     assert "your own index (no local version)" in variants("catalog", "show", "xgboost").out
+    assert "your own index" in variants("catalog", "show", "onnxruntime").out
     done = variants("catalog", "show", "tensorflow").out.splitlines()
     assert "source: https://pypi.org/simple/tensorflow/" in done
     assert "compared with these pages: 2026-11-25" in done
@@ -163,6 +164,9 @@ def test_names(variants, entries, tmp_path):
     assert codes(variants("catalog", "check", tmp_path / "App.toml", "--json")) == [
         ("error", "catalog-filename", "project.name")
     ]
+    done = variants("catalog", "check", tmp_path / "App.toml")
+    assert "App.toml: project.name: error: is 'app': " in done.out
+    assert "    rename the file to app.toml\n" in done.out
     folder = entries(lib=CUDA12)
     (folder / "app.toml").write_text(entry("app", [CUDA12], coherent=["other"]))
     assert codes(variants("catalog", "check", folder, "--json")) == [

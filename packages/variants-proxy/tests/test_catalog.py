@@ -5,6 +5,7 @@ import io
 import re
 import threading
 import zipfile
+from itertools import product
 
 import httpx
 import pytest
@@ -198,15 +199,16 @@ class TestAgreement:
     """torchvision comes from the variant that torch comes from."""
 
     def test_forced_locked_and_missing(self, own, publisher, catalog, start):
-        for backend in ("cu130", "cu128", "cu126", "cpu"):
-            version = f"0.24.0+{backend}"
-            publisher.add(backend, version, (LINUX,), "torch", project="torchvision")
+        versions = ("0.23.0", "0.24.0")
+        for backend, version in product(("cu130", "cu128", "cu126", "cpu"), versions):
+            local = f"{version}+{backend}"
+            publisher.add(backend, local, (LINUX,), "torch", project="torchvision")
         text = publisher.entry()
         vision = text.replace('"torch"', '"torchvision"').replace('["torchvision"]', '["torch"]')
         entries = catalog(text, vision)
 
         def chosen(backend):
-            return {f"torchvision-0.24.0+{backend}-cp312-cp312-{LINUX}.whl"}
+            return {f"torchvision-{each}+{backend}-cp312-cp312-{LINUX}.whl" for each in versions}
 
         proxy = start(own, catalog=entries)
         assert chosen("cu128") <= set(Asked(proxy).files("torchvision"))

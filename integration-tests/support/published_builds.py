@@ -42,6 +42,7 @@ class Builds:
     Attributes:
         pages: contents of files by filename, by path of the page.
         faults: answers by path that replace a page's.
+        without_hashes: paths of pages whose links have no hashes.
         requests: paths asked for so far.
         files_url: URL of the host that has the files; empty for the same host.
         url: root of the server.
@@ -49,6 +50,7 @@ class Builds:
 
     pages: dict[str, dict[str, bytes]] = field(default_factory=dict)
     faults: dict[str, Answer] = field(default_factory=dict)
+    without_hashes: set[str] = field(default_factory=set)
     requests: list[str] = field(default_factory=list)
     files_url: str = ""
     url: str = ""
@@ -58,11 +60,15 @@ class Builds:
         self.pages.setdefault(page_path(page), {})[wheel.filename] = wheel.build()
 
     @property
+    def root(self) -> str:
+        """URL of the server."""
+        return self.url.removesuffix("/simple/")
+
+    @property
     def mirrors(self) -> dict[str, str]:
         """What replaces the hosts of the places, for ``--variant-catalog-mirror``."""
-        root = self.url.removesuffix("/simple/")
         hosts = {path.split("/")[2] for path in self.pages}
-        return {f"https://{host}": f"{root}/hosts/{host}" for host in sorted(hosts)}
+        return {f"https://{host}": f"{self.root}/hosts/{host}" for host in sorted(hosts)}
 
     @property
     def urls(self) -> dict[str, str]:
@@ -89,8 +95,9 @@ class Builds:
     def _page(self, path: str) -> str:
         lines = ["<!DOCTYPE html>", "<html><body>"]
         for name, data in self.pages[path].items():
-            digest = hashlib.sha256(data).hexdigest()
-            link = f"{self.files_url}/files{path}{quote(name)}#sha256={digest}"
+            link = f"{self.files_url}/files{path}{quote(name)}"
+            if path not in self.without_hashes:
+                link += f"#sha256={hashlib.sha256(data).hexdigest()}"
             lines.append(f'<a href="{html.escape(link)}">{html.escape(name)}</a><br/>')
         return "\n".join((*lines, "</body></html>", ""))
 
@@ -117,6 +124,11 @@ class Field:
     def options(self) -> list[str]:
         """Options that send a client here, but for the catalogue itself."""
         return [f"--variant-catalog-mirror={item}" for item in self.mirrors]
+
+    @property
+    def root(self) -> str:
+        """URL of the server."""
+        return self.url.removesuffix("/simple/")
 
     @property
     def mirrors(self) -> list[str]:
@@ -193,7 +205,7 @@ def published(**versions: Iterable[str]) -> Field:
 @contextmanager
 def standing_in(found: Field) -> Iterator[Field]:
     """Serve *found*: the index, the places, and a host for files of the places."""
-    files = Builds(found.builds.pages)
+    files = Builds(found.builds.pages, requests=found.builds.requests)
     with served(found.index), served(files), served(found.builds):  # type: ignore[arg-type]
-        found.builds.files_url = files.url.removesuffix("/simple/")
+        found.builds.files_url = files.root
         yield found

@@ -34,11 +34,11 @@ LINUX_ONLY, BOTH = ("linux",), ("linux", "windows")
 
 
 class Build(NamedTuple):
-    """One of the builds of torch and torchvision.
+    """One of the builds of a project.
 
     Attributes:
         local: local version that marks its wheels, and name of its index.
-        releases: specifier of the releases of torch that have it.
+        releases: specifier of the releases that have it.
         systems: names in `TAGS`.
         cuda: major version, 0 without CUDA.
         code: compute capabilities, or names of other architectures, that it has code for.
@@ -55,39 +55,40 @@ CUDA_12_6 = "5.0 6.0 7.0 7.5 8.0 8.6 9.0"
 CUDA_12_8 = "7.0 7.5 8.0 8.6 9.0 10.0 12.0"
 TURING = "7.5 8.0 8.6 9.0 10.0 12.0"
 ROCM = "gfx900 gfx906 gfx908 gfx90a gfx942 gfx1030 gfx1100 gfx1101 gfx1102 gfx1200 gfx1201"
-BUILDS = (
-    Build("cu118", "==2.7.*", BOTH, 11, CUDA_12_6),
-    Build("cu126", ">=2.7,<2.15", BOTH, 12, CUDA_12_6),
-    Build("cu128", "==2.7.*", BOTH, 12, TURING),
-    Build("cu128", ">=2.8,<2.11", BOTH, 12, CUDA_12_8),
-    Build("cu128", "==2.11.*", BOTH, 12, TURING),
-    Build("cu129", "==2.8.*", BOTH, 12, CUDA_12_8),
-    Build("cu129", ">=2.9,<2.11", LINUX_ONLY, 12, CUDA_12_8),
-    Build("cu129", ">=2.11,<2.14,!=2.12.0", LINUX_ONLY, 12, TURING),
-    Build("cu130", ">=2.9", BOTH, 13, TURING),
-    Build("cu132", ">=2.12", BOTH, 13, TURING),
-    Build("rocm6.3", ">=2.7,<2.10", LINUX_ONLY, 0, ROCM),
-    Build("rocm6.4", ">=2.8,<2.10", LINUX_ONLY, 0, ROCM),
-    Build("rocm7.0", "==2.10.*", LINUX_ONLY, 0, f"{ROCM} gfx950"),
-    Build("rocm7.1", "==2.10.*", LINUX_ONLY, 0, f"{ROCM} gfx950"),
-    Build("rocm7.2", ">=2.11,<2.14", LINUX_ONLY, 0, f"{ROCM} gfx950 gfx1150 gfx1151"),
-    Build("xpu", ">=2.9", BOTH, 0, "Arc"),
-)
-VLLM_CODE = TURING
-RELEASES = {
-    "2.7.1": "0.22.1",
-    "2.8.0": "0.23.0",
-    "2.9.1": "0.24.1",
-    "2.10.0": "0.25.0",
-    "2.11.0": "0.26.0",
-    "2.12.1": "0.27.1",
-    "2.13.0": "0.28.0",
-    "2.14.0": "0.29.0",
-    "2.15.0": "0.30.0",
+BUILDS = {
+    "torch": (
+        Build("cu118", "==2.7.*", BOTH, 11, CUDA_12_6),
+        Build("cu126", ">=2.7,<2.15", BOTH, 12, CUDA_12_6),
+        Build("cu128", "==2.7.*", BOTH, 12, TURING),
+        Build("cu128", ">=2.8,<2.11", BOTH, 12, CUDA_12_8),
+        Build("cu128", "==2.11.*", BOTH, 12, TURING),
+        Build("cu129", "==2.8.*", BOTH, 12, CUDA_12_8),
+        Build("cu129", ">=2.9,<2.11", LINUX_ONLY, 12, CUDA_12_8),
+        Build("cu129", ">=2.11,<2.14,!=2.12.0", LINUX_ONLY, 12, TURING),
+        Build("cu130", ">=2.9", BOTH, 13, TURING),
+        Build("cu132", ">=2.12", BOTH, 13, TURING),
+        Build("rocm6.3", ">=2.7,<2.10", LINUX_ONLY, 0, ROCM),
+        Build("rocm6.4", ">=2.8,<2.10", LINUX_ONLY, 0, ROCM),
+        Build("rocm7.0", "==2.10.*", LINUX_ONLY, 0, f"{ROCM} gfx950"),
+        Build("rocm7.1", "==2.10.*", LINUX_ONLY, 0, f"{ROCM} gfx950"),
+        Build("rocm7.2", ">=2.11,<2.14", LINUX_ONLY, 0, f"{ROCM} gfx950 gfx1150 gfx1151"),
+        Build("xpu", ">=2.9", BOTH, 0, "Arc"),
+    ),
+    "vllm": (
+        Build("cu129", "", LINUX_ONLY, 12, TURING),
+        Build("cu130", ">=0.20", LINUX_ONLY, 13, TURING),
+    ),
 }
-"""Releases of torch, and the torchvision that requires each; oldest first."""
-VLLM = {"0.19.1": "2.10.0", "0.26.0": "2.11.0", "0.29.0": "2.13.0"}
-"""Releases of vLLM, and the torch that each requires; oldest first."""
+"""By project; torchvision has those of the torch that it requires."""
+_TORCH = ("2.7.1", "2.8.0", "2.9.1", "2.10.0", "2.11.0", "2.12.1", "2.13.0", "2.14.0", "2.15.0")
+VISION = {f"0.{15 + Version(text).minor}.{Version(text).micro}": text for text in _TORCH}
+"""Releases of torchvision, oldest first, and the torch that each requires."""
+RELEASES = {
+    "torch": {torch: torch for torch in _TORCH},
+    "torchvision": VISION,
+    "vllm": {"0.19.1": "2.10.0", "0.26.0": "2.11.0", "0.29.0": "2.13.0"},
+}
+"""The same by project."""
 ON_PYPI = {
     "torch": {"<2.8": "cu126", ">=2.8,<2.11": "cu128", ">=2.11,<2.15": "cu130", ">=2.15": "cu132"},
     "vllm": {"<0.20": "cu129", ">=0.20": "cu130"},
@@ -132,9 +133,9 @@ class Box(NamedTuple):
         system = {"linux": "", "windows": ", Windows", "macos": ""}[self.system]
         return f"{self.name}{driver}{system}"
 
-    def uses(self, build: Build, *, code: str = "") -> bool:
-        """Return whether the build, or another project's for the same CUDA, runs on its GPU."""
-        known = (code or build.code).split()
+    def uses(self, build: Build) -> bool:
+        """Return whether the build runs on its GPU."""
+        known = build.code.split()
         if not build.cuda:
             return self.architecture in known
         if self.driver < LEAST_DRIVER[build.cuda]:
@@ -177,43 +178,41 @@ Picks = Mapping[str, str]
 """Chosen version by project, with its local version."""
 
 
+def builds_of(project: str, release: str) -> list[Build]:
+    """Return the builds of a release."""
+    if project == "torchvision":
+        project, release = "torch", VISION[release]
+    return [each for each in BUILDS[project] if Version(release) in SpecifierSet(each.releases)]
+
+
 def build_of(project: str, version: str, system: str) -> Build | None:
     """Return the build that a wheel with *version* is, None for one for CPUs."""
     public, _, local = version.partition("+")
-    pinned = {"torchvision": {new: old for old, new in RELEASES.items()}, "vllm": VLLM}
-    torch = pinned.get(project, {}).get(public, public)
     if not local and system == "linux":
-        place = ON_PYPI["vllm" if project == "vllm" else "torch"]
-        release = Version(public if project == "vllm" else torch)
-        local = next(each for text, each in place.items() if release in SpecifierSet(text))
-    builds = (each for each in BUILDS if each.local == local and Version(torch) in _of(each))
-    return next(builds, None)
+        release = Version(VISION.get(public, public) if project == "torchvision" else public)
+        places = ON_PYPI.get(project, ON_PYPI["torch"]).items()
+        local = next(each for text, each in places if release in SpecifierSet(text))
+    return next((each for each in builds_of(project, public) if each.local == local), None)
 
 
 def uses_gpu(picks: Picks, box: Box) -> bool:
     """Return whether all that was chosen runs on the GPU of the machine."""
-    builds = {name: build_of(name, version, box.system) for name, version in picks.items()}
-    if len({each and each.cuda for each in builds.values()}) > 1:
+    builds = [build_of(name, version, box.system) for name, version in picks.items()]
+    if len({each and each.cuda for each in builds}) > 1:
         return False
-    return all(
-        build is not None and box.uses(build, code=VLLM_CODE if name == "vllm" else "")
-        for name, build in builds.items()
-    )
+    return all(build is not None and box.uses(build) for build in builds)
 
 
 def newest(project: str, box: Box) -> str | None:
-    """Return the newest release of torch or vLLM of which a build runs on the machine's GPU."""
-    pins = VLLM if project == "vllm" else {torch: torch for torch in RELEASES}
-    for release, torch in reversed(pins.items()):
-        for build in BUILDS:
-            if Version(torch) not in _of(build) or box.system not in build.systems:
-                continue
-            if project == "vllm" and (
-                box.system != "linux" or build.local not in _vllm_builds(release)
-            ):
-                continue
-            if box.uses(build) and (project != "vllm" or box.uses(build, code=VLLM_CODE)):
-                return release
+    """Return the newest release of which a build, and torch's for it, run on the machine's GPU."""
+
+    def usable(name: str, release: str) -> set[str]:
+        builds = builds_of(name, release)
+        return {each.local for each in builds if box.system in each.systems and box.uses(each)}
+
+    for release, torch in reversed(RELEASES[project].items()):
+        if usable(project, release) & usable("torch", torch):
+            return release
     return None
 
 
@@ -221,38 +220,27 @@ def standin() -> Field:
     """Return all the indexes: PyPI, PyTorch's, and Astral's for vLLM."""
     found = Field(Index(), Builds())
     whl, astral = "https://download.pytorch.org/whl", "https://wheels.astral.sh/simple"
-    for torch, vision in RELEASES.items():
-        for name, version, requires in (
-            ("torch", torch, ()),
-            ("torchvision", vision, (f"torch=={torch}",)),
-        ):
+    for name in ("torch", "torchvision"):
+        for version, torch in RELEASES[name].items():
+            requires = (f"torch=={torch}",) if name != "torch" else ()
             for system, tag in TAGS.items():
                 found.index.add_wheel(Wheel(name, version, tag=tag, requires=requires))
                 local = "" if system == "macos" else "+cpu"
                 cpu = Wheel(name, f"{version}{local}", tag=tag, requires=requires)
                 found.builds.add(f"{whl}/cpu/{name}/", cpu)
-            for build in BUILDS:
-                page = f"{whl}/{build.local}/{name}/"
-                for system in build.systems if Version(torch) in _of(build) else ():
+            for build in builds_of(name, version):
+                for system in build.systems:
                     local = f"{version}+{build.local}"
-                    found.builds.add(page, Wheel(name, local, tag=TAGS[system], requires=requires))
-    # Places of older releases, which are not here.
-    for place in ("cu121", "cu124"):
-        for name in ("torch", "torchvision"):
+                    wheel = Wheel(name, local, tag=TAGS[system], requires=requires)
+                    found.builds.add(f"{whl}/{build.local}/{name}/", wheel)
+        for place in ("cu121", "cu124"):  # of older releases, which are not here
             found.builds.add(f"{whl}/{place}/{name}/", Wheel(name, "0.0.1+old", tag=LINUX))
-    for release, torch in VLLM.items():
+    for release, torch in RELEASES["vllm"].items():
         requires = (f"torch=={torch}",)
         found.index.add_wheel(Wheel("vllm", release, tag=LINUX, requires=requires))
-        for local in ("cpu", *(each for each in ("cu129",) if each in _vllm_builds(release)[1:])):
-            wheel = Wheel("vllm", f"{release}+{local}", tag=LINUX, requires=requires)
-            found.builds.add(f"{astral}/{local}/vllm/", wheel)
+        on_pypi = build_of("vllm", release, "linux")
+        for local in ("cpu", *(each.local for each in builds_of("vllm", release))):
+            if on_pypi is None or local != on_pypi.local:
+                wheel = Wheel("vllm", f"{release}+{local}", tag=LINUX, requires=requires)
+                found.builds.add(f"{astral}/{local}/vllm/", wheel)
     return found
-
-
-def _of(build: Build) -> SpecifierSet:
-    return SpecifierSet(build.releases)
-
-
-def _vllm_builds(release: str) -> tuple[str, ...]:
-    """Return the builds of vLLM: that of PyPI, and since 0.20 one for CUDA 12.9."""
-    return ("cu129",) if Version(release) < Version("0.20") else ("cu130", "cu129")

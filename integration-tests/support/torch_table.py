@@ -8,9 +8,7 @@ stand-in of the indexes, which takes some minutes.
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -19,14 +17,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from packaging.utils import canonicalize_name
-
 from .certificates import certified
+from .choices import Chosen, by_pip, by_resolve
 from .environments import PIPS, Environments
 from .index import Answer, served
 from .proxied_network import http_proxy
 from .published_builds import Builds, Field, standing_in
-from .torch_field import BOXES, RELEASES, Box, Picks, newest, standin, uses_gpu
+from .torch_field import BOXES, Box, Picks, newest, standin, uses_gpu
 from .uvs import UVS, Machine, downloaded_uv, uv_variants
 
 HOST = "download.pytorch.org"
@@ -106,15 +103,12 @@ def running(folder: Path, environments: Environments) -> Iterator[World]:
 
 def resolved(world: World, boxes: Sequence[Box], projects: Iterable[str]) -> list[Picks]:
     """Return what ``variants resolve`` takes for *boxes*, which are of one system."""
-    variants = Path(sys.executable).with_name("variants")
-    command = [variants, "resolve", "--json", *projects, "-i", world.field.index.url]
-    command += [*world.options, f"--python-platform={boxes[0].system}"]
-    command += [f"--platform={box.facts}" for box in boxes]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=world.machine.work)
-    assert done.returncode == 0, done
+    options = [*world.options, f"--python-platform={boxes[0].system}"]
+    options += [f"--platform={box.facts}" for box in boxes]
+    trees = by_resolve(world.machine.work, *projects, "-i", world.field.index.url, *options)
     return [
         {each["name"]: each["filename"].split("-")[1] for each in tree["packages"]}
-        for tree in json.loads(done.stdout)["resolutions"]
+        for tree in trees
     ]
 
 
@@ -124,30 +118,25 @@ def resolve(world: World, box: Box, projects: Iterable[str]) -> Picks:
     return picks
 
 
-def pip_with_shim(world: World, box: Box, projects: Iterable[str]) -> Picks:
+def pip_with_shim(world: World, box: Box, projects: Iterable[str], *options: str) -> Chosen:
     """Return what pip with the shim takes."""
-    options = [*world.options, f"--variant-platform={box.facts}"]
-    return _pip(world, box, projects, options, shim=True)
+    options = (*world.options, f"--variant-platform={box.facts}", *options)
+    return _pip(world, box, projects, *options, shim=True)
 
 
 def plain_pip(world: World, box: Box, projects: Iterable[str]) -> Picks:
     """Return what pip takes."""
-    return _pip(world, box, projects, [], shim=False)
+    return _pip(world, box, projects, shim=False).versions
 
 
-def _pip(
-    world: World, box: Box, projects: Iterable[str], options: list[str], *, shim: bool
-) -> Picks:
-    python = "{}.{}".format(*sys.version_info)
+def _pip(world: World, box: Box, projects: Iterable[str], *options: str, shim: bool) -> Chosen:
     make = world.environments.patched if shim else world.environments.plain
-    report = world.machine.work / "report.json"
-    options = [f"--report={report}", "-i", world.field.index.url, "--dry-run", *options]
+    environment = make("{}.{}".format(*sys.version_info), PIPS[-1])
     if box.system in PIP_TAGS:
-        options += [f"--platform={PIP_TAGS[box.system]}", "--only-binary=:all:", "--target=new"]
-    done = make(python, PIPS[-1]).pip("install", *options, *projects)
-    assert done.code == 0, done
-    items = (item["metadata"] for item in json.loads(report.read_text("utf-8"))["install"])
-    return {canonicalize_name(item["name"]): item["version"] for item in items}
+        tag = f"--platform={PIP_TAGS[box.system]}"
+        options = (tag, "--only-binary=:all:", "--target=new", *options)
+    folder, url = world.machine.work, world.field.index.url
+    return by_pip(environment, folder, "-i", url, *options, *projects)
 
 
 def uv_with_variants(world: World, box: Box, projects: Iterable[str]) -> Picks:
@@ -179,7 +168,9 @@ def plain_uv(world: World, box: Box, projects: Iterable[str]) -> Picks:
 
 
 def _compile(world: World, box: Box, projects: Iterable[str]) -> list[str]:
-    (world.machine.work / "all.in").write_text("\n".join(projects))
+    first, *rest = projects
+    (world.machine.work / "first.in").write_text(f"{first}; python_version >= '3'\n")
+    (world.machine.work / "all.in").write_text("\n".join(["-r first.in", *rest]))
     arguments = ["pip", "compile", "all.in", "--no-annotate", "--no-header"]
     arguments += ["--python", sys.executable, "--python-platform", UV_PLATFORMS[box.system]]
     return [*arguments, "--index-url", world.field.index.url]
@@ -193,21 +184,16 @@ def _pins(code: int, out: str, err: str) -> Picks:
 Client = Callable[[World, Box, Iterable[str]], Picks]
 OURS: dict[str, Client] = {
     "`variants resolve`": resolve,
-    "pip with the shim": pip_with_shim,
+    "pip with the shim": lambda *asked: pip_with_shim(*asked).versions,
     "`uv-variants`": uv_with_variants,
 }
 THEIRS: dict[str, Client] = {"uv": plain_uv, "pip": plain_pip}
-
-
-def best(project: str, box: Box) -> str | None:
-    """Return the newest release of a project that runs on the GPU of the machine."""
-    release = newest("vllm" if project == "vllm" else "torch", box)
-    return RELEASES[release] if project == "torchvision" and release else release
+CLIENTS = {**OURS, **THEIRS}
 
 
 def verdict(picks: Picks, box: Box, projects: Iterable[str]) -> str:
     """Return ``right``, ``older`` than the newest release that uses the GPU, or ``wrong``."""
-    wanted = {name: best(name, box) for name in projects}
+    wanted = {name: newest(name, box) for name in projects}
     if None in wanted.values():
         return "right"
     if not uses_gpu(picks, box):
@@ -222,63 +208,48 @@ def cell(picks: Picks, box: Box) -> str:
     return f"{picks['torch']}{signs[verdict(picks, box, ('torch',))]}"
 
 
-def rows(results: Mapping[Box, Sequence[str]]) -> list[str]:
-    """Return the rows of the table: machines and drivers with the same cells in one."""
-    drivers: dict[tuple[str, str, tuple[str, ...]], list[int]] = {}
-    for box, cells in results.items():
-        drivers.setdefault((box.name, box.system, tuple(cells)), []).append(box.driver)
-    names: dict[tuple[int, int, str, tuple[str, ...]], list[str]] = {}
-    for (name, system, cells), found in drivers.items():
-        names.setdefault((found[0], found[-1], system, cells), []).append(name)
-    lines = []
-    for (first, last, system, cells), same in names.items():
-        driver = f", driver {first}" if first else ""
-        driver += f" to {last}" if last > first else ""
-        windows = ", Windows" if system == "windows" else ""
-        lines.append(f"| {' or '.join(same)}{driver}{windows} | {' | '.join(cells)} |")
-    return lines
-
-
-def chosen(world: World, projects: Iterable[str]) -> dict[Box, dict[str, Picks]]:
-    """Return what each client takes of *projects*, by machine and name of the client."""
-    projects = tuple(projects)
-    boxes = [box for box in BOXES if "vllm" not in projects or box.system == "linux"]
+def chosen(world: World, projects: Sequence[str]) -> Iterator[tuple[Box, dict[str, Picks]]]:
+    """Yield machines, and what each client takes of *projects* there, by its name."""
     known: dict[tuple[str, ...], Picks] = {}
-    found: dict[Box, dict[str, Picks]] = {box: {} for box in boxes}
-    for box in boxes:
+    for box in BOXES:
+        if "vllm" in projects and box.system != "linux":
+            continue
         # pip knows nothing of the machine, uv nothing of NVIDIA's architectures.
         tells = {"pip": "", "uv": str(box.driver or box.architecture)}
-        for name, client in {**OURS, **THEIRS}.items():
-            key = (name, box.system, tells.get(name, box.facts))
+        keys = {name: (name, box.system, tells.get(name, box.facts)) for name in CLIENTS}
+        for name, key in keys.items():
             if key not in known:
-                known[key] = client(world, box, projects)
-            found[box][name] = known[key]
-    return found
+                known[key] = CLIENTS[name](world, box, projects)
+        yield box, {name: known[key] for name, key in keys.items()}
 
 
 def table(world: World) -> str:
-    """Return the tables of the page."""
-    clients = (*OURS, *THEIRS)
-    results: dict[Box, list[str]] = {}
-    counted = []
+    """Return the tables of the page: machines and drivers with the same cells are in one row."""
+    drivers: dict[tuple[str, str, tuple[str, ...]], list[int]] = {}
+    lines = ["| machine | this project | uv | pip |", "|---|---|---|---|"]
+    counted = [f"| | {' | '.join(CLIENTS)} |", "|---|" + "---|" * len(CLIENTS)]
     for projects in PROJECTS:
-        found = chosen(world, projects)
-        counts = {name: Counter[str]() for name in clients}
-        for box, choices in found.items():
-            for name, picks in choices.items():
-                counts[name][verdict(picks, box, projects)] += 1
-        if projects == ("torch",):
-            for box, choices in found.items():
-                ours = dict.fromkeys(cell(choices[name], box) for name in OURS)
-                results[box] = [" / ".join(ours), *(cell(choices[name], box) for name in THEIRS)]
-        cells = " | ".join(f"{each['wrong']} + {each['older']}" for each in counts.values())
-        counted.append(f"| {' and '.join(projects)} ({len(found)} machines) | {cells} |")
-    return "\n".join(
-        (
-            *("| machine | this project | uv | pip |", "|---|---|---|---|", *rows(results), ""),
-            *(f"| | {' | '.join(clients)} |", "|---|" + "---|" * len(clients), *counted),
-        )
-    )
+        counts = {name: Counter[str]() for name in CLIENTS}
+        for box, picks in chosen(world, projects):
+            for name, each in picks.items():
+                counts[name][verdict(each, box, projects)] += 1
+            if projects == ("torch",):
+                cells = {name: cell(each, box) for name, each in picks.items()}
+                ours = " / ".join(dict.fromkeys(cells[name] for name in OURS))
+                row = box.name, box.system, (ours, *(cells[name] for name in THEIRS))
+                drivers.setdefault(row, []).append(box.driver)
+        cells_of = " | ".join(f"{each['wrong']} + {each['older']}" for each in counts.values())
+        number = counts["pip"].total()
+        counted.append(f"| {' and '.join(projects)} ({number} machines) | {cells_of} |")
+    names: dict[tuple[int, int, str, tuple[str, ...]], list[str]] = {}
+    for (name, system, texts), found in drivers.items():
+        names.setdefault((found[0], found[-1], system, texts), []).append(name)
+    for (first, last, system, texts), same in names.items():
+        driver = f", driver {first}" if first else ""
+        driver += f" to {last}" if last > first else ""
+        windows = ", Windows" if system == "windows" else ""
+        lines.append(f"| {' or '.join(same)}{driver}{windows} | {' | '.join(texts)} |")
+    return "\n".join((*lines, "", *counted))
 
 
 if __name__ == "__main__":

@@ -6,27 +6,28 @@ catalogue, mirrors that lead to the stand-in, and a platform file.
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from platform import machine as machine_name
 from urllib.parse import unquote
 
 import httpx
 import pytest
-from packaging.pylock import Pylock
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import variants_catalog
 from pep_variants.formats import toml
-from support.environments import PIPS, Environment, Environments
+from support.catalog_places import add_cupy
+from support.choices import by_pip, by_resolve, by_uv_lock
+from support.environments import PIPS, Environments
 from support.people import Person, programs_of
 from support.proxies import running_proxy
-from support.published_builds import LINUX, Field, field_of, page_path, standing_in
+from support.published_builds import LINUX, MAC, Field, page_path, published, standing_in
 from support.uvs import Machine
 from variants_catalog.catalogs import DirectoryCatalog
 from variants_catalog.entries import CatalogProject, CatalogVariant, target
@@ -83,8 +84,9 @@ Installed = Mapping[str, tuple[str, str]]
 @pytest.fixture(scope="module")
 def field() -> Iterator[Field]:
     """All there is, on loopback."""
-    entries = [entry for name in VERSIONS if (entry := CATALOG.project(name)) is not None]
-    with standing_in(field_of(entries, {name: [text] for name, text in VERSIONS.items()})) as found:
+    found = published(**{name: [text] for name, text in VERSIONS.items()})
+    add_cupy(found.index, LINUX, mac=MAC)
+    with standing_in(found):
         yield found
 
 
@@ -151,126 +153,70 @@ class Place:
         platform = f"--variant-platform={self.platform}"
         return ["--variant-catalog=default", *self.field.options, platform]
 
+    def resolve(self) -> Installed:
+        """Return what ``variants resolve`` takes."""
+        index = self.field.index.url
+        (tree,) = by_resolve(self.folder, *VERSIONS, "-i", index, *self.options)
+        return {item["name"]: (item["version"], item["url"]) for item in tree["packages"]}
 
-def resolve(place: Place) -> Installed:
-    """Return what ``variants resolve`` puts into a lock file."""
-    lock = place.folder / "pylock.toml"
-    variants = Path(sys.executable).with_name("variants")
-    options = ["--index-url", place.field.index.url, *place.options, "-o", str(lock)]
-    subprocess.run([variants, "resolve", *VERSIONS, *options], check=True, cwd=place.folder)
-    found = {}
-    for package in Pylock.from_dict(toml.loads(lock.read_text("utf-8"))).packages:
-        (wheel,) = package.wheels or ()
-        found[str(package.name)] = (str(package.version), wheel.url or "")
-    return found
+    def pip(self, *, shim: bool) -> Installed:
+        """Return what pip would install: with the shim, or from the index proxy."""
+        make = self.environments.patched if shim else self.environments.plain
+        environment = make("{}.{}".format(*sys.version_info), PIPS[-1] if shim else PIPS[0])
+        url = self.field.index.url if shim else f"{self.proxy}/p/{self.platform}/simple/"
+        options = ("--ignore-installed", "-i", url, *(self.options if shim else ()))
+        return by_pip(environment, self.folder, *options, *VERSIONS).packages
 
+    def uv(self) -> Installed:
+        """Return what uv locks for this platform."""
+        url = self.field.index.url
+        return by_uv_lock(self.machine, url, VERSIONS, *self.options).packages
 
-def pip_shim(place: Place) -> Installed:
-    """Return what pip with the shim would install."""
-    environment = place.environments.patched("{}.{}".format(*sys.version_info), PIPS[-1])
-    return _pip(environment, place, "-i", place.field.index.url, *place.options)
-
-
-def pip_at_proxy(place: Place) -> Installed:
-    """Return what pip without the shim would install from the index proxy."""
-    environment = place.environments.plain("{}.{}".format(*sys.version_info), PIPS[0])
-    return _pip(environment, place, "-i", f"{place.proxy}/p/{place.platform}/simple/")
-
-
-def _pip(environment: Environment, place: Place, *options: str) -> Installed:
-    report = place.folder / "report.json"
-    done = environment.pip(
-        "install", "--dry-run", "--ignore-installed", f"--report={report}", *options, *VERSIONS
-    )
-    assert done.code == 0, done
-    return {
-        canonicalize_name(item["metadata"]["name"]): (
-            item["metadata"]["version"],
-            item["download_info"]["url"],
-        )
-        for item in json.loads(report.read_text("utf-8"))["install"]
-    }
-
-
-def uv_variants(place: Place) -> Installed:
-    """Return what uv locks for this platform."""
-    (place.folder / "pyproject.toml").write_text(
-        '[project]\nname = "app"\nversion = "1"\nrequires-python = ">=3.10"\n'
-        f"dependencies = {json.dumps([*VERSIONS])}\n[tool.uv]\n"
-        "environments = [\"sys_platform == 'linux' and platform_machine == 'x86_64'\"]\n"
-        f'[[tool.uv.index]]\nurl = "{place.field.index.url}"\ndefault = true\n'
-    )
-    machine = place.machine.with_environ({"UV_PYTHON": sys.executable})
-    done = machine.run(*place.options, "lock")
-    assert done.code == 0, done
-    packages = toml.loads((place.folder / "uv.lock").read_text("utf-8"))["package"]
-    return {
-        item["name"]: (item["version"], item["wheels"][0]["url"])
-        for item in packages
-        if "wheels" in item
-    }
-
-
-def poetry(place: Place) -> Installed:
-    """Return what Poetry locks from the index proxy."""
-    return _locked(place, "poetry", "poetry.lock")
-
-
-def pip_tools(place: Place) -> Installed:
-    """Return what pip-tools locks from the index proxy."""
-    return _locked(place, "pip-tools", "requirements.txt")
-
-
-def pdm(place: Place) -> Installed:
-    """Return what PDM locks from the index proxy."""
-    return _locked(place, "pdm", "pdm.lock")
-
-
-def _locked(place: Place, name: str, lock: str) -> Installed:
-    mine = Person(place.folder / "mine", programs_of(place.environments, name))
-    projects = ("\n" if name == "pip-tools" else " ").join(VERSIONS)
-    mine.paste(name, Address(place.proxy, place.platform, projects))
-    text = (mine.folder / lock).read_text("utf-8")
-    if lock.endswith(".txt"):
-        found = {
-            match[1]: (match[2], re.findall(r"--hash=sha256:(\w+)", match[3]))
-            for match in _PINNED.finditer(text)
+    def locked(self, name: str, lock: str) -> Installed:
+        """Return what another tool locks from the index proxy."""
+        mine = Person(self.folder / "mine", programs_of(self.environments, name))
+        projects = ("\n" if name == "pip-tools" else " ").join(VERSIONS)
+        mine.paste(name, Address(self.proxy, self.platform, projects))
+        text = (mine.folder / lock).read_text("utf-8")
+        if lock.endswith(".txt"):
+            found = {
+                match[1]: (match[2], re.findall(r"--hash=sha256:(\w+)", match[3]))
+                for match in _PINNED.finditer(text)
+            }
+        else:
+            found = {
+                item["name"]: (
+                    item["version"],
+                    [file["hash"].removeprefix("sha256:") for file in item["files"]],
+                )
+                for item in toml.loads(text)["package"]
+            }
+        urls = self.field.builds.urls | self.served()
+        return {
+            project: (version, next((urls[each] for each in hashes if each in urls), ""))
+            for project, (version, hashes) in found.items()
         }
-    else:
-        found = {
-            item["name"]: (
-                item["version"],
-                [file["hash"].removeprefix("sha256:") for file in item["files"]],
-            )
-            for item in toml.loads(text)["package"]
-        }
-    urls = place.field.builds.urls | _served(place)
-    return {
-        project: (version, next((urls[each] for each in hashes if each in urls), ""))
-        for project, (version, hashes) in found.items()
-    }
+
+    def served(self) -> dict[str, str]:
+        """Return URLs of what the proxy changes for this platform, by SHA-256."""
+        found = {}
+        for name in VERSIONS:
+            url = f"{self.proxy}/p/{self.platform}/simple/{name}/"
+            accept = {"Accept": "application/vnd.pypi.simple.v1+json"}
+            for file in httpx.get(url, headers=accept).json()["files"]:
+                if LINUX in file["filename"] and file["url"].startswith(".variant/"):
+                    found |= dict.fromkeys(file["hashes"].values(), file["url"])
+        return found
 
 
-def _served(place: Place) -> dict[str, str]:
-    """Return the URLs at which the proxy has what it changes for this platform, by SHA-256."""
-    found = {}
-    for name in VERSIONS:
-        url = f"{place.proxy}/p/{place.platform}/simple/{name}/"
-        page = httpx.get(url, headers={"Accept": "application/vnd.pypi.simple.v1+json"}).json()
-        for file in page["files"]:
-            if LINUX in file["filename"] and file["url"].startswith(".variant/"):
-                found |= dict.fromkeys(file["hashes"].values(), file["url"])
-    return found
-
-
-CLIENTS = {
-    "resolve": resolve,
-    "pip-shim": pip_shim,
-    "pip-at-proxy": pip_at_proxy,
-    "uv-variants": uv_variants,
-    "poetry": poetry,
-    "pip-tools": pip_tools,
-    "pdm": pdm,
+CLIENTS: Mapping[str, Callable[[Place], Installed]] = {
+    "resolve": Place.resolve,
+    "pip-shim": lambda place: place.pip(shim=True),
+    "pip-at-proxy": lambda place: place.pip(shim=False),
+    "uv-variants": Place.uv,
+    "poetry": lambda place: place.locked("poetry", "poetry.lock"),
+    "pip-tools": lambda place: place.locked("pip-tools", "requirements.txt"),
+    "pdm": lambda place: place.locked("pdm", "pdm.lock"),
 }
 NO_COMPARISON = tuple(name for name in CLIENTS if name not in ("resolve", "pip-shim"))
 """Clients that cannot compare what a build is against with what is installed of it."""
@@ -322,3 +268,40 @@ def test_a_choice(
     if client in NO_COMPARISON:
         expected["flash-attn"] = "null"
     assert found == expected
+
+
+@pytest.mark.skipif(
+    (sys.platform, machine_name()) != ("linux", "x86_64"),
+    reason="the builds are for Linux on x86_64",
+)
+@pytest.mark.parametrize(
+    "client",
+    [PIPS[0], pytest.param(PIPS[-1], marks=pytest.mark.nightly), "uv"],
+)
+def test_a_life_of_another_name(
+    client: str, proxy: str, environments: Environments, machine: Machine, tmp_path: Path
+) -> None:
+    """C1, C2: one distribution owns the files of the build, in plain pip and in plain uv."""
+    if client == "uv":
+        environment = machine.create_environment(sys.executable)
+        pip, yes = partial(machine.plain, "pip"), ()
+    else:
+        python = "{}.{}".format(*sys.version_info)
+        environment = environments.plain(python, client).copied(tmp_path / "pip")
+        pip, yes = environment.pip, ("--yes",)
+    old, new, force = "14.1.0", "14.2.0", "--force-reinstall"
+    gpu_12, gpu_13 = "v100-broadwell", "h100-sapphirerapids"
+    for key, arguments, expected in (
+        (gpu_12, (f"cupy=={old}",), f"cupy-cuda12x {old}"),
+        (gpu_12, ("--upgrade", "cupy"), f"cupy-cuda12x {new}"),
+        (gpu_13, (force, "cupy"), f"cupy-cuda13x {new}"),
+        (gpu_12, (force, "cupy"), f"cupy-cuda12x {new}"),
+    ):
+        done = pip("install", "--index-url", f"{proxy}/p/{key}/simple/", *arguments)
+        assert done.code == 0, done
+        (owner,) = environment.site_packages.glob("cupy*.dist-info")
+        assert "cupy/__init__.py," in (owner / "RECORD").read_text()
+        assert environment.run("-c", "import cupy; print(cupy.BUILD)").out.strip() == expected
+    done = pip("uninstall", *yes, "cupy")
+    assert done.code == 0, done
+    assert not list(environment.site_packages.glob("cupy*"))

@@ -10,7 +10,6 @@ import pytest
 from conformance.case import CASES, read_file
 from conformance.field.standin import FOLDER, pages
 from pep_variants.formats.reader import read_metadata
-from pep_variants.model.filename import parse_filename
 
 EIGHT = {
     "h100-cuda12.8", "rtx5090-cuda13.0", "v100-cuda12.2", "mi300x-rocm6.4", "arc-b580",
@@ -28,29 +27,6 @@ def test_every_document_is_read(path):
     labels = {"null" if label == "00000000" else label for label in published}
     assert set(metadata.variants) == labels
     assert all(properties for label, properties in metadata.variants.items() if label != "null")
-
-
-def test_every_listed_document_is_recorded():
-    documents = [path for page in pages().values() for path in page.documents.values()]
-    assert len(documents) == 132
-    assert {*documents} == {path for path in DOCUMENTS if "unversioned" not in path.name}
-
-
-def test_every_labelled_wheel_is_in_its_document():
-    unknown = []
-    for project in pages().values():
-        read = {
-            name.split("-")[1]: read_metadata(path.read_bytes(), name)
-            for name, path in project.documents.items()
-        }
-        for filename in project.wheels:
-            parsed = parse_filename(filename)
-            assert parsed.name == project.project
-            if parsed.label is not None:
-                metadata = read[str(parsed.version)]
-                if metadata.label_of(parsed.label) not in metadata.variants:
-                    unknown.append(filename)
-    assert not unknown
 
 
 def test_every_project_is_judged_for_every_machine():

@@ -9,31 +9,20 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from support.environments import ROOT, Environment, clean_environ, uv_command
+from support.environments import ROOT, Environment
+from support.field_releases import run
 from support.loopback import served_folder
 from support.object_storage import object_storage
 from support.servers import nginx
+from support.uvs import Machine
 from support.wheels import Wheel
 
-INSTALL = ("pip", "install", "--python", sys.executable, "--no-cache")
-ARCH = {"NV_VARIANT_PROVIDER_FORCE_SM_ARCH": "9.0"}
 DOCUMENT = ROOT / "docs" / "how-to" / "publishing-storage.md"
-
-
-def variants(*arguments: str | Path, environ: dict[str, str] | None = None) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", "from variants_cli.main import main; main()", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=clean_environ(environ),
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +47,7 @@ def batches(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         build = folder / wheel.filename
         build.write_bytes(wheel.build())
         options = [f"--property=nvidia :: cuda_version_lower_bound :: {needed}"] if needed else []
-        variants("make", build, "--namespace", "nvidia", "--label", label, *options, "-o", path)
+        run("make", build, "--namespace", "nvidia", "--label", label, *options, "-o", path)
     return [first, second]
 
 
@@ -85,9 +74,9 @@ def index(
             (folder / "place").mkdir()
             url = stack.enter_context(served_folder(folder / "place"))
         for batch in batches:
-            variants("publish", batch, "--to", to, environ=environ)
+            run("publish", batch, "--to", to, **environ)
             if request.param != "nginx":
-                variants("validate", f"{url}simple/demo/")
+                run("validate", f"{url}simple/demo/")
         yield f"{url.rstrip('/')}/simple/"
 
 
@@ -97,39 +86,23 @@ def test_pip_with_the_shim(patched: Environment, index: str) -> None:
         ("12.8", ["demo-1.0+local-cu12", "fast-2.0"]),
         ("11.0", ["demo-1.0+local-null"]),
     ):
-        machine = {"NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION": driver, **ARCH}
+        machine = {"NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION": driver}
         done = patched.pip("install", "--dry-run", "--index-url", index, "demo", env=machine)
         (line,) = (line for line in done.out.splitlines() if line.startswith("Would install"))
         assert sorted(line.split()[2:]) == sorted(expected), done
 
 
 @pytest.mark.one
-def test_pip_as_it_is(plain: Environment, index: str, tmp_path: Path) -> None:
-    done = plain.pip("install", "--target", str(tmp_path / "target"), "--index-url", index, "demo")
-    assert "Successfully installed demo-1.0+local" in done.out
-    assert (tmp_path / "target" / "demo.py").read_text() == "plain"
-
-
-@pytest.mark.one
-def test_uv(index: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [
-            *uv_command(),
-            *INSTALL,
-            "--target",
-            tmp_path / "target",
-            "--default-index",
-            index,
-            "demo",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=clean_environ(),
-    )
-    assert done.returncode == 0, done.stderr
-    assert "demo==1.0+local" in done.stderr
-    assert (tmp_path / "target" / "demo.py").read_text() == "plain"
+def test_pip_and_uv_as_they_are(
+    plain: Environment, machine: Machine, index: str, tmp_path: Path
+) -> None:
+    uv = machine.with_environ({"UV_PYTHON": sys.executable})
+    for name, install in (("pip", plain.pip), ("uv", partial(uv.plain, "pip"))):
+        target = tmp_path / name
+        done = install("install", "--target", str(target), "--index-url", index, "demo")
+        assert done.code == 0, done
+        assert re.search(r"demo(-|==)1\.0\+local", done.text), done
+        assert (target / "demo.py").read_text() == "plain"
 
 
 REQUESTS = [

@@ -4,117 +4,51 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import sys
-from collections.abc import Callable, Iterator
-from itertools import product
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from support.catalog_places import Places, entry, served_places, variant
+from support.catalog_places import add_cupy, family_entries, numbered_entry, page, pytorch
 from support.environments import Environment
-from support.index import Index
+from support.index import Answer
 from support.projects import DRIVER
+from support.published_builds import Field, standing_in
 from support.uvs import Machine, installed_labels, project
 from support.wheels import Wheel
 from uv_variants.environments import installed_versions
 
 PYTHON = sys.executable
-Serve = Callable[[Index], Index]
 LINUX, WINDOWS = "py3-none-manylinux_2_17_x86_64", "py3-none-win_amd64"
 MAC = "py3-none-macosx_11_0_arm64"
-CUDA_12_8, NO_GPU = {DRIVER: "12.8"}, {DRIVER: "0"}
-BUILDS = (("cu130", "13.0"), ("cu128", "12.8"), ("cu126", "12.6"))
 
 
 @pytest.fixture
-def places() -> Iterator[Places]:
-    """PyTorch's index: torch and torchvision for three CUDA versions, and for the CPU."""
-    found = Places()
-    for name in ("cu130", "cu128", "cu126", "cpu"):
-        requires = (f"cudalib=={name[2:]}",) if name != "cpu" else ()
-        for version in ("2.8.0", "2.9.0"):
-            for tag in (LINUX, WINDOWS):
-                found.add(name, Wheel("torch", f"{version}+{name}", tag=tag, requires=requires))
-                vision = f"0.{version.split('.')[1]}.0+{name}"
-                needs = (f"torch=={version}",)
-                found.add(name, Wheel("torchvision", vision, tag=tag, requires=needs))
-    for version in ("2.8.0", "2.9.0"):
-        found.add("cpu", Wheel("torch", version, tag=MAC))
-        vision = f"0.{version.split('.')[1]}.0"
-        found.add("cpu", Wheel("torchvision", vision, tag=MAC, requires=(f"torch=={version}",)))
-    found.without_hashes.add("/whl/cu126/torch/")
-    with served_places(found):
+def field() -> Iterator[Field]:
+    """PyTorch's places, and the user's own index: with builds of cupy, and jax with extras."""
+    found = pytorch(LINUX, WINDOWS, mac=MAC)
+    add_cupy(found.index, LINUX, WINDOWS, mac=MAC)
+    found.index.add_wheel(Wheel("jax", "0.10.2", extras=("cuda12", "cuda13")), metadata_file=True)
+    with standing_in(found):
         yield found
 
 
 @pytest.fixture
-def index(serve: Serve) -> Index:
-    """The user's own index: builds without local version, as on PyPI."""
-    index = Index(ranges=True)
-    for version in ("2.8.0", "2.9.0"):
-        vision = f"0.{version.split('.')[1]}.0"
-        for tag in (LINUX, WINDOWS, MAC):
-            index.add_wheel(Wheel("torch", version, tag=tag), metadata_file=True)
-            needs = (f"torch=={version}",)
-            index.add_wheel(Wheel("torchvision", vision, tag=tag, requires=needs))
-    for version in ("130", "128", "126"):
-        index.add_wheel(Wheel("cudalib", version), metadata_file=True)
-    for name in ("cupy-cuda12x", "cupy-cuda13x"):
-        for version, tag in product(("14.1.0", "14.2.0"), (LINUX, WINDOWS)):
-            index.add_wheel(build_of_cupy(name, version, tag), metadata_file=True)
-    for version in ("14.1.0", "14.2.0"):
-        index.add_wheel(build_of_cupy("cupy", version, MAC), metadata_file=True)
-    extras = ("plugin12; extra == 'cuda12'", "plugin13; extra == 'cuda13'")
-    jax = Wheel("jax", "0.10.2", requires=extras, extras=("cuda12", "cuda13"))
-    index.add_wheel(jax, metadata_file=True)
-    for name in ("plugin12", "plugin13"):
-        index.add_wheel(Wheel(name, "1.0"), metadata_file=True)
-    return serve(index)
-
-
-@pytest.fixture
-def catalog(places: Places, tmp_path: Path) -> Path:
-    """A directory with entries of all three kinds."""
+def settings(field: Field, tmp_path: Path) -> dict[str, str]:
+    """A machine with a GPU, the index, and a directory with entries of all three kinds."""
     folder = tmp_path / "catalog"
-    folder.mkdir()
-    null = variant("null", f'index = "{places.place("cpu")}"\nlocal = ["cpu", ""]')
-    for name, other in (("torch", "torchvision"), ("torchvision", "torch")):
-        tables = [
-            variant(
-                f"cuda{local[2:4]}.{local[4:]}",
-                f'index = "{places.place(local)}"\nlocal = "{local}"',
-                cuda=bound,
-                order=number,
-            )
-            for number, (local, bound) in enumerate(BUILDS, 1)
-        ]
-        (folder / f"{name}.toml").write_text(entry(name, [*tables, null], coherent=[other]))
-    for name, requires in (("cupy", "cupy-{}x=={{version}}"), ("jax", "{{name}}[{}]=={{version}}")):
-        tables = [
-            variant(label, f'requires = ["{requires.format(label)}"]', cuda=bound, order=number)
-            for number, (label, bound) in enumerate((("cuda13", "13.0"), ("cuda12", "12.0")), 1)
-        ]
-        (folder / f"{name}.toml").write_text(entry(name, tables))
-    return folder
+    family_entries(field.builds, folder)
+    for name, build in (("cupy", "cupy-cuda{}x"), ("jax", "{{name}}[cuda{}]")):
+        text = numbered_entry(name, f"{build}=={{{{version}}}}")
+        (folder / f"{name}.toml").write_text(text)
+    return {DRIVER: "12.8", "UV_DEFAULT_INDEX": field.index.url, "VARIANTS_CATALOG": str(folder)}
 
 
-def build_of_cupy(name: str, version: str, tag: str) -> Wheel:
-    """Return a wheel with the module cupy, which its publisher calls *name*."""
-    files = {"cupy/__init__.py": f"BUILD = '{name} {version}'\n"}
-    return Wheel(name, version, tag=tag, files=files)
-
-
-def prepared(machine: Machine, index: Index, catalog: Path, **more: str) -> Machine:
-    variables = {"UV_DEFAULT_INDEX": index.url, "VARIANTS_CATALOG": str(catalog), **more}
-    return machine.with_environ({**CUDA_12_8, **variables})
-
-
-def with_project(machine: Machine, dependencies: list[str], more: str = "") -> Machine:
-    project(machine.work, dependencies, more)
-    return machine.with_environ({"UV_PYTHON": PYTHON})
+def in_project(machine: Machine, settings: dict[str, str], *dependencies: str) -> Machine:
+    project(machine.work, dependencies)
+    return machine.with_environ({**settings, "UV_PYTHON": PYTHON})
 
 
 def versions(machine: Machine) -> dict[str, str]:
@@ -132,14 +66,16 @@ def wheels(lock: str, name: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.everywhere
-def test_pip_install(every_machine: Machine, index: Index, places: Places, catalog: Path) -> None:
-    machine = prepared(every_machine, index, catalog)
+def test_pip_install(every_machine: Machine, settings: dict[str, str], field: Field) -> None:
+    machine = every_machine.with_environ(settings)
     machine.create_environment(PYTHON)
     dry = machine.run("pip", "install", "--dry-run", "torchvision")
     assert dry.code == 0, dry
     assert "Variant cuda12.8 for torchvision 0.9.0+cu128: CUDA driver" in dry.err, dry
     assert "torch==2.9.0+cu128" in dry.err
-    assert not [path for path in places.requests if path.endswith("x86_64.whl") and "cpu" in path]
+    assert not [
+        path for path in field.builds.requests if path.endswith("x86_64.whl") and "cpu" in path
+    ]
     done = machine.run("pip", "install", "torchvision")
     assert done.code == 0, done
     expected = {"torch": "2.9.0+cu128", "torchvision": "0.9.0+cu128", "cudalib": "128"}
@@ -155,10 +91,9 @@ def test_pip_install(every_machine: Machine, index: Index, places: Places, catal
 
 
 @pytest.mark.everywhere
-def test_a_lock(every_machine: Machine, index: Index, places: Places, catalog: Path) -> None:
+def test_a_lock(every_machine: Machine, settings: dict[str, str]) -> None:
     """A lock for three platforms, which plain uv installs."""
-    machine = prepared(every_machine, index, catalog)
-    machine = with_project(machine, ["torchvision"])
+    machine = in_project(every_machine, settings, "torchvision")
     done = machine.run("lock")
     assert done.code == 0, done
     assert "Variant cuda12.8 for torch 2.9.0+cu128" in done.err, done
@@ -169,11 +104,12 @@ def test_a_lock(every_machine: Machine, index: Index, places: Places, catalog: P
         "manylinux_2_17_x86_64.whl",
         "win_amd64.whl",
     }
-    assert all(path.startswith("/whl/cu128/torch-2.9.0%2Bcu128") for path in found["2.9.0+cu128"])
+    start = f"/files{page('cu128')}torch-2.9.0%2Bcu128"
+    assert all(path.startswith(start) for path in found["2.9.0+cu128"])
     assert [path.rpartition("-")[2] for path in found["2.9.0"]] == ["macosx_11_0_arm64.whl"], text
     assert text.count("hash = ") == text.count(".whl")
     # Another machine with our command keeps what the lock has.
-    other = machine.with_environ(NO_GPU)
+    other = machine.with_environ({DRIVER: "0"})
     done = other.run("lock", "--upgrade-package", "cudalib")
     assert done.code == 0, done
     assert (machine.work / "uv.lock").read_text() == text
@@ -199,17 +135,15 @@ def test_a_lock(every_machine: Machine, index: Index, places: Places, catalog: P
 
 def cupy(machine: Machine) -> str:
     """Return what is imported as cupy, after a look at who owns its files."""
-    environment = machine.work / ".venv"
-    (owner,) = Environment(environment).site_packages.glob("cupy*.dist-info")
+    environment = Environment(machine.work / ".venv")
+    (owner,) = environment.site_packages.glob("cupy*.dist-info")
     assert owner.name.startswith("cupy-")
-    python = environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    code = "import cupy; print(cupy.BUILD)"
-    return machine.execute(python, "-c", code).out.strip()
+    return environment.run("-c", "import cupy; print(cupy.BUILD)").out.strip()
 
 
-def test_another_name(machine: Machine, index: Index, catalog: Path) -> None:
+def test_another_name(machine: Machine, settings: dict[str, str]) -> None:
     """C5: a lock of it needs uv-variants, and that is said."""
-    machine = with_project(prepared(machine, index, catalog), ["cupy"])
+    machine = in_project(machine, settings, "cupy")
     done = machine.run("lock")
     assert done.code == 0, done
     text = (machine.work / "uv.lock").read_text()
@@ -228,9 +162,9 @@ def test_another_name(machine: Machine, index: Index, catalog: Path) -> None:
 
 
 @pytest.mark.everywhere
-def test_a_life_of_another_name(every_machine: Machine, index: Index, catalog: Path) -> None:
+def test_a_life_of_another_name(every_machine: Machine, settings: dict[str, str]) -> None:
     """C1, C2: install, upgrade, switch and uninstall leave the files of one build."""
-    machine = prepared(every_machine, index, catalog)
+    machine = every_machine.with_environ(settings)
     machine.create_environment(PYTHON)
     done = machine.run("pip", "install", "cupy==14.1.0")
     assert (done.code, cupy(machine)) == (0, "cupy-cuda12x 14.1.0"), done
@@ -245,16 +179,16 @@ def test_a_life_of_another_name(every_machine: Machine, index: Index, catalog: P
     assert not list(Environment(machine.work / ".venv").site_packages.glob("cupy*"))
 
 
-def test_both_names(machine: Machine, index: Index, catalog: Path) -> None:
+def test_both_names(machine: Machine, settings: dict[str, str], field: Field) -> None:
     """C14: uv cannot express that one is the other; both are never left without an error."""
-    machine = prepared(machine, index, catalog)
-    index.add_wheel(Wheel("cudf", "1.0", requires=("cupy-cuda12x",)), metadata_file=True)
+    machine = machine.with_environ(settings)
+    field.index.add_wheel(Wheel("cudf", "1.0", requires=("cupy-cuda12x",)), metadata_file=True)
     machine.create_environment(PYTHON)
     done = machine.run("pip", "install", "cupy", "cudf")
     assert done.code == 1, done
     assert "cupy-cuda12x is what its publisher calls a build of cupy, and both are inst" in done.err
     assert "uv-variants pip uninstall cupy cupy-cuda12x" in done.err
-    machine = with_project(machine, ["cupy", "cudf"])
+    machine = in_project(machine, settings, "cupy", "cudf")
     done = machine.run("lock")
     assert done.code == 1, done
     override = "override-dependencies = [\"cupy ; sys_platform == 'never'\"]"
@@ -263,25 +197,20 @@ def test_both_names(machine: Machine, index: Index, catalog: Path) -> None:
     done = machine.run("sync")
     assert done.code == 0, done
     assert versions(machine) == {"cudf": "1.0", "cupy-cuda12x": "14.2.0"}
+    # Nor is it an error where one is never installed beside the other.
+    for dependencies, more in (
+        (["cupy-cuda12x ; sys_platform == 'linux'", "cupy ; sys_platform == 'darwin'"], ""),
+        ([], '[project.optional-dependencies]\nown = ["cupy"]\nother = ["cupy-cuda12x"]\n'),
+    ):
+        project(machine.work, dependencies, more)
+        assert machine.run("lock").code == 0
 
 
-def test_names_of_different_platforms(machine: Machine, index: Index, catalog: Path) -> None:
-    """Nor are two names an error of which one is never installed beside the other."""
-    machine = prepared(machine, index, catalog)
-    linux, other = "sys_platform == 'linux'", "sys_platform == 'darwin'"
-    dependencies = [f"cupy-cuda12x ; {linux}", f"cupy ; {other}"]
-    machine = with_project(machine, dependencies)
-    assert machine.run("lock").code == 0
-    extras = '[project.optional-dependencies]\nown = ["cupy"]\nother = ["cupy-cuda12x"]\n'
-    project(machine.work, [], extras)
-    assert machine.run("lock").code == 0
-
-
-def test_given_hashes(machine: Machine, index: Index, catalog: Path) -> None:
+def test_given_hashes(machine: Machine, settings: dict[str, str], field: Field) -> None:
     """C16: a file with hashes is installed as plain uv installs it, and a line says so."""
-    machine = prepared(machine, index, catalog)
+    machine = machine.with_environ(settings)
     machine.create_environment(PYTHON)
-    data = index.files["jax"]["jax-0.10.2-py3-none-any.whl"]
+    data = field.index.files["jax"]["jax-0.10.2-py3-none-any.whl"]
     digest = hashlib.sha256(data).hexdigest()
     (machine.work / "r.txt").write_text(f"jax==0.10.2 \\\n    --hash=sha256:{digest}\n")
     done = machine.run("pip", "install", "--require-hashes", "-r", "r.txt")
@@ -291,43 +220,35 @@ def test_given_hashes(machine: Machine, index: Index, catalog: Path) -> None:
     assert "uv-variants: hashes are given for jax: no build of the catalogue is taken" in done.err
 
 
-def test_a_lock_without_a_place(
-    machine: Machine, index: Index, places: Places, catalog: Path
-) -> None:
+def test_a_lock_without_a_place(machine: Machine, settings: dict[str, str], field: Field) -> None:
     """C6, C7: it fails, one line names the host, and an option allows it."""
     for name in ("cu128", "cu126"):
         for project_ in ("torch", "torchvision"):
-            places.faults[f"/whl/{name}/{project_}/"] = (500, "text/plain", b"")
-    machine = with_project(prepared(machine, index, catalog), ["torchvision"])
+            field.builds.faults[page(name, project_)] = Answer(500)
+    machine = in_project(machine, settings, "torchvision")
     done = machine.run("lock")
     assert done.code == 1, done
     assert not (machine.work / "uv.lock").exists()
     (line,) = (line for line in done.err.splitlines() if "cannot be had" in line)
-    assert f" from {places.url} cannot be had: " in line
-    assert f"--variant-catalog-mirror {places.url}=URL" in line
+    assert f" from {field.builds.root} cannot be had: " in line
+    assert f"--variant-catalog-mirror {field.builds.root}=URL" in line
     assert "uv.lock is not written" in done.err
     assert "VARIANTS_ALLOW_MISSING_SOURCES=1" in done.err
     (machine.work / "r.in").write_text("torch")
     done = machine.run("pip", "compile", "r.in", "-o", "r.txt")
     assert (done.code, done.out) == (1, ""), done
     assert not (machine.work / "r.txt").exists()
-    done = machine.with_environ({"VARIANTS_ALLOW_MISSING_SOURCES": "1"}).run("lock")
+    # Where no file is to be kept, the next best is installed.
+    machine.create_environment(PYTHON)
+    done = machine.with_environ({"UV_PYTHON": ""}).run("pip", "install", "torch")
+    assert (done.code, versions(machine)["torch"]) == (0, "2.9.0+cpu"), done
+    assert "cannot be had" in done.err
+    done = machine.with_environ({"VARIANTS_ALLOW_MISSING_SOURCES": "1"}).run("sync")
     assert done.code == 0, done
     assert (machine.work / "uv.lock").exists()
-
-
-def test_what_fails_is_said(machine: Machine, index: Index, places: Places, catalog: Path) -> None:
-    places.faults["/whl/cu128/torch/"] = (500, "text/plain", b"")
-    machine = prepared(machine, index, catalog)
-    machine.create_environment(PYTHON)
-    done = machine.run("pip", "install", "torch")
-    assert done.code == 0, done
-    assert versions(machine)["torch"] == "2.9.0+cu126"
-    (line,) = (line for line in done.err.splitlines() if "cannot be had" in line)
-    assert f"torch: variant cuda12.8 from {places.url} cannot be had: " in line
-    assert "HTTP status 500" in line
+    assert "HTTP status 500" in done.err
     # The doctor compares builds of the catalogue, too, and says what keeps one away.
     tree = json.loads(machine.run("doctor", "--json").out)
     found = [each["text"] for each in tree["problems"] if each["code"] == "catalog-place"]
     assert len(found) == 1, tree["problems"]
-    assert f"torch: variant cuda12.8 from {places.url} cannot be had: " in found[0]
+    assert f" from {field.builds.root} cannot be had: " in found[0]

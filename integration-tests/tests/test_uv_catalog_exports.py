@@ -12,13 +12,11 @@ from typing import Any
 
 import pytest
 
-import variants_catalog
 from pep_variants.formats import toml
 from support.environments import PIPS, Environments
-from support.published_builds import Field, field_of, standing_in
+from support.published_builds import Field, published, standing_in
 from support.uvs import Machine, project
 from uv_variants.environments import installed_versions
-from variants_catalog.catalogs import DirectoryCatalog
 
 pytestmark = pytest.mark.skipif(
     (sys.platform, platform.machine()) != ("linux", "x86_64"),
@@ -41,15 +39,13 @@ NOTES = (
     "cupy 14.2.0 is published as cupy-cuda13x, which is exported in its place",
     "onnxruntime 1.31.1 is published as onnxruntime-gpu, which is exported in its place",
 )
-CATALOG = DirectoryCatalog(variants_catalog.projects())
 
 
 @pytest.fixture(scope="module")
 def field() -> Iterator[Field]:
     """All there is, on loopback."""
     versions = {name: [text] for name, text in {**VERSIONS, **WITH_NULL}.items()}
-    entries = [entry for name in versions if (entry := CATALOG.project(name)) is not None]
-    with standing_in(field_of(entries, versions)) as found:
+    with standing_in(published(**versions)) as found:
         yield found
 
 
@@ -106,10 +102,6 @@ def requirement(text: str, name: str) -> tuple[str, list[str]]:
     return match[0].splitlines()[0].removesuffix(" \\"), re.findall(r"--hash=(\S+)", match[1])
 
 
-def packages(text: str) -> dict[str, dict[str, Any]]:
-    return {item["name"]: item for item in toml.loads(text)["packages"]}
-
-
 def test_requirements_of_a_lock(
     field: Field, h100: Machine, environments: Environments, tmp_path: Path
 ) -> None:
@@ -125,8 +117,8 @@ def test_requirements_of_a_lock(
     assert own[0].startswith("onnxruntime==1.31.1 ; ")
     assert other[0].startswith("onnxruntime-gpu==1.31.1 ; sys_platform == 'linux' and ")
     # The publisher's hashes.
-    published = field.index.files["onnxruntime-gpu"].values()
-    assert set(other[1]) <= {f"sha256:{hashlib.sha256(data).hexdigest()}" for data in published}
+    theirs = field.index.files["onnxruntime-gpu"].values()
+    assert set(other[1]) <= {f"sha256:{hashlib.sha256(data).hexdigest()}" for data in theirs}
     # The publisher's file, and the wheel as uv-variants installs it.
     (own,) = (data for data in field.index.files["jax"].values())
     line, hashes = requirement(text, "jax")
@@ -136,6 +128,9 @@ def test_requirements_of_a_lock(
     arguments = ("--require-hashes", "-r", str(h100.work / "req.txt"))
     assert installed_by_uv(h100, "install", *arguments) == INSTALLED
     assert installed_by_pip(environments, field, tmp_path / "pip", *arguments) == INSTALLED
+    done = h100.run("export", "--format", "cyclonedx1.5")
+    assert (done.code, done.out) == (2, ""), done
+    assert "is locked with variants" in done.err
     # The lock decides, not the machine that exports it.
     other = on(field, h100, "cpu-zen4").run("export", "--no-emit-project", "-o", "req.txt")
     assert (other.code, other.out) == (0, text), other
@@ -149,50 +144,24 @@ def test_requirements_of_a_lock(
 def test_pylock_of_a_lock(
     field: Field, h100: Machine, environments: Environments, tmp_path: Path
 ) -> None:
-    project(h100.work, list(VERSIONS))
+    """A project whose wheel without a GPU has another name, too, has that one in it."""
+    project(h100.work, [*VERSIONS, *WITH_NULL])
     done = h100.run("export", "--no-emit-project", "-o", "pylock.toml")
     assert done.code == 0, done
-    for note in NOTES:
+    for note in (*NOTES, "tensorflow 2.21.0 is published as tensorflow-cpu, which"):
         assert done.err.count(note) == 1, done
-    found = packages((h100.work / "pylock.toml").read_text())
+    tree = toml.loads((h100.work / "pylock.toml").read_text())
+    found: dict[str, dict[str, Any]] = {item["name"]: item for item in tree["packages"]}
     assert not [item for item in found.values() if "variants-json" in item]
     assert ".variant" not in done.out
     (wheel,) = found["jax"]["wheels"]
     assert wheel["url"].endswith("/jax/jax-0.10.2-py3-none-any.whl")
     assert all(wheel["hashes"] for item in found.values() for wheel in item["wheels"])
-    expected = {**INSTALLED, "torch": "2.11.0+cu130"}
+    more = {**WITH_NULL, "tensorflow-and-cuda-plugin": "2.21.0"}
+    expected = {**INSTALLED, **more, "torch": "2.11.0+cu130"}
     assert installed_by_uv(h100, "sync", "pylock.toml") == expected
     file = str(h100.work / "pylock.toml")
     assert installed_by_pip(environments, field, tmp_path / "pip", "-r", file) == expected
-
-
-def test_a_lock_for_one_platform(h100: Machine) -> None:
-    """The publisher's name is all there is."""
-    here = "sys_platform == 'linux' and platform_machine == 'x86_64'"
-    project(h100.work, UNLIKE_PYPI, f'[tool.uv]\nenvironments = ["{here}"]\n')
-    done = h100.run("export", "--no-emit-project", "--no-hashes")
-    assert done.code == 0, done
-    assert not re.search("(?m)^(cupy|onnxruntime)==|--hash", done.out), done
-    assert "\ncupy-cuda13x==14.2.0 ; platform_machine" in done.out
-    done = h100.run("export", "--format", "cyclonedx1.5")
-    assert (done.code, done.out) == (2, ""), done
-    assert "is locked with variants" in done.err
-
-
-def test_another_name_on_other_platforms(h100: Machine) -> None:
-    project(h100.work, list(WITH_NULL))
-    done = h100.run("export", "--no-emit-project", "-o", "pylock.toml")
-    assert done.code == 0, done
-    assert "tensorflow 2.21.0 is published as tensorflow-cpu, which" in done.err
-    expected = {**WITH_NULL, "tensorflow-and-cuda-plugin": "2.21.0"}
-    assert installed_by_uv(h100, "sync", "pylock.toml") == expected
-    (h100.work / "req.in").write_text("\n".join(WITH_NULL))
-    for arguments in (("--generate-hashes",), ("--format", "pylock.toml")):
-        done = h100.run("pip", "compile", "req.in", *arguments)
-        assert done.code == 0, done
-        assert all(name in done.out for name in expected), done
-        assert " is published as " not in done.err, done
-        assert ".variant" not in done.out
 
 
 @pytest.mark.everywhere
@@ -225,3 +194,7 @@ def test_compiled_hashes(field: Field, h100: Machine) -> None:
     options = ("--require-hashes", "-r", str(h100.work / "req.txt"), "--find-links", links)
     found = installed_by_uv(h100, "install", *options)
     assert found == {**INSTALLED, "torch": "2.11.0+cu130"}
+    done = h100.run("pip", "compile", "req.in", "--format", "pylock.toml")
+    assert done.code == 0, done
+    assert all(name in done.out for name in found), done
+    assert ".variant" not in done.out

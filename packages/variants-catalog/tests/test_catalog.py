@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from packaging.version import Version
 
@@ -11,8 +9,10 @@ from pep_variants.choose.preferences import Preferences
 from pep_variants.errors import CatalogError
 from pep_variants.formats import toml
 from pep_variants.model.filename import parse_filename
+from support.catalog_places import entry, variant
 from variants_catalog.catalogs import (
     DirectoryCatalog,
+    no_variants,
     open_catalog,
     preferred_catalog,
     read_catalog,
@@ -22,42 +22,18 @@ from variants_catalog.entries import CatalogProject
 from variants_catalog.entry_reader import read_entry
 from variants_catalog.installed_builds import installed_metadata
 
-TORCH = """
-catalog-version = "1"
-[project]
-name = "torch"
-documentation = "https://example.org/torch"
-coherent = ["torchvision"]
-[project.default-priorities]
-namespace = ["nvidia", "priority"]
-[project.static-properties]
-priority.order = ["1", "2"]
-[[variant]]
-label = "cuda12.8"
-index = "https://example.org/whl/cu128/"
-local = "cu128"
-versions = ">=2.7"
-properties = [
-    "nvidia :: cuda_version_lower_bound :: 12.0",
-    "nvidia :: sm_arch :: 70_real",
-    "nvidia :: sm_arch :: 90_real",
-    "priority :: order :: 1",
-]
-[[variant]]
-label = "cuda12.6"
-index = "https://example.org/whl/cu126"
-local = "cu126"
-properties = [
-    "nvidia :: cuda_version_lower_bound :: 12.0",
-    "nvidia :: sm_arch :: 60_real",
-    "nvidia :: sm_arch :: 90_real",
-    "priority :: order :: 2",
-]
-[[variant]]
-label = "null"
-index = "https://example.org/whl/cpu"
-local = ["cpu", ""]
-"""
+WHL = "https://example.org/whl"
+TORCH = entry(
+    "torch",
+    [
+        variant(
+            "cuda12.8", f'index = "{WHL}/cu128/"\nlocal = "cu128"\nversions = ">=2.7"', cuda="12.0"
+        ),
+        variant("cuda12.6", f'index = "{WHL}/cu126"\nlocal = "cu126"', cuda="12.0", order=2),
+        variant("null", f'index = "{WHL}/cpu"\nlocal = ["cpu", ""]'),
+    ],
+    coherent=["torchvision"],
+)
 
 HEAD = """
 catalog-version = "1"
@@ -70,7 +46,7 @@ VARIANT = HEAD + '[[variant]]\nlabel = "a"\nproperties = ["nvidia :: sm_arch :: 
 INDEX = VARIANT + 'index = "https://e.org"\n'
 
 
-def entry(variant: str = "") -> CatalogProject:
+def app(variant: str) -> CatalogProject:
     return read_entry(VARIANT + variant, "app.toml")
 
 
@@ -118,16 +94,47 @@ class TestFiles:
         for name in ("app-1.0+cu.12.8.torch.x-py3-none-any.whl", "app-1.0+cu-py3-none-any.whl"):
             assert not list(project.files("https://example.org", name))
 
-    def test_an_extra(self):
-        project = entry('requires = ["{name}[cuda]=={version}"]')
-        assert project.uses_own_files
-        assert project.targets == ()
-        (item,) = project.own_files("app-1.5-py3-none-any.whl")
-        assert item.filename == "app-1.5-py3-none-any-a.whl"
-        assert item.published == "app-1.5-py3-none-any.whl"
-        assert item.requires == ("app[cuda]==1.5",)
-        assert not list(project.own_files("app-1.5.tar.gz"))
-        assert not list(project.own_files("app-1.5-py3-none-any-b.whl"))
+    @pytest.mark.parametrize(
+        ("variant", "filename", "named", "requires", "others"),
+        [
+            (  # an extra of the project itself
+                'requires = ["{name}[cuda]=={version}"]',
+                "app-1.5-py3-none-any.whl",
+                "app-1.5-py3-none-any-a.whl",
+                ("app[cuda]==1.5",),
+                ["app-1.5.tar.gz", "app-1.5-py3-none-any-b.whl"],
+            ),
+            (  # its own files
+                'local = ""\nversions = ">=2"',
+                "app-2.0-py3-none-any.whl",
+                "app-2.0-py3-none-any-a.whl",
+                (),
+                ["app-1.0-py3-none-any.whl", "app-2.0+cpu-py3-none-any.whl", "app-2.whl"],
+            ),
+            (  # another name
+                'requires = ["app-cu12=={version}", "more"]',
+                "app_cu12-1.5-cp312-cp312-any.whl",
+                "app-1.5-cp312-cp312-any-a.whl",
+                ("app-cu12==1.5", "more"),
+                ["other-1.5-py3-none-any.whl", "app-1.5-py3-none-any.whl"],
+            ),
+        ],
+    )
+    def test_without_a_place(self, variant, filename, named, requires, others):
+        project = app(variant)
+        origin = "app-cu12" if "cu12" in variant else ""
+        assert (project.places, project.targets) == ((), (origin,) if origin else ())
+        assert project.uses_own_files is not bool(origin)
+        (item,) = [*project.own_files(filename), *project.renamed_files(filename)]
+        assert (item.filename, item.published, item.origin) == (named, filename, origin)
+        assert (item.requires, item.is_rewritten) == (requires, bool(requires))
+        for name in others:
+            assert not [*project.own_files(name), *project.renamed_files(name)]
+
+    def test_a_null_variant_without_a_place(self):
+        null = read_entry(HEAD + '[[variant]]\nlabel = "null"\n', "")
+        assert not null.uses_own_files
+        assert not list(null.own_files("app-2.0-py3-none-any.whl"))
 
     @pytest.mark.parametrize(
         ("given", "added"),
@@ -144,7 +151,7 @@ class TestFiles:
         ],
     )
     def test_dependencies_of_an_extra(self, given, added):
-        project = entry('requires = ["{name}[cuda]=={version}", "last>=1"]')
+        project = app('requires = ["{name}[cuda]=={version}", "last>=1"]')
         (item,) = project.own_files("app-1.5-py3-none-any.whl")
         head = "Metadata-Version: 2.1\nName: app\nVersion: 1.5\n"
         lines = "".join(f"Requires-Dist: {text}\n" for text in given)
@@ -153,33 +160,6 @@ class TestFiles:
         assert (
             installed_metadata(metadata, project, item) == f"{head}{lines}{more}\ntext\n".encode()
         )
-
-    def test_own_files(self):
-        project = entry('local = ""\nversions = ">=2"')
-        assert project.uses_own_files
-        assert project.places == project.targets == ()
-        (item,) = project.own_files("app-2.0-py3-none-any.whl")
-        assert item.filename == "app-2.0-py3-none-any-a.whl"
-        assert item.published == "app-2.0-py3-none-any.whl"
-        assert item.requires == ()
-        assert not item.is_rewritten
-        for name in ("app-1.0-py3-none-any.whl", "app-2.0+cpu-py3-none-any.whl", "app-2.whl"):
-            assert not list(project.own_files(name))
-        null = read_entry(HEAD + '[[variant]]\nlabel = "null"\n', "")
-        assert not null.uses_own_files
-        assert not list(null.own_files("app-2.0-py3-none-any.whl"))
-
-    def test_another_name(self):
-        project = entry('requires = ["app-cu12=={version}", "more"]')
-        assert project.targets == ("app-cu12",)
-        assert not project.uses_own_files
-        (item,) = project.renamed_files("app_cu12-1.5-cp312-cp312-win_amd64.whl")
-        assert item.filename == "app-1.5-cp312-cp312-win_amd64-a.whl"
-        assert item.published == "app_cu12-1.5-cp312-cp312-win_amd64.whl"
-        assert item.origin == "app-cu12"
-        assert item.requires == ("app-cu12==1.5", "more")
-        assert not list(project.renamed_files("other-1.5-cp312-cp312-win_amd64.whl"))
-        assert not list(project.own_files("app-1.5-py3-none-any.whl"))
 
     def test_mirrors(self):
         mirrors = {
@@ -304,31 +284,22 @@ class TestStores:
         assert found.project("numpy") is None
 
     @pytest.mark.parametrize(
-        ("tree", "problem"),
+        ("data", "problem"),
         [
-            ({}, "catalog-version"),
-            ({"catalog-version": "1", "projects": []}, "expected an object"),
-            ({"catalog-version": "1", "projects": {"app": 1}}, "expected a table"),
-            ({"catalog-version": "1", "projects": {"app": toml.loads(TORCH)}}, "entry of 'torch'"),
+            ("{", "not valid JSON"),
+            ("<html>log in</html>", "not valid TOML"),
+            ("{}", "catalog-version"),
+            ('{"catalog-version": "1", "projects": []}', "expected an object"),
+            ('{"catalog-version": "1", "projects": {"app": 1}}', "expected a table"),
+            (write_catalog({"app": toml.loads(TORCH)}), "entry of 'torch'"),
         ],
     )
-    def test_broken(self, tree, problem):
+    def test_broken(self, data, problem):
         with pytest.raises(CatalogError, match=problem):
-            read_catalog(json.dumps(tree).encode(), "x").project("app")
-
-    def test_what_is_not_json(self):
-        with pytest.raises(CatalogError, match="not valid JSON"):
-            read_catalog(b"{", "x")
-        with pytest.raises(CatalogError, match="not valid TOML"):
-            read_catalog(b"<html>log in</html>", "x")
+            read_catalog(data.encode(), "x").project("app")
 
 
 class TestPreferred:
-    def test_none(self):
-        assert preferred_catalog(Preferences(), bytes) is None
-        off = Preferences(use_variants=False, catalog="missing.toml")
-        assert preferred_catalog(off, bytes) is None
-
     def test_a_path(self, tmp_path):
         path = tmp_path / "torch.toml"
         path.write_text(TORCH)
@@ -345,25 +316,55 @@ class TestPreferred:
         places = preferred_catalog(mirrored, bytes).project("torch").places
         assert places[0] == "https://mirror.example/whl/cu128"
         forced = preferred_catalog(Preferences(catalog=str(path), forced={"torch": ""}), bytes)
-        assert forced.names() == []
-        assert forced.project("torch") is None
+        assert (forced.names(), forced.project("torch")) == ([], None)
+        for none in (Preferences(), Preferences(use_variants=False, catalog="missing.toml")):
+            assert preferred_catalog(none, bytes) is None
 
     def test_a_url(self):
         url = "https://example.org/torch.toml"
-        asked = []
-
-        def fetch(url):
-            asked.append(url)
-            return TORCH.encode()
-
-        found = preferred_catalog(Preferences(catalog=url), fetch)
-        assert found.project("torch")
-        assert asked == [url]
+        texts = {url: TORCH.encode()}
+        assert preferred_catalog(Preferences(catalog=url), texts.pop).project("torch")
+        assert texts == {}
 
     def test_the_shipped_one(self):
         preferences = Preferences(catalog="default")
-        assert "torch" in preferred_catalog(preferences, bytes).names()
-        assert preferred_catalog(preferences, bytes).project("torch").name == "torch"
-        assert preferred_catalog(preferences, bytes).project("six") is None
+        found = preferred_catalog(preferences, bytes)
+        assert "torch" in found.names()
+        assert found.project("torch").name == "torch"
+        assert found.project("six") is None
         other = read_catalog(TORCH.encode(), "x")
         assert preferred_catalog(preferences, bytes, other).project("torch").source == "x"
+
+
+PYTORCH = "https://download.pytorch.org/whl/variant/torch/"
+PAGE = "https://index.example/simple/torch/"
+
+
+@pytest.mark.parametrize(
+    ("project", "places", "options", "said"),
+    [
+        ("six", (), {}, "six 1.0 has no variants, and none are known elsewhere"),
+        (
+            "torch",
+            (PAGE,),
+            {},
+            f"torch 1.0 has no variants on {PAGE}; the catalogue describes builds of it: add "
+            "--variant-catalog default",
+        ),
+        (
+            "torch",
+            (PYTORCH,),
+            {"older": "0.9", "asked_catalog": True},
+            f"torch 1.0 has no variants on {PYTORCH}; torch==0.9 there has some",
+        ),
+        (
+            "six",
+            (PAGE,),
+            {"other_platforms": True},
+            f"six 1.0 has variants on {PAGE}, but no wheel of them is for the target, "
+            "and none are known elsewhere",
+        ),
+    ],
+)
+def test_no_variants(project, places, options, said):
+    assert no_variants(project, "1.0", places, **options) == said

@@ -1,7 +1,10 @@
-"""What a release of each project gives on each kind of machine, judged by hand."""
+"""The shipped catalogue; what a release of each project gives on each machine, judged by hand.
 
+`variants catalog check` finds what is wrong in one entry.
+"""
+
+import re
 from dataclasses import replace
-from functools import cache
 
 import pytest
 from packaging.version import Version
@@ -16,12 +19,15 @@ from variants_catalog.catalogs import DirectoryCatalog
 from variants_catalog.entries import target
 
 CATALOG = DirectoryCatalog(variants_catalog.projects())
+NAMES = list(CATALOG.names())
 
 MACHINES = {
     "cpu": "cpu-zen4",
     "apple": "apple-m4",
     "pascal": "gtx-1080-ti-haswell",
+    "pascal 13": "cuda=13.0,sm=6.1,cpu=haswell",
     "v100": "v100-broadwell",
+    "v100 13": "cuda=13.0,sm=7.0,cpu=broadwell",
     "t4": "t4-cascadelake",
     "a100": "a100-zen3",
     "h100": "h100-zen4",
@@ -38,27 +44,13 @@ MACHINES = {
     "arc": "arc-a770-alderlake",
     "b580": "arc-b580-zen3",
 }
-"""Named platforms. CUDA drivers: 13.0 for ``h100 13``, ``rtx5090``, ``spark`` and ``thor``; 12.8
-for ``pascal``, ``h100`` and ``b200``; 12.4 for ``v100`` and ``a100``; 12.2 for ``t4``; 11.4 for
-``old``."""
+"""Named platforms, or facts. CUDA drivers: 13.0 for ``h100 13``, ``rtx5090``, ``spark`` and
+``thor``; 12.8 for ``pascal``, ``h100`` and ``b200``; 12.4 for ``v100`` and ``a100``; 12.2 for
+``t4``; 11.4 for ``old``."""
+PLATFORMS = {name: load_machine(text) for name, text in MACHINES.items()}
 
 TAGS = {"apple": "macosx", "spark": "_aarch64", "thor": "_aarch64"}
 """What platform tags contain; the other machines are ``_x86_64``."""
-
-NEW_DRIVER = {"pascal 13": "pascal", "v100 13": "v100"}
-"""These machines with a driver for CUDA 13.0."""
-
-
-@cache
-def machine(name):
-    platform = load_machine(MACHINES[NEW_DRIVER.get(name, name)])
-    if name not in NEW_DRIVER:
-        return platform
-    support = platform.support("nvidia")
-    newer = machine("h100 13").support("nvidia")
-    features = {**newer.features, "sm_arch": support.features["sm_arch"]}
-    namespaces = {**platform.namespaces, "nvidia": replace(support, features=features)}
-    return replace(platform, namespaces=namespaces)
 
 
 def published(entry, version):
@@ -105,7 +97,7 @@ def choice(name, version, on):
     selection = select(
         files,
         metadata=lambda _: metadata,
-        platform=Detector(platform=machine(on)).platform,
+        platform=Detector(platform=PLATFORMS[on]).platform,
         preferences=Preferences(),
         project=name,
     )
@@ -122,20 +114,20 @@ ALL = f"pascal, pascal 13, v100 13, {CUDA12}, {CUDA13}, {AMD}, {INTEL}, {REST}"
 
 CASES = {
     # The first release without builds for CUDA 12.
-    ("torch", "2.15.0"): f"""
+    "torch 2.15.0": f"""
         cuda13.2: {CUDA13}
         xpu: {INTEL}
         null: pascal, pascal 13, v100 13, {CUDA12}, {AMD}, {REST}
         """,
     # A Pascal or Volta GPU runs the build for CUDA 12.6 only, whatever its driver. No build of 2.14
     # for CUDA 12 has code for Blackwell.
-    ("torch", "2.14.0"): f"""
+    "torch 2.14.0": f"""
         cuda12.6: pascal, v100, t4, a100, h100, pascal 13, v100 13
         cuda13.2: {CUDA13}
         xpu: {INTEL}
         null: b200, {AMD}, {REST}
         """,
-    ("torch", "2.13.0"): f"""
+    "torch 2.13.0": f"""
         cuda12.6: pascal, v100, t4, a100, h100, pascal 13, v100 13
         cuda12.9: b200
         cuda13.0: {CUDA13}
@@ -143,7 +135,7 @@ CASES = {
         xpu: {INTEL}
         null: rx5700, {REST}
         """,
-    ("torch", "2.11.0"): f"""
+    "torch 2.11.0, torchvision 0.26.0, torchaudio 2.11.0": f"""
         cuda12.6: pascal, v100, pascal 13, v100 13
         cuda12.8: t4, a100, h100, b200
         cuda13.0: {CUDA13}
@@ -153,7 +145,7 @@ CASES = {
         """,
     # As the publisher's own variant wheels of 2.9.0 and 2.8.0 are chosen, except that ROCm is
     # brought by the wheels, and Thor has no wheel there.
-    ("torch", "2.9.0"): f"""
+    "torch 2.9.0": f"""
         cuda12.6: pascal, pascal 13
         cuda12.8: {CUDA12}, v100 13
         cuda13.0: {CUDA13}
@@ -161,14 +153,14 @@ CASES = {
         xpu: {INTEL}
         null: strix, rx5700, {REST}
         """,
-    ("torch", "2.8.0"): f"""
+    "torch 2.8.0": f"""
         cuda12.6: pascal, pascal 13
         cuda12.8: {CUDA12}
         cuda12.9: h100 13, rtx5090, spark, v100 13
         rocm6.4: mi300x, rx7900
         null: thor, strix, rx5700, {INTEL}, {REST}
         """,
-    ("torch", "2.7.1"): f"""
+    "torch 2.7.1": f"""
         cuda11.8: old
         cuda12.6: pascal, v100, pascal 13, v100 13
         cuda12.8: t4, a100, h100, b200, h100 13, rtx5090, spark
@@ -176,181 +168,179 @@ CASES = {
         null: thor, strix, rx5700, {INTEL}, cpu, apple
         """,
     # Older than Blackwell.
-    ("torch", "2.5.1"): f"""
+    "torch 2.5.1": f"""
         cuda11.8: old
         cuda12.4: pascal, v100, t4, a100, h100, h100 13, pascal 13, v100 13
         null: b200, rtx5090, spark, thor, {AMD}, {INTEL}, cpu, apple
         """,
-    ("torch", "2.4.0"): f"""
+    "torch 2.4.0": f"""
         cuda11.8: old
         cuda12.1: pascal, v100, t4, a100, h100, h100 13, pascal 13, v100 13
         null: b200, rtx5090, spark, thor, {AMD}, {INTEL}, cpu, apple
         """,
     # Too old for the catalogue: the wheel of the user's own index, without a label.
-    ("torch", "2.0.1"): f" : {ALL}",
-    ("torchvision", "0.26.0"): f"""
-        cuda12.6: pascal, v100, pascal 13, v100 13
-        cuda12.8: t4, a100, h100, b200
-        cuda13.0: {CUDA13}
-        rocm7.2: mi300x, rx7900, strix
-        xpu: {INTEL}
-        null: rx5700, {REST}
-        """,
-    ("torchaudio", "2.11.0"): f"""
-        cuda12.6: pascal, v100, pascal 13, v100 13
-        cuda12.8: t4, a100, h100, b200
-        cuda13.0: {CUDA13}
-        rocm7.2: mi300x, rx7900, strix
-        xpu: {INTEL}
-        null: rx5700, {REST}
-        """,
-    ("torchcodec", "0.10.0"): f"""
+    "torch 2.0.1": f" : {ALL}",
+    "torchcodec 0.10.0": f"""
         cuda12.6: pascal, v100, pascal 13, v100 13
         cuda12.8: t4, a100, h100, b200
         cuda13.0: {CUDA13}
         null: {AMD}, {INTEL}, {REST}
         """,
-    ("fbgemm-gpu", "1.5.0"): f"""
+    "fbgemm-gpu 1.5.0": f"""
         cuda12.8: t4, a100, h100, b200
         cuda13.0: h100 13, rtx5090, spark
         rocm7.1: mi300x
         null: pascal, v100, pascal 13, v100 13, thor, rx7900, strix, rx5700, {INTEL}, {REST}
         """,
-    ("xformers", "0.0.33"): f"""
+    "xformers 0.0.33": f"""
         cuda12.8: t4, a100, h100, b200
         cuda13.0: {CUDA13}
          : pascal, v100, pascal 13, v100 13, {AMD}, {INTEL}, {REST}
         """,
-    ("flash-attn", "2.8.3.post1"): f"""
+    "flash-attn 2.8.3.post1": f"""
         cuda12.8_torch2.11: a100, h100, b200
         cuda13.0_torch2.11: {CUDA13}
          : pascal, v100, t4, pascal 13, v100 13, {AMD}, {INTEL}, {REST}
         """,
     # The newest torch that there is a wheel for.
-    ("torch-scatter", "2.1.2"): f"""
+    "torch-scatter 2.1.2": f"""
         cuda12.8_torch2.9: pascal, pascal 13, v100 13, {CUDA12}, {CUDA13}
         cpu_torch2.9: {AMD}, {INTEL}, {REST}
         """,
-    ("deepspeed", "0.19.2"): f"""
+    "deepspeed 0.19.2": f"""
         cuda12.8_torch2.11: pascal, pascal 13, v100 13, {CUDA12}
         cuda13.0_torch2.11: h100 13, rtx5090, spark
          : thor, {AMD}, {INTEL}, {REST}
         """,
-    ("vllm", "0.25.0"): f"""
+    "vllm 0.25.0": f"""
         cuda12.9: t4, a100, h100, b200
         cuda13.0: {CUDA13}
         null: pascal, v100, pascal 13, v100 13, {AMD}, {INTEL}, {REST}
         """,
-    ("llama-cpp-python", "0.3.35"): f"""
+    "llama-cpp-python 0.3.35": f"""
         cuda12.5: pascal, pascal 13, v100 13, {CUDA12}
         cuda13.0: {CUDA13}
         null: {AMD}, {INTEL}, {REST}
         """,
-    ("cupy", "14.2.0"): f"""
+    "cupy 14.2.0": f"""
         cuda12: pascal, pascal 13, v100 13, {CUDA12}
         cuda13: h100 13, rtx5090, spark
         rocm7.0: mi300x, strix
          : thor, rx7900, rx5700, {INTEL}, {REST}
         """,
-    ("cupy", "13.6.0"): f"""
+    "cupy 13.6.0": f"""
         cuda11: old
         cuda12: pascal, pascal 13, v100 13, {CUDA12}
         cuda13: h100 13, rtx5090, spark
          : thor, {AMD}, {INTEL}, cpu, apple
         """,
     # Since 1.27 for CUDA 13 only.
-    ("onnxruntime", "1.31.1"): f"""
+    "onnxruntime 1.31.1": f"""
         cuda13: {CUDA13}
          : pascal, pascal 13, v100 13, {CUDA12}, {AMD}, {INTEL}, {REST}
         """,
-    ("onnxruntime", "1.26.0"): f"""
+    "onnxruntime 1.26.0": f"""
         cuda12: pascal, pascal 13, v100 13, {CUDA12}, {CUDA13}
          : {AMD}, {INTEL}, {REST}
         """,
-    ("jax", "0.12.0"): f"""
+    "jax 0.12.0, nvidia-dali 2.4.0": f"""
         cuda12: pascal, pascal 13, v100 13, {CUDA12}
         cuda13: {CUDA13}
          : {AMD}, {INTEL}, {REST}
         """,
-    ("tensorflow", "2.21.0"): f"""
+    "tensorflow 2.21.0": f"""
         cuda12: pascal, pascal 13, v100 13, {CUDA12}, h100 13, rtx5090
         null: spark, thor, {AMD}, {INTEL}, {REST}
         """,
     # The GPU builds are for Linux, and not for the oldest driver of CUDA 12.
-    ("mlx", "0.32.4"): f"""
+    "mlx 0.32.4": f"""
         cuda12: a100, h100, b200
         cuda13: {CUDA13}
         null: pascal, v100, t4, pascal 13, v100 13, {AMD}, {INTEL}, cpu, old
          : apple
         """,
-    ("pyg-lib", "0.9.0"): f"""
+    "pyg-lib 0.9.0": f"""
         cuda13.2_torch2.11: h100 13, rtx5090, spark
         cuda12.8_torch2.11: {CUDA12}, v100 13
         cpu_torch2.11: thor, pascal, pascal 13, {AMD}, {INTEL}, {REST}
         """,
-    ("mamba-ssm", "2.3.2.post1"): f"""
+    "mamba-ssm 2.3.2.post1": f"""
         cuda13.0_torch2.11: {CUDA13}
         cuda12.8_torch2.11: t4, a100, h100, b200
          : pascal, v100, pascal 13, v100 13, {AMD}, {INTEL}, {REST}
         """,
-    ("torch-sparse", "0.6.18"): f"""
+    "torch-sparse 0.6.18, torch-cluster 1.6.3": f"""
         cuda12.8_torch2.7: pascal, pascal 13, v100 13, {CUDA12}, {CUDA13}
         cpu_torch2.7: {AMD}, {INTEL}, {REST}
         """,
-    ("torch-cluster", "1.6.3"): f"""
-        cuda12.8_torch2.7: pascal, pascal 13, v100 13, {CUDA12}, {CUDA13}
-        cpu_torch2.7: {AMD}, {INTEL}, {REST}
-        """,
-    ("spconv", "2.3.8"): f"""
+    "spconv 2.3.8": f"""
         cuda11: old
         cuda12: pascal, pascal 13, v100 13, {CUDA12}, {CUDA13}
          : {AMD}, {INTEL}, cpu, apple
         """,
-    ("faiss", "1.15.1"): f"""
+    "faiss 1.15.1": f"""
         cuda12: v100 13, {CUDA12}, {CUDA13}
         null: pascal, pascal 13, {AMD}, {INTEL}, {REST}
         """,
-    ("faiss", "1.13.2"): f"""
+    "faiss 1.13.2": f"""
         cuda12: v100, t4, a100, v100 13
         null: pascal, pascal 13, h100, b200, {CUDA13}, {AMD}, {INTEL}, {REST}
         """,
-    ("cudf", "26.10.2"): f"""
+    "cudf 26.10.2, cucim 26.10.0": f"""
         cuda12: v100 13, {CUDA12}
         cuda13: {CUDA13}
          : pascal, pascal 13, {AMD}, {INTEL}, {REST}
         """,
-    ("cucim", "26.10.0"): f"""
-        cuda12: v100 13, {CUDA12}
-        cuda13: {CUDA13}
-        : pascal, pascal 13, {AMD}, {INTEL}, {REST}
-        """,
-    ("cudf", "25.8.0"): f"""
+    "cudf 25.8.0": f"""
         cuda12: v100 13, {CUDA12}, {CUDA13}
          : pascal, pascal 13, {AMD}, {INTEL}, {REST}
         """,
-    ("nvidia-dali", "2.4.0"): f"""
-        cuda12: pascal, pascal 13, v100 13, {CUDA12}
-        cuda13: {CUDA13}
-         : {AMD}, {INTEL}, {REST}
-        """,
-    ("xgboost", "3.4.1"): f"""
+    "xgboost 3.4.1": f"""
         cuda13: h100 13, rtx5090, spark
         null: pascal, pascal 13, v100 13, {CUDA12}, thor, {AMD}, {INTEL}, {REST}
         """,
-    ("xgboost", "3.2.0"): f"""
+    "xgboost 3.2.0": f"""
         cuda12: pascal, pascal 13, v100 13, {CUDA12}, h100 13, rtx5090, spark
         null: thor, {AMD}, {INTEL}, {REST}
         """,
     # The same for every machine: what torch's build for ROCm requires.
-    ("triton-rocm", "3.6.0"): f"null: {ALL}",
+    "triton-rocm 3.6.0": f"null: {ALL}",
 }
 
 
-@pytest.mark.parametrize(("name", "version"), CASES)
-def test_choice(name, version):
+@pytest.mark.parametrize(
+    ("release", "text"), [(each, text) for key, text in CASES.items() for each in key.split(", ")]
+)
+def test_choice(release, text):
+    name, version = release.split(" ")
     wanted = {}
-    for line in CASES[name, version].strip().splitlines():
+    for line in text.strip().splitlines():
         label, _, machines = line.strip().partition(":")
         wanted |= dict.fromkeys(machines.strip().split(", "), label)
-    assert set(wanted) == {*MACHINES, *NEW_DRIVER}
+    assert set(wanted) == set(MACHINES)
     assert {each: choice(name, version, each) for each in wanted} == wanted
+
+
+def test_there_are_entries():
+    assert len(NAMES) >= 25
+    assert len(list(variants_catalog.projects().iterdir())) == len(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_entry(name):
+    """CUDA needs a driver; CUDA 13 has no code for GPUs before compute capability 7.5."""
+    entry = CATALOG.project(name)
+    assert entry.name == name
+    assert entry.documentation.startswith("https://")
+    assert entry.sources
+    assert all(url.startswith("https://") for url in (*entry.sources, *entry.places))
+    assert name not in entry.coherent
+    # No project that stands for another one is itself in the catalogue.
+    assert not set(entry.targets) & set(NAMES)
+    for variant in entry.variants:
+        bounds = [text for text in variant.properties if ":: cuda_version_lower_bound ::" in text]
+        assert len(bounds) == variant.label.startswith("cuda"), variant.label
+        if variant.label.startswith("cuda13"):
+            codes = re.findall(r"sm_arch :: (\d+)_", " ".join(variant.properties))
+            assert codes
+            assert min(map(int, codes)) >= 75

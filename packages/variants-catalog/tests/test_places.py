@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from packaging.version import Version
 
+from support.catalog_places import entry, variant
 from variants_catalog.entry_reader import read_entry
 from variants_catalog.listings import (
     Listed,
@@ -15,36 +16,17 @@ from variants_catalog.listings import (
     pages_of,
 )
 
-TEXT = """
-catalog-version = "1"
-[project]
-name = "app"
-documentation = "https://example.org/app"
-variants-index = "https://variants.example/simple"
-default-priorities.namespace = ["nvidia"]
-[[variant]]
-label = "cu128"
-index = "https://example.org/cu128"
-local = ["cu128", ""]
-properties = ["nvidia :: sm_arch :: 90_real"]
-[[variant]]
-label = "cu126"
-index = "https://example.org/cu126"
-local = "cu126"
-properties = ["nvidia :: sm_arch :: 70_real"]
-[[variant]]
-label = "linked"
-links = "https://other.example/links.html"
-properties = ["nvidia :: sm_arch :: 50_real"]
-[[variant]]
-label = "renamed"
-requires = ["app-cu12=={version}"]
-properties = ["nvidia :: sm_arch :: 60_real"]
-[[variant]]
-label = "null"
-index = "https://example.org/cpu"
-local = ["cpu", ""]
-"""
+TEXT = entry(
+    "app",
+    [
+        variant("cu128", 'index = "https://example.org/cu128"\nlocal = ["cu128", ""]', cuda="12.8"),
+        variant("cu126", 'index = "https://example.org/cu126"\nlocal = "cu126"', cuda="12.6"),
+        variant("linked", 'links = "https://other.example/links.html"', cuda="12.4"),
+        variant("renamed", 'requires = ["app-cu12=={version}"]', cuda="12.0"),
+        variant("null", 'index = "https://example.org/cpu"\nlocal = ["cpu", ""]'),
+    ],
+    more='variants-index = "https://variants.example/simple"\n',
+)
 ENTRY = read_entry(TEXT, "app.toml")
 
 
@@ -57,14 +39,14 @@ def sdist(version: str, **more) -> Listed:
     return Listed(f"app-{version}.tar.gz", object(), **more)
 
 
-def read(own=(), targets=(), entry=ENTRY, **pages) -> list[tuple[str, object]]:
+def read(own=(), **pages) -> list[tuple[str, object]]:
     """Return labelled name, or that of a variant wheel, and the file of what is added."""
-    reader = PlaceReader(entry)
+    reader = PlaceReader(ENTRY)
     for page in reader.pages:
         key = page.url.split("/")[2].partition(".")[0] if not page.place else ""
         key = key or page.place.rpartition("/")[2].partition(".")[0]
         reader.answer(page, pages.get(key, [wheel("0.1", name="other")]))
-    found = reader.files(own, {"app-cu12": targets})
+    found = reader.files(own, {})
     assert not reader.unavailable
     return [
         (each.published.filename if each.published else each.listed.filename, each.listed.file)
@@ -135,45 +117,10 @@ def test_the_same_file_on_the_index_of_the_user_stays():
     assert read([wheel("1.0")], cpu=[wheel("1.0")])  # without hashes
 
 
-class TestOtherNames:
-    """C15: an index says which versions of its projects there are."""
-
-    def names(self, own, targets, text=TEXT):
-        found = read(own, targets, read_entry(text, ""))
-        return [name for name, _ in found]
-
-    def target(self, version, **more):
-        return wheel(version, name="app_cu12", **more)
-
-    @pytest.mark.parametrize("own", [wheel("1.0", position=1), sdist("1.0", position=1)])
-    def test_versions_of_the_index(self, own):
-        expected = ["app-1.0-py3-none-any-renamed.whl"]
-        assert self.names([own], [self.target("1.0"), self.target("99.0")]) == expected
-        assert self.names([own], [self.target("1.0", position=1)]) == expected
-        assert self.names([own], [self.target("1.0", position=2)]) == []
-        assert self.names([], [self.target("1.0")]) == []
-
-    def test_an_internal_project_of_that_name(self):
-        """The private index comes first and has the project, the public one has the build."""
-        assert self.names([wheel("3.0")], [self.target("25.12", position=1)]) == []
-
-    def test_a_placeholder(self):
-        text = TEXT.replace("documentation", 'placeholder = "<=0.1"\ndocumentation')
-        expected = ["app-25.12-py3-none-any-renamed.whl"]
-        assert self.names([sdist("0.1")], [self.target("25.12")], text) == expected
-        assert self.names([], [self.target("25.12")], text) == expected
-        assert self.names([sdist("0.1")], [self.target("25.12", position=1)], text) == []
-        own = [wheel("3.0"), sdist("0.1", position=1)]
-        assert self.names(own, [self.target("25.12", position=1)], text) == []
-        assert self.names(own, [self.target("3.0", position=0)], text) == [
-            "app-3.0-py3-none-any-renamed.whl"
-        ]
-
-
 def test_platforms():
     platforms = 'platforms = ["manylinux_2_28_x86_64", "macosx_11_0_arm64"]\nlabel = "cu126"'
-    entry = read_entry(TEXT.replace('label = "cu126"', platforms), "")
-    (found,) = entry.files("https://example.org/cu126", "app-1.0+cu126-py3-none-any.whl")
+    project = read_entry(TEXT.replace('label = "cu126"', platforms), "")
+    (found,) = project.files("https://example.org/cu126", "app-1.0+cu126-py3-none-any.whl")
     assert found.filename == "app-1.0-py3-none-manylinux_2_28_x86_64.macosx_11_0_arm64-cu126.whl"
     for tags, kept in {
         "manylinux2014_x86_64.manylinux_2_17_x86_64": "manylinux2014_x86_64.manylinux_2_17_x86_64",
@@ -184,7 +131,7 @@ def test_platforms():
         "win_amd64": None,
         "manylinux_2_17_aarch64": None,
     }.items():
-        files = entry.files("https://example.org/cu126", f"app-1.0+cu126-cp312-abi3-{tags}.whl")
+        files = project.files("https://example.org/cu126", f"app-1.0+cu126-cp312-abi3-{tags}.whl")
         expected = [] if kept is None else [f"app-1.0-cp312-abi3-{kept}-cu126.whl"]
         assert [file.filename for file in files] == expected
 

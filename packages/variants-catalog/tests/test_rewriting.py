@@ -14,6 +14,7 @@ import pytest
 from pep_variants.errors import CatalogError, InvalidWheel
 from pep_variants.formats.reader import read_metadata
 from pep_variants.wheelfile.wheel import open_wheel
+from support.catalog_places import entry, variant
 from support.wheels import Wheel
 from variants_catalog.entry_reader import read_entry
 from variants_catalog.installed_builds import (
@@ -24,21 +25,12 @@ from variants_catalog.installed_builds import (
     rewritten,
 )
 
-HEAD = """
-catalog-version = "1"
-[project]
-name = "my-app"
-documentation = "https://example.org/app"
-default-priorities.namespace = ["nvidia"]
-[[variant]]
-label = "a"
-properties = ["nvidia :: sm_arch :: 70_real"]
-"""
 URL = "https://user:secret@example.org/my_app_cu12-1.5-py3-none-any.whl"
 
 
-def entry(requires: str):
-    return read_entry(f"{HEAD}requires = {json.dumps([requires, 'more'])}", "app.toml")
+def described(requires: str):
+    table = variant("a", f"requires = {json.dumps([requires, 'more'])}", cuda="12.0")
+    return read_entry(entry("my-app", [table]), "app.toml")
 
 
 def rewrite(project, wheel: Wheel, file=None, url=URL) -> bytes:
@@ -65,7 +57,7 @@ def check_record(archive: zipfile.ZipFile) -> None:
 
 
 def test_a_build_of_another_name():
-    project = entry("my-app-cu12[cuda]=={version}")
+    project = described("my-app-cu12[cuda]=={version}")
     wheel = Wheel(
         "my-app-cu12",
         "1.5",
@@ -95,7 +87,8 @@ def test_a_build_of_another_name():
         "Requires-Dist: libcuda",
     ]
     metadata = read_metadata(archive.read("my_app-1.5.dist-info/variant.json"), "x")
-    assert metadata.variants == {"a": {"nvidia": {"sm_arch": ("70_real",)}}}
+    properties = {"cuda_version_lower_bound": ("12.0",)}
+    assert metadata.variants == {"a": {"nvidia": properties, "priority": {"order": ("1",)}}}
     origin = read_origin(archive.read(f"my_app-1.5.dist-info/{ORIGIN_FILE}"), "x")
     assert origin.requirement == "my-app-cu12==1.5"
     assert origin.url == "https://example.org/my_app_cu12-1.5-py3-none-any.whl"
@@ -104,7 +97,7 @@ def test_a_build_of_another_name():
 
 
 def test_an_extra_of_the_project_itself():
-    project = entry("{name}[cuda]=={version}")
+    project = described("{name}[cuda]=={version}")
     wheel = Wheel("my-app", "1.5", requires=("libcuda; extra == 'cuda'",), extras=("cuda",))
     (file,) = project.own_files(wheel.filename)
     archive = zipfile.ZipFile(io.BytesIO(rewrite(project, wheel, file)))
@@ -115,7 +108,7 @@ def test_an_extra_of_the_project_itself():
 
 
 def test_metadata_beside_the_wheel():
-    project = entry("my-app-cu12=={version}")
+    project = described("my-app-cu12=={version}")
     wheel = Wheel("my-app-cu12", "1.5")
     (file,) = project.renamed_files(wheel.filename)
     archive = zipfile.ZipFile(io.BytesIO(rewrite(project, wheel)))
@@ -136,7 +129,7 @@ def test_metadata_beside_the_wheel():
 )
 def test_hostile_wheels(files, problem):
     with pytest.raises(InvalidWheel, match=problem):
-        rewrite(entry("my-app-cu12=={version}"), Wheel("my-app-cu12", "1.5", files=files))
+        rewrite(described("my-app-cu12=={version}"), Wheel("my-app-cu12", "1.5", files=files))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`variants catalog` without a network: entries, their faults, and the user's setting."""
+"""`variants catalog`: entries, their faults, the user's setting; the publishers' pages, live."""
 
 import json
 import os
@@ -10,27 +10,17 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from pep_variants import directories
+from support.catalog_places import add, entry, page, place_url, variant
+from support.index import JSON, Answer, Index
 from support.loopback import served_folder
+from support.published_builds import Builds, Field, standing_in
+from support.wheels import SourceDistribution, Wheel
 from variants_catalog.entries import CatalogVariant
 from variants_catalog.entry_checks import sample_versions
 
-HEAD = """catalog-version = "1"
-[project]
-name = "app"
-documentation = "https://example.org/app"
-default-priorities.namespace = ["nvidia"]
-"""
-CUDA12 = """[[variant]]
-label = "cuda12"
-requires = ["app-cu12=={version}"]
-properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]
-"""
-INDEX = """[[variant]]
-label = "cuda12.8"
-index = "https://example.org/cu128"
-local = "cu128"
-properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]
-"""
+CUDA12 = variant("cuda12", 'requires = ["app-cu12=={version}"]', cuda="12.0")
+INDEX = variant("cuda12.8", 'index = "https://example.org/cu128"\nlocal = "cu128"', cuda="12.0")
+NO_FAULT = "1 project checked: 0 errors, 0 warnings\n"
 
 
 @pytest.fixture(autouse=True)
@@ -49,77 +39,59 @@ def config(tmp_path, monkeypatch):
 
 @pytest.fixture
 def entries(tmp_path):
-    """Return the function that writes a catalogue and gives its directory."""
+    """Return the function that writes a catalogue of tables by name, and gives its directory."""
     folder = tmp_path / "entries"
 
-    def entries(**texts):
+    def entries(**tables):
         folder.mkdir(exist_ok=True)
-        for name, text in texts.items():
-            (folder / f"{name}.toml").write_text(text)
+        for name, text in tables.items():
+            (folder / f"{name}.toml").write_text(entry(name, [text]))
         return folder
 
     return entries
 
 
 def test_list(variants):
-    done = variants("catalog", "list")
-    assert done.code == 0
-    (line,) = (line for line in done.out.splitlines() if line.startswith("cupy "))
+    lines = variants("catalog", "list").out.splitlines()
+    (line,) = (line for line in lines if line.startswith("cupy "))
     assert line.split("  ")[-1] == "cuda13 cuda12 cuda11 rocm7.0"
     assert "cupy-cuda13x" in line
-    tree = {entry["name"]: entry for entry in variants("catalog", "list", "--json").json}
-    assert len(tree) >= 25
-    assert tree["torch"]["coherent"][0] == "torchvision"
-    assert {item["label"] for item in tree["jax"]["variants"]} == {"cuda12", "cuda13", "null"}
-    lines = variants("catalog", "list").out.splitlines()
     assert any(line.startswith("jax ") and "extras of jax" in line for line in lines)
     assert any(line.startswith("xgboost ") and "xgboost-cpu, your own" in line for line in lines)
+    tree = {entry["name"]: entry for entry in variants("catalog", "list", "--json").json}
+    assert tree["torch"]["coherent"][0] == "torchvision"
+    assert {item["label"] for item in tree["jax"]["variants"]} == {"cuda12", "cuda13", "null"}
+    assert (tree["faiss"]["checked"], tree["faiss"]["placeholder"]) == ("2026-11-25", "==1.5.3")
 
 
-def test_show(variants):
+def test_show(variants, entries):
     done = variants("catalog", "show", "Torch")
-    assert done.code == 0
     assert "documentation: https://pytorch.org/get-started/locally/" in done.out
     assert "https://download.pytorch.org/whl/cpu (+cpu or no local version)" in done.out
     assert "nvidia :: sm_arch :: 50_real 60_real" in done.out
-    assert "your own index" in variants("catalog", "show", "onnxruntime").out
     assert "your own index (no local version)" in variants("catalog", "show", "xgboost").out
+    assert "your own index" in variants("catalog", "show", "onnxruntime").out
     done = variants("catalog", "show", "tensorflow").out.splitlines()
     assert "source: https://pypi.org/simple/tensorflow/" in done
     assert "compared with these pages: 2026-11-25" in done
     assert any("[and-cuda]=={version} on manylinux_2_17_x86_64 " in line for line in done)
-    (tree,) = (
-        each for each in variants("catalog", "list", "--json").json if each["name"] == "faiss"
-    )
-    assert (tree["checked"], tree["placeholder"]) == ("2026-11-25", "==1.5.3")
-
-
-def test_show_of_another_catalogue(variants, entries):
-    folder = entries(app=HEAD + CUDA12)
-    done = variants("catalog", "show", "app", "--variant-catalog", folder)
-    assert "compared with these pages: not known when" in done.out
-    assert done.out.splitlines()[-1].split() == [
-        *("cuda12", "all", "app-cu12=={version}"),
-        *("nvidia", "::", "cuda_version_lower_bound", "::", "12.0"),
-    ]
+    folder = entries(app=CUDA12 + INDEX)
     mirror = ("--variant-catalog-mirror", "https://example.org=https://mirror.example/all")
-    (folder / "app.toml").write_text(HEAD + INDEX)
     done = variants("catalog", "show", "app", "--variant-catalog", folder, *mirror)
-    assert "https://mirror.example/all/cu128 (+cu128)" in done.out
-
-
-def test_unknown_project(variants):
+    assert "compared with these pages: not known when" in done.out
+    first, second = done.out.splitlines()[-2:]
+    assert first.split()[:3] == ["cuda12", "all", "app-cu12=={version}"]
+    assert "nvidia :: cuda_version_lower_bound :: 12.0; priority :: order :: 1" in first
+    assert "https://mirror.example/all/cu128 (+cu128)" in second
     done = variants("catalog", "show", "nothing-here")
-    assert done.code == 1
+    assert (done.code, done.out) == (1, "")
     assert "nothing-here: the catalogue has no such project" in done.err
 
 
 def test_the_shipped_catalogue(variants):
     done = variants("catalog", "check")
-    assert (done.code, done.out.split(" ", 1)[1]) == (
-        0,
-        "projects checked: 0 errors, 0 warnings\n",
-    )
+    assert done.code == 0
+    assert done.out.split(" ", 1)[1] == "projects checked: 0 errors, 0 warnings\n"
 
 
 def codes(result):
@@ -127,46 +99,36 @@ def codes(result):
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "place"),
+    ("tables", "code", "place"),
     [
-        # What the reader refuses.
-        (HEAD + CUDA12.replace('["app', '"app').replace('"]\nprop', '"\nprop'), "invalid-catalog",
-         "variant 1.requires"),
-        (HEAD + CUDA12.replace("app-cu12=={version}", "app=={version}"), "invalid-catalog",
-         "variant 1.requires"),
-        (HEAD + INDEX.replace('"cuda12.8"', '"cuda12.8_{torch}"'), "invalid-catalog",
-         "variant 1.label"),
-        (HEAD + INDEX.replace("label", "name", 1), "invalid-catalog", "variant 1"),
-        # What makes no sense.
-        (HEAD + CUDA12.replace("12.0", "99.0"), "unknown-property", "variant 1.properties"),
-        (HEAD.replace('"nvidia"', '"gpu"') + CUDA12.replace("nvidia", "gpu"), "unknown-namespace",
-         "variant 1.properties"),
-        (HEAD + CUDA12 + 'versions = ">=3,<2"\n', "no-version", "variant 1.versions"),
-        (HEAD + CUDA12 + 'versions = "<2"\n' + CUDA12 + 'versions = ">=1.9"\n', "overlap",
-         "variant 2"),
-        (HEAD + CUDA12 + CUDA12, "overlap", "variant 2"),
-        (HEAD + INDEX + INDEX.replace("cuda12.8", "cuda12"), "overlap", "variant 2"),
+        ("[[variant]\n", "invalid-catalog", ""),
+        (INDEX.replace("label", "name", 1), "invalid-catalog", "variant 1"),
+        (CUDA12.replace("12.0", "99.0"), "unknown-property", "variant 1.properties"),
+        (CUDA12.replace("nvidia", "gpu"), "unknown-namespace", "variant 1.properties"),
+        (CUDA12 + 'versions = ">=3,<2"\n', "no-version", "variant 1.versions"),
+        (CUDA12 + 'versions = "<2"\n' + CUDA12 + 'versions = ">=1.9"\n', "overlap", "variant 2"),
+        (CUDA12 + CUDA12, "overlap", "variant 2"),
+        (INDEX + INDEX.replace("cuda12.8", "cuda12"), "overlap", "variant 2"),
     ],
-)  # fmt: skip
-def test_faults(variants, entries, text, code, place):
+)
+def test_faults(variants, entries, tables, code, place):
     """The place and the way out are named."""
-    path = entries(app=text) / "app.toml"
+    path = entries(app=tables) / "app.toml"
+    path.write_text(path.read_text().replace('["nvidia",', '["nvidia", "gpu",'))
     done = variants("catalog", "check", path, "--json")
     assert done.code == 1
-    found = codes(done)
-    assert [item[:2] for item in found] == [("error", code)]
-    assert found[0][2].startswith(place)
+    ((severity, found, at),) = codes(done)
+    assert (severity, found) == ("error", code)
+    assert at.startswith(place)
     (finding,) = done.json["findings"]
     assert finding["file"] == str(path)
     assert finding["remedy"]
 
 
 def test_versions_that_meet(variants, entries):
-    one, two = 'versions = "<2"\n', 'versions = ">=2,<3"\n'
-    text = HEAD + CUDA12 + one + CUDA12 + two + CUDA12 + 'versions = "==3.*"\n'
-    assert variants("catalog", "check", entries(app=text) / "app.toml").out == (
-        "1 project checked: 0 errors, 0 warnings\n"
-    )
+    ranges = ("<2", ">=2,<3", "==3.*")
+    text = "".join(f'{CUDA12}versions = "{each}"\n' for each in ranges)
+    assert variants("catalog", "check", entries(app=text) / "app.toml").out == NO_FAULT
 
 
 _NUMBERS = st.sampled_from(["0", "0.9", "1", "1.0.1", "1.1", "1.1.post1", "2", "2.0.0.1", "10"])
@@ -196,88 +158,89 @@ def test_sample_versions(one, other):
     assert sampled or not both
 
 
-def test_not_toml(variants, entries):
-    path = entries(app=HEAD + "[[variant]\n") / "app.toml"
-    done = variants("catalog", "check", path)
-    assert done.code == 1
-    assert "not valid TOML" in done.out
-
-
-def test_names(variants, entries):
+def test_names(variants, entries, tmp_path):
     """A file that is not called as its project would not be found in a directory."""
-    path = entries(App=HEAD + CUDA12) / "App.toml"
-    assert codes(variants("catalog", "check", path, "--json")) == [
+    (entries(app=CUDA12) / "app.toml").rename(tmp_path / "App.toml")
+    assert codes(variants("catalog", "check", tmp_path / "App.toml", "--json")) == [
         ("error", "catalog-filename", "project.name")
     ]
-    folder = entries(app=HEAD.replace('"nvidia"]', '"nvidia"]\ncoherent = ["other"]') + CUDA12,
-                     more=HEAD.replace('"app"', '"more"') + CUDA12)  # fmt: skip
-    (folder / "App.toml").unlink()
+    done = variants("catalog", "check", tmp_path / "App.toml")
+    assert "App.toml: project.name: error: is 'app': " in done.out
+    assert "    rename the file to app.toml\n" in done.out
+    folder = entries(lib=CUDA12)
+    (folder / "app.toml").write_text(entry("app", [CUDA12], coherent=["other"]))
     assert codes(variants("catalog", "check", folder, "--json")) == [
         ("warning", "coherent-missing", "project.coherent")
     ]
 
 
-def test_several_in_one_file(variants, tmp_path):
-    project = {"name": "app", "documentation": "https://example.org"}
-    null = {"label": "null", "index": "https://example.org/cpu"}
-    tree = {"catalog-version": "1", "project": project, "variant": [null]}
-    path = tmp_path / "all.json"
-    path.write_text(json.dumps({"catalog-version": "1", "projects": {"app": tree, "other": tree}}))
-    done = variants("catalog", "check", path, "--json")
-    assert [(item["code"], item["place"]) for item in done.json["findings"]] == [
-        ("invalid-catalog", "other")
-    ]
-    path.write_text(json.dumps({"catalog-version": "1", "projects": {"app": tree}}))
-    assert variants("catalog", "check", path).out == "1 project checked: 0 errors, 0 warnings\n"
-
-
 def test_bundle(variants, entries, tmp_path):
     """What a server offers: the same entries under one URL."""
-    folder = entries(app=HEAD + CUDA12, more=HEAD.replace('"app"', '"more"') + INDEX)
-    done = variants("catalog", "bundle", folder, "-o", tmp_path / "all.json")
-    assert (done.code, done.err) == (0, f"{tmp_path / 'all.json'}: 2 projects\n")
+    folder, path = entries(app=CUDA12, lib=INDEX), tmp_path / "all.json"
+    bundle = ("catalog", "bundle", folder, "-o", path)
+    done = variants(*bundle)
+    assert (done.code, done.err) == (0, f"{path}: 2 projects\n")
     listed = [
         variants("catalog", "list", "--json", "--variant-catalog", place).json
-        for place in (folder, tmp_path / "all.json")
+        for place in (folder, path)
     ]
-    for tree in (entry for found in listed for entry in found):
+    for tree in (*listed[0], *listed[1]):
         del tree["file"]
     assert listed[0] == listed[1]
     with served_folder(tmp_path) as url:
-        done = variants("catalog", "enable", f"{url}all.json")
-        assert done.code == 0
+        assert variants("catalog", "enable", f"{url}all.json").code == 0
         assert variants("catalog", "list").out.split()[0] == "app"
         assert variants("catalog", "enable", f"{url}missing.json").code == 1
+    tree = json.loads(path.read_text())
+    tree["projects"]["other"] = tree["projects"].pop("lib")
+    path.write_text(json.dumps(tree))
+    done = variants("catalog", "check", path, "--json")
+    assert codes(done) == [("error", "invalid-catalog", "other")]
     (folder / "bad.toml").write_text("name = 1")
-    assert variants("catalog", "bundle", folder, "-o", tmp_path / "all.json").code == 1
+    assert variants(*bundle).code == 1
     (tmp_path / "empty").mkdir()
-    done = variants("catalog", "bundle", tmp_path / "empty", "-o", tmp_path / "all.json")
+    done = variants("catalog", "bundle", tmp_path / "empty", "-o", path)
     assert "has no entries" in done.err
 
 
-def test_enable(variants, config, entries):
+def test_enable(variants, config, entries, monkeypatch):
     path = config / "variants.toml"
     done = variants("catalog", "enable")
-    assert done.code == 0
+    assert (done.code, path.read_text()) == (0, 'catalog = "default"\n')
     assert str(path) in done.err
-    assert path.read_text() == 'catalog = "default"\n'
     if os.name == "posix":
         assert path.stat().st_mode & 0o077 == 0
-    folder = entries(app=HEAD + CUDA12)
+    # A path is made absolute, and is what the other commands use from now on.
+    folder = entries(app=CUDA12)
     assert variants("catalog", "enable", "entries").code == 0
     assert path.read_text() == f"catalog = {json.dumps(str(folder))}\n"
-    # It is what the other commands use from now on.
     assert variants("catalog", "list").out.split()[0] == "app"
-    assert variants("catalog", "disable").code == 0
-    assert path.read_text() == ""
-    assert variants("catalog", "disable").code == 0
+    for _ in range(2):
+        assert variants("catalog", "disable").code == 0
+        assert path.read_text() == ""
+    done = variants("catalog", "enable", "missing.toml")
+    assert done.code == 1
+    assert "missing.toml: cannot be read" in done.err
+    path.write_text("catalog = [")
+    done = variants("catalog", "enable")
+    assert (done.code, "variants.toml" in done.err) == (1, True)
+    assert path.read_text() == "catalog = ["
+    path.unlink()
+    monkeypatch.setenv("VARIANTS_CATALOG", str(folder))
+    done = variants("catalog", "enable")
+    assert (done.code, "counts more" in done.err) == (0, True)
 
 
-def test_the_rest_of_the_file_stays(variants, config):
+def test_the_rest_of_the_file_stays(variants, config, tmp_path):
     path = config / "variants.toml"
     text = '# mine\nprefer = ["nvidia"]  # fast\n\n[property_priorities.x86_64]\nlevel = ["v3"]\n'
-    path.write_text(text)
+    if os.name == "nt":  # symbolic links need a privilege
+        path.write_text(text)
+    else:
+        (tmp_path / "dotfile.toml").write_text(text)
+        path.symlink_to(tmp_path / "dotfile.toml")
     assert variants("catalog", "enable").code == 0
+    assert path.is_symlink() or os.name == "nt"
     first, _, rest = path.read_text().partition("[property")
     assert rest == text.partition("[property")[2]
     assert first.startswith('# mine\nprefer = ["nvidia"]  # fast\n')
@@ -286,30 +249,147 @@ def test_the_rest_of_the_file_stays(variants, config):
     assert path.read_text().split() == text.split()
 
 
-@pytest.mark.skipif(os.name == "nt", reason="symbolic links need a privilege")
-def test_a_link_stays(variants, config, tmp_path):
-    path = config / "variants.toml"
-    dotfile = tmp_path / "dotfile.toml"
-    dotfile.write_text("")
-    path.symlink_to(dotfile)
-    assert variants("catalog", "enable").code == 0
-    assert path.is_symlink()
-    assert dotfile.read_text() == 'catalog = "default"\n'
+class Live:
+    """A publisher's places and the user's index, and what a check of an entry finds there."""
+
+    def __init__(self, variants, places, index):
+        self.variants, self.places, self.index = variants, places, index
+        self.message = ""
+
+    def put(self, place, *versions):
+        for version in versions:
+            add(self.places, place, Wheel("torch", version))
+
+    def own(self, name, *versions, extra=()):
+        self.index.files[name] = {}
+        for version in versions:
+            self.index.add_wheel(Wheel(name, version, extras=extra))
+
+    def backend(self, label, place, local=None, versions=""):
+        where = f'index = "{place_url(self.places, place)}"\nversions = "{versions}"'
+        where += f"\nlocal = {json.dumps(local or place)}"
+        return variant(label, where, cuda="" if label == "null" else "12.0")
+
+    def check(self, *tables, name="torch", more=""):
+        """Return severity, code and place of each finding; the first message is kept."""
+        with open(f"{name}.toml", "w") as stream:
+            stream.write(entry(name, tables, more=more))
+        result = self.variants("catalog", "check", f"{name}.toml", "--live", "--json")
+        found = result.json["findings"]
+        assert result.code == any(item["severity"] == "error" for item in found)
+        self.message = " ".join((*found[0].values(),)) if found else ""
+        return codes(result)
 
 
-def test_what_cannot_be_enabled(variants, config):
-    done = variants("catalog", "enable", "missing.toml")
-    assert done.code == 1
-    assert "missing.toml: cannot be read" in done.err
-    (config / "variants.toml").write_text("catalog = [")
-    done = variants("catalog", "enable")
-    assert done.code == 1
-    assert "variants.toml" in done.err
-    assert (config / "variants.toml").read_text() == "catalog = ["
+@pytest.fixture
+def live(variants, monkeypatch):
+    with standing_in(Field(Index(), Builds())) as found:
+        monkeypatch.setenv("PIP_INDEX_URL", found.index.url)
+        yield Live(variants, found.builds, found.index)
 
 
-def test_what_counts_more(variants, config, entries, monkeypatch):
-    monkeypatch.setenv("VARIANTS_CATALOG", str(entries(app=HEAD + CUDA12)))
-    done = variants("catalog", "enable")
-    assert done.code == 0
-    assert "counts more" in done.err
+MISSING = [("error", "variant-missing", "variant 1")]
+
+
+class TestLive:
+    @pytest.mark.parametrize(
+        ("answer", "reason"),
+        [
+            (Answer(403), "access denied (HTTP status 403)"),
+            (Answer(200, b"<html>log in", "text/html"), "lists no wheels"),
+            (Answer(200, b"{", JSON), "is not JSON"),
+        ],
+    )
+    def test_sources_that_cannot_be_read(self, live, answer, reason):
+        """One finding for a host and a reason, however many pages."""
+        for place in ("cu126", "cu128"):
+            live.places.faults[page(place)] = answer
+        live.put("cpu", "2.9.0+cpu")
+        labels = (("cuda12.8", "cu128"), ("cuda12.6", "cu126"), ("null", "cpu"))
+        found = live.check(*(live.backend(*each) for each in labels))
+        assert found == [("error", "source-unusable", "")]
+        assert live.places.root in live.message
+        assert "torch: variants cuda12.8, cuda12.6 from" in live.message
+        assert reason in live.message
+
+    def test_new_and_missing_versions(self, live):
+        null = live.backend("null", "cpu")
+        live.put("cu128", "2.9.0+cu128", "2.10.0+cu128", "2.11.0rc1+cu128")
+        live.put("cpu", "2.10.0+cpu")
+        assert live.check(live.backend("cuda12.8", "cu128"), null) == []
+        live.put("cpu", "2.11.0+cpu")
+        missing = [("warning", "version-missing", "variant 1")]
+        assert live.check(live.backend("cuda12.8", "cu128"), null) == missing
+        limited = live.backend("cuda12.8", "cu128", versions="<2.11")
+        assert live.check(limited, null) == []
+        live.own("torch", "2.12.0")
+        assert live.check(limited) == [("warning", "version-new", "")]
+        assert "torch has version 2.12.0, the newest with" in live.message
+
+    def test_new_values_of_placeholders(self, live):
+        """A build against a torch that the entry does not rank would never be chosen."""
+        table = live.backend("cuda12_torch{torch}", "cu128", "cu.12.8.torch.{torch}")
+        table = table.replace("priority :: order :: 1", "priority :: torch :: {torch}")
+        ranked = 'static-properties.priority.torch = ["2.12", "2.11"]\n'
+        live.put("cu128", "1.0+cu.12.8.torch.2.11", "1.0+cu.12.8.torch.2.12")
+        assert live.check(table, more=ranked) == []
+        live.put("cu128", "1.0+cu.12.8.torch.2.13")
+        found = live.check(table, more=ranked)
+        assert found == [("error", "unknown-property", "variant 1.properties")]
+        assert "'priority :: torch :: 2.13' of cuda12_torch2.13 is not in" in live.message
+
+    def test_other_names(self, live):
+        def check(*requires):
+            listed = json.dumps([f"{each}=={{version}}" for each in requires])
+            return live.check(variant("cuda12", f"requires = {listed}", cuda="12.0"), name="app")
+
+        live.own("app-cu12", "1.0", "1.1")
+        assert check("app-cu12") == [("warning", "name-unregistered", "project.name"), *MISSING]
+        live.own("app", "1.0")
+        assert check("app-cu12") == []
+        # What else a build requires has to be there, too.
+        assert check("app-cu12", "app-libs") == [("error", "project-missing", "")]
+        assert f"app-libs is not on {live.index.url}" in live.message
+        # A project that has no wheels gives no variants.
+        source = SourceDistribution("app-cu12", "1.0")
+        live.index.files["app-cu12"] = {source.filename: source.build()}
+        assert check("app-cu12") == MISSING
+        assert "has no wheel for cuda12" in live.message
+
+    def test_extras(self, live):
+        """Those of the newest version, of the project itself or of another one."""
+        live.own("app", "1.0", extra=("cuda12",))
+        live.own("app-gpu", "1.0", extra=("cuda_12",))
+        for requirement, expected in (
+            ("{name}[cuda12]", []),
+            ("app-gpu[cuda-12]", []),
+            ("{name}[cuda13]", [("error", "extra-missing", "variant 1")]),
+        ):
+            table = variant("cuda12", f'requires = ["{requirement}=={{version}}"]', cuda="12.0")
+            assert live.check(table, name="app") == expected
+        assert "use one that it has: cuda12" in live.message
+
+    def test_own_wheels(self, live):
+        """They are the null variant; others without source are of those that `local` marks."""
+        live.own("app", "1.0", "1.1")
+        live.own("app-cu12", "1.0")
+        null = variant("null", "")
+        missing = [("warning", "version-missing", "variant 1")]
+        assert live.check(CUDA12, null, name="app") == missing
+        assert "cuda12 has 1.0, other variants have 1.1" in live.message
+        live.own("app-cu12", "1.0", "1.1")
+        assert live.check(CUDA12, null, name="app") == []
+        plain, marked = (variant("a", f'local = "{each}"', cuda="12.0") for each in ("", "cu12"))
+        assert live.check(plain, name="app") == []
+        assert live.check(marked, name="app") == MISSING
+        live.own("app", "1.0+cu12", "1.1")
+        assert live.check(marked, name="app") == [("warning", "version-new", "")]
+
+    def test_variants_index(self, live):
+        index = f'variants-index = "{place_url(live.places, "variant")}"\n'
+        missing = [("error", "variant-missing", "project.variants-index")]
+        for label, expected in ((None, missing), ("cuda12.8", [])):
+            add(live.places, "variant", Wheel("torch", "2.9.0", label))
+            assert live.check(more=index) == expected
+        live.places.pages.clear()
+        assert live.check(more=index) == [("error", "source-unusable", "")]

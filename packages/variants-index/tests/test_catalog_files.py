@@ -9,6 +9,7 @@ from packaging.version import Version
 from pep_variants.choose.preferences import Preferences
 from pep_variants.errors import CatalogError
 from pep_variants.sources import BEST_MATCH, FIRST_INDEX, Sources
+from support.catalog_places import entry, variant
 from support.index_server import Resource, served
 from support.wheels import Wheel
 from variants_catalog.catalogs import PreferredCatalog, read_catalog
@@ -19,32 +20,25 @@ from variants_index.package_finder import PackageFinder
 from variants_index.prefetch import Prefetcher
 from variants_index.target import make_target
 
-ENTRY = """
-catalog-version = "1"
-[project]
-name = "app"
-documentation = "https://docs.example/app"
-default-priorities.namespace = ["nvidia"]
-[[variant]]
-label = "cuda12"
-index = "{url}/whl/cu12"
-local = "cu12"
-properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]
-[[variant]]
-label = "cuda13"
-index = "{url}/whl/cu13"
-local = "cu13"
-properties = ["nvidia :: cuda_version_lower_bound :: 13.0"]
-[[variant]]
-label = "other"
-requires = ["app-other=={{version}}"]
-properties = ["nvidia :: cuda_version_lower_bound :: 11.0"]
-[[variant]]
-label = "extra"
-requires = ["{{name}}[fast]=={{version}}"]
-properties = ["nvidia :: cuda_version_lower_bound :: 10.0"]
-"""
-LABELS = ["cuda12", "cuda13", "extra", "other"]
+
+def app(url):
+    """Return an entry with builds of all kinds."""
+    kinds = {
+        "cuda12": f'index = "{url}/whl/cu12"\nlocal = "cu12"',
+        "cuda13": f'index = "{url}/whl/cu13"\nlocal = "cu13"',
+        "linked": f'links = "{url}/links.html"',
+        "other": 'requires = ["app-other=={version}"]',
+        "extra": 'requires = ["{name}[fast]=={version}"]',
+    }
+    drivers = ("12.0", "13.0", "9.0", "11.0", "10.0")
+    tables = [
+        variant(label, where, cuda=driver)
+        for (label, where), driver in zip(kinds.items(), drivers, strict=True)
+    ]
+    return entry("app", tables)
+
+
+LABELS = ["cuda12", "cuda13", "extra", "linked", "other"]
 
 
 def catalog(text, source="/app.toml", **preferences):
@@ -54,21 +48,23 @@ def catalog(text, source="/app.toml", **preferences):
 class World:
     def __init__(self, own, publisher):
         self.own, self.publisher = own, publisher
-        self.entry = ENTRY.format(url=publisher.url)
+        self.entry = app(publisher.url)
         requires = ("base", "speed; extra == 'fast'")
         plain = Wheel("app", "1.0", requires=requires, extras=("fast",))
         own.page("app", {plain.filename: plain.build()})
         other = Wheel("app-other", "1.0", requires_python=">=3.9")
-        entry = {"body": other.build(), "requires-python": ">=3.9", "yanked": "broken"}
-        own.page("app-other", {other.filename: entry})
-        for place in ("cu12", "cu13"):
+        file = {"body": other.build(), "requires-python": ">=3.9", "yanked": "broken"}
+        own.page("app-other", {other.filename: file})
+        # A page may be elsewhere, and with it its links.
+        for place, at in (("cu12", "/whl/cu12"), ("cu13", "/r2")):
             wheel = Wheel("app", f"1.0+{place}")
-            path = f"/whl/{place}/{wheel.filename.replace('+', '%2B')}"
-            publisher.resources[path] = Resource(wheel.build(), ranges=True)
-            publisher.resources[f"/whl/{place}/app/"] = Resource(
-                f'<a href="../{wheel.filename.replace("+", "%2B")}">x</a>'.encode(),
-                kind="text/html",
-            )
+            name = wheel.filename.replace("+", "%2B")
+            publisher.resources[f"{at}/{name}"] = Resource(wheel.build(), ranges=True)
+            link = f'<a href="../{name}">x</a>'.encode()
+            publisher.resources[f"/whl/{place}/app/"] = Resource.redirect(f"{at}/app/")
+            publisher.resources[f"{at}/app/"] = Resource(link, kind="text/html")
+        links = "<a href='app-1.0+pt-py3-none-any.whl'>x</a><a href='b-1.0-py3-none-any.whl'>y</a>"
+        publisher.resources["/links.html"] = Resource(links.encode(), kind="text/html")
 
     @property
     def sources(self):
@@ -97,20 +93,14 @@ def test_all_kinds(world):
         assert project.has_variants
         assert project.warnings == ()
         assert list(project.versions) == [Version("1.0")]
-        assert project.published == {
-            Version("1.0"): (Version("1.0+cu12"), Version("1.0+cu13")),
-        }
+        published = ("1.0+cu12", "1.0+cu13", "1.0+pt")
+        assert project.published == {Version("1.0"): tuple(map(Version, published))}
         assert finder.project("app-other").entry is None
-
-
-def test_candidates(world):
-    with world.session() as session:
-        finder = PackageFinder(session, world.sources, catalog=catalog(world.entry))
         evaluator = CandidateEvaluator(finder, make_target(python_version="3.12"))
         candidates = evaluator.candidates("app", Version("1.0"), pinned=True)
         found = {item.label: item for item in candidates}
         # app-other is yanked; the non-variant wheel comes last.
-        assert list(found) == ["cuda12", "cuda13", "extra", None]
+        assert list(found) == ["cuda12", "cuda13", "linked", "extra", None]
         metadata = evaluator.release_metadata(found["cuda12"])
         assert sorted(metadata.metadata.variants) == LABELS
         assert list(metadata.documents) == [""]
@@ -123,9 +113,13 @@ def test_candidates(world):
         own = ("app-1.0-py3-none-any.whl", "1.0", "1.0", f"{world.own.simple}app/")
         assert described["extra"] == described[None] == own
         optional = "speed; extra == 'fast'"
-        assert fetch_core_metadata(session, found["extra"]).requires == ("base", optional, "speed")
-        assert fetch_core_metadata(session, found[None]).requires == ("base", optional)
-        assert fetch_core_metadata(session, found["cuda12"]).requires == ()
+        for label, requires in (
+            ("extra", ("base", optional, "speed")),
+            (None, ("base", optional)),
+            ("cuda12", ()),
+            ("cuda13", ()),
+        ):
+            assert fetch_core_metadata(session, found[label]).requires == requires
 
 
 def test_pages_are_fetched_side_by_side(world):
@@ -147,18 +141,18 @@ def test_pages_are_fetched_side_by_side(world):
         assert labels(finder.project("app")) == LABELS
         finder.project("app")
     prefetcher.close()
-    assert len(world.publisher.paths) == 2
+    assert len(world.publisher.paths) == 4
 
 
 def test_a_mirror_with_credentials(world):
     place = world.publisher.url
-    entry = ENTRY.format(url="https://publisher.example")
+    text = app("https://publisher.example")
     mirrors = {"https://publisher.example": place.replace("//", "//me:secret@")}
     with world.session() as session:
         for url in mirrors.values():
             session.add_index(url)
         finder = PackageFinder(
-            session, world.sources, catalog=catalog(entry, catalog_mirrors=mirrors)
+            session, world.sources, catalog=catalog(text, catalog_mirrors=mirrors)
         )
         project = finder.project("app")
         assert labels(project) == LABELS
@@ -170,38 +164,23 @@ def test_a_mirror_with_credentials(world):
     }
 
 
-@pytest.mark.parametrize("source", ["https://catalog.example/app.toml", "/app.toml"])
-def test_a_catalogue_from_a_server_leads_no_nearer_than_itself(world, source):
+def test_a_catalogue_from_a_server_leads_no_nearer_than_itself(world):
     with world.session() as session:
-        chosen = catalog(world.entry, source)
+        chosen = catalog(world.entry, "https://catalog.example/app.toml")
         project = PackageFinder(session, world.sources, catalog=chosen).project("app")
-    if source.startswith("/"):
-        assert labels(project) == LABELS
-        return
     assert labels(project) == ["extra", "other"]
     (item,) = project.unavailable
     assert "which is not a public address" in item.reason
     assert world.publisher.requests == []
 
 
-RMM = """
-catalog-version = "1"
-[project]
-name = "rmm"
-documentation = "https://docs.example/rmm"
-default-priorities.namespace = ["nvidia"]
-{more}
-[[variant]]
-label = "cuda12"
-requires = ["rmm-cu12=={{version}}"]
-properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]
-"""
-TARGET = RMM.format(more="")
-WITH_PLACEHOLDER = RMM.format(more='placeholder = "<1"')
+RMM = variant("cuda12", 'requires = ["rmm-cu12=={version}"]', cuda="12.0")
+TARGET = entry("rmm", [RMM])
+WITH_PLACEHOLDER = entry("rmm", [RMM], more='placeholder = "<1"\n')
 
 
 @pytest.mark.parametrize(
-    ("entry", "own", "builds", "strategy", "taken"),
+    ("text", "own", "builds", "strategy", "taken"),
     [
         # (position of the index, version) of the project, and of its build.
         (TARGET, [(0, "1.0")], [(0, "1.0")], FIRST_INDEX, ["1.0"]),
@@ -215,11 +194,12 @@ WITH_PLACEHOLDER = RMM.format(more='placeholder = "<1"')
         (TARGET, [], [(0, "1.0")], FIRST_INDEX, []),
         (WITH_PLACEHOLDER, [], [(0, "1.0")], FIRST_INDEX, ["1.0"]),
         (WITH_PLACEHOLDER, [(0, "0.1")], [(0, "1.0")], FIRST_INDEX, ["1.0"]),
+        (WITH_PLACEHOLDER, [(0, "0.1a1")], [(0, "1.0")], FIRST_INDEX, ["1.0"]),
         (WITH_PLACEHOLDER, [(0, "0.1")], [(1, "1.0")], BEST_MATCH, []),
         (WITH_PLACEHOLDER, [(0, "2.0")], [(0, "1.0")], FIRST_INDEX, []),
     ],
 )
-def test_what_an_index_says_of_versions(entry, own, builds, strategy, taken):
+def test_what_an_index_says_of_versions(text, own, builds, strategy, taken):
     """C15: no build of another name adds a version, or comes from a later index."""
     with served() as one, served() as two:
         servers = (one, two)
@@ -234,7 +214,7 @@ def test_what_an_index_says_of_versions(entry, own, builds, strategy, taken):
             index_url=two.simple, extra_index_urls=(one.simple,), index_strategy=strategy
         )
         with Session(sources, environ={}, retries=0) as session:
-            finder = PackageFinder(session, sources, catalog=catalog(entry))
+            finder = PackageFinder(session, sources, catalog=catalog(text))
             project = finder.project("rmm")
     found = [
         str(version)
@@ -250,7 +230,7 @@ def test_an_index_that_does_not_tell_of_another_name(world):
     with world.session() as session:
         finder = PackageFinder(session, world.sources, catalog=catalog(world.entry))
         project = finder.project("app")
-    assert labels(project) == ["cuda12", "cuda13", "extra"]
+    assert labels(project) == LABELS[:-1]
     (item,) = project.unavailable
     assert str(item) == (
         f"app: variant other cannot be had: {world.own.simple}app-other/: the server cannot answer "
@@ -259,11 +239,9 @@ def test_an_index_that_does_not_tell_of_another_name(world):
 
 
 def test_no_index(world):
-    sources = Sources(no_index=True)
     with world.session() as session:
-        finder = PackageFinder(session, sources, catalog=catalog(world.entry))
-        assert finder.entry("app") is None
-        assert not finder.has_catalog
+        finder = PackageFinder(session, Sources(no_index=True), catalog=catalog(world.entry))
+        assert (finder.entry("app"), finder.has_catalog) == (None, False)
 
 
 def test_an_entry_that_cannot_be_read(world):

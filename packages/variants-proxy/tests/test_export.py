@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import pytest
 from publishers import LINUX, OTHER_NAME, Publisher
 from test_cli import run
-from upstream_server import wheel
+from upstream_server import JSON, wheel
 from worlds import APP, NVIDIA
 
 from pep_variants.formats.platform_file import write_platform
@@ -46,6 +46,15 @@ def files(folder, project="app"):
     return {file["filename"]: file for file in page(folder, project)["files"]}
 
 
+def stored(folder, project, name):
+    """Return path and contents of a stored file, after a look at its hash."""
+    file = files(folder, project)[name]
+    path = (folder / "simple" / project / unquote(file["url"])).resolve()
+    data = path.read_bytes()
+    assert file["hashes"] == {"sha256": hashlib.sha256(data).hexdigest()}
+    return path, data
+
+
 def tree(folder):
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
@@ -74,22 +83,18 @@ class TestPages:
             "variants-export.json",
         ]
         data = upstream.files["app"]["app-1.0-py3-none-any-cu128.whl"]
-        assert first[f"files/main/app/cu128/{APP}"] == data
+        assert stored(out, "app", APP)[1] == data
         entry = files(out)[APP]
         assert entry["url"] == f"../../files/main/app/cu128/{APP}"
-        assert entry["hashes"] == {"sha256": hashlib.sha256(data).hexdigest()}
         assert entry["size"] == len(data)
         metadata = first[f"files/main/app/cu128/{APP}.metadata"]
         assert entry["core-metadata"] == {"sha256": hashlib.sha256(metadata).hexdigest()}
         assert files(out)["app-1.0.tar.gz"]["url"] == f"{upstream.url}/files/app/app-1.0.tar.gz"
-        base = "https://x.example/simple/app/"
-        html = read_page(first["simple/app/index.html"], "text/html", base)
-        json_page = read_page(
-            first["simple/app/index.v1_json"], "application/vnd.pypi.simple.v1+json", base
+        html, of_json = (
+            read_page(first[f"simple/app/index.{end}"], kind, "https://x.example/simple/app/").files
+            for end, kind in (("html", "text/html"), ("v1_json", JSON))
         )
-        assert [(f.url, f.hashes) for f in html.files] == [
-            (f.url, f.hashes) for f in json_page.files
-        ]
+        assert [(f.url, f.hashes) for f in html] == [(f.url, f.hashes) for f in of_json]
         record = json.loads(first["variants-export.json"])
         assert record == {"platform": "gpu", "system": "", "projects": ["app"], "files": False}
         export()  # twice the same
@@ -126,9 +131,8 @@ class TestPages:
         url = export("app", "dep", options=("--files",)).stdout.strip()
         out, target = tmp_path / "out", tmp_path / "installed"
         for project in ("app", "dep"):
-            for name, file in files(out, project).items():
-                data = (out / "simple" / project / file["url"]).resolve().read_bytes()
-                assert file["hashes"] == {"sha256": hashlib.sha256(data).hexdigest()}, name
+            for name in files(out, project):
+                stored(out, project, name)
         assert upstream.url not in json.dumps([page(out), page(out, "dep")])
         command = [sys.executable, "-m", "pip", "--isolated", "install", "--no-cache-dir"]
         command += ["--quiet", "--index-url", url, "--target", str(target), "app"]
@@ -156,11 +160,8 @@ class TestCatalog:
         assert found == name
         assert file["url"] == f"{upstream.url}/whl/cu128/{name.replace('+', '%2B')}"
         export("torch==2.9.0", options=(*options, "--files"))
-        ((found, file),) = files(tmp_path / "out", "torch").items()
-        assert found == name
-        stored = tmp_path / "out" / "simple" / "torch" / unquote(file["url"])
-        assert stored.resolve().read_bytes() == data
-        assert file["hashes"] == {"sha256": hashlib.sha256(data).hexdigest()}
+        assert list(files(tmp_path / "out", "torch")) == [name]
+        assert stored(tmp_path / "out", "torch", name)[1] == data
 
     def test_a_project_of_another_name(self, upstream, export, tmp_path):
         for project in ("cupy", "cupy-cuda12x", "cupy-cuda13x"):
@@ -169,10 +170,9 @@ class TestCatalog:
         (tmp_path / "cupy.toml").write_text(OTHER_NAME)
         export("cupy", options=("--variant-catalog", "cupy.toml", "--system", "linux-x86_64"))
         ((name, file),) = files(tmp_path / "out", "cupy").items()
-        path = (tmp_path / "out" / "simple" / "cupy" / file["url"]).resolve()
+        path, _ = stored(tmp_path / "out", "cupy", name)
         assert "/cuda12/" in file["url"]
         assert "Name: cupy\n" in path.with_name(f"{path.name}.metadata").read_text()
-        assert file["hashes"] == {"sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
 
 
 class TestProblems:

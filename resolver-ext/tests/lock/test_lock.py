@@ -1,4 +1,4 @@
-"""Lock files: what is written, what is chosen from them, what is refused."""
+"""Lock files: what is written, what is chosen from them, what is refused; existing builds."""
 
 import hashlib
 import json
@@ -7,11 +7,12 @@ import pytest
 from packaging.pylock import Pylock
 from world import GPU, cuda, target
 
-from pep_variants.choose.preferences import preferences_from_options
+from pep_variants.choose.preferences import Preferences
 from pep_variants.detect.detector import Detector
 from pep_variants.errors import InconsistentMetadata, LockError
 from pep_variants.formats import toml
 from resolvelib_variants.resolution import RequirementSet, parse_requirement
+from support.catalog_places import numbered_entry
 from support.index_server import Resource
 from support.wheels import Wheel
 from variants_index.downloads import Download, download_files
@@ -51,31 +52,25 @@ def locked(world, *requirements, targets=None, folder=None, **options):
         )
 
 
-def choose(data, folder, on=None, options=None):
+def chosen(path, on=None):
+    on = on or target()
+    detector = Detector(environment=on.environment, platform=on.platform)
+    return select_locked(read_lock(path), on, detector.platform, Preferences())
+
+
+def choose(data, folder, on=None):
     """Return what is chosen from the contents of a lock file, as names and labels."""
     path = folder / "pylock.toml"
     path.write_bytes(data)
-    return names(chosen(path, on, options))
-
-
-def chosen(path, on=None, options=None):
-    on = on or target()
-    detector = Detector(environment=on.environment, platform=on.platform)
-    return select_locked(
-        read_lock(path), on, detector.platform, preferences_from_options(options or {})
-    )
-
-
-def names(found):
+    found = chosen(path, on)
     return " ".join(f"{item.name}-{item.label}" if item.label else item.name for item in found)
 
 
-def machines():
-    return [target(), target("", "cpu"), target(OLDER_GPU, "older")]
+def digest(data):
+    return hashlib.sha256(data).hexdigest()
 
 
 ON_GPU = "both common demo-cu128 extra-fast fast runtime"
-ON_CPU = "both common demo-null slow"
 
 
 class TestWriting:
@@ -179,17 +174,15 @@ class TestWriting:
         assert choose(locked(demo, "demo"), demo.folder) == ON_GPU
 
 
-def digest(data):
-    return hashlib.sha256(data).hexdigest()
-
-
 class TestChoosing:
     def test_several_targets_in_one_file(self, demo):
-        data = locked(demo, "demo", targets=machines())
-        assert choose(data, demo.folder) == ON_GPU
-        assert choose(data, demo.folder, target("", "cpu")) == ON_CPU
-        older = choose(data, demo.folder, target(OLDER_GPU, "older"))
-        assert older == "both common demo-cu126 extra-fast fast"
+        expected = [
+            (target(), ON_GPU),
+            (target("", "cpu"), "both common demo-null slow"),
+            (target(OLDER_GPU, "older"), "both common demo-cu126 extra-fast fast"),
+        ]
+        data = locked(demo, "demo", targets=[on for on, _ in expected])
+        assert [(on, choose(data, demo.folder, on)) for on, _ in expected] == expected
 
     def test_another_environment(self, demo):
         data = locked(demo, "demo")
@@ -240,10 +233,19 @@ class TestDownloading:
         with pytest.raises(NotFound, match="404"):
             self.fetch(demo, order)
 
-    def test_another_hash(self, demo):
-        with pytest.raises(BadResponse, match="does not match its sha256 hash"):
-            self.fetch(demo, self.order(demo, hashes={"sha256": "0" * 64}))
-        assert list((demo.folder / "wheels").iterdir()) == []
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"hashes": {"sha256": "0" * 64}}, "does not match its sha256 hash"),
+            ({"filename": "../demo.whl"}, "is not a filename"),
+            ({"filename": ""}, "is not a filename"),
+            ({"filename": ".."}, "is not a filename"),
+        ],
+    )
+    def test_refused(self, demo, changes, message):
+        with pytest.raises(BadResponse, match=message):
+            self.fetch(demo, self.order(demo, **changes))
+        assert not list(demo.folder.glob("wheels/*"))
 
     def test_another_variant_than_promised(self, demo):
         tree = json.loads(demo.files["demo"]["demo-1.0-variants.json"]["body"])
@@ -253,7 +255,84 @@ class TestDownloading:
             self.fetch(demo, self.order(demo))
         assert list((demo.folder / "wheels").iterdir()) == []
 
-    @pytest.mark.parametrize("filename", ["../demo.whl", "", "..", "a/b.whl"])
-    def test_names_that_lead_elsewhere(self, demo, filename):
-        with pytest.raises(BadResponse, match="is not a filename"):
-            self.fetch(demo, self.order(demo, filename=filename))
+
+class TestCatalogue:
+    """Builds of the catalogue are locked as their publishers name them."""
+
+    @pytest.fixture
+    def world(self, world):
+        """The index, and a catalogue of which the preferences know."""
+        path = world.folder / "cupy.toml"
+        path.write_text(numbered_entry("cupy", "cupy-cuda{}x[ctk]=={{version}}"))
+        resolver = world.resolver
+        world.resolver = lambda **more: resolver(options={"variant-catalog": str(path)}, **more)
+        for name in ("cupy-cuda12x", "cupy-cuda13x"):
+            world.add(self.build(name))
+        world.add(("cupy", "cupy-14.2.0.tar.gz", b""))
+        world.add(Wheel("spacy", "3.0", requires=("CuPy>=13",)))
+        return world.add(Wheel("toolkit", "13.0"), Wheel("torch", "2.9.0"))
+
+    def build(self, name):
+        requires = ("toolkit; extra == 'ctk'", "torch; extra == 'more'")
+        return Wheel(name, "14.2.0", requires=requires, extras=("ctk", "more"))
+
+    def machine(self, driver):
+        return target(GPU.replace('"12.8", "12.7", "12.6"', f'"{driver}"'), f"cuda{driver}")
+
+    def locked(self, world, *requirements, targets):
+        """Return the packages of a lock file, and what each depends on."""
+        data = locked(world, *requirements, targets=targets)
+        found = Pylock.from_dict(toml.loads(data.decode())).packages
+        packages = {str(item.name): item for item in found}
+        depends = {
+            name: [each["name"] for each in item.dependencies or ()]
+            for name, item in packages.items()
+        }
+        return packages, depends
+
+    def test_the_publishers_file(self, world):
+        packages, depends = self.locked(world, "spacy", targets=[self.machine("12.0")])
+        assert depends == {
+            "cupy-cuda12x": ["toolkit"], "spacy": ["cupy-cuda12x"], "toolkit": [],
+        }  # fmt: skip
+        package = packages["cupy-cuda12x"]
+        wheel = self.build("cupy-cuda12x")
+        (file,) = package.wheels
+        assert (str(package.version), package.index) == ("14.2.0", world.server.simple)
+        assert file.url == f"{world.server.url}/files/{wheel.filename}"
+        assert file.hashes == {"sha256": digest(wheel.build())}
+
+    def test_several_machines(self, world):
+        """Markers tell some apart."""
+        platform = self.machine("13.0").platform
+        mac = make_target(
+            python_version="3.12", name="mac", platform=platform, platforms=["macosx_11_0_arm64"]
+        )
+        on = self.machine("12.0")
+        packages, depends = self.locked(world, "spacy", targets=[on, mac])
+        systems = {
+            name: str(item.marker or "").rpartition(" ")[2] for name, item in packages.items()
+        }
+        assert systems == {
+            "cupy-cuda12x": '"linux"', "cupy-cuda13x": '"darwin"', "spacy": "", "toolkit": "",
+        }  # fmt: skip
+        assert depends["spacy"] == ["cupy-cuda12x", "cupy-cuda13x"]
+        with pytest.raises(LockError, match=r"variant cuda12 of cupy .* write one lock file for"):
+            self.locked(world, "cupy", targets=[on, self.machine("13.0")])
+
+    def test_packages_that_chosen_variants_need(self, world):
+        """Names in our own tables are the publishers', as those of the packages."""
+        world.add(cuda("demo", "1.0", "12.0", requires=("cupy; 'nvidia' in variant_namespaces",)))
+        on = self.machine("12.0")
+        data = locked(world, "demo", "cupy[more]", targets=[on])
+        tree = toml.loads(data.decode())
+        assert tree["tool"]["pep-variants"]["requirements"] == ["cupy-cuda12x[more]", "demo"]
+        assert choose(data, world.folder, on) == "cupy-cuda12x demo-cu120 toolkit torch"
+
+    def test_a_build_that_stands_for_its_project(self, world):
+        """C14."""
+        world.add(Wheel("cudf", "25.12", requires=("cupy-cuda12x>=13",)))
+        world.add(Wheel("cupy", "14.2.0"))
+        _, depends = self.locked(world, "cudf", "spacy", targets=[self.machine("13.0")])
+        assert list(depends) == ["cudf", "cupy-cuda12x", "spacy"]
+        assert depends["spacy"] == ["cupy-cuda12x"]

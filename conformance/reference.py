@@ -239,7 +239,7 @@ def holds(marker: Marker, label: str, properties: Properties, machine: Propertie
     }
     first, second = operands
     if kind in ("in", "not in"):
-        return (first in environment[second]) == (kind == "in")
+        return bool((first in environment[second]) == (kind == "in"))
     return bool((environment[first] == second) == (kind == "=="))
 
 

@@ -1,5 +1,4 @@
-"""The conformance corpus: its files, every case in the engine, a sample of it in every
-client.
+"""The conformance corpus: its files, every case in the engine, a sample of it in every client.
 
 ``make conformance`` has every client play every case.
 """
@@ -8,12 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from functools import cache
 
 import jsonschema
 import pytest
 
+from conformance import FOLDER, reference
 from conformance.case import SCHEMA, case_files, matches, read_cases, read_file
-from conformance.runners import RUNNERS, Runner, make
+from conformance.families import FAMILIES
+from conformance.generate import outdated
+from conformance.runners import RUNNERS
+from conformance.runners.base import Runner
+from conformance.table import WHO
 from conformance.verdict import play, read_differences
 from support.environments import Environments
 
@@ -30,16 +36,25 @@ SAMPLE = {
 }
 """The first case of every topic, and a few of the field's index, which has a topic per project."""
 
-
-IN_FULL = ("engine",)
-"""Clients that play every case: it takes milliseconds."""
+# The example of PEP 825, "Index-level metadata".
+BLAS = {
+    "default-priorities": {"namespace": ["x86_64", "aarch64", "blas_lapack"]},
+    "variants": {
+        "null": {},
+        "x86_64_v3_openblas": {
+            "blas_lapack": {"library": ["openblas"]},
+            "x86_64": {"level": ["v3"]},
+        },
+        "x86_64_v4_mkl": {"blas_lapack": {"library": ["mkl"]}, "x86_64": {"level": ["v4"]}},
+    },
+}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Pair cases and clients: all with ``--full-matrix``, else one client with each case."""
     if metafunc.function is not test_client:
         return
-    clients = [name for name in RUNNERS if name not in IN_FULL]
+    clients = [name for name in RUNNERS if name != "engine"]
     full = metafunc.config.getoption("full_matrix")
     pairs = [
         (case, name)
@@ -52,16 +67,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session")
 def runner(environments: Environments) -> Iterator[Callable[[str], Runner]]:
     """Runners by name, each made once."""
-    made: dict[str, Runner] = {}
-
-    def get(name: str) -> Runner:
-        if name not in made:
-            made[name] = make(name, environments)
-        return made[name]
-
-    yield get
-    for item in made.values():
-        item.close()
+    with ExitStack() as stack:
+        yield cache(lambda name: stack.enter_context(closing(RUNNERS[name](environments))))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -74,6 +81,12 @@ def test_files_follow_the_schema(path):
             assert case.installed is not None or "error" in case.expect or case.chosen is None
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_case_in_the_engine(path, runner):
+    wrong = [verdict for case in read_file(path) if (verdict := play(runner("engine"), case)).lines]
+    assert not [item for item in wrong if item.state == "differs"]
+
+
 def test_the_schema_is_one():
     jsonschema.Draft202012Validator.check_schema(json.loads(SCHEMA.read_text("utf-8")))
 
@@ -82,13 +95,7 @@ def test_differences_are_of_runners_and_cases():
     for item in read_differences():
         assert any(name.startswith(item.client) for name in RUNNERS), item
         assert any(matches(name, item.cases) for name in CASES), item
-
-
-@pytest.mark.parametrize("name", IN_FULL)
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_in_full(path, name, runner):
-    wrong = [verdict for case in read_file(path) if (verdict := play(runner(name), case)).lines]
-    assert not [item for item in wrong if item.state == "differs"]
+        assert item.right in WHO, item
 
 
 def test_client(case, name, runner):
@@ -96,3 +103,34 @@ def test_client(case, name, runner):
     if verdict.state == "refused":
         pytest.skip(verdict.lines[0])
     assert verdict.state != "differs", f"{verdict.lines}\n{verdict.output}"
+
+
+def test_generated_families():
+    """They are what the generator writes, and as many as the readme says."""
+    assert outdated() == []
+    readme = (FOLDER / "README.md").read_text("utf-8")
+    assert f" {sum(item.size for item in FAMILIES)} random cases" in readme
+
+
+@pytest.mark.parametrize(
+    ("levels", "expected"),
+    [
+        (["v4", "v3"], ["x86_64_v4_mkl", "x86_64_v3_openblas", "null"]),
+        (["v3", "v2"], ["x86_64_v3_openblas", "null"]),
+        (["v2"], ["null"]),
+    ],
+)
+def test_reference_orders_the_example_of_the_pep(levels, expected):
+    libraries = {"library": ["openblas", "mkl"]}
+    machine = {"blas_lapack": libraries, "x86_64": {"level": levels}}
+    assert reference.order(BLAS, machine) == expected
+
+
+def test_reference_filters_properties_before_markers_see_them():
+    # The example of PEP 825, "Environment markers".
+    properties = {"nvidia": {"sm_arch": ["110_real", "120_real"]}}
+    marker = ("in", "nvidia :: sm_arch :: 110_real", "variant_properties")
+    both = {"nvidia": {"sm_arch": ["120_real", "110_real"]}}
+    one = {"nvidia": {"sm_arch": ["120_real"]}}
+    assert reference.holds(marker, "cuda", properties, both)
+    assert not reference.holds(marker, "cuda", properties, one)

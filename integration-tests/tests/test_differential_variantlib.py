@@ -14,8 +14,6 @@ from typing import Any
 
 import pytest
 import variantlib.resolver.lib
-from variantlib.api import get_variants_by_priority
-from variantlib.configuration import VariantConfiguration
 from variantlib.errors import ValidationError
 from variantlib.models.variant import VariantDescription, VariantProperty
 from variantlib.resolver.lib import sort_and_filter_supported_variants
@@ -28,7 +26,6 @@ from variantlib.variants_json import VariantsJson
 
 from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.ranking import Ranking, rank
-from pep_variants.detect.detector import Detector
 from pep_variants.errors import InconsistentMetadata
 from pep_variants.formats.merging import merge
 from pep_variants.formats.reader import metadata_from_tree, read_metadata
@@ -36,7 +33,6 @@ from pep_variants.formats.writer import metadata_to_tree
 from pep_variants.model.generation import V0_2_0
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.platform import Platform, Support
-from pep_variants.providers.nvidia import NvidiaProvider
 from support.random_releases import FEATURES, NAMESPACES, VALUES, World
 
 FIXTURES = Path(__file__).parents[2] / "packages" / "pep-variants" / "tests" / "fixtures"
@@ -127,38 +123,6 @@ def test_wishes() -> None:
         labels = check(world.tree, platform_of(world), wishes)
         moved += labels != ours(world.tree, platform_of(world), Preferences()).labels
     assert moved > 200
-
-
-def test_static_properties_from_the_file() -> None:
-    """Nothing is told here: each takes what is supported out of the file itself."""
-    VariantConfiguration.reset()
-    for seed in range(20_000, 20_500):
-        tree = World(seed, static_only=True).tree
-        found = get_variants_by_priority(variants_json=json.loads(json.dumps(tree)))
-        metadata = read_metadata(json.dumps(tree), "p-1-variants.json")
-        labels = rank(metadata, Detector().platform(metadata)).labels
-        assert list(labels) == [item.label for item in found if item.label in tree["variants"]]
-
-
-@pytest.mark.parametrize("release", ["torch-2.8.0", "torch-2.10.0"])
-def test_torch(release: str) -> None:
-    """Its metadata in the newest format, on every kind of machine."""
-    old = read_metadata((FIXTURES / f"{release}-variants.json").read_bytes(), release)
-    tree = metadata_to_tree(old, V0_2_0)
-    winners = set()
-    drivers = ("11.8", "12.0", "12.4", "12.6", "12.7", "12.8", "12.9", "13.0", "13.1", "15.20")
-    capabilities = ("5.0", "5.2", "6.1", "7.0", "7.5", "8.0", "8.6", "8.9", "9.0", "10.0", "10.3")
-    for driver in drivers:
-        for capability in (*capabilities, "11.0", "12.0", "12.1"):
-            environ = {
-                "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION": driver,
-                "NV_VARIANT_PROVIDER_FORCE_SM_ARCH": capability,
-            }
-            supported = {"nvidia": Support(NvidiaProvider(environ).supported())}
-            if "priority" in old.namespaces:
-                supported["priority"] = Support({"order": ("1", "2", "3")})
-            winners.add(check(tree, Platform(supported), Preferences())[0])
-    assert winners == {label for label in old.variants if label.startswith(("cu", "null"))}
 
 
 def test_merging() -> None:

@@ -102,11 +102,10 @@ def test_its_own_tests_pass_with_every_provider_wrapped(folder, mode):
 def test_our_tests_pass_with_it(release, folder, pytestconfig):
     """On every universe with ``--full-matrix``, as all tests of the wrapper are not."""
     full = pytestconfig.getoption("full_matrix")
-    names = [f"test_{name}.py" for name in ("release", "provider", "universes", "abi")]
+    names = [f"test_{name}.py" for name in ("provider", "universes", "abi")]
     output = run_pytest(
         folder,
         *("--import-mode=importlib", *(TESTS / name for name in names)),
-        EXPECTED_RESOLVELIB=release,
-        EVERY_UNIVERSE="1" if full else "",
+        *("--resolvelib", release, *(["--every-universe"] if full else [])),
     )
     assert number(r"(\d+) passed", output) > 60

@@ -19,21 +19,6 @@ def against(**releases):
     return Metadata(namespaces=(), variants=variants)
 
 
-class Known(Files):
-    """Files with the metadata of each project; what is in it has variants."""
-
-    def __init__(self, **metadata):
-        super().__init__()
-        self.known = metadata
-
-    def has_variants(self, identifier):
-        return identifier in self.known
-
-    def metadata(self, project, candidate):
-        self.read.append((project, candidate.version))
-        return self.known[project]
-
-
 class Installed:
     def __init__(self, version=None, variants=(), *, is_upgraded=False):
         self._version, self._variants, self._is_upgraded = version, variants, is_upgraded
@@ -73,9 +58,9 @@ EXT_FILES = {"ext": against(t7={"torch": "7"}, t8={"torch": "8"}, t9={"torch": "
 
 
 def test_what_is_installed_is_preferred():
-    provider = provider_of([*TORCH, *EXT], Known(**EXT_FILES), Installed(version="8"))
+    provider = provider_of([*TORCH, *EXT], Files(EXT_FILES), Installed(version="8"))
     assert resolve(provider, "ext==1") == {"ext": "1-t8"}
-    provider = provider_of([*TORCH, *EXT], Known(**EXT_FILES), Installed(version="8"))
+    provider = provider_of([*TORCH, *EXT], Files(EXT_FILES), Installed(version="8"))
     assert resolve(provider, "ext==1", "torch==9") == {"ext": "1-t9", "torch": "9"}
 
 
@@ -115,7 +100,7 @@ def test_what_stays_installed_counts(labels, roots, expected, is_upgraded):
     older = wheel("ext", "0", "any")
     late = [wheel("late", "1", None, ["torch==98"]), wheel("late", "2", None, ["torch==9"])]
     installed = Installed("8", is_upgraded=is_upgraded)
-    provider = provider_of([*TORCH, *files, older, *late], Known(ext=RANKED), installed)
+    provider = provider_of([*TORCH, *files, older, *late], Files({"ext": RANKED}), installed)
     found = resolve(provider, *roots.split())
     assert found["ext"] == ("1" if expected is None else f"1-{expected}")
 
@@ -123,7 +108,7 @@ def test_what_stays_installed_counts(labels, roots, expected, is_upgraded):
 @pytest.mark.parametrize("name", ["ext", "zext"])
 def test_none_fits(name):
     builds = [wheel(name, "1", f"t{version}") for version in "78"]
-    provider = provider_of([*TORCH, *builds], Known(**{name: EXT_FILES["ext"]}))
+    provider = provider_of([*TORCH, *builds], Files({name: EXT_FILES["ext"]}))
     with pytest.raises(ResolutionImpossible) as caught:
         resolve(provider, f"{name}==1", "torch==9")
     said = provider.explain(caught.value.causes)
@@ -139,11 +124,11 @@ def test_none_fits(name):
 
 
 def test_requirements_in_the_words_of_the_provider():
-    class Worded(Known):
+    class Worded(Files):
         def abi_requirement(self, condition):
             return Requirement(condition.identifier, f"none, but {condition}")
 
-    provider = provider_of([*TORCH, *EXT[:1]], Worded(**EXT_FILES))
+    provider = provider_of([*TORCH, *EXT[:1]], Worded(EXT_FILES))
     with pytest.raises(ResolutionImpossible) as caught:
         resolve(provider, "ext==1", "torch==9")
     assert Requirement("ext", "none, but ext built against torch 9") in [
@@ -153,7 +138,7 @@ def test_requirements_in_the_words_of_the_provider():
 
 def test_explained_by_what_each_variant_needs():
     metadata = Metadata(("cuda",), {"c14": {"cuda": {"driver": ("14",)}}})
-    provider = provider_of([wheel("ext", "1", "c14")], Known(ext=metadata))
+    provider = provider_of([wheel("ext", "1", "c14")], Files({"ext": metadata}))
     with pytest.raises(ResolutionImpossible) as caught:
         resolve(provider, "ext==1")
     assert provider.explain(caught.value.causes).splitlines()[1:] == [
@@ -180,7 +165,7 @@ class TestCoherence:
         if labels is not None:
             candidates = [c for c in candidates if c.name != "vision"]
             candidates += [wheel("vision", "1", label) for label in labels]
-        files = Known(torch=self.METADATA, vision=metadata or self.METADATA)
+        files = Files({"torch": self.METADATA, "vision": metadata or self.METADATA})
         provider = provider_of(candidates, files, coherent=coherent, **options)
         return resolve(provider, *(roots or ("torch==1", "vision==1")))
 
@@ -194,7 +179,7 @@ class TestCoherence:
     def test_with_what_is_forced_and_not_required_yet(self):
         candidates = [c for c in BOTH if c.name == "torch"]
         candidates += [wheel("atop", "1", label, ["torch==1"]) for label in ("c13", "c12")]
-        files = Known(torch=self.METADATA, atop=self.METADATA)
+        files = Files({"torch": self.METADATA, "atop": self.METADATA})
         provider = provider_of(candidates, files, coherent=("cuda",), forced={"torch": "c12"})
         assert resolve(provider, "atop==1") == {"atop": "1-c12", "torch": "1-c12"}
 

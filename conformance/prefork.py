@@ -8,6 +8,7 @@ next one is forked. More functions on the command line are called once, for thei
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -30,6 +31,7 @@ def main() -> None:
     for line in sys.stdin.buffer:
         job = json.loads(line)
         modules = Path(job["directory"], ".modules")
+        gc.freeze()  # what is there already is left alone when a run ends
         child = os.fork()
         if child == 0:
             become(job)

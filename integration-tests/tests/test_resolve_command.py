@@ -69,10 +69,6 @@ def platform(tmp_path):
 
 
 class TestResolve:
-    def test_what_is_chosen(self, variants, index):
-        done = variants("resolve", "app", "-i", index.url)
-        assert (done.code, done.out, done.err) == (0, ON_GPU, "")
-
     def test_names_that_match_nothing(self, variants, index):
         typos = ("--variant", "appp=x", "--variant-exclude", "nvidai")
         done = variants("resolve", "app", "-i", index.url, *typos)
@@ -100,12 +96,6 @@ class TestResolve:
         assert (done.code, done.out) == (0, "always  1.0\n")
         done = variants("resolve", "always", "-c", "held.txt", env={"PIP_INDEX_URL": index.url})
         assert (done.code, done.out) == (0, "always  1.0\n")
-
-    def test_wishes_about_variants(self, variants, index):
-        done = variants("resolve", "app", "-i", index.url, "--variant", "app=cu126")
-        assert "app      1.0  cu126  asked for\n" in done.out
-        done = variants("resolve", "app", "-i", index.url, env={"VARIANTS_EXCLUDE": "nvidia"})
-        assert done.out == ON_CPU.replace(NOT_LISTED, "")
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

@@ -58,16 +58,19 @@ def main() -> int:
         parser.error(f"no case matches {' '.join(arguments.cases)}")
     if arguments.action == "run":
         return _run(cases, arguments)
+    if arguments.action == "serve":
+        return _serve(next(iter(cases.values())))
     for case in cases.values():
         if arguments.action == "show":
             print(json.dumps({"id": case.id, **case.tree}, indent=2, ensure_ascii=False))
         else:
             print(f"{case.id}: {case.tree['title']}")
-    return _serve(next(iter(cases.values()))) if arguments.action == "serve" else 0
+    return 0
 
 
 def _serve(case: Case) -> int:
     with serving(case) as served:
+        print(f"{case.id}: {case.tree['title']}")
         for url in served.indexes:
             print(f"index: {url}")
         for url in served.find_links:

@@ -12,7 +12,7 @@ from .reference import Marker, Properties
 Tree = dict[str, Any]
 
 _BASE = "https://variants-schema.wheelnext.dev/"
-_SCHEMAS = {
+SCHEMAS = {
     "0.0.1": _BASE,
     "0.0.2": f"{_BASE}v0.0.2.json",
     "0.0.3": f"{_BASE}v0.0.3.json",
@@ -96,7 +96,7 @@ def _document(
 ) -> Tree:
     """Return the metadata of a version."""
     return {
-        "$schema": _SCHEMAS[generation],
+        "$schema": SCHEMAS[generation],
         "default-priorities": {"namespace": list(namespaces)},
         "variants": dict(variants),
     }
@@ -539,21 +539,25 @@ class Family(NamedTuple):
     size: int
     make: Callable[[Random], Tree]
 
+    def cases(self, seed: int, size: int) -> list[Tree]:
+        """Return *size* cases that follow from *seed*."""
+        random = Random(seed)
+        document, section = self.section
+        cases = []
+        for number in range(1, size + 1):
+            made = self.make(random)
+            head = {"name": f"random-{number:02}", "title": made.pop("title")}
+            source = [{"document": document, "section": section}]
+            cases.append({**head, "source": source, **made})
+        return cases
+
     def file(self) -> Tree:
         """Return the content of the file."""
-        random = Random(self.seed)
-        document, section = self.section
-        source = [{"document": document, "section": section}]
-        cases = []
-        for number in range(1, self.size + 1):
-            made = self.make(random)
-            head = {"name": f"random-{number:02}", "title": made.pop("title"), "source": source}
-            cases.append({**head, **made})
         return {
             "$schema": "../../case.schema.json",
             "topic": self.topic,
             "family": {"generator": self.make.__name__, "seed": self.seed},
-            "cases": cases,
+            "cases": self.cases(self.seed, self.size),
         }
 
 

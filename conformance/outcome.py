@@ -74,13 +74,7 @@ def _compared(case: Case, outcome: Outcome) -> Iterator[tuple[str, object, objec
     if outcome.has_choice and case.form == "document":
         yield "chosen", _normal_label(case.chosen), _normal_label(outcome.chosen)
     if outcome.requires is not None and "requires" in expect:
-        yield (
-            "requires",
-            *(
-                sorted(str(Requirement(line)) for line in lines)
-                for lines in (expect["requires"], outcome.requires)
-            ),
-        )
+        yield "requires", _requirements(expect["requires"]), _requirements(outcome.requires)
     if outcome.installed is not None:
         yield "installed", _normal_names(case.installed or {}), _normal_names(outcome.installed)
     if outcome.filename is not None:

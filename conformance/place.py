@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,9 +63,10 @@ class Place:
 
 
 @contextmanager
-def prepared(case: Case) -> Iterator[Place]:
+def prepared(case: Case, *, serve: bool = True) -> Iterator[Place]:
     """Make the place for *case*, and serve its indexes, while the context is open."""
-    with tempfile.TemporaryDirectory(prefix="conformance-") as folder, serving(case) as served:
+    serving_it = serving(case) if serve else nullcontext(Served((), (), (), None))
+    with tempfile.TemporaryDirectory(prefix="conformance-") as folder, serving_it as served:
         root = Path(folder).resolve()
         settings = root / "home" / ".config" / "variants" / "variants.toml"
         settings.parent.mkdir(parents=True)

@@ -75,7 +75,7 @@ def play(runner: Runner, case: Case, known: Iterable[Difference] = ()) -> Verdic
     start = time.monotonic()
     given = runner.given(case)
     try:
-        with prepared(given) as place:
+        with prepared(given, serve=runner.name not in LIBRARIES) as place:
             outcome = runner.play(given, place)
     except Exception as error:
         # One case must not end the run of all.

@@ -12,15 +12,19 @@ from functools import cache
 
 import jsonschema
 import pytest
+from variantlib.variants_json import VariantsJson
 
 from conformance import FOLDER, reference
-from conformance.case import SCHEMA, case_files, matches, read_cases, read_file
-from conformance.families import FAMILIES
+from conformance.case import SCHEMA, Case, case_files, matches, read_cases, read_file
+from conformance.families import FAMILIES, SCHEMAS, mixed_markers
 from conformance.generate import outdated
 from conformance.runners import RUNNERS
 from conformance.runners.base import Runner
 from conformance.table import WHO
 from conformance.verdict import play, read_differences
+from pep_variants.formats.reader import metadata_from_tree
+from pep_variants.formats.writer import metadata_to_tree
+from pep_variants.model.generation import V0_2_0
 from support.environments import Environments
 
 FILES = case_files()
@@ -110,6 +114,28 @@ def test_generated_families():
     assert outdated() == []
     readme = (FOLDER / "README.md").read_text("utf-8")
     assert f" {sum(item.size for item in FAMILIES)} random cases" in readme
+
+
+@pytest.mark.parametrize(("name", "size"), [("engine", 100), ("variantlib", 20)])
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.path)
+def test_more_cases_of_each_family(family, name, size, runner):
+    if family.make is mixed_markers:
+        pytest.skip("what is left of a marker has more than one spelling")
+    known = read_differences()
+    for tree in family.cases(seed=1, size=size):
+        verdict = play(runner(name), Case(f"{family.path}/{tree['name']}", tree), known)
+        assert verdict.state != "differs", (tree, verdict.lines)
+
+
+def test_what_we_write_is_read_alike_by_variantlib():
+    for family in FAMILIES:
+        for tree in family.cases(seed=2, size=100):
+            if tree.get("document", {}).get("$schema") != SCHEMAS["0.2.0"]:
+                continue
+            metadata = metadata_from_tree(tree["document"], "x")
+            for written in (tree["document"], metadata_to_tree(metadata, V0_2_0)):
+                read = VariantsJson(json.loads(json.dumps(written)))
+                assert metadata_from_tree(json.loads(read.to_str()), "x") == metadata
 
 
 @pytest.mark.parametrize(

@@ -62,9 +62,6 @@ TWO_VERSIONS = [
 ]
 
 
-BEST = ["2-py3-none-any-v2.whl", "1-py3-none-any-v3.whl"]
-
-
 def test_what_was_arranged_is_not_arranged_again_until_other_files_are_offered():
     class Counting(Files):
         asked = 0
@@ -112,11 +109,8 @@ class TestLaziness:
 
 
 class TestForcedLabels:
-    def forcing(self, label):
-        return make(forced={"foo": label})
-
     def test_missing_says_which_labels_there_are_when_all_versions_were_seen(self):
-        ordering = self.forcing("v4")
+        ordering = make(forced={"foo": "v4"})
         arranged = ordering.arrange("foo", TWO_VERSIONS)
         assert not ordering.missing
         assert not list(arranged)
@@ -128,7 +122,7 @@ class TestForcedLabels:
         assert ordering.missing == {"foo": found}  # the first reason stays
 
     def test_what_conflicts_is_not_missing(self):
-        ordering = self.forcing("v2")
+        ordering = make(forced={"foo": "v2"})
         rest = [item for item in TWO_VERSIONS if "v2" not in item.filename]
         assert not list(ordering.arrange("foo", rest, refused=TWO_VERSIONS[1:2]))
         assert not list(ordering.arrange("foo", rest, complete=False))
@@ -182,19 +176,15 @@ def test_context():
 
 # Whatever the files, metadata and platform.
 
-features = st.dictionaries(
-    st.sampled_from(["level", "amx"]),
-    st.sets(st.sampled_from(["v1", "v2", "v3", "on"]), min_size=1).map(lambda s: tuple(sorted(s))),
-    min_size=1,
+levels = st.sets(st.sampled_from(["v1", "v2", "v3"]), min_size=1).map(lambda s: tuple(sorted(s)))
+all_metadata = st.fixed_dictionaries({"p": levels, "q": levels, "r": levels}).map(
+    lambda found: Metadata(
+        namespaces=("cpu",),
+        variants={label: {"cpu": {"level": values}} for label, values in found.items()}
+        | {"null": {}},
+    )
 )
-properties = st.dictionaries(st.sampled_from(["cpu", "gpu"]), features, min_size=1)
-all_metadata = st.builds(
-    lambda variants: Metadata(namespaces=("gpu", "cpu"), variants={**variants, "null": {}}),
-    st.fixed_dictionaries({"p": properties, "q": properties, "r": properties}),
-)
-supports = st.builds(
-    lambda cpu, gpu: Platform({"cpu": Support(cpu), "gpu": Support(gpu)}), features, features
-)
+supports = levels.map(lambda found: Platform({"cpu": Support({"level": found})}))
 groups = st.lists(
     st.lists(
         st.tuples(

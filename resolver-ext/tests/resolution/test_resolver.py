@@ -100,6 +100,10 @@ class TestDependencies:
         assert short(resolution) == "demo-1.0"
         assert resolution.warnings == ("demo 1.0 has no extra 'none'",)
 
+    def test_circles(self, world):
+        world.add(Wheel("one", "1.0", requires=("two",)), Wheel("two", "1.0", requires=("one[x]",)))
+        assert world.names("one") == "one-1.0 two-1.0"
+
     @pytest.mark.parametrize(
         "broken",
         [b"", b"Name: other\nVersion: 2.0\n", b"Name: demo\nVersion: 2.1\n",
@@ -141,6 +145,17 @@ class TestFiles:
         without = Sources(find_links=(str(world.links),), no_index=True)
         assert world.names("demo<3", sources=without) == "demo-1.0"
 
+    def test_local_index(self, world, tmp_path):
+        folder = tmp_path / "simple" / "demo"
+        folder.mkdir(parents=True)
+        wheel = Wheel("demo", "1.0")
+        (folder / wheel.filename).write_bytes(wheel.build())
+        (folder / "index.html").write_text(f'<a href="{wheel.filename}">x</a>')
+        sources = Sources(index_url=(tmp_path / "simple").as_uri())
+        assert world.names("demo", sources=sources) == "demo-1.0"
+        with pytest.raises(NoSolution, match="no version fits of other"):
+            world.names("other", sources=sources)
+
     def test_without_metadata_files_a_few_ranges_do(self, world):
         big = {"big.bin": "x" * 500_000}
         world.add(Wheel("demo", "1.0", requires=("other",), files=big), core_metadata=False)
@@ -155,6 +170,11 @@ class TestFiles:
         for _ in range(2):
             assert world.names("demo", cached=True) == "demo-1.0"
         assert sum(path.endswith(".whl") for path in world.server.paths) == 1
+
+    def test_promised_metadata_that_is_not_there(self, world):
+        world.add(Wheel("demo", "1.0"))
+        del world.server.resources["/files/demo-1.0-py3-none-any.whl.metadata"]
+        assert world.names("demo") == "demo-1.0"
 
     def test_metadata_with_another_hash(self, world):
         world.add(Wheel("demo", "1.0"))
@@ -205,6 +225,12 @@ class TestSourceDistributions:
         resolution = world.resolve("demo")
         assert short(resolution) == "demo-1.0"
         assert "demo 2.0 is left out: demo-2.0.tar.gz needs a build" in resolution.warnings[0]
+
+    def test_broken(self, world):
+        world.add(("demo", "demo-2.0.tar.gz", sdist("demo", "2.0", FINAL)[2][:100]))
+        with pytest.raises(NoSolution) as caught:
+            world.names("demo")
+        assert "demo 2.0 cannot be used" in caught.value.details[0]
 
 
 class TestIndexes:

@@ -250,6 +250,38 @@ class TestProvisional:
         # There is no v3 of 2, which the others have.
         assert files.read == [("x", "9"), ("x", "2"), ("x", "1")]
 
+    def test_what_was_confirmed_is_not_offered_again(self):
+        files = self.Hashed()
+        candidates = [wheel("x", version, label) for version in "21" for label in self.LABELS]
+        provider = wrap(Provider(*candidates), files)
+        found = iter(matches(provider, "x")())
+        assert next(found) == wheel("x", "2", "v3")
+        provisional = next(found)
+        assert provisional == wheel("x", "1", "v3")
+        assert files.read == [("x", "2")]
+        assert provider.ordering.confirm("x", provisional)
+        assert files.read == [("x", "2"), ("x", "1")]
+        assert not list(found)
+
+    def test_refused_where_another_variant_is_chosen(self):
+        class OtherwiseIn2(self.Hashed):
+            def metadata(self, project, candidate):
+                found = super().metadata(project, candidate)
+                if (project, candidate.version) == ("x", "2"):
+                    unfit = {**found.variants, "v3": {"cpu": {"level": ("v9",)}}}
+                    return Metadata(found.namespaces, unfit)
+                return found
+
+        candidates = [
+            wheel(name, version, label, ["a==2"] if version == "3" else [])
+            for name in ("x", "xx")
+            for version in "32"
+            for label in self.LABELS
+        ]
+        provider = wrap(Provider(*candidates, wheel("a", "2"), wheel("a", "1")), OtherwiseIn2())
+        found = resolve(provider, "a==1", "x==32", "xx==32")
+        assert (found["x"], found["xx"]) == ("x-2-py3-none-any-v2.whl", "xx-2-py3-none-any-v3.whl")
+
     def test_a_refusal_is_not_told_as_a_cause(self):
         candidates = [
             *(wheel("x", "2", label, ["a==3"]) for label in ("v2", "null")),

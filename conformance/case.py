@@ -42,12 +42,9 @@ class Case:
 
     @property
     def form(self) -> str:
-        """``filename``, ``document``, ``index`` or ``lock``."""
-        if "filename" in self.tree:
-            return "filename"
-        if "lock" in self.tree:
-            return "lock"
-        return "index" if "index" in self.tree else "document"
+        """``filename``, ``lock``, ``index`` or ``document``."""
+        forms = (form for form in ("filename", "lock", "index") if form in self.tree)
+        return next(forms, "document")
 
     @property
     def expect(self) -> Mapping[str, Any]:
@@ -74,6 +71,11 @@ class Case:
     def version(self) -> str:
         """Version of a document case."""
         return str(self.tree.get("version", "1.0"))
+
+    @property
+    def stem(self) -> str:
+        """Project and version of a document case, as filenames start with them."""
+        return f"{self.project.replace('-', '_')}-{self.version}"
 
     @property
     def needs(self) -> Sequence[str]:
@@ -116,10 +118,15 @@ class Case:
             return None
         found = {self.project: f"{self.version}-{chosen}" if chosen else self.version}
         for line in self.expect.get("requires", self.tree.get("requires", ())):
-            requirement = Requirement(line)
-            if requirement.marker is None or requirement.marker.evaluate():
-                found[canonicalize_name(requirement.name).replace("-", "_")] = pinned(line)
+            marker = Requirement(line).marker
+            if marker is None or marker.evaluate():
+                found[dependency(line)] = pinned(line)
         return found
+
+
+def dependency(requirement: str) -> str:
+    """Return the name of a dependency, as filenames have it."""
+    return canonicalize_name(Requirement(requirement.partition(";")[0]).name).replace("-", "_")
 
 
 def pinned(requirement: str) -> str:
@@ -144,24 +151,16 @@ def case_files() -> list[Path]:
     return sorted(CASES.rglob("*.json"))
 
 
-def read_cases(patterns: Iterable[str] = ()) -> dict[str, Case]:
-    """Return cases by id, in the order of the files.
-
-    Args:
-        patterns: globs of ids, a prefix of an id counts as well; all cases if there are none.
-    """
-    wanted = tuple(patterns)
-    cases = [case for path in case_files() for case in read_file(path)]
+def read_cases(patterns: Sequence[str] = ()) -> dict[str, Case]:
+    """Return cases by id, in the order of the files: those that match, all without *patterns*."""
     found: dict[str, Case] = {}
-    for case in cases:
+    for case in (case for path in case_files() for case in read_file(path)):
         if case.id in found:
             raise ValueError(f"{case.id}: there are two cases of this id")
         found[case.id] = case
-    if not wanted:
-        return found
-    return {name: case for name, case in found.items() if matches(name, wanted)}
+    return {name: case for name, case in found.items() if not patterns or matches(name, patterns)}
 
 
 def matches(name: str, patterns: Iterable[str]) -> bool:
-    """Return whether a case's id matches one of *patterns*."""
+    """Return whether a case's id matches one of *patterns*: globs, or what ids begin with."""
     return any(fnmatch.fnmatchcase(name, item) or name.startswith(f"{item}/") for item in patterns)

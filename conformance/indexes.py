@@ -7,20 +7,17 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
-
 from support.index import Answer, Index, served
 from support.wheels import Wheel
 
 from . import FOLDER
-from .case import Case, pinned
+from .case import Case, dependency, pinned
 from .field.standin import Standin
 
 _SUFFIX = "-variants.json"
@@ -28,52 +25,42 @@ _SUFFIX = "-variants.json"
 
 @dataclass(frozen=True)
 class Served:
-    """The indexes of a case.
+    """What is served for a case.
 
     Attributes:
-        index: URL of the simple API's root.
-        extra_indexes: the same of more indexes, of lower rank.
+        indexes: URLs of the roots of the simple API, the first is that of the main index.
         find_links: URLs of pages with links.
         install: what is to be installed.
-        indexes: what is served, in the same order; requests are recorded there.
         lock: content of the lock file, its placeholders replaced; None for other cases.
     """
 
-    index: str
-    extra_indexes: tuple[str, ...] = ()
-    find_links: tuple[str, ...] = ()
-    install: tuple[str, ...] = ()
-    indexes: tuple[Index, ...] = field(default=(), repr=False)
-    lock: Mapping[str, Any] | None = None
+    indexes: Sequence[str]
+    find_links: Sequence[str]
+    install: Sequence[str]
+    lock: Mapping[str, Any] | None
 
 
 @contextmanager
 def serving(case: Case) -> Iterator[Served]:
     """Serve the indexes of *case* while the context is open."""
+    tree = case.tree
+    server = tree.get("server", {})
     with ExitStack() as stack:
-        server = case.tree.get("server", {})
 
-        def start(files: Sequence[Mapping[str, Any]]) -> Index:
+        def start(files: Any) -> Index:  # noqa: ANN401
+            if files == {"ref": "field"}:
+                return stack.enter_context(served(Standin(**_answers(server))))
             return stack.enter_context(served(make_index(files, server)))
 
-        main = (
-            stack.enter_context(served(Standin(**_answers(server))))
-            if case.tree.get("index") == {"ref": "field"}
-            else start(files_of(case))
-        )
-        extra = [start(files) for files in case.tree.get("extra-indexes", ())]
-        links = [start(case.tree["find-links"])] if "find-links" in case.tree else []
-        lock = None
-        if case.form == "lock":
-            lock = _filled(case.tree["lock"], _places(main))
-        install = case.tree.get("install") or [f"{case.project}=={case.version}"]
+        main = start(files_of(case))
+        extra = [start(files) for files in tree.get("extra-indexes", ())]
+        links = [start(tree["find-links"])] if "find-links" in tree else []
+        filled = partial(_filled, places=_places(main))
         yield Served(
-            main.url,
-            tuple(index.url for index in extra),
-            tuple(index.links_url for index in links),
-            tuple(_filled(install, _places(main))),
-            (main, *extra, *links),
-            lock,
+            [index.url for index in (main, *extra)],
+            [index.links_url for index in links],
+            filled(tree.get("install") or [f"{case.project}=={case.version}"]),
+            filled(tree["lock"]) if case.form == "lock" else None,
         )
 
 
@@ -81,42 +68,31 @@ def files_of(case: Case) -> Sequence[Mapping[str, Any]]:
     """Return the files of the main index of *case*, as an index case lists them."""
     if case.form != "document":
         return case.tree.get("index", ())  # type: ignore[no-any-return]
-    return [*_documents(case), *_wheels(case), *_dependencies(case)]
-
-
-def _documents(case: Case) -> Iterator[Mapping[str, Any]]:
-    if "documents" in case.tree:
-        return
-    yield {
-        "document": f"{case.project.replace('-', '_')}-{case.version}{_SUFFIX}",
-        "text": case.documents[0].decode("utf-8", "surrogateescape"),
-    }
+    files: list[Mapping[str, Any]] = []
+    if "documents" not in case.tree:
+        text = case.documents[0].decode("utf-8", "surrogateescape")
+        files.append({"document": f"{case.stem}{_SUFFIX}", "text": text})
+    files += _wheels(case)
+    # The projects that are required, once each.
+    lines = case.tree.get("requires", ())
+    names = {f"{dependency(line)}-{pinned(line)}-py3-none-any.whl": None for line in lines}
+    return [*files, *({"wheel": name} for name in names)]
 
 
 def _wheels(case: Case) -> Iterator[Mapping[str, Any]]:
     trees = [_tree(document) for document in case.documents]
     labels = case.tree.get("labels")
-    stem = f"{case.project.replace('-', '_')}-{case.version}-py3-none-any"
     requires = case.tree.get("requires", [])
     seen = set()
     for tree in trees:
         for label in labels or tree.get("variants", {}):
-            name = f"{stem}-{label}.whl"
+            name = f"{case.stem}-py3-none-any-{label}.whl"
             own = _own_variant(tree, label)
             if name not in seen and (own is not None or len(trees) == 1):
                 seen.add(name)
                 yield {"wheel": name, "requires": requires, "variant": own}
     if case.tree.get("plain"):
-        yield {"wheel": f"{stem}.whl", "requires": requires}
-
-
-def _dependencies(case: Case) -> Iterator[Mapping[str, Any]]:
-    found: dict[str, None] = {}
-    for line in case.tree.get("requires", ()):
-        name = canonicalize_name(Requirement(line.partition(";")[0]).name).replace("-", "_")
-        found[f"{name}-{pinned(line)}-py3-none-any.whl"] = None
-    for filename in found:
-        yield {"wheel": filename}
+        yield {"wheel": f"{case.stem}-py3-none-any.whl", "requires": requires}
 
 
 def _tree(document: bytes) -> Mapping[str, Any]:
@@ -156,11 +132,8 @@ def make_index(files: Sequence[Mapping[str, Any]], server: Mapping[str, Any]) ->
                 index.metadata_files[filename] = wheel.metadata()
         if file.get("hash") == "wrong":
             index.wrong_hashes.add(filename)
-        attributes = dict(file.get("attributes", {}))
-        for name in ("yanked", "requires-python"):
-            if name in file:
-                attributes[name] = file[name]
-        if attributes:
+        attributes = {name: file[name] for name in ("yanked", "requires-python") if name in file}
+        if attributes := {**file.get("attributes", {}), **attributes}:
             index.attributes[filename] = attributes
     return index
 
@@ -182,6 +155,7 @@ def _wheel(file: Mapping[str, Any], published: Mapping[str, bytes]) -> Wheel:
     name, version, *rest = parts
     build = rest.pop(0) if len(rest) > 3 and rest[0][:1].isdigit() else ""
     label = rest[3] if len(rest) > 3 else None
+    requires = tuple(file.get("requires", ()))
     variant = file.get("variant", "derived")
     if variant == "derived":
         document = _tree(published.get(f"{name}-{version}{_SUFFIX}", b""))
@@ -191,19 +165,14 @@ def _wheel(file: Mapping[str, Any], published: Mapping[str, bytes]) -> Wheel:
         version,
         label,
         "-".join(rest[:3]),
-        tuple(file.get("requires", ())),
+        requires,
         variant,
         file.get("files", {}),
-        extras=_extras(file.get("requires", ())),
+        # Those that the markers name.
+        extras=tuple(dict.fromkeys(re.findall(r"\bextra == ['\"]([^'\"]+)", "\n".join(requires)))),
         build_tag=build,
         requires_python=file.get("requires-python", ""),
     )
-
-
-def _extras(requires: Iterable[str]) -> tuple[str, ...]:
-    """Return the extras that the markers of *requires* name."""
-    found = re.findall(r"\bextra == ['\"]([^'\"]+)", "\n".join(requires))
-    return tuple(dict.fromkeys(found))
 
 
 def _places(index: Index) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,6 @@ class Outcome:
         installed: ``VERSION`` or ``VERSION-LABEL`` by project.
         filename: parts of a filename.
         output: what was printed.
-        is_ours: its words are compared as well.
     """
 
     failed: bool
@@ -39,47 +38,48 @@ class Outcome:
     installed: Mapping[str, str] | None = None
     filename: Mapping[str, Any] | None = None
     output: str = ""
-    is_ours: bool = True
 
 
-def differences(case: Case, outcome: Outcome) -> list[str]:
-    """Return what differs between *outcome* and the expectation of *case*, one line each."""
-    return [*_choices(case, outcome), *_errors(case, outcome), *_words(case, outcome)]
+def differences(case: Case, outcome: Outcome, *, words: bool) -> list[str]:
+    """Return what differs between *outcome* and the expectation of *case*, one line each.
+
+    What was printed is compared with *words*, messages whatever their line breaks.
+    """
+    found = [
+        f"{name}: expected {expected!r}, found {there!r}"
+        for name, expected, there in _compared(case, outcome)
+        if expected != there
+    ]
+    found += _errors(case, outcome)
+    if words and outcome.installed is not None:
+        wanted = list(case.expect.get("says", ()))
+        if case.installed is None:
+            wanted += case.expect.get("error", {}).get("names", ())
+        output = " ".join(outcome.output.lower().split())
+        found += [f"does not say {word!r}" for word in wanted if word.lower() not in output]
+    return found
 
 
-def _choices(case: Case, outcome: Outcome) -> list[str]:
+def _compared(case: Case, outcome: Outcome) -> Iterator[tuple[str, object, object]]:
+    """Yield what is compared: its name, what is expected, what is there."""
     expect = case.expect
-    found = []
-    if outcome.order is not None and "order" in expect and list(outcome.order) != expect["order"]:
-        found.append(f"order: expected {expect['order']}, found {list(outcome.order)}")
+    if outcome.order is not None and "order" in expect:
+        yield "order", expect["order"], list(outcome.order)
     if outcome.rejected is not None and "rejected" in expect:
         wanted = expect["rejected"]
         if isinstance(wanted, list):
-            if sorted(wanted) != sorted(outcome.rejected):
-                found.append(f"rejected: expected {wanted}, found {sorted(outcome.rejected)}")
-        elif {k: sorted(v) for k, v in wanted.items()} != {
-            k: sorted(v) for k, v in outcome.rejected.items()
-        }:
-            found.append(f"rejected: expected {wanted}, found {dict(outcome.rejected)}")
-    if (
-        outcome.has_choice
-        and case.form == "document"
-        and _normal_label(outcome.chosen) != _normal_label(case.chosen)
-    ):
-        found.append(f"chosen: expected {case.chosen!r}, found {outcome.chosen!r}")
+            yield "rejected", sorted(wanted), sorted(outcome.rejected)
+        else:
+            yield "rejected", _sorted(wanted), _sorted(outcome.rejected)
+    if outcome.has_choice and case.form == "document":
+        yield "chosen", _normal_label(case.chosen), _normal_label(outcome.chosen)
     if outcome.requires is not None and "requires" in expect:
-        wanted = sorted(map(_normal, expect["requires"]))
-        if wanted != sorted(map(_normal, outcome.requires)):
-            found.append(f"requires: expected {wanted}, found {sorted(outcome.requires)}")
+        yield "requires", _requirements(expect["requires"]), _requirements(outcome.requires)
     if outcome.installed is not None:
-        expected, installed = _normal_names(case.installed or {}), _normal_names(outcome.installed)
-        if installed != expected:
-            found.append(f"installed: expected {expected}, found {installed}")
+        yield "installed", _normal_names(case.installed or {}), _normal_names(outcome.installed)
     if outcome.filename is not None:
         for name, value in expect.get("filename", {}).items():
-            if outcome.filename.get(name) != value:
-                found.append(f"{name}: expected {value!r}, found {outcome.filename.get(name)!r}")
-    return found
+            yield name, value, outcome.filename.get(name)
 
 
 def _errors(case: Case, outcome: Outcome) -> list[str]:
@@ -90,25 +90,19 @@ def _errors(case: Case, outcome: Outcome) -> list[str]:
             return [f"failed: {outcome.error or 'with an error'}"]
         if outcome.error is not None and outcome.error != error["kind"]:
             return [f"error: expected kind {error['kind']}, found {outcome.error}"]
-        return []
-    if outcome.installed is None:
-        return []
-    if outcome.failed and case.installed is not None:
-        return ["failed, though there is something to install"]
-    if not outcome.failed and case.installed is None:
+    elif outcome.installed is not None and outcome.failed != (case.installed is None):
+        if outcome.failed:
+            return ["failed, though there is something to install"]
         return ["succeeded, though nothing can be installed"]
     return []
 
 
-def _words(case: Case, outcome: Outcome) -> list[str]:
-    if not outcome.is_ours or outcome.installed is None:
-        return []
-    words = list(case.expect.get("says", ()))
-    if case.installed is None:
-        words += case.expect.get("error", {}).get("names", ())
-    # Messages may be wrapped.
-    output = " ".join(outcome.output.lower().split())
-    return [f"does not say {word!r}" for word in words if word.lower() not in output]
+def _requirements(lines: Sequence[str]) -> list[str]:
+    return sorted(str(Requirement(line)) for line in lines)
+
+
+def _sorted(labels: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    return {label: sorted(features) for label, features in labels.items()}
 
 
 def _normal_names(installed: Mapping[str, str]) -> dict[str, str]:
@@ -122,7 +116,3 @@ def _normal_names(installed: Mapping[str, str]) -> dict[str, str]:
 
 def _normal_label(label: str | None) -> str | None:
     return "null" if label == "00000000" else label
-
-
-def _normal(requirement: str) -> str:
-    return str(Requirement(requirement))

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 Properties = Mapping[str, Mapping[str, Sequence[str]]]
 """Namespace to feature to values: properties of a variant, or what a machine supports."""
@@ -25,11 +24,7 @@ class InconsistentDocuments(Exception):
 
 
 def combine(documents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the union of *documents*, which have no providers.
-
-    Raises:
-        InconsistentDocuments: they contradict each other.
-    """
+    """Return the union of *documents*, which have no providers."""
     namespaces: list[str] = []
     variants: dict[str, Properties] = {}
     for document in documents:
@@ -93,13 +88,9 @@ def supported(
 ) -> dict[str, dict[str, list[str]]]:
     """Return what counts as supported, features and values in the order of the provider.
 
-    Args:
-        document: the combined metadata.
-        machine: what the user says that the machine supports; it is used first, whatever the
-            document says of that namespace.
-        generation: version of the format.
-        enabled: namespaces of optional providers that the user enabled.
-        applies: the ``enable-if`` markers that hold.
+    What the user says of the *machine* goes before what the document says of that namespace.
+    *enabled* has the namespaces of optional providers that the user enabled, *applies* the
+    ``enable-if`` markers that hold.
     """
     found: dict[str, dict[str, list[str]]] = {}
     priorities = document["default-priorities"]
@@ -117,64 +108,49 @@ def supported(
             static = provider.get("static-properties", {})
             order = provider.get("feature-order", ())
         if namespace in machine:
-            features = {name: list(values) for name, values in machine[namespace].items()}
+            static, order = machine[namespace], ()
         elif (provider.get("optional", False) and namespace not in enabled) or (
             "enable-if" in provider and provider["enable-if"] not in applies
         ):
-            features = {}
-        else:
-            names = [name for name in order if name in static]
-            names += [name for name in static if name not in names]
-            features = {name: list(static[name]) for name in names}
-        found[namespace] = features
+            static = {}
+        names = _in_front([name for name in order if name in static], list(static))
+        found[namespace] = {name: list(static[name]) for name in names}
     return found
 
 
 # PEP 825, "Variant ordering"; the orders of features and values as in PEP 817, "Variant ordering".
 
 
-@dataclass(frozen=True)
-class Preferences:
-    """What the user prefers; each goes before the order of the metadata.
+class Preferences(NamedTuple):
+    """What the user puts first, before the order of the metadata, and what must not occur."""
 
-    Attributes:
-        namespaces: namespaces to put first.
-        features: features to put first, by namespace.
-        values: values to put first, by namespace and feature.
-        excluded: ``namespace``, ``namespace :: feature`` or whole properties that must not occur.
-    """
+    namespaces: Sequence[str]
+    features: Mapping[str, Sequence[str]]
+    values: Properties
+    excluded: Sequence[str]
+    """``namespace``, ``namespace :: feature`` or whole properties."""
 
-    namespaces: Sequence[str] = ()
-    features: Mapping[str, Sequence[str]] | None = None
-    values: Properties | None = None
-    excluded: Sequence[str] = ()
+
+NO_PREFERENCES = Preferences((), {}, {}, ())
 
 
 def order(
     document: Mapping[str, Any],
     machine: Properties,
     generation: str = "0.1.1",
-    preferences: Preferences | None = None,
+    preferences: Preferences = NO_PREFERENCES,
 ) -> list[str]:
-    """Return the labels of the compatible variants, the most preferred first.
-
-    Args:
-        document: the combined metadata.
-        machine: what is supported, see `supported`.
-        generation: version of the format.
-        preferences: what the user prefers.
-    """
-    wanted = preferences or Preferences()
+    """Return the labels of the compatible variants, the most preferred first."""
     default = document["default-priorities"]
     own = default if generation in WITH_PRIORITIES else {}
     # Step 1.
-    namespace_order = _in_front(wanted.namespaces, default["namespace"])
+    namespace_order = _in_front(preferences.namespaces, default["namespace"])
     feature_order: dict[str, list[str]] = {}
     value_order: dict[str, dict[str, list[str]]] = {}
     for namespace in namespace_order:
         # Step 2.
         front = [
-            *(wanted.features or {}).get(namespace, ()),
+            *preferences.features.get(namespace, ()),
             *own.get("feature", {}).get(namespace, ()),
         ]
         offered = machine.get(namespace, {})
@@ -183,7 +159,7 @@ def order(
         for feature in feature_order[namespace]:
             # Step 3.
             front = [
-                *(wanted.values or {}).get(namespace, {}).get(feature, ()),
+                *preferences.values.get(namespace, {}).get(feature, ()),
                 *own.get("property", {}).get(namespace, {}).get(feature, ()),
             ]
             value_order[namespace][feature] = _in_front(front, offered.get(feature, []))
@@ -224,7 +200,7 @@ def order(
         label
         for label, properties in document["variants"].items()
         if not unfit_features(properties, machine)
-        and not any(_has(properties, selector) for selector in wanted.excluded)
+        and not any(_has(properties, selector) for selector in preferences.excluded)
     ]
     return sorted(compatible, key=functools.cmp_to_key(compare))
 
@@ -246,14 +222,7 @@ Marker = tuple[Any, ...]
 
 
 def holds(marker: Marker, label: str, properties: Properties, machine: Properties) -> bool:
-    """Return whether a marker holds for the wheel *label* with *properties*.
-
-    Args:
-        marker: a tree, see `Marker`.
-        label: the label of the selected wheel, empty for a non-variant wheel.
-        properties: all its properties.
-        machine: what is supported.
-    """
+    """Return whether a marker holds for the wheel *label*, which is empty for non-variant ones."""
     kind, *operands = marker
     if kind == "and":
         return all(holds(operand, label, properties, machine) for operand in operands)
@@ -268,13 +237,10 @@ def holds(marker: Marker, label: str, properties: Properties, machine: Propertie
         "variant_features": {" :: ".join(triple[:2]) for triple in kept},
         "variant_namespaces": {triple[0] for triple in kept},
     }
+    first, second = operands
     if kind in ("in", "not in"):
-        literal, variable = operands
-        found = literal in environment[variable]
-        return found if kind == "in" else not found
-    variable, literal = operands
-    equal = environment[variable] == literal
-    return equal if kind == "==" else not equal
+        return bool((first in environment[second]) == (kind == "in"))
+    return bool((environment[first] == second) == (kind == "=="))
 
 
 def simplified(

@@ -1,4 +1,4 @@
-"""The table of who agrees on what, for the terminal and as a page of the documentation."""
+"""The table of the clients' results, and the page of the documentation with it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from .case import Case
-from .verdict import LIBRARIES, Verdict
+from .runners import LIBRARIES
+from .verdict import Verdict
 
-_WHO = {"corpus": "the corpus", "client": "the client", "open": "open"}
+WHO = {"corpus": "the corpus", "client": "the client", "open": "open"}
 
 
 def summary(
@@ -36,15 +37,6 @@ def _cell(counts: Counter[tuple[str, str, str]], areas: Sequence[str], client: s
         counts[area, client, state] for area in areas for state in ("differs", "explained")
     )
     return f"{agreed}/{played}" if played else ""
-
-
-def text_table(rows: Sequence[Sequence[str]]) -> str:
-    """Return *rows* in columns."""
-    widths = [max(len(row[number]) for row in rows) for number in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
 
 
 def markdown_table(rows: Sequence[Sequence[str]]) -> str:
@@ -89,7 +81,7 @@ def page(cases: Mapping[str, Case], titles: Mapping[str, str], verdicts: Sequenc
             explained.setdefault(key, []).append(verdict.case)
     rows = [["client", "cases", "why", "right", "for example"]]
     rows += [
-        [client, str(len(found)), why, _WHO[right], f"`{found[0]}`"]
+        [client, str(len(found)), why, WHO[right], f"`{found[0]}`"]
         for (client, why, right), found in sorted(explained.items())
     ]
     unexplained = [verdict for verdict in verdicts if verdict.state == "differs"]

@@ -6,19 +6,16 @@ import json
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
 from . import FOLDER
 from .case import Case, matches
-from .outcome import Outcome, differences
+from .outcome import differences
 from .place import prepared
-from .runners import Runner
-
-DIFFERENCES = FOLDER / "differences.json"
-RIGHT = ("corpus", "client", "open")
-LIBRARIES = frozenset({"engine", "variantlib"})
-"""Runners that play a case in milliseconds: no program is started for it."""
+from .runners import LIBRARIES
+from .runners.base import Runner
 
 
 @dataclass(frozen=True)
@@ -29,11 +26,11 @@ class Difference:
         client: name of the runner, or a prefix of names.
         cases: globs of ids.
         why: the reason, in one sentence.
-        right: who is right, one of `RIGHT`.
+        right: who is right, ``corpus``, ``client`` or ``open``.
     """
 
     client: str
-    cases: tuple[str, ...]
+    cases: Sequence[str]
     why: str
     right: str
 
@@ -55,7 +52,7 @@ class Verdict:
     client: str
     case: str
     state: str
-    lines: tuple[str, ...] = ()
+    lines: Sequence[str] = ()
     difference: Difference | None = None
     output: str = ""
     seconds: float = 0.0
@@ -63,53 +60,43 @@ class Verdict:
 
 def read_differences() -> list[Difference]:
     """Return the known differences."""
-    found = [
-        Difference(item["client"], tuple(item["cases"]), item["why"], item["right"])
-        for item in json.loads(DIFFERENCES.read_text("utf-8"))
-    ]
-    for item in found:
-        if item.right not in RIGHT:
-            raise ValueError(f"differences.json: {item.right!r} is none of {', '.join(RIGHT)}")
-    return found
+    tree = json.loads((FOLDER / "differences.json").read_text("utf-8"))
+    return [Difference(**item) for item in tree]
 
 
 def play(runner: Runner, case: Case, known: Iterable[Difference] = ()) -> Verdict:
     """Let *runner* play *case* and compare."""
     clients = case.tree.get("clients")
     if clients is not None and not runner.name.startswith(tuple(clients)):
-        return Verdict(runner.name, case.id, "refused", ("the case is for other clients",))
+        return Verdict(runner.name, case.id, "refused", ["the case is for other clients"])
     reason = runner.refuses(case)
     if reason:
-        return Verdict(runner.name, case.id, "refused", (reason,))
+        return Verdict(runner.name, case.id, "refused", [reason])
     start = time.monotonic()
-    with prepared(case) as place:
-        try:
-            outcome: Outcome = runner.play(case, place)
-        except Exception as error:
-            # One case must not end the run of all.
-            line = f"the runner fails: {type(error).__name__}: {error}"
-            return Verdict(runner.name, case.id, "differs", (line,))
-    lines = tuple(differences(case, outcome))
-    seconds = time.monotonic() - start
-    if not lines:
-        return Verdict(runner.name, case.id, "agrees", seconds=seconds)
-    for item in known:
-        if runner.name.startswith(item.client) and matches(case.id, item.cases):
-            return Verdict(runner.name, case.id, "explained", lines, item, outcome.output, seconds)
-    return Verdict(runner.name, case.id, "differs", lines, None, outcome.output, seconds)
-
-
-def sampled(runner: Runner, cases: Sequence[Case], every: int) -> list[Case]:
-    """Return those of *cases* that *runner* plays if it plays a sample.
-
-    Libraries play all, in milliseconds. Clients that are started for each case play every case that
-    was written by hand, and every *every*-th of those that were generated or recorded.
-    """
-    if every == 1 or runner.name in LIBRARIES:
-        return list(cases)
-    many = [case for case in cases if case.is_one_of_many]
-    left_out = {case.id for number, case in enumerate(many) if number % every}
-    return [case for case in cases if case.id not in left_out]
+    given = runner.given(case)
+    try:
+        with prepared(given, serve=runner.name not in LIBRARIES) as place:
+            outcome = runner.play(given, place)
+    except Exception as error:
+        # One case must not end the run of all.
+        line = f"the runner fails: {type(error).__name__}: {error}"
+        return Verdict(runner.name, case.id, "differs", [line])
+    lines = differences(case, outcome, words=runner.is_ours)
+    why = next(
+        (item for item in known
+         if runner.name.startswith(item.client) and matches(case.id, item.cases)),
+        None,
+    )  # fmt: skip
+    state = "agrees" if not lines else "explained" if why else "differs"
+    return Verdict(
+        runner.name,
+        case.id,
+        state,
+        lines,
+        why if lines else None,
+        outcome.output,
+        time.monotonic() - start,
+    )
 
 
 def play_all(
@@ -119,25 +106,21 @@ def play_all(
     jobs: int,
     every: int = 1,
 ) -> list[Verdict]:
-    """Let one runner after the other play every case, *jobs* cases at a time.
+    """Let one runner after the other play every case, *jobs* at a time; *progress* gets each.
 
-    Args:
-        runners: the clients.
-        cases: what they play.
-        progress: called with each verdict.
-        jobs: how many cases are played at the same time.
-        every: see `sampled`.
+    Libraries play all, in milliseconds. Clients that are started for each case play every case that
+    was written by hand, and every *every*-th of those that were generated or recorded.
     """
     known = read_differences()
+    many = [case for case in cases if case.is_one_of_many]
+    left_out = {case.id for number, case in enumerate(many) if number % every}
     found = []
     with ThreadPoolExecutor(jobs) as pool:
         for runner in runners:
-            try:
-                for verdict in pool.map(
-                    partial(play, runner, known=known), sampled(runner, cases, every)
-                ):
+            out = () if runner.name in LIBRARIES else left_out
+            played = [case for case in cases if case.id not in out]
+            with closing(runner):
+                for verdict in pool.map(partial(play, runner, known=known), played):
                     progress(verdict)
                     found.append(verdict)
-            finally:
-                runner.close()
     return found

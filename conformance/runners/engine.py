@@ -8,9 +8,8 @@ from pathlib import Path
 from packaging.utils import InvalidWheelFilename
 
 from pep_variants.choose.markers import reduce_requirements
-from pep_variants.choose.preferences import Preferences
 from pep_variants.choose.ranking import rank
-from pep_variants.choose.selection import File, Selection, missing_variant, select
+from pep_variants.choose.selection import File, missing_variant, select
 from pep_variants.detect.detector import Detector
 from pep_variants.errors import (
     InconsistentMetadata,
@@ -27,7 +26,6 @@ from pep_variants.formats.merging import merge_all
 from pep_variants.formats.platform_file import load_platform
 from pep_variants.formats.reader import read_metadata
 from pep_variants.model.filename import parse_filename
-from pep_variants.model.metadata import Metadata
 from pep_variants.model.platform import Platform, Support
 from pep_variants.providers.base import DriverProvider
 from pep_variants.providers.registry import BUILTIN_NAMESPACES
@@ -40,28 +38,23 @@ from ..case import Case
 from ..indexes import files_of
 from ..outcome import Outcome
 from ..place import Place
+from .base import Runner
 
 
-class Engine:
+class Engine(Runner):
     """``pep_variants`` in this process."""
 
     name = "engine"
     title = "pep-variants, the library"
-    is_ours = True
 
     def __init__(self, environments: Environments) -> None:
         """Need nothing."""
-
-    def close(self) -> None:
-        """Nothing runs."""
 
     def refuses(self, case: Case) -> str:
         """Refuse what takes an index."""
         if case.form in ("index", "lock"):
             return "needs an index"
-        if "target" in case.tree:
-            return "needs a target"
-        return ""
+        return "needs a target" if "target" in case.tree else ""
 
     def play(self, case: Case, place: Place) -> Outcome:
         """Parse, or rank and choose."""
@@ -93,22 +86,35 @@ def _parsed(filename: str) -> Outcome:
 
 
 def _ranked(case: Case, place: Place) -> Outcome:
-    preferences = _preferences(case, place)
-    documents = [
-        read_metadata(data, f"document {number}") for number, data in enumerate(case.documents, 1)
-    ]
-    metadata = merge_all(documents)
+    user = Path(place.variables["XDG_CONFIG_HOME"], "variants", "variants.toml")
+    preferences = load_preferences(
+        case.tree.get("options", {}),
+        {name: value for name, value in place.variables.items() if name.startswith("VARIANTS_")},
+        warn=lambda _: None,
+        candidates=[SettingsPlace(user, Role.USER)],
+    )
+    metadata = merge_all(
+        [read_metadata(data, f"document {number}") for number, data in enumerate(case.documents, 1)]
+    )
     detector = Detector(
         enabled=preferences.enable,
         platform=load_platform(place.platform) if place.platform is not None else None,
-        detected=detected_platform(place) if place.platform is None else None,
+        detected=_detected(place) if place.platform is None else None,
     )
     ranking = rank(metadata, detector.platform(metadata), preferences)
-    selection = _selection(case, metadata, detector, preferences)
+    names = [file["wheel"] for file in files_of(case) if "wheel" in file]
+    files = [File(name, "index", name) for name in names if name.startswith(f"{case.stem}-")]
+    selection = select(
+        files,
+        metadata=lambda _: metadata,
+        platform=detector.platform,
+        preferences=preferences,
+        project=case.project,
+    )
     chosen = selection.chosen
     error = None
     if chosen is None:
-        forced = missing_variant(case.project, [(case.version, selection, _files(case))])
+        forced = missing_variant(case.project, [(case.version, selection, files)])
         error = "no-such-variant" if forced is not None else "unfit"
     requires = None
     if chosen is not None and chosen.filename.endswith(".whl"):
@@ -117,7 +123,6 @@ def _ranked(case: Case, place: Place) -> Outcome:
             requires = reduce_requirements(case.tree.get("requires", ()), context)
         except VariantError:
             return Outcome(True, "dependency")
-    label = None if chosen is None else chosen.label or ""
     return Outcome(
         error is not None,
         error,
@@ -128,13 +133,13 @@ def _ranked(case: Case, place: Place) -> Outcome:
             )
             for item in ranking.rejected
         },
-        chosen=label,
+        chosen=None if chosen is None else chosen.label or "",
         has_choice=True,
         requires=requires,
     )
 
 
-def detected_platform(place: Place) -> Platform:
+def _detected(place: Place) -> Platform:
     """Return what the drivers of devices say, with the variables of *place*.
 
     Setting them in this process would reach the other runners.
@@ -145,35 +150,3 @@ def detected_platform(place: Place) -> Platform:
             with suppress(ProviderError):
                 found[namespace] = Support(known.factory(place.variables).supported())
     return Platform(found)
-
-
-def _files(case: Case) -> list[File[str]]:
-    names = [file["wheel"] for file in files_of(case) if "wheel" in file]
-    prefix = f"{case.project.replace('-', '_')}-{case.version}-"
-    return [File(name, "index", name) for name in names if name.startswith(prefix)]
-
-
-def _selection(
-    case: Case, metadata: Metadata, detector: Detector, preferences: Preferences
-) -> Selection[str]:
-    return select(
-        _files(case),
-        metadata=lambda _: metadata,
-        platform=detector.platform,
-        preferences=preferences,
-        project=case.project,
-    )
-
-
-def _preferences(case: Case, place: Place) -> Preferences:
-    options = case.tree.get("options", {})
-    environ = {
-        name: value for name, value in place.variables.items() if name.startswith("VARIANTS_")
-    }
-    user = Path(place.variables["XDG_CONFIG_HOME"], "variants", "variants.toml")
-    return load_preferences(
-        options,
-        environ,
-        warn=lambda _: None,
-        candidates=[SettingsPlace(user, Role.USER)],
-    )

@@ -27,24 +27,20 @@ from support.environments import Environments
 from ..case import Case
 from ..outcome import Outcome
 from ..place import Place
-from . import not_for_others
+from .base import Runner, not_for_others
 
 _READ = re.compile(r"/v0\.[12]\.\d+\.json$")
 _WITHOUT_PROVIDERS = re.compile(r"/v0\.1\.\d+\.json$")
 
 
-class Variantlib:
+class Variantlib(Runner):
     """`variantlib` in this process: the order of the variants of a document."""
 
     name = "variantlib"
     is_ours = False
 
     def __init__(self, environments: Environments) -> None:  # noqa: ARG002
-        """Use the variantlib of this environment."""
         self.title = f"variantlib {version('variantlib')}, the library"
-
-    def close(self) -> None:
-        """Nothing runs."""
 
     def refuses(self, case: Case) -> str:
         """Refuse what is not about the order of variants."""
@@ -73,17 +69,17 @@ class Variantlib:
         try:
             trees = [_with_providers(json.loads(data.decode("utf-8"))) for data in case.documents]
         except (ValueError, RecursionError):
-            return Outcome(True, "document", is_ours=False)
+            return Outcome(True, "document")
         try:
             found = [VariantsJson(tree) for tree in trees]
         except (ValidationError, TypeError, KeyError, AttributeError) as error:
-            return Outcome(True, "document", output=f"{error}", is_ours=False)
+            return Outcome(True, "document", output=f"{error}")
         try:
             for other in found[1:]:
                 found[0].merge(other)
         except ValidationError as error:
-            return Outcome(True, "merge", output=f"{error}", is_ours=False)
-        return Outcome(False, order=_order(found[0], machine, trees), is_ours=False)
+            return Outcome(True, "merge", output=f"{error}")
+        return Outcome(False, order=_order(found[0], machine, trees))
 
 
 def _is_of_another_generation(document: bytes) -> bool:

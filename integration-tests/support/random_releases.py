@@ -26,15 +26,15 @@ class World:
             static providers it is what the metadata says.
     """
 
-    def __init__(self, seed: int, *, static_only: bool = False) -> None:
-        """Make it; with *static_only* no provider needs a plugin."""
+    def __init__(self, seed: int) -> None:
+        """Make it."""
         self.chance = random.Random(seed)
         self.namespaces = self.pick(NAMESPACES, 1)
         self.supported: dict[str, dict[str, tuple[str, ...]]] = {}
         providers = {}
         for namespace in self.namespaces:
             features = {name: self.pick(VALUES, 1) for name in self.pick(FEATURES, 1)}
-            if static_only or self.chance.random() < 0.5:
+            if self.chance.random() < 0.5:
                 provider: dict[str, Any] = {"static-properties": self.shuffled(features)}
                 if len(features) > 1 or self.chance.random() < 0.5:
                     provider["feature-order"] = list(features)

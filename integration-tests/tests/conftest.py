@@ -38,14 +38,9 @@ class Combination:
         return replace(self, command=True)
 
 
-NEWEST = PIPS[-1]
 FULL_MATRIX = [Combination(python, pip) for pip in PIPS for python in PYTHONS]
-# Every pip once, and every Python.
-EVERY_PIP = [
-    Combination(PYTHONS[number % len(PYTHONS)], pip) for number, pip in enumerate(PIPS[:-1])
-] + [Combination(PYTHONS[-1], NEWEST)]
 # The oldest and the newest, and with them both of pip's metadata backends.
-LONG_TAIL = [EVERY_PIP[0], EVERY_PIP[-1]]
+LONG_TAIL = [Combination(PYTHONS[0], PIPS[0]), Combination(PYTHONS[-1], PIPS[-1])]
 # For what has little to do with the version of either.
 ONE = LONG_TAIL[1:]
 

@@ -1,5 +1,4 @@
-"""The conformance corpus: its files, every case in the engine, a sample of it in every
-client.
+"""The conformance corpus: its files, every case in the engine, a sample of it in every client.
 
 ``make conformance`` has every client play every case.
 """
@@ -8,13 +7,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from functools import cache
 
 import jsonschema
 import pytest
+from variantlib.variants_json import VariantsJson
 
-from conformance.case import SCHEMA, case_files, matches, read_cases, read_file
-from conformance.runners import RUNNERS, Runner, make
+from conformance import FOLDER, reference
+from conformance.case import SCHEMA, Case, case_files, matches, read_cases, read_file
+from conformance.families import FAMILIES, SCHEMAS, mixed_markers
+from conformance.generate import outdated
+from conformance.runners import RUNNERS
+from conformance.runners.base import Runner
+from conformance.table import WHO
 from conformance.verdict import play, read_differences
+from pep_variants.formats.reader import metadata_from_tree
+from pep_variants.formats.writer import metadata_to_tree
+from pep_variants.model.generation import V0_2_0
 from support.environments import Environments
 
 FILES = case_files()
@@ -30,16 +40,25 @@ SAMPLE = {
 }
 """The first case of every topic, and a few of the field's index, which has a topic per project."""
 
-
-IN_FULL = ("engine",)
-"""Clients that play every case: it takes milliseconds."""
+# The example of PEP 825, "Index-level metadata".
+BLAS = {
+    "default-priorities": {"namespace": ["x86_64", "aarch64", "blas_lapack"]},
+    "variants": {
+        "null": {},
+        "x86_64_v3_openblas": {
+            "blas_lapack": {"library": ["openblas"]},
+            "x86_64": {"level": ["v3"]},
+        },
+        "x86_64_v4_mkl": {"blas_lapack": {"library": ["mkl"]}, "x86_64": {"level": ["v4"]}},
+    },
+}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Pair cases and clients: all with ``--full-matrix``, else one client with each case."""
     if metafunc.function is not test_client:
         return
-    clients = [name for name in RUNNERS if name not in IN_FULL]
+    clients = [name for name in RUNNERS if name != "engine"]
     full = metafunc.config.getoption("full_matrix")
     pairs = [
         (case, name)
@@ -52,16 +71,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session")
 def runner(environments: Environments) -> Iterator[Callable[[str], Runner]]:
     """Runners by name, each made once."""
-    made: dict[str, Runner] = {}
-
-    def get(name: str) -> Runner:
-        if name not in made:
-            made[name] = make(name, environments)
-        return made[name]
-
-    yield get
-    for item in made.values():
-        item.close()
+    with ExitStack() as stack:
+        yield cache(lambda name: stack.enter_context(closing(RUNNERS[name](environments))))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -74,6 +85,12 @@ def test_files_follow_the_schema(path):
             assert case.installed is not None or "error" in case.expect or case.chosen is None
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_case_in_the_engine(path, runner):
+    wrong = [verdict for case in read_file(path) if (verdict := play(runner("engine"), case)).lines]
+    assert not [item for item in wrong if item.state == "differs"]
+
+
 def test_the_schema_is_one():
     jsonschema.Draft202012Validator.check_schema(json.loads(SCHEMA.read_text("utf-8")))
 
@@ -82,13 +99,7 @@ def test_differences_are_of_runners_and_cases():
     for item in read_differences():
         assert any(name.startswith(item.client) for name in RUNNERS), item
         assert any(matches(name, item.cases) for name in CASES), item
-
-
-@pytest.mark.parametrize("name", IN_FULL)
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_in_full(path, name, runner):
-    wrong = [verdict for case in read_file(path) if (verdict := play(runner(name), case)).lines]
-    assert not [item for item in wrong if item.state == "differs"]
+        assert item.right in WHO, item
 
 
 def test_client(case, name, runner):
@@ -96,3 +107,56 @@ def test_client(case, name, runner):
     if verdict.state == "refused":
         pytest.skip(verdict.lines[0])
     assert verdict.state != "differs", f"{verdict.lines}\n{verdict.output}"
+
+
+def test_generated_families():
+    """They are what the generator writes, and as many as the readme says."""
+    assert outdated() == []
+    readme = (FOLDER / "README.md").read_text("utf-8")
+    assert f" {sum(item.size for item in FAMILIES)} random cases" in readme
+
+
+@pytest.mark.parametrize(("name", "size"), [("engine", 100), ("variantlib", 20)])
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.path)
+def test_more_cases_of_each_family(family, name, size, runner):
+    if family.make is mixed_markers:
+        pytest.skip("what is left of a marker has more than one spelling")
+    known = read_differences()
+    for tree in family.cases(seed=1, size=size):
+        verdict = play(runner(name), Case(f"{family.path}/{tree['name']}", tree), known)
+        assert verdict.state != "differs", (tree, verdict.lines)
+
+
+def test_what_we_write_is_read_alike_by_variantlib():
+    for family in FAMILIES:
+        for tree in family.cases(seed=2, size=100):
+            if tree.get("document", {}).get("$schema") != SCHEMAS["0.2.0"]:
+                continue
+            metadata = metadata_from_tree(tree["document"], "x")
+            for written in (tree["document"], metadata_to_tree(metadata, V0_2_0)):
+                read = VariantsJson(json.loads(json.dumps(written)))
+                assert metadata_from_tree(json.loads(read.to_str()), "x") == metadata
+
+
+@pytest.mark.parametrize(
+    ("levels", "expected"),
+    [
+        (["v4", "v3"], ["x86_64_v4_mkl", "x86_64_v3_openblas", "null"]),
+        (["v3", "v2"], ["x86_64_v3_openblas", "null"]),
+        (["v2"], ["null"]),
+    ],
+)
+def test_reference_orders_the_example_of_the_pep(levels, expected):
+    libraries = {"library": ["openblas", "mkl"]}
+    machine = {"blas_lapack": libraries, "x86_64": {"level": levels}}
+    assert reference.order(BLAS, machine) == expected
+
+
+def test_reference_filters_properties_before_markers_see_them():
+    # The example of PEP 825, "Environment markers".
+    properties = {"nvidia": {"sm_arch": ["110_real", "120_real"]}}
+    marker = ("in", "nvidia :: sm_arch :: 110_real", "variant_properties")
+    both = {"nvidia": {"sm_arch": ["120_real", "110_real"]}}
+    one = {"nvidia": {"sm_arch": ["120_real"]}}
+    assert reference.holds(marker, "cuda", properties, both)
+    assert not reference.holds(marker, "cuda", properties, one)

@@ -2,7 +2,7 @@
 
 Both choose a wheel of every release, on machines with drivers and GPUs of all kinds, and have to
 choose the same one: uv has a provider of its own for NVIDIA. What uv makes of everything else that
-metadata may say is in the corpus, see `conformance.runners.native_uv`.
+metadata may say is in the corpus, see `conformance.runners.uv`.
 """
 
 from __future__ import annotations

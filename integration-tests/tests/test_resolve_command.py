@@ -12,8 +12,8 @@ from support.environments import Result, clean_environ
 from support.index import Index
 from support.json_outputs import check_output
 from support.plugins import acme_index
-from support.projects import CUDA_12_8, app, app_index, cuda
-from support.wheels import Release, Wheel
+from support.projects import CUDA_12_8, app, app_index
+from support.wheels import Wheel
 
 COMMAND = [sys.executable, "-c", "from variants_cli.main import main; main()"]
 NO_GPU = "[[provider]]\nnamespace = 'nvidia'\n"
@@ -69,10 +69,6 @@ def platform(tmp_path):
 
 
 class TestResolve:
-    def test_what_is_chosen(self, variants, index):
-        done = variants("resolve", "app", "-i", index.url)
-        assert (done.code, done.out, done.err) == (0, ON_GPU, "")
-
     def test_names_that_match_nothing(self, variants, index):
         typos = ("--variant", "appp=x", "--variant-exclude", "nvidai")
         done = variants("resolve", "app", "-i", index.url, *typos)
@@ -100,21 +96,6 @@ class TestResolve:
         assert (done.code, done.out) == (0, "always  1.0\n")
         done = variants("resolve", "always", "-c", "held.txt", env={"PIP_INDEX_URL": index.url})
         assert (done.code, done.out) == (0, "always  1.0\n")
-
-    def test_wishes_about_variants(self, variants, index):
-        done = variants("resolve", "app", "-i", index.url, "--variant", "app=cu126")
-        assert "app      1.0  cu126  asked for\n" in done.out
-        done = variants("resolve", "app", "-i", index.url, env={"VARIANTS_EXCLUDE": "nvidia"})
-        assert done.out == ON_CPU.replace(NOT_LISTED, "")
-
-    def test_warnings(self, variants, serve):
-        index = serve(app_index(wrong_hashes={"app-1.0-variants.json"}))
-        index.add_wheel(Wheel("app", "0.9"))
-        index.add_wheel(Wheel("app", "1.0"))
-        done = variants("resolve", "app", "-i", index.url)
-        assert (done.code, done.out) == (0, "app  1.0\n")
-        assert done.err.startswith("warning: The variant wheels of app 1.0 are ignored. ")
-        assert len(done.err.splitlines()) == 1
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -177,17 +158,6 @@ class TestLock:
         done = variants("resolve", "--from", "pylock.toml", "--target", platform("cpu", NO_GPU))
         assert done.code == 1
         assert "none of its wheels fits cpu: cu128 needs CUDA driver 12.8" in done.err
-
-    def test_one_for_several_machines(self, variants, index, platform):
-        gpu, cpu = (["--target", platform(*it)] for it in (("gpu", GPU), ("cpu", NO_GPU)))
-        variants("resolve", "app", "-i", index.url, "-o", "pylock.toml", *gpu, *cpu)
-        done = variants("resolve", "--from", "pylock.toml", *cpu)
-        assert (done.code, done.out) == (0, ON_CPU.replace("3 variants need", "cu128 needs"))
-        done = variants("resolve", "--from", "pylock.toml", "--json", *gpu)
-        (resolution,) = json.loads(done.out)["resolutions"]
-        labels = {package["name"]: package["label"] for package in resolution["packages"]}
-        assert labels["app"] == "cu128"
-        assert "for-cpu" not in labels
 
 
 class TestUnreachableBuilds:
@@ -276,24 +246,6 @@ class TestExplain:
         assert done.out.startswith("app 1.0 for cpu\nnull   chosen    always fits\n")
         assert "\n\napp 1.0 for gpu\ncu128  chosen" in done.out
 
-    def test_no_variants_at_all(self, variants, index):
-        done = variants("explain", "always", "-i", index.url)
-        assert (done.code, done.out) == (0, "always 1.0: always-1.0-py3-none-any.whl\n")
-        lack = f"always 1.0 has no variants on {index.url}always/"
-        assert done.err == f"note: {lack}, and none are known elsewhere\n"
-
-    def test_an_older_version_for_the_gpu(self, variants, serve, platform):
-        index = app_index()
-        index.add_release(Release("app", "2.0", cuda("13.0"), ("always",)))
-        serve(index)
-        gpu = ("-i", index.url, "--target", platform("gpu", GPU))
-        line = "warning: app 2.0: only the null variant fits this machine; 1.0 has variant cu128 ("
-        for command in ("explain", "resolve"):
-            done = variants(command, "app", *gpu)
-            assert done.err.startswith(line), done
-            assert done.err.endswith("): to take it, require app==1.0\n")
-        assert variants("explain", "app==2.0", *gpu).err == ""
-
     def test_variants_elsewhere(self, variants, serve):
         """It names what has some: an older version, the catalogue."""
         index = Index()
@@ -307,11 +259,6 @@ class TestExplain:
             "the catalogue describes builds of it: add --variant-catalog default\n"
         )
         assert variants("explain", "torch", "-i", index.url, "--no-variants").err == ""
-
-    def test_nothing_there(self, variants, index):
-        done = variants("explain", "nobody-knows", "-i", index.url)
-        assert done.code == 1
-        assert f"nobody-knows is not found on {index.url}" in done.err
 
 
 class TestAdversity:

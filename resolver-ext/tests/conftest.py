@@ -10,6 +10,12 @@ for folder in (TESTS, TESTS / "resolution", TESTS.parents[1] / "integration-test
     sys.path.insert(0, str(folder))
 
 
+def pytest_addoption(parser):
+    """Add what `test_resolvelib_releases` says; variables would not outlive the isolation."""
+    parser.addoption("--every-universe", action="store_true", help="try all, not two fifths")
+    parser.addoption("--resolvelib", help="the release that has to be the one that is tested")
+
+
 @pytest.fixture
 def world(tmp_path):
     # Tests of the wrapper alone run without what these need.

@@ -19,21 +19,6 @@ def against(**releases):
     return Metadata(namespaces=(), variants=variants)
 
 
-class Known(Files):
-    """Files with the metadata of each project; what is in it has variants."""
-
-    def __init__(self, **metadata):
-        super().__init__()
-        self.known = metadata
-
-    def has_variants(self, identifier):
-        return identifier in self.known
-
-    def metadata(self, project, candidate):
-        self.read.append((project, candidate.version))
-        return self.known[project]
-
-
 class Installed:
     def __init__(self, version=None, variants=(), *, is_upgraded=False):
         self._version, self._variants, self._is_upgraded = version, variants, is_upgraded
@@ -73,9 +58,9 @@ EXT_FILES = {"ext": against(t7={"torch": "7"}, t8={"torch": "8"}, t9={"torch": "
 
 
 def test_what_is_installed_is_preferred():
-    provider = provider_of([*TORCH, *EXT], Known(**EXT_FILES), Installed(version="8"))
+    provider = provider_of([*TORCH, *EXT], Files(EXT_FILES), Installed(version="8"))
     assert resolve(provider, "ext==1") == {"ext": "1-t8"}
-    provider = provider_of([*TORCH, *EXT], Known(**EXT_FILES), Installed(version="8"))
+    provider = provider_of([*TORCH, *EXT], Files(EXT_FILES), Installed(version="8"))
     assert resolve(provider, "ext==1", "torch==9") == {"ext": "1-t9", "torch": "9"}
 
 
@@ -115,7 +100,7 @@ def test_what_stays_installed_counts(labels, roots, expected, is_upgraded):
     older = wheel("ext", "0", "any")
     late = [wheel("late", "1", None, ["torch==98"]), wheel("late", "2", None, ["torch==9"])]
     installed = Installed("8", is_upgraded=is_upgraded)
-    provider = provider_of([*TORCH, *files, older, *late], Known(ext=RANKED), installed)
+    provider = provider_of([*TORCH, *files, older, *late], Files({"ext": RANKED}), installed)
     found = resolve(provider, *roots.split())
     assert found["ext"] == ("1" if expected is None else f"1-{expected}")
 
@@ -123,7 +108,7 @@ def test_what_stays_installed_counts(labels, roots, expected, is_upgraded):
 @pytest.mark.parametrize("name", ["ext", "zext"])
 def test_none_fits(name):
     builds = [wheel(name, "1", f"t{version}") for version in "78"]
-    provider = provider_of([*TORCH, *builds], Known(**{name: EXT_FILES["ext"]}))
+    provider = provider_of([*TORCH, *builds], Files({name: EXT_FILES["ext"]}))
     with pytest.raises(ResolutionImpossible) as caught:
         resolve(provider, f"{name}==1", "torch==9")
     said = provider.explain(caught.value.causes)
@@ -139,11 +124,11 @@ def test_none_fits(name):
 
 
 def test_requirements_in_the_words_of_the_provider():
-    class Worded(Known):
+    class Worded(Files):
         def abi_requirement(self, condition):
             return Requirement(condition.identifier, f"none, but {condition}")
 
-    provider = provider_of([*TORCH, *EXT[:1]], Worded(**EXT_FILES))
+    provider = provider_of([*TORCH, *EXT[:1]], Worded(EXT_FILES))
     with pytest.raises(ResolutionImpossible) as caught:
         resolve(provider, "ext==1", "torch==9")
     assert Requirement("ext", "none, but ext built against torch 9") in [
@@ -153,7 +138,7 @@ def test_requirements_in_the_words_of_the_provider():
 
 def test_explained_by_what_each_variant_needs():
     metadata = Metadata(("cuda",), {"c14": {"cuda": {"driver": ("14",)}}})
-    provider = provider_of([wheel("ext", "1", "c14")], Known(ext=metadata))
+    provider = provider_of([wheel("ext", "1", "c14")], Files({"ext": metadata}))
     with pytest.raises(ResolutionImpossible) as caught:
         resolve(provider, "ext==1")
     assert provider.explain(caught.value.causes).splitlines()[1:] == [
@@ -162,68 +147,72 @@ def test_explained_by_what_each_variant_needs():
     ]
 
 
-BOTH = [
-    wheel(name, "1", label)
-    for name in ("torch", "vision")
-    for label in ("c13", "c12", "c11", "null", None)
-]
+CUDA = Metadata(
+    ("cuda", "cpu"),
+    {f"c{n}": {"cuda": {"driver": (str(n),)}} for n in (11, 12, 13)},
+)
+CUDA_11 = Metadata(("cuda",), {"c11": {"cuda": {"driver": ("11",)}}})
+# Its labels say more than those of torch, or something else.
+NARROWER = Metadata(
+    ("cuda",),
+    {f"c{n}": {"cuda": {"driver": ("11",), "more": ("x",)}} for n in (12, 13)}
+    | {f"d{n}": {"cuda": {"driver": (str(n),)}} for n in (11, 12)},
+)
+CPU = Metadata(("cpu",), {"c12": {"cpu": {"level": ("v1",)}}})
+LABELS = ("c13", "c12", "c11", "null", None)
+
+
+def vision_with_torch(*roots, metadata=CUDA, labels=LABELS, coherent=("cuda",), **options):
+    """Return what is chosen of vision where it should agree with torch."""
+    candidates = [wheel("torch", "1", label) for label in LABELS]
+    candidates += [wheel("vision", "1", label) for label in labels]
+    files = Files({"torch": CUDA, "vision": metadata})
+    provider = provider_of(candidates, files, coherent=coherent, **options)
+    return resolve(provider, *(roots or ("torch==1", "vision==1")))["vision"]
 
 
 class TestCoherence:
-    METADATA = Metadata(
-        ("cuda", "cpu"),
-        {f"c{n}": {"cuda": {"driver": (str(n),)}} for n in (11, 12, 13)},
+    @pytest.mark.parametrize(
+        ("options", "expected"),
+        [
+            ({"forced": {"torch": "c12"}}, "1-c12"),
+            # Without CUDA is without CUDA, with a label or not.
+            ({"forced": {"torch": "null"}}, "1-null"),
+            ({"forced": {"torch": ""}}, "1-null"),
+            ({"forced": {"torch": "c12"}, "coherent": ()}, "1-c13"),
+            # What the resolution decides about goes before what is there.
+            (
+                {"forced": {"torch": "c12"}, "installed": Installed(variants=[("torch", CUDA_11)])},
+                "1-c12",
+            ),
+            # The same properties.
+            (
+                {"forced": {"torch": "c11"}, "metadata": NARROWER, "labels": ("d11", "c12", None)},
+                "1-d11",
+            ),
+            # Nothing agrees, so its own order.
+            ({"forced": {"torch": "c12"}, "metadata": NARROWER, "labels": ("d11", None)}, "1-d11"),
+            # A project that has no part in it: c12 does not fit here, and is not put in front.
+            ({"forced": {"torch": "c12"}, "metadata": CPU, "labels": ("c12", None)}, "1"),
+        ],
     )
+    def test_with_what_is_resolved(self, options, expected):
+        assert vision_with_torch(**options) == expected
 
-    def resolve(self, *roots, metadata=None, labels=None, coherent=("cuda",), **options):
-        candidates = BOTH
-        if labels is not None:
-            candidates = [c for c in candidates if c.name != "vision"]
-            candidates += [wheel("vision", "1", label) for label in labels]
-        files = Known(torch=self.METADATA, vision=metadata or self.METADATA)
-        provider = provider_of(candidates, files, coherent=coherent, **options)
-        return resolve(provider, *(roots or ("torch==1", "vision==1")))
-
-    @pytest.mark.parametrize("label", ["c12", "null", ""])
-    def test_with_what_is_forced(self, label):
-        found = self.resolve(forced={"torch": label})
-        # Without CUDA is without CUDA, with a label or not.
-        assert found["vision"] == ("1-c12" if label == "c12" else "1-null")
-        assert self.resolve(forced={"torch": label}, coherent=())["vision"] == "1-c13"
+    @pytest.mark.parametrize(
+        ("project", "expected"),
+        [("torch", "1-c11"), ("vision", "1-c13")],  # its own build is no reason
+    )
+    def test_with_what_is_installed(self, project, expected):
+        installed = Installed(variants=[(project, CUDA_11)])
+        assert vision_with_torch("vision==1", installed=installed) == expected
 
     def test_with_what_is_forced_and_not_required_yet(self):
-        candidates = [c for c in BOTH if c.name == "torch"]
+        candidates = [wheel("torch", "1", label) for label in LABELS]
         candidates += [wheel("atop", "1", label, ["torch==1"]) for label in ("c13", "c12")]
-        files = Known(torch=self.METADATA, atop=self.METADATA)
+        files = Files({"torch": CUDA, "atop": CUDA})
         provider = provider_of(candidates, files, coherent=("cuda",), forced={"torch": "c12"})
         assert resolve(provider, "atop==1") == {"atop": "1-c12", "torch": "1-c12"}
-
-    def test_with_what_is_installed(self):
-        own = Metadata(("cuda",), {"c11": {"cuda": {"driver": ("11",)}}})
-        installed = Installed(variants=[("torch", own)])
-        assert self.resolve("vision==1", installed=installed) == {"vision": "1-c11"}
-        # What the resolution decides about goes before what is there.
-        assert self.resolve(installed=installed, forced={"torch": "c12"})["vision"] == "1-c12"
-        # Its own build is no reason.
-        installed = Installed(variants=[("vision", own)])
-        assert self.resolve("vision==1", installed=installed) == {"vision": "1-c13"}
-
-    def test_by_label_where_properties_differ(self):
-        narrower = Metadata(
-            ("cuda",),
-            {f"c{n}": {"cuda": {"driver": ("11",), "more": ("x",)}} for n in (12, 13)}
-            | {f"d{n}": {"cuda": {"driver": (str(n),)}} for n in (11, 12)},
-        )
-        labels = ("d11", "c12", None)
-        found = self.resolve(metadata=narrower, labels=labels, forced={"torch": "c11"})
-        assert found["vision"] == "1-d11"  # the same properties
-        found = self.resolve(metadata=narrower, labels=("d11", None), forced={"torch": "c12"})
-        assert found["vision"] == "1-d11"  # nothing agrees, so its own order
-
-    def test_a_project_that_has_no_part_in_it(self):
-        cpu = Metadata(("cpu",), {"c12": {"cpu": {"level": ("v1",)}}})
-        found = self.resolve(metadata=cpu, labels=("c12", None), forced={"torch": "c12"})
-        assert found["vision"] == "1"  # c12 does not fit here, and is not put in front
 
     def test_what_cannot_be_had_is_said(self):
         said = []
@@ -232,12 +221,9 @@ class TestCoherence:
             def selected(self, project, version, selection):
                 pass
 
-            def failed(self, project, version, error):
-                raise error
-
             def disagreed(self, project, version, namespace, other):
                 said.append((project, version, namespace, str(other)))
 
-        found = self.resolve(labels=("c13", "c11"), forced={"torch": "c12"}, listener=Listener())
-        assert found["vision"] == "1-c13"
+        options = {"labels": ("c13", "c11"), "forced": {"torch": "c12"}, "listener": Listener()}
+        assert vision_with_torch(**options) == "1-c13"
         assert said == [("vision", "1", "cuda", "torch (c12)")]

@@ -3,155 +3,115 @@
 They run with every supported release of resolvelib, see `test_resolvelib_releases`.
 """
 
-import os
-from contextlib import contextmanager
+from importlib.metadata import version
 
-import pytest
 import resolvelib
-import universes
-from abi_universes import Oracle, abi_universe
+from universes import (
+    Dice,
+    HashedFiles,
+    Oracle,
+    UniverseFiles,
+    resolve_bare,
+    resolve_expanded,
+    resolve_wrapped,
+    universe,
+)
 
-CHUNK = 50
-"""Universes of one test."""
+COUNTS = {
+    "test_without_variants": 300,
+    "test_with_variants": 500,
+    "test_conditions_between_variants": 1000,
+}
+"""How many universes there are for each test: all are tried in `make test-matrix`."""
 
-EVERY = bool(os.environ.get("EVERY_UNIVERSE"))
-"""Whether all of them are tried: in `make test-matrix`, otherwise two fifths."""
-
-PLAIN, VARIANTS = 300, 500
-
-UNSOLVED = {"1.0.1": {142}}
-"""Plain universes for which a release of resolvelib finds no result although there is one."""
-
-UNSOLVED_VARIANTS = {"1.0.1": {350}}
-"""The same of those with variants, as the oracle takes them apart."""
-
-
-def chunks(count):
-    """Return the numbers of the chunks of *count* universes that are tried."""
-    return range(count // CHUNK if EVERY else count * 2 // 5 // CHUNK)
-
-
-@contextmanager
-def what_fails(number):
-    """Name the universe in what a check of it raises."""
-    try:
-        yield
-    except AssertionError as error:
-        raise AssertionError(f"universe {number}: {error}") from error
-
-
-def check_right(universe, outcome):
-    if outcome.error is None:
-        assert universes.invalid(universe, outcome.result) == ""
-    elif outcome.error == "ResolutionImpossible":
-        assert not Oracle(universe).solvable()
-    else:
-        # Losing its way in backtracking is a bug of that release alone.
-        assert (outcome.error, resolvelib.__version__) == ("IndexError", "1.2.0")
-
-
-@pytest.mark.parametrize("chunk", chunks(PLAIN))
-def test_without_variants(chunk):
-    for number in range(chunk * CHUNK, (chunk + 1) * CHUNK):
-        with what_fails(number):
-            check_plain(number)
-
-
-def check_plain(number):
-    universe = universes.plain_universe(number)
-    bare = universes.resolve_bare(universe)
-    if number not in UNSOLVED.get(resolvelib.__version__, ()):
-        check_right(universe, bare)
-
-    # Every call, every candidate that was asked for and every event, in order.
-    files = universes.UniverseFiles(universe)
-    assert universes.resolve_wrapped(universe, files) == bare
-    assert not files.metadata_calls
-
-    # When it cannot be told whether there are variants, candidates are read up to the next
-    # version; everything else is the same.
-    files = universes.UniverseFiles(universe, has_variants=True)
-    wrapped = universes.resolve_wrapped(universe, files)
-    assert wrapped.events("offer") == bare.events("offer")
-    assert (wrapped.result, wrapped.error) == (bare.result, bare.error)
-    assert not files.metadata_calls
-
-
-@pytest.mark.parametrize("chunk", chunks(VARIANTS))
-def test_with_variants(chunk):
-    for number in range(chunk * CHUNK, (chunk + 1) * CHUNK):
-        with what_fails(number):
-            check_variants(number)
-
-
-def check_variants(number):
-    solved = number not in UNSOLVED_VARIANTS.get(resolvelib.__version__, ())
-    universe = universes.variant_universe(number)
-    files = universes.UniverseFiles(universe)
-    wrapped = universes.resolve_wrapped(universe, files)
-    if solved:
-        check_right(universe, wrapped)
-
-    # As if the chosen variants had been candidates from the start.
-    expanded = universes.resolve_expanded(universe)
-    assert wrapped.events(*universes.ASKED_BY_WRAPPER) == expanded.events(
-        *universes.ASKED_BY_WRAPPER
-    )
-    assert (wrapped.result, wrapped.error) == (expanded.result, expanded.error)
-
-    assert len(files.metadata_calls) == len(set(files.metadata_calls))
-
-    # The same where variants are not judged before the dependencies of all are accepted.
-    hashed = universes.HashedFiles(universe)
-    outcome = universes.resolve_wrapped(universe, hashed)
-    if solved:
-        check_right(universe, outcome)
-    if not universe.counting:  # there are fewer candidates to count
-        assert (outcome.result, outcome.error) == (wrapped.result, wrapped.error)
-        assert set(hashed.metadata_calls) <= set(files.metadata_calls)
-    assert len(hashed.metadata_calls) == len(set(hashed.metadata_calls))
-
-
-CONDITIONS = 1000
 # What a release does not find, or comes to by a detour. 1.1.0, asked the same, finds all.
-UNSOLVED_CONDITIONS = {"1.0.1": {56, 78, 727}, "1.2.0": {78}, "1.2.1": {78}}
+UNSOLVED = {"1.0.1": {56, 78, 727}, "1.2.0": {78}, "1.2.1": {78}}
 DETOURS = {"1.0.1": {207}, "1.2.0": {207}, "1.2.1": {207}}
 
 
-def check_conditions(number):
-    universe = abi_universe(number)
-    oracle = Oracle(universe)
-    outcome = universes.resolve_wrapped(universe)
-    hashed = universes.resolve_wrapped(universe, universes.HashedFiles(universe))
-    assert (hashed.result, hashed.error) == (outcome.result, outcome.error)
-    version = resolvelib.__version__
-    if outcome.error == "IndexError" and version == "1.2.0":  # a bug of that release
-        return
-    if outcome.error is not None:
-        assert outcome.error == "ResolutionImpossible"
-        assert oracle.solvable() == (number in UNSOLVED_CONDITIONS.get(version, ()))
-        return
-    assert oracle.invalid(outcome.result) == ""
-    if len(universe.roots) == 1 and number not in DETOURS.get(version, ()):
-        ((name, versions),) = universe.roots
-        fitting = (c for c in oracle.choices(name) if c.version in versions)
-        best = next(candidate for candidate in fitting if oracle.solvable(candidate))
-        assert outcome.result[name] == best.filename
+def pytest_generate_tests(metafunc):
+    """Try fifty universes in a test."""
+    if "numbers" in metafunc.fixturenames:
+        count = COUNTS[metafunc.function.__name__]
+        if not metafunc.config.getoption("every_universe", False):
+            count = count * 2 // 5
+        chunks = [range(start, start + 50) for start in range(0, count, 50)]
+        metafunc.parametrize("numbers", chunks, ids=lambda chunk: f"from-{chunk.start}")
 
 
-@pytest.mark.parametrize("chunk", chunks(CONDITIONS))
-def test_conditions_between_variants(chunk):
-    for number in range(chunk * CHUNK, (chunk + 1) * CHUNK):
-        with what_fails(number):
-            check_conditions(number)
+def test_this_is_the_resolvelib_that_was_asked_for(pytestconfig):
+    expected = pytestconfig.getoption("resolvelib", None) or version("resolvelib")
+    assert resolvelib.__version__ == expected
+
+
+def test_without_variants(numbers):
+    for number in numbers:
+        plain = universe(number, "")
+        bare = resolve_bare(plain)
+        # Every call and every candidate that was asked for, in order.
+        files = UniverseFiles(plain)
+        assert resolve_wrapped(plain, files) == bare, number
+        assert not files.metadata_calls
+
+        # When it cannot be told whether there are variants, candidates are read up to the next
+        # version; everything else is the same.
+        files = UniverseFiles(plain, has_variants=True)
+        wrapped = resolve_wrapped(plain, files)
+        assert wrapped.events("offer") == bare.events("offer"), number
+        assert wrapped[:2] == bare[:2]
+        assert not files.metadata_calls
+
+
+def test_with_variants(numbers):
+    # What a wrapped provider with variants is asked for at other times, or not at all.
+    asked = ("offer", "dependencies")
+    for number in numbers:
+        variants = universe(number, "variants")
+        files = UniverseFiles(variants)
+        wrapped = resolve_wrapped(variants, files)
+        # As if the chosen variants had been candidates from the start.
+        expanded = resolve_expanded(variants)
+        assert wrapped.events(*asked) == expanded.events(*asked), number
+        assert wrapped[:2] == expanded[:2]
+        assert len(files.metadata_calls) == len(set(files.metadata_calls))
+
+        # The same where variants are not judged before the dependencies of all are accepted.
+        hashed = HashedFiles(variants)
+        outcome = resolve_wrapped(variants, hashed)
+        if not variants.counting:  # there are fewer candidates to count
+            assert outcome[:2] == wrapped[:2], number
+            assert set(hashed.metadata_calls) <= set(files.metadata_calls)
+        elif outcome.error is None:
+            Oracle(variants).check(outcome.result)
+        assert len(hashed.metadata_calls) == len(set(hashed.metadata_calls))
+
+
+def test_conditions_between_variants(numbers):
+    release = resolvelib.__version__
+    for number in numbers:
+        conditions = universe(number, "abi")
+        oracle = Oracle(conditions)
+        outcome = resolve_wrapped(conditions)
+        assert resolve_wrapped(conditions, HashedFiles(conditions))[:2] == outcome[:2], number
+        if outcome.error == "IndexError" and release == "1.2.0":  # a bug of that release
+            continue
+        if outcome.error is not None:
+            assert outcome.error == "ResolutionImpossible"
+            assert oracle.solvable() == (number in UNSOLVED.get(release, ())), number
+            continue
+        oracle.check(outcome.result)
+        if len(conditions.roots) == 1 and number not in DETOURS.get(release, ()):
+            ((name, versions),) = conditions.roots
+            fitting = (c for c in oracle.choices[name] if c.version in versions)
+            best = next(candidate for candidate in fitting if oracle.solvable(candidate))
+            assert outcome.result[name] == best, number
 
 
 class Installed:
     """Any release of some projects."""
 
     def __init__(self, dice, names):
-        versions = "1234"
-        self._found = {name: dice.pick(versions) for name in names if dice.chance(0.6)}
+        self._found = {name: dice.pick("1234") for name in names if dice.chance(0.6)}
 
     def version(self, project):
         return None
@@ -166,11 +126,12 @@ class Installed:
 def test_what_is_installed_takes_no_result_away():
     changed = 0
     for number in range(60):
-        universe = abi_universe(number)
-        installed = Installed(universes.Dice(number), sorted(universe.releases))
-        outcome = universes.resolve_wrapped(universe, installed=installed)
-        plain = universes.resolve_wrapped(universe)
+        conditions = universe(number, "abi")
+        installed = Installed(Dice(number), sorted(conditions.releases))
+        outcome = resolve_wrapped(conditions, installed=installed)
+        plain = resolve_wrapped(conditions)
         assert outcome.error == plain.error, number
-        assert outcome.error or Oracle(universe).invalid(outcome.result) == "", number
+        if outcome.error is None:
+            Oracle(conditions).check(outcome.result)
         changed += outcome.result != plain.result
     assert changed > 2

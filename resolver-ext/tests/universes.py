@@ -1,4 +1,4 @@
-"""Random package universes, two ways to resolve them, and an oracle that knows the answer.
+"""Random package universes, ways to resolve them, and an oracle that knows the answer.
 
 A universe is generated from its number alone. Only `random.Random.random` is used, which Python
 promises to keep the same across releases, so that a universe that failed can be tried again.
@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import dataclass, field
-from functools import cache
 from typing import NamedTuple
 
 from packaging.requirements import Requirement as ParsedRequirement
@@ -25,11 +24,10 @@ from resolvelib_variants import VariantProvider
 
 SOURCE = "https://index.example/simple/"
 SCHEMA = "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json"
-ENVIRONMENT = {"sys_platform": "linux"}
-MAX_VERSION = 4
-MAX_ROUNDS = 5000
-ASKED_BY_WRAPPER = ("offer", "dependencies")
-"""What a wrapped provider with variants is asked for at other times, or not at all."""
+EVERYTHING = (1, 2, 3, 4)
+"""Every version that there may be."""
+LEVELS = ["v1", "v2", "v3"]
+ABI = "abi_dependency"
 
 
 class Requirement(NamedTuple):
@@ -44,16 +42,28 @@ class Candidate(NamedTuple):
     name: str
     version: int
     filename: str
+    label: str = ""
 
     def __str__(self):
         return self.filename
 
 
 class Dependency(NamedTuple):
-    """`condition` is None, or a tuple that starts with one of the words in `holds`."""
+    """`condition` is None, or whether the label has to be, or must not be, a certain one."""
 
     requirement: Requirement
-    condition: tuple | None
+    condition: tuple[bool, str] | None
+
+    def holds(self, label):
+        return self.condition is None or (label == self.condition[1]) == self.condition[0]
+
+    def __str__(self):
+        name, versions = self.requirement
+        text = name + ",".join(f"!={v}" for v in EVERYTHING if v not in versions)
+        if self.condition is None:
+            return text
+        equal, label = self.condition
+        return f"{text}; variant_label {'==' if equal else '!='} '{label}'"
 
 
 @dataclass
@@ -68,27 +78,25 @@ class Release:
     broken: bool = False
     dependencies: list[Dependency] = field(default_factory=list)
 
-    def variant_file(self, label):
-        return Candidate(
-            self.name, self.version, f"{self.name}-{self.version}-py3-none-any-{label}.whl"
-        )
-
     def candidates(self):
         """Every file, as an index lists them."""
+        stem = f"{self.name}-{self.version}"
         return [
-            *(self.variant_file(label) for label in self.labels),
-            *(Candidate(self.name, self.version, filename) for filename in self.plain),
+            *(
+                Candidate(self.name, self.version, f"{stem}-py3-none-any-{label}.whl", label)
+                for label in self.labels
+            ),
+            *(Candidate(self.name, self.version, stem + ending) for ending in self.plain),
         ]
 
 
 @dataclass
 class Universe:
-    """Releases newest first, root requirements, and what the machine supports, in order."""
+    """Releases newest first, root requirements, and the levels that the machine has, in order."""
 
     releases: dict[str, list[Release]]
     roots: list[Requirement]
-    namespaces: list[str]
-    supported: dict[str, dict[str, list[str]]]
+    levels: list[str]
     form: str  # of what find_matches returns: list, iterator or callable
     counting: bool  # whether preferences count candidates, which takes laziness away
 
@@ -116,173 +124,76 @@ class Dice:
         return [item for _, item in sorted((self._random(), item) for item in items)]
 
 
-VALUES = {
-    "cpu": {"level": ["v1", "v2", "v3", "v4"], "amx": ["on"]},
-    "gpu": {"arch": ["70", "80", "90"], "driver": ["12.6", "12.8", "13.0"]},
-    "site": {"rack": ["a", "b"]},
-}
+def universe(number, kind):
+    """Return a universe of three to six projects.
 
-
-def plain_universe(number):
-    """Return a universe without variants."""
-    return _universe(Dice(number), variants=False)
-
-
-def variant_universe(number):
-    """Return a universe in which most releases have variants, some of them broken."""
-    return _universe(Dice(1_000_000 + number), variants=True)
-
-
-def _universe(dice, variants):
-    names = ["a", "b", "c", "d", "e", "f", "g"][: 4 + dice.below(4)]
-    releases = {}
-    supported = {
-        namespace: {
-            feature: dice.shuffled(dice.some(values, 0.7))
-            for feature, values in features.items()
-            if dice.chance(0.85)
-        }
-        for namespace, features in VALUES.items()
-        if dice.chance(0.8)
-    }
+    They have no variants, or "variants", some of whose metadata is broken, or variants built
+    against releases of other projects ("abi").
+    """
+    dice = Dice(2_000_000 + number)
+    names = ["a", "b", "c", "d", "e", "f"][: 3 + dice.below(4)]
     # Dependencies follow an order of their own, not the one in which preferences pin, and make no
     # circles: resolvelib does not come to an end when one loses its way to the root.
     layers = dice.shuffled(names)
+    releases = {}
     for name in names:
-        count = 2 + dice.below(MAX_VERSION - 1)
-        releases[name] = []
-        for version in range(count, 0, -1):
-            release = Release(name, version)
-            release.plain = [
-                *([f"{name}-{version}-py3-none-any.whl"] if dice.chance(0.6) else []),
-                *([f"{name}-{version}.tar.gz"] if dice.chance(0.5) else []),
-            ]
-            if variants and dice.chance(0.8):
-                _add_variants(dice, release)
-            if not release.candidates():
-                release.plain = [f"{name}-{version}-py3-none-any.whl"]
-            for other in layers[layers.index(name) + 1 :]:
-                if dice.chance(0.6):
-                    release.dependencies.append(_dependency(dice, other, release))
-            releases[name].append(release)
-    everything = tuple(range(1, MAX_VERSION + 1))
-    roots = [Requirement(name, everything) for name in dice.some(names, 0.4) or names[:1]]
-    return Universe(
-        releases,
-        roots,
-        dice.shuffled(sorted(VALUES)),
-        supported,
-        dice.pick(["list", "iterator", "callable"]),
-        dice.chance(0.3),
-    )
+        others = [other for other in names if other != name] if kind == "abi" else []
+        below = layers[layers.index(name) + 1 :]
+        releases[name] = [
+            _release(dice, Release(name, version), kind, others, below)
+            for version in range(1 + dice.below(len(EVERYTHING)), 0, -1)
+        ]
+    roots = [
+        Requirement(name, EVERYTHING if dice.chance(0.7) else (1 + dice.below(3), 1))
+        for name in dice.shuffled(dice.some(names, 0.45) or names[:1])
+    ]
+    levels = dice.shuffled(dice.some(LEVELS, 0.8))
+    form = dice.pick(["list", "iterator", "callable"])
+    return Universe(releases, roots, levels, form, dice.chance(0.3))
 
 
-def _add_variants(dice, release):
-    for number in range(dice.below(4)):
+def _release(dice, release, kind, others, below):
+    if dice.chance(0.4):
+        release.plain = ["-py3-none-any.whl"]
+    if kind != "abi" and dice.chance(0.4):
+        release.plain.append(".tar.gz")
+    for number in range(dice.below(5) if kind else 0):
         properties = {}
-        for namespace, features in VALUES.items():
-            chosen = {
-                feature: values
-                for feature, known in features.items()
-                if dice.chance(0.35) and (values := dice.some(known, 0.5))
+        if dice.chance(0.5):
+            properties["cpu"] = {"level": dice.some(LEVELS, 0.5) or ["v1"]}
+        against = dice.some(others, 0.8 / len(others)) if others else []
+        if against:
+            properties[ABI] = {
+                other: sorted({str(dice.pick(EVERYTHING)) for _ in range(1 + dice.below(2))})
+                for other in against
             }
-            if chosen:
-                properties[namespace] = chosen
         if properties:
             label = dice.pick(["x", "y", "z"]) + str(number)
             release.variants[label] = properties
-            if dice.chance(0.95):  # metadata may list what was not uploaded
-                release.labels.append(label)
-    if dice.chance(0.4):
+            release.labels.append(label)
+    if kind and dice.chance(0.3):
         release.labels.append("null")
-        if dice.chance(0.5):
+    if kind == "variants":
+        if dice.chance(0.1):
+            release.labels.append("unknown")
+        if "null" in release.labels and dice.chance(0.5):
             release.variants["null"] = {}
-    if dice.chance(0.1):
-        release.labels.append("unknown")
-    release.broken = dice.chance(0.06)
-    release.labels = dice.shuffled(release.labels)
-
-
-def _requirement(dice, name):
-    versions = tuple(v for v in range(1, MAX_VERSION + 1) if dice.chance(0.5))
-    return Requirement(name, versions or (1 + dice.below(3),))
-
-
-def _dependency(dice, name, release):
-    requirement = _requirement(dice, name)
-    if not release.labels or dice.chance(0.3):
-        return Dependency(requirement, None)
-    condition = _atom(dice, release)
-    if dice.chance(0.4):
-        condition = (dice.pick(["and", "or"]), condition, _atom(dice, release))
-    if dice.chance(0.2):
-        condition = (dice.pick(["and", "or"]), condition, ("platform", dice.chance(0.6)))
-    return Dependency(requirement, condition)
-
-
-def _atom(dice, release):
-    if dice.chance(0.4):
-        label = dice.pick([*release.labels, ""])
-        return dice.pick(["is", "is not"]), label
-    # Mostly what some variant of the release has, so that the answer depends on the choice.
-    known = dice.pick([VALUES, *filter(None, release.variants.values())])
-    namespace = dice.pick(sorted(known))
-    feature = dice.pick(sorted(known[namespace]))
-    value = dice.pick(known[namespace][feature])
-    parts = [namespace, feature, value][: 1 + dice.below(3)]
-    return dice.pick(["has", "has not"]), " :: ".join(parts)
+        # Metadata may list what was not uploaded.
+        release.labels = dice.shuffled(dice.some(release.labels, 0.95))
+        release.broken = dice.chance(0.06)
+    if not release.candidates():
+        release.plain = ["-py3-none-any.whl"]
+    for other in below:
+        if dice.chance(0.5):
+            allowed = tuple(dice.some(EVERYTHING, 0.7)) or (1,)
+            condition = None
+            if release.labels and dice.chance(0.4):
+                condition = dice.chance(0.5), dice.pick([*release.labels, ""])
+            release.dependencies.append(Dependency(Requirement(other, allowed), condition))
+    return release
 
 
 # What the code under test gets to see.
-
-
-def marker_text(condition):
-    word, *rest = condition
-    if word in ("and", "or"):
-        return f"({marker_text(rest[0])}) {word} ({marker_text(rest[1])})"
-    if word == "platform":
-        return f"sys_platform == '{'linux' if rest[0] else 'win32'}'"
-    if word in ("is", "is not"):
-        return f"variant_label {'==' if word == 'is' else '!='} '{rest[0]}'"
-    variable = ("variant_namespaces", "variant_features", "variant_properties")[rest[0].count("::")]
-    return f"'{rest[0]}' {'in' if word == 'has' else 'not in'} {variable}"
-
-
-def requires_dist(release):
-    for (name, versions), condition in release.dependencies:
-        excluded = ",".join(f"!={v}" for v in range(1, MAX_VERSION + 1) if v not in versions)
-        yield f"{name}{excluded}" + (f"; {marker_text(condition)}" if condition else "")
-
-
-@cache
-def parse_requirement(text):
-    """Return the requirement of a plain ``Requires-Dist`` value, None if it does not apply."""
-    parsed = ParsedRequirement(text)
-    if parsed.marker is not None and not parsed.marker.evaluate(dict(ENVIRONMENT)):
-        return None
-    allowed = (v for v in range(1, MAX_VERSION + 1) if parsed.specifier.contains(str(v)))
-    return Requirement(parsed.name, tuple(allowed))
-
-
-def metadata_text(universe, release):
-    text = json.dumps(
-        {
-            "$schema": SCHEMA,
-            "default-priorities": {"namespace": universe.namespaces},
-            "variants": release.variants,
-        }
-    )
-    return text[: len(text) // 2] if release.broken else text
-
-
-def platform_of(universe):
-    return Platform(
-        {
-            namespace: Support({feature: tuple(values) for feature, values in features.items()})
-            for namespace, features in universe.supported.items()
-        },
-        "platform.toml",
-    )
 
 
 class UniverseFiles:
@@ -304,10 +215,14 @@ class UniverseFiles:
 
     def metadata(self, project, candidate):
         self.metadata_calls.append((project, candidate.version))
-        return read_metadata(
-            metadata_text(self._universe, self._universe.release(candidate)),
-            f"{SOURCE}{project}-{candidate.version}-variants.json",
-        )
+        release = self._universe.release(candidate)
+        tree = {
+            "$schema": SCHEMA,
+            "default-priorities": {"namespace": ["cpu"]},
+            "variants": release.variants,
+        }
+        text = json.dumps(tree)
+        return read_metadata(text[: len(text) // 2] if release.broken else text, SOURCE)
 
     def project(self, identifier):
         return identifier
@@ -321,9 +236,11 @@ class UniverseFiles:
         release = self._universe.release(candidate)
         if not release.labels:
             return None
-        reduced = map(reduce, requires_dist(release))
-        parsed = (parse_requirement(text) for text in reduced if text is not None)
-        return [requirement for requirement in parsed if requirement is not None]
+        reduced = filter(None, (reduce(str(item)) for item in release.dependencies))
+        return [
+            Requirement(item.name, tuple(v for v in EVERYTHING if str(v) in item.specifier))
+            for item in map(ParsedRequirement, reduced)
+        ]
 
 
 class HashedFiles(UniverseFiles):
@@ -349,7 +266,9 @@ class UniverseProvider(AbstractProvider):
         return requirement_or_candidate.name
 
     def get_preference(self, identifier, resolutions, candidates, information, backtrack_causes):
-        self._log.append(("preference", identifier, sorted(resolutions)))
+        pinned = sorted(map(str, resolutions.values()))
+        why = [f"{cause.requirement} of {cause.parent}" for cause in backtrack_causes]
+        self._log.append(("preference", identifier, pinned, why))
         causes = {cause.requirement.name for cause in backtrack_causes}
         count = sum(1 for _ in candidates[identifier]) if self._universe.counting else 0
         return identifier not in causes, count, identifier
@@ -379,41 +298,10 @@ class UniverseProvider(AbstractProvider):
         return self._dependencies(candidate)
 
 
-class LoggingReporter(BaseReporter):
-    EVENTS = (
-        "starting", "starting_round", "ending_round", "ending", "adding_requirement",
-        "resolving_conflicts", "rejecting_candidate", "pinning",
-    )  # fmt: skip
+class Outcome(NamedTuple):
+    """Candidates by project, or the name of the exception; and what the provider was asked."""
 
-    def __init__(self, log):
-        def noting(event):
-            return lambda *args, **kwargs: log.append(
-                (event, *map(told, args), *map(told, kwargs.values()))
-            )
-
-        self.__dict__.update((event, noting(event)) for event in self.EVENTS)
-
-
-def told(item):
-    """Return what is compared of an argument of a reporter."""
-    if hasattr(item, "mapping"):
-        return [*map(str, item.mapping.values())]
-    if hasattr(item, "iter_requirement"):
-        return sorted({*map(str, item.iter_requirement())})
-    if isinstance(item, list):
-        return [f"{cause.requirement} of {cause.parent}" for cause in item]
-    return str(item)
-
-
-@dataclass
-class Outcome:
-    """What came of a resolution.
-
-    `result` is filenames by project, or None and `error` the name of the exception; `log` is
-    everything that happened.
-    """
-
-    result: dict[str, str] | None
+    result: dict[str, Candidate] | None
     error: str | None
     log: list[tuple]
 
@@ -421,18 +309,16 @@ class Outcome:
         return [entry for entry in self.log if entry[0] not in without]
 
 
-def run(provider, universe, log):
-    resolver = Resolver(provider, LoggingReporter(log))
+def _run(provider, universe, log):
     try:
-        result = resolver.resolve(universe.roots, max_rounds=MAX_ROUNDS)
+        result = Resolver(provider, BaseReporter()).resolve(universe.roots, max_rounds=5000)
     except (ResolutionImpossible, IndexError) as error:
         return Outcome(None, type(error).__name__, log)
-    mapping = {name: candidate.filename for name, candidate in sorted(result.mapping.items())}
-    return Outcome(mapping, None, log)
+    return Outcome(dict(sorted(result.mapping.items())), None, log)
 
 
-def listed(universe):
-    """Every candidate as an index lists it, and the dependencies without regard to variants."""
+def _listed(universe, log):
+    """Return a provider of all files as an index lists them, without regard to variants."""
     candidates = {
         name: [candidate for release in releases for candidate in release.candidates()]
         for name, releases in universe.releases.items()
@@ -441,151 +327,146 @@ def listed(universe):
     def dependencies(candidate):
         return [dependency.requirement for dependency in universe.release(candidate).dependencies]
 
-    return candidates, dependencies
+    return UniverseProvider(universe, candidates, dependencies, log)
 
 
 def resolve_bare(universe):
     """Resolve with the provider alone."""
     log = []
-    return run(UniverseProvider(universe, *listed(universe), log), universe, log)
+    return _run(_listed(universe, log), universe, log)
 
 
 def resolve_wrapped(universe, files=None, **options):
     """Resolve with the provider wrapped."""
     log = []
+    support = Support({"level": tuple(universe.levels)})
     provider = VariantProvider(
-        UniverseProvider(universe, *listed(universe), log),
+        _listed(universe, log),
         files or UniverseFiles(universe),
-        platform=Detector(platform=platform_of(universe)).platform,
+        platform=Detector(platform=Platform({"cpu": support}, "platform.toml")).platform,
         **options,
     )
-    return run(provider, universe, log)
+    return _run(provider, universe, log)
 
 
 def resolve_expanded(universe):
     """Resolve, with the provider alone, what the oracle made of the universe's variants."""
     log = []
-    candidates = {
-        name: [candidate for release in releases for candidate in choices(universe, release)]
-        for name, releases in universe.releases.items()
-    }
-    provider = UniverseProvider(
-        universe, candidates, lambda candidate: required(universe, candidate), log
-    )
-    return run(provider, universe, log)
+    oracle = Oracle(universe)
+    provider = UniverseProvider(universe, oracle.choices, oracle.required, log)
+    return _run(provider, universe, log)
 
 
-# The oracle.
+class Oracle:
+    """It tries everything."""
 
+    def __init__(self, universe):
+        self._universe = universe
+        self.choices = {
+            name: [choice for release in releases for choice in self._choices(release)]
+            for name, releases in universe.releases.items()
+        }
+        """What a resolver is offered of each project."""
 
-def ranked(universe, release):
-    """Return the candidates of a release that fit, best first."""
-    keyed = []
-    for label in release.labels:
-        if release.broken or (label != "null" and label not in release.variants):
-            continue
-        key, releases = [], []
-        for namespace, features in release.variants.get(label, {}).items():
-            # Conditions on other projects decide only between equal keys.
-            part = releases if namespace == "abi_dependency" else key
-            offered = universe.supported.get(namespace, {})
-            for feature, values in features.items():
-                fitting = [v for v in offered.get(feature, []) if v in values]
-                if not fitting:
-                    break
-                part.append(
-                    (
-                        universe.namespaces.index(namespace),
-                        list(offered).index(feature),
-                        offered[feature].index(fitting[0]),
-                    )
-                )
-            else:
+    def required(self, candidate):
+        """Return the requirements of a candidate."""
+        dependencies = self._universe.release(candidate).dependencies
+        return [item.requirement for item in dependencies if item.holds(candidate.label)]
+
+    def built_against(self, candidate):
+        return self._universe.release(candidate).variants.get(candidate.label, {}).get(ABI, {})
+
+    def fit_together(self, one, other):
+        return all(
+            str(second.version) in self.built_against(first).get(second.name, [str(second.version)])
+            for first, second in ((one, other), (other, one))
+        )
+
+    def _ranked(self, release):
+        """Return the candidates of a release that fit, best first."""
+        keyed = []
+        levels = self._universe.levels
+        for candidate in release.candidates()[: len(release.labels)]:
+            label = candidate.label
+            if release.broken or (label != "null" and label not in release.variants):
                 continue
-            break
-        else:
-            keyed.append(([*sorted(key), (99,)], label == "null", sorted(releases), label))
-    variants = [release.variant_file(label) for *_, label in sorted(keyed)]
-    return [*variants, *release.candidates()[len(release.labels) :]]
+            properties = release.variants.get(label, {})
+            best = len(levels)
+            if "cpu" in properties:
+                fitting = [levels.index(v) for v in properties["cpu"]["level"] if v in levels]
+                if not fitting:
+                    continue
+                best = min(fitting)
+            # Conditions on other projects decide only between equal keys: newer ones first.
+            against = sorted(
+                (sorted(self._universe.releases).index(other), min(-int(v) for v in versions))
+                for other, versions in properties.get(ABI, {}).items()
+            )
+            keyed.append((best, label == "null", against, label, candidate))
+        return [*(item[-1] for item in sorted(keyed)), *release.candidates()[len(release.labels) :]]
+
+    def _choices(self, release):
+        """Return what comes first, whatever it requires.
+
+        After it, those built against releases of other projects with which none before them goes.
+        """
+        offered = []
+        for candidate in self._ranked(release):
+            against = self.built_against(candidate)
+            if not any(
+                (earlier.label or candidate.label)  # the client orders files that are no variants
+                and all(
+                    set(versions) >= set(against.get(name, ["any"]))
+                    for name, versions in self.built_against(earlier).items()
+                )
+                for earlier in offered
+            ):
+                offered.append(candidate)
+        return offered
+
+    def solvable(self, fixed=None):
+        """Return whether there is a result, with candidate *fixed* in it if that is given."""
+
+        def search(chosen, wanted):
+            name = next((name for name in wanted if name not in chosen), None)
+            if name is None:
+                return True
+            for candidate in self.choices[name]:
+                if fixed is not None and name == fixed.name and candidate != fixed:
+                    continue
+                if not all(self.fit_together(candidate, other) for other in chosen.values()):
+                    continue
+                narrowed = _narrowed(wanted, self.required(candidate))
+                now = {**chosen, name: candidate}
+                if all(narrowed.values()) and all(c.version in narrowed[n] for n, c in now.items()):
+                    if search(now, narrowed):
+                        return True
+            return False
+
+        return search({}, _narrowed({}, self._universe.roots))
+
+    def check(self, result):
+        """Check that every requirement holds, that all fits, and that nothing is superfluous."""
+        wanted = _narrowed({}, self._universe.roots)
+        for name, candidate in result.items():
+            assert candidate in self.choices[name]
+            wanted = _narrowed(wanted, self.required(candidate))
+            for other in result.values():
+                assert self.fit_together(candidate, other), f"{candidate} and {other}"
+        assert wanted.keys() <= result.keys()
+        assert all(candidate.version in wanted[name] for name, candidate in result.items())
+        needed = set()
+        left = [name for name, _ in self._universe.roots]
+        while left:
+            name = left.pop()
+            if name not in needed:
+                needed.add(name)
+                left += [requirement.name for requirement in self.required(result[name])]
+        assert needed == result.keys()
 
 
-def choices(universe, release):
-    """Return the candidates that a resolver is offered: what comes first, whatever it requires.
-
-    After it, those built against releases of other projects with which none before them goes.
-    """
-    offered = {}
-    for candidate in ranked(universe, release):
-        label = next((x for x in release.labels if release.variant_file(x) == candidate), "")
-        against = release.variants.get(label, {}).get("abi_dependency", {})
-        if not any(
-            (earlier_label or label)  # files that are no variants are the client's to order
-            and all(set(earlier[name]) >= set(against.get(name, ["any"])) for name in earlier)
-            for earlier_label, earlier in offered.values()
-        ):
-            offered[candidate] = label, against
-    return list(offered)
-
-
-def required(universe, candidate):
-    """Return the requirements of a candidate."""
-    release = universe.release(candidate)
-    label = next((x for x in release.labels if release.variant_file(x) == candidate), "")
-    terms = set()
-    for namespace, features in release.variants.get(label, {}).items():
-        for feature, values in features.items():
-            for value in values:
-                if value in universe.supported.get(namespace, {}).get(feature, []):
-                    terms |= {
-                        namespace,
-                        f"{namespace} :: {feature}",
-                        f"{namespace} :: {feature} :: {value}",
-                    }
-    return [
-        requirement
-        for requirement, condition in release.dependencies
-        if condition is None or holds(condition, label, terms)
-    ]
-
-
-def holds(condition, label, terms):
-    word, *rest = condition
-    if word == "and":
-        return holds(rest[0], label, terms) and holds(rest[1], label, terms)
-    if word == "or":
-        return holds(rest[0], label, terms) or holds(rest[1], label, terms)
-    if word == "platform":
-        return rest[0]
-    if word in ("is", "is not"):
-        return (label == rest[0]) == (word == "is")
-    return (rest[0] in terms) == (word == "has")
-
-
-def wanted_of(requirements):
-    wanted = {}
+def _narrowed(wanted, requirements):
+    narrowed = dict(wanted)
     for name, versions in requirements:
-        wanted[name] = wanted.get(name, set(versions)) & set(versions)
-    return wanted
-
-
-def invalid(universe, result):
-    """Return what is wrong with a result, empty if nothing is."""
-    chosen = {}
-    for name, filename in result.items():
-        fitting = (c for r in universe.releases[name] for c in choices(universe, r))
-        candidate = next((c for c in fitting if c.filename == filename), None)
-        if candidate is None:
-            return f"{filename} does not fit"
-        chosen[name] = candidate
-    needed = set()
-    open_requirements = list(universe.roots)
-    while open_requirements:
-        name, versions = open_requirements.pop()
-        if name not in chosen:
-            return f"{name} is missing"
-        if chosen[name].version not in versions:
-            return f"{chosen[name]} is not among {versions}"
-        if name not in needed:
-            needed.add(name)
-            open_requirements += required(universe, chosen[name])
-    return f"{sorted(set(chosen) - needed)} are not needed" if set(chosen) != needed else ""
+        narrowed[name] = narrowed.get(name, set(versions)) & set(versions)
+    return narrowed

@@ -85,6 +85,7 @@ def test_includes_and_options(tmp_path):
         ("-r none.txt", "none.txt: cannot be read"),
         ("-r https://h/x.txt", "download https://h/x.txt first"),
         ("./mine", "source code is not built here: run 'pip wheel --no-deps REQUIREMENT -w DIR'"),
+        ("src/mine", "source code is not built here"),
         ("-e mine", "source code is not built here"),
         (
             "git+https://me:s3cret@h/demo.git@v1#egg=demo",

@@ -16,10 +16,6 @@ def two(world):
 
 
 class TestWhatIsAdvised:
-    def test_an_older_version_that_is_admitted(self, two):
-        (warning,) = two.resolve("gpu").warnings
-        assert warning.endswith(": to take it, require gpu==1.0")
-
     @pytest.mark.parametrize(
         ("wanted", "constraints"),
         [(["app", "gpu"], []), (["gpu"], ["gpu>1"]), (["gpu==2.0"], []), (["gpu>1"], [])],
@@ -38,13 +34,6 @@ class TestWhatIsAdvised:
                 found = explain(resolver, parse_requirement(wanted), target())
             assert len(found.warnings) == lines
 
-    def test_what_conflicts_is_said(self, world):
-        world.add(cuda("gpu", "2.0", "13.0"), cuda("gpu", "1.0", "12.8", requires=("absent",)))
-        (warning,) = world.resolve("gpu", options=ALL).warnings
-        assert warning.endswith(
-            "1.0 has variant cu128 (CUDA driver 12.8 or newer), which other requirements exclude"
-        )
-
 
 class TestWhatIsTaken:
     def test_as_data(self, two):
@@ -61,12 +50,6 @@ class TestWhatIsTaken:
         two.add(Wheel("app", "2.0", requires=("lib",)), Wheel("app", "1.0"))
         two.add(Wheel("lib", "1.0", requires=("gpu>=2.0",)))
         assert two.names("gpu", "app", options=ALL) == "app-2.0 gpu-2.0-null lib-1.0"
-
-    def test_projects_that_belong_together_follow(self, two):
-        two.add(cuda("vision", "2.0", "13.0", requires=("gpu==2.0",)))
-        two.add(cuda("vision", "1.0", "12.8", requires=("gpu==1.0",)))
-        assert two.names("gpu", "vision", options=ALL) == "gpu-1.0-cu128 vision-1.0-cu128"
-        assert two.names("vision", options=ALL) == "gpu-1.0-cu128 vision-1.0-cu128"
 
     def test_targets_of_one_lock_have_to_agree(self, two):
         two.publish()
@@ -92,10 +75,6 @@ class TestCosts:
         two.add(cuda("gpu", "0.9", "12.6"))
         plain = self.fetched(two, on=target(NO_GPU))
         assert self.fetched(two, on=target(NO_GPU), options=ALL) == plain == 1
-
-    def test_nothing_where_the_newest_uses_it(self, two):
-        two.add(cuda("gpu", "3.0", "12.8"))
-        assert self.fetched(two, options=ALL) == self.fetched(two) == 1
 
     def test_at_most_sixteen(self, world):
         for number in range(20):

@@ -109,8 +109,8 @@ class Server:
 
 
 @contextmanager
-def served(server=None):
+def served(server=None, tls=None):
     server = server or Server()
-    with serving(handler_of(server.answer)) as url:
+    with serving(handler_of(server.answer), tls) as url:
         server.url = url
         yield server

@@ -70,48 +70,30 @@ def test_local(tmp_path, session):
         assert metadata(stream) == METADATA
 
 
-def test_reads_like_a_file(server, opened):
-    server.resources["/big.whl"] = Resource(WHEEL, ranges=True)
-    places = random.Random(2)
-    with opened() as stream:
-        for _ in range(20):
-            start, length = places.randrange(SIZE + 100), places.randrange(60_000)
-            stream.seek(start)
-            assert stream.read(length) == WHEEL[start : start + length]
-            assert stream.tell() == max(start, min(start + length, SIZE))
-        stream.seek(0)
-        assert stream.read() == WHEEL
-
-
 @pytest.mark.parametrize(
-    ("body", "span"),
+    ("size", "span"),
     [
-        *((WHEEL[-32768:], span) for span in (
-            "bytes 0-10/100", "bytes 5-3/100", "bytes a-b/c", "bytes 0-32767/*", "",
-            f"bytes 0-{10**30}/{10**31}", "bytes 0-99999999/100000000",
-        )),
-        (WHEEL * 2, f"bytes {SIZE - 32768}-{SIZE - 1}/{SIZE}"),  # more than was asked for
+        (32768, "bytes 0-10/100"),
+        (32768, ""),
+        (32768, "bytes 0-99999999/100000000"),
+        (2 * SIZE, f"bytes {SIZE - 32768}-{SIZE - 1}/{SIZE}"),  # more than was asked for
     ],
-)  # fmt: skip
-def test_wrong_ranges(server, opened, body, span):
+)
+def test_wrong_ranges(server, opened, size, span):
     headers = {"Content-Range": span} if span else {}
-    server.resources["/big.whl"] = Resource([body], 206, headers=headers)
+    server.resources["/big.whl"] = Resource([(WHEEL * 2)[-size:]], 206, headers=headers)
     with pytest.raises((PackageIndexError, InvalidWheel)), opened() as stream:
         metadata(stream)
 
 
-@pytest.mark.parametrize(
-    ("second", "message"),
-    [
-        (Resource(WHEEL, ranges=True, headers={"ETag": '"2"'}), "changes while it is read"),
-        (Resource(WHEEL), "stopped answering range requests"),
-    ],
-)
-def test_a_server_that_changes_its_mind(server, opened, second, message):
-    server.faults["/big.whl"] = [Resource(WHEEL, ranges=True, headers={"ETag": '"1"'}), second]
+def test_a_file_that_changes(server, opened):
+    first, second = (
+        Resource(WHEEL, ranges=True, headers={"ETag": f'"{number}"'}) for number in (1, 2)
+    )
+    server.faults["/big.whl"] = [first, second]
     with opened() as stream:
         stream.seek(0)
-        with pytest.raises(BadResponse, match=message):
+        with pytest.raises(BadResponse, match="changes while it is read"):
             stream.read(10)
 
 

@@ -164,17 +164,6 @@ class TestCredentials:
             with pytest.raises(AccessDenied):
                 asking.fetch(url, limit=10)
 
-    @pytest.mark.parametrize("entry", ["machine 127.0.0.1", "default"])
-    def test_netrc_is_not_for_every_port(self, server, other, session, tmp_path, entry):
-        (tmp_path / "netrc").write_text(f"{entry} login me password s3cr3t\n")
-        environ = {"NETRC": str(tmp_path / "netrc")}
-        asking = session(server.simple, environ=environ, trusted_hosts=("127.0.0.1",))
-        for place in (server, other):
-            place.resources["/a"] = Resource(b"body")
-            asking.fetch(f"{place.url}/a", limit=10)
-        assert server.requests[0][1].get("Authorization")
-        assert other.requests[0][1].get("Authorization") is None
-
     @pytest.mark.parametrize("status", [401, 403, 404, 503, 418, 200])
     def test_no_message_shows_them(self, server, session, status):
         """Nor signatures: storage services are led to with one in the query of a redirect."""

@@ -19,7 +19,7 @@ import pytest
 from worlds import KEY
 
 from pep_variants.detect.machines import machine_text
-from variants_proxy import index_url
+from variants_proxy import host_target, index_url
 from variants_proxy.commands.cli import main
 from variants_proxy.key import decode
 
@@ -116,10 +116,15 @@ def test_invalid_options(tmp_path, arguments, code, message):
     assert "Traceback" not in done.stderr
 
 
-def test_url(tmp_path):
-    done = run(tmp_path, "url", "--proxy", "https://variants.example/")
+def test_url(tmp_path, monkeypatch):
+    monkeypatch.setattr("platform.system", lambda: "Linux")  # others have no such provider
+    driver = {"NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION": "12.8"}
+    done = run(tmp_path, "url", "--proxy", "https://variants.example/", **driver)
     assert done.returncode == 0, done
-    assert re.fullmatch(r"https://variants\.example/p/2~[\w-]+/simple/\n", done.stdout)
+    found = re.fullmatch(r"https://variants\.example/p/(2~[\w-]+)/simple/\n", done.stdout)
+    machine = decode(found[1])
+    assert machine.target == host_target()
+    assert machine.detected.support("nvidia").features
     done = run(tmp_path, "url", "--index", "own", "--platform", "h100")
     assert done.stdout == "http://127.0.0.1:4825/p/h100/i/own/simple/\n"
     done = run(tmp_path, "url", "--keyed", "--platform", "h100", VARIANTS_PROXY_TOKEN="t")

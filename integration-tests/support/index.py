@@ -79,7 +79,6 @@ class Index:
         credentials: ``user:password`` that every request must have.
         metadata_hashes: pages give the hashes of PEP 658 files, as PyPI does.
         ranges: answer requests for a part of a file with that part.
-        suffix_ranges: also if the request is for the last bytes; otherwise it is refused.
         requests: paths asked for so far.
     """
 
@@ -95,7 +94,6 @@ class Index:
     credentials: str = ""
     metadata_hashes: bool = False
     ranges: bool = False
-    suffix_ranges: bool = True
     requests: list[str] = field(default_factory=list)
     url: str = ""
 
@@ -163,8 +161,6 @@ class Index:
                 data = self.metadata_files.get(filename[: -len(".metadata")])
             if data is not None:
                 wanted = headers.get("Range", "") if self.ranges else ""
-                if wanted.startswith("bytes=-") and not self.suffix_ranges:
-                    return Answer(416)
                 return self.part(data, wanted) if self.ranges else Answer(body=data)
         return Answer(404, b"not found", kind="text/plain")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import itertools
 import json
@@ -23,7 +22,6 @@ class Resource:
         status, kind, headers: of the answer.
         ranges: give parts of it.
         etag: give it a tag and answer conditional requests.
-        gzipped: compress it for clients that take that.
         lie: this much is added to its length.
     """
 
@@ -33,7 +31,6 @@ class Resource:
     headers: dict[str, str] = field(default_factory=dict)
     ranges: bool = False
     etag: bool = False
-    gzipped: bool = False
     lie: int = 0
 
     def answer(self, headers):
@@ -49,9 +46,6 @@ class Resource:
                 part = Index.part(body, wanted)
                 status, body = part.status, part.body
                 sent |= part.headers
-        if self.gzipped and "gzip" in headers.get("Accept-Encoding", ""):
-            sent["Content-Encoding"] = "gzip"
-            body = gzip.compress(body)
         if self.lie:
             sent["Content-Length"] = str(len(body) + self.lie)
         return Answer(status, body, self.kind, sent)
@@ -109,8 +103,8 @@ class Server:
 
 
 @contextmanager
-def served(server=None):
+def served(server=None, tls=None):
     server = server or Server()
-    with serving(handler_of(server.answer)) as url:
+    with serving(handler_of(server.answer), tls) as url:
         server.url = url
         yield server

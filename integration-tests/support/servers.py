@@ -9,8 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import httpx
 from .environments import ROOT, Environments, clean_environ
 from .index import JSON
 from .tools import tool
+from .waiting import wait_until
 
 START = 60
 """Seconds that a server may take to start."""
@@ -166,17 +166,15 @@ def has_nginx() -> bool:
 
 @contextmanager
 def pypiserver(
-    environments: Environments, files: Path, work: Path, *, credentials: str = ""
+    environments: Environments, files: Path, work: Path, *, credentials: str
 ) -> Iterator[str]:
     """Serve the files of a folder with pypiserver; its address is the result."""
     work.mkdir(parents=True)
     port = free_port()
-    access = ["-P", ".", "-a", "."]
-    if credentials:
-        user, _, password = credentials.partition(":")
-        digest = base64.b64encode(hashlib.sha1(password.encode()).digest()).decode()
-        (work / "passwords").write_text(f"{user}:{{SHA}}{digest}\n")
-        access = ["-P", str(work / "passwords"), "-a", "download,list,update"]
+    user, _, password = credentials.partition(":")
+    digest = base64.b64encode(hashlib.sha1(password.encode()).digest()).decode()
+    (work / "passwords").write_text(f"{user}:{{SHA}}{digest}\n")
+    access = ["-P", str(work / "passwords"), "-a", "download,list,update"]
     python = tool(environments, "pypiserver").python
     command = [python, "-m", "pypiserver", "run", "-i", "127.0.0.1", "-p", str(port), *access]
     with running([*command, str(files)], work, port):
@@ -231,19 +229,14 @@ def running(command: Sequence[str], work: Path, port: int) -> Iterator[None]:
             command, cwd=work, env=clean_environ(), stdout=log, stderr=subprocess.STDOUT
         )
         try:
-            _await(lambda: _listens(port), lambda: process.poll() is None, work / "log")
+            wait_until(lambda: process.poll() is not None or _listens(port), START)
+            if not _listens(port):
+                text = (work / "log").read_text(errors="replace")
+                raise RuntimeError(f"the server does not start:\n{text}")
             yield
         finally:
             process.terminate()
             process.wait()
-
-
-def _await(done: Callable[[], bool], alive: Callable[[], bool], log: Path) -> None:
-    end = time.monotonic() + START
-    while not done():
-        if not alive() or time.monotonic() > end:
-            raise RuntimeError(f"the server does not start:\n{log.read_text(errors='replace')}")
-        time.sleep(0.05)
 
 
 def _listens(port: int) -> bool:

@@ -32,6 +32,7 @@ class Wheel:
         extras: ``Provides-Extra`` values.
         build_tag: its build tag.
         requires_python: ``Requires-Python`` value.
+        description: what comes after the fields of METADATA.
     """
 
     name: str
@@ -40,10 +41,11 @@ class Wheel:
     tag: str = PURE
     requires: tuple[str, ...] = ()
     variant_json: Any = None
-    files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str | bytes] = field(default_factory=dict)
     extras: tuple[str, ...] = ()
     build_tag: str = ""
     requires_python: str = ""
+    description: str = ""
 
     @property
     def filename(self) -> str:
@@ -62,6 +64,7 @@ class Wheel:
         lines += [f"Requires-Python: {self.requires_python}"] if self.requires_python else []
         lines += [f"Provides-Extra: {extra}" for extra in self.extras]
         lines += [f"Requires-Dist: {requirement}" for requirement in self.requires]
+        lines += ["", self.description] if self.description else []
         return ("\n".join(lines) + "\n").encode()
 
     def build(self) -> bytes:
@@ -70,7 +73,10 @@ class Wheel:
         module = self.name.replace("-", "_")
         files: dict[str, bytes] = {
             f"{module}/__init__.py": f"LABEL = {self.label!r}\n".encode(),
-            **{path: text.encode() for path, text in self.files.items()},
+            **{
+                path: data.encode() if isinstance(data, str) else data
+                for path, data in self.files.items()
+            },
             f"{info}/METADATA": self.metadata(),
             f"{info}/WHEEL": (
                 "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\n"

@@ -17,7 +17,7 @@ import pytest
 
 from pep_variants.formats import toml
 from pep_variants.model.platform import Platform, Support
-from support.environments import Environments, clean_environ, uv_command
+from support.environments import clean_environ, uv_command
 from support.index import served
 from support.people import Person, programs_of, seeds
 from support.projects import app_index
@@ -32,14 +32,13 @@ ON_GPU = {"app", "always", "for_gpu", "for_cu128", "for_128"}
 ON_CPU = {"app", "always", "for_cpu"}
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run every installer for both machines in ``make test-matrix``, each once else."""
-    full = metafunc.config.getoption("full_matrix")
-    if metafunc.function is test_a_machine_without_a_gpu:
-        metafunc.parametrize("name", list(LOCKS) if full else ["pdm"])
-    elif metafunc.function is test_old_pip:
-        number = 2 if full else 1
-        metafunc.parametrize("key", [GPU, CPU][:number], ids=["gpu", "cpu"][:number])
+nightly = pytest.mark.nightly
+LOCKS = {
+    "poetry": ("poetry.lock", "poetry install --no-cache"),
+    "pip-tools": ("requirements.txt", "pip-sync requirements.txt"),
+    "pdm": ("pdm.lock", "pdm install --frozen-lockfile"),
+}
+"""The lock file, and the command that installs from it."""
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +78,18 @@ def served_digest(proxy: str) -> str:
     return hashlib.sha256(wheel.content).hexdigest()
 
 
-@pytest.mark.parametrize("name", ["poetry", "pip-tools", "pdm"])
+def hashes_of_app(text: str) -> set[str]:
+    """Return the hashes of ``app`` in a lock file."""
+    if text.startswith("#") and "--hash=" in text:
+        part = re.search(r"(?ms)^app==1\.0(.*?)# via", text)
+        assert part is not None, text
+        return set(re.findall(r"--hash=(\S+)", part[1]))
+    packages = toml.loads(text)["package"]
+    (app,) = (package for package in packages if package["name"] == "app")
+    return {file["hash"] for file in app["files"]}
+
+
+@pytest.mark.parametrize("name", LOCKS)
 def test_locks_and_installs(environments, proxy, tmp_path, name):
     mine = Mine(tmp_path / "mine", programs_of(environments, name))
     mine.paste(name, Address(proxy, GPU, "app"))
@@ -100,49 +110,32 @@ def test_locks_and_installs(environments, proxy, tmp_path, name):
     assert "app" not in mine.installed
 
 
-LOCKS = {
-    "poetry": ("poetry.lock", "poetry install --no-cache"),
-    "pip-tools": ("requirements.txt", "pip-sync requirements.txt"),
-    "pdm": ("pdm.lock", "pdm install --frozen-lockfile"),
-}
-"""The lock file, and the command that installs from it."""
-
-
-def hashes_of_app(text: str) -> set[str]:
-    """Return the hashes of ``app`` in a lock file."""
-    if text.startswith("#") and "--hash=" in text:
-        part = re.search(r"(?ms)^app==1\.0(.*?)# via", text)
-        assert part is not None, text
-        return set(re.findall(r"--hash=(\S+)", part[1]))
-    packages = toml.loads(text)["package"]
-    (app,) = (package for package in packages if package["name"] == "app")
-    return {file["hash"] for file in app["files"]}
-
-
+@pytest.mark.parametrize(
+    "name", ["pdm", *(pytest.param(n, marks=nightly) for n in ("poetry", "pip-tools"))]
+)
 def test_a_machine_without_a_gpu(environments, proxy, tmp_path, name):
     mine = Mine(tmp_path / "mine", programs_of(environments, name))
     mine.paste(name, Address(proxy, CPU, "app"))
     assert (mine.label, mine.installed) == ("null", ON_CPU)
 
 
-def test_old_pip(environments, proxy, tmp_path, key):
+@pytest.mark.parametrize(
+    ("key", "installed"),
+    [(GPU, ("cu128", ON_GPU)), pytest.param(CPU, ("null", ON_CPU), marks=nightly)],
+    ids=["gpu", "cpu"],
+)
+def test_old_pip(environments, proxy, tmp_path, key, installed):
     """It knows neither variants nor JSON pages, as a command line or in pip.conf."""
     mine = Mine(tmp_path / "mine", programs_of(environments, "old-pip"))
-    use_old_pip(environments, mine)
-    mine.paste("pip", Address(proxy, key, "app"))
-    label, names = ("cu128", ON_GPU) if key == GPU else ("null", ON_CPU)
-    assert (mine.label, mine.installed) == (label, names)
-    mine.empty()
-    mine.variables["PIP_CONFIG_FILE"] = str(mine.folder / "pip.conf")
-    mine.type("pip install --no-cache-dir app")
-    assert (mine.label, mine.installed) == (label, names)
-
-
-def use_old_pip(environments: Environments, mine: Person) -> None:
-    """Have an old pip in the person's own environment, in place of the one there."""
     command = [*uv_command(), "pip", "install", "--quiet", "--python", mine.environment.python]
     subprocess.run([*command, "pip==23.0.1"], check=True, env=clean_environ(seeds()))
     mine.programs = Path(mine.environment.python).parent
+    mine.paste("pip", Address(proxy, key, "app"))
+    assert (mine.label, mine.installed) == installed
+    mine.empty()
+    mine.variables["PIP_CONFIG_FILE"] = str(mine.folder / "pip.conf")
+    mine.type("pip install --no-cache-dir app")
+    assert (mine.label, mine.installed) == installed
 
 
 def test_uv(proxy, tmp_path):

@@ -1,24 +1,23 @@
 """Index proxies behind the real nginx, with the configuration that is shipped."""
 
-from __future__ import annotations
-
 import shutil
+import signal
 import ssl
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 import pytest
 
 from pep_variants.model.platform import Platform, Support
 from support.certificates import certified
-from support.environments import ROOT
-from support.index import JSON, Answer, Index, served
+from support.environments import ROOT, clean_environ, uv_command
+from support.index import JSON, Answer, served
 from support.projects import app_index
-from support.proxy_fleet import install, installing, replicas
-from support.servers import has_nginx, nginx_before
+from support.servers import free_port, has_nginx, nginx_before
 from support.waiting import wait_until
 from variants_proxy import Machine, encode
 from variants_proxy.index_urls import keyed_url
@@ -32,31 +31,66 @@ NVIDIA = Platform({"nvidia": Support({"cuda_version_lower_bound": ("12.8", "12.6
 GPU = encode(Machine(NVIDIA, target="linux-x86_64"))
 CPU = encode(Machine(target="linux-x86_64"))
 LABELS = {GPU: "cu128", CPU: "null"}
+SERVE = """
+import sys
+from pathlib import Path
+from variants_proxy import Settings, Upstream
+from variants_proxy.server.listening import listen
+from variants_proxy.server.server import make_server
+settings = Settings((Upstream("main", sys.argv[1]),), Path(sys.argv[2]), fresh_seconds=0.0)
+make_server(settings).run_until_signal(listen("127.0.0.1", int(sys.argv[3])))
+"""
 
 
-@pytest.fixture
-def index(serve) -> Index:
-    return serve(app_index(metadata_file=True))
+class Fleet:
+    """Three proxies with one cache, for an index that is open to all."""
+
+    def __init__(self, index, folder):
+        self.arguments = [index.url, str(folder)]
+        self.index = index
+        self.ports = [free_port() for _ in range(3)]
+        self.processes = {}
+
+    def start(self, number):
+        command = [sys.executable, "-c", SERVE, *self.arguments, str(self.ports[number])]
+        self.processes[number] = subprocess.Popen(
+            command, env=clean_environ(), stderr=subprocess.DEVNULL
+        )
+
+    def answers(self, number):
+        url = f"http://127.0.0.1:{self.ports[number]}"
+        try:  # the first answer takes longer: what it needs is imported
+            return all(get(url, "/simple/app/", key).is_success for key in LABELS)
+        except httpx.HTTPError:
+            return False
+
+    def kill(self, number):
+        self.processes[number].kill()
+        self.processes[number].wait()
 
 
 @pytest.fixture(scope="module")
-def proxies(tmp_path_factory) -> Iterator[list[int]]:
-    """Ports of three proxies."""
-    with (
-        served(app_index(metadata_file=True)) as index,
-        replicas(index.url, tmp_path_factory.mktemp("proxies")) as fleet,
-    ):
-        yield [each.port for each in fleet]
+def fleet(tmp_path_factory):
+    with served(app_index(metadata_file=True)) as index:
+        found = Fleet(index, tmp_path_factory.mktemp("proxies"))
+        try:
+            for number in range(3):
+                found.start(number)
+            assert all(wait_until(lambda each=number: found.answers(each)) for number in range(3))
+            yield found
+        finally:
+            for number in found.processes:
+                found.kill(number)
 
 
 @pytest.fixture
-def front(proxies, tmp_path) -> Iterator[str]:
+def front(fleet, tmp_path):
     """Nginx without TLS before them, with nothing kept yet."""
-    with nginx_before(proxies, tmp_path / "nginx") as url:
+    with nginx_before(fleet.ports, tmp_path / "nginx") as url:
         yield url
 
 
-def get(url: str, path: str, key: str = "", **headers: str) -> httpx.Response:
+def get(url, path, key="", **headers):
     auth = (key, "v") if key else None
     return httpx.get(
         url + path, headers={"Accept": JSON, **headers}, auth=auth, trust_env=False, timeout=20
@@ -77,14 +111,12 @@ def test_each_machine_has_its_own_from_one_url(front):
     assert get(front, "/simple/app/", "2~nonsense").status_code == 401
 
 
-def test_tls(proxies, tmp_path):
+def test_tls(fleet, tmp_path):
     certificate = certified(tmp_path / "tls")
     pair = (tmp_path / "tls" / "1.pem", tmp_path / "tls" / "key.pem")
-    with nginx_before(proxies, tmp_path / "nginx", certificate=pair) as url:
+    with nginx_before(fleet.ports, tmp_path / "nginx", certificate=pair) as url:
         assert url.startswith("https://")
-        environ = {"SSL_CERT_FILE": str(certificate.authority)}
-        for key, label in LABELS.items():
-            assert install(keyed_url(url, key), label, environ) == ""
+        check_installs(url, SSL_CERT_FILE=str(certificate.authority))
         trusted = ssl.create_default_context(cafile=str(certificate.authority))
         query = {"project": "app", "key": GPU}
         page = httpx.get(f"{url}/", params=query, verify=trusted, trust_env=False)
@@ -92,28 +124,34 @@ def test_tls(proxies, tmp_path):
         assert "cache-control" in page.headers
 
 
-def test_nothing_is_lost_when_things_fail(index, tmp_path):
-    """One proxy is killed, one is slow, and the index fails for longer than pages are fresh."""
-    with (
-        replicas(index.url, tmp_path, fresh_seconds=1) as fleet,
-        nginx_before([each.port for each in fleet], tmp_path / "nginx", read_timeout="3s") as url,
-    ):
-        for each in fleet:  # the first answer takes longer: what it needs is imported
-            for key in LABELS:
-                assert get(f"http://127.0.0.1:{each.port}", "/simple/app/", key).is_success
-        for key, label in LABELS.items():
-            assert install(keyed_url(url, key), label, {}) == ""
-        with installing(url, LABELS) as installs:
-            assert wait_until(lambda: installs.right + len(installs.wrong) >= 5)
-            fleet[0].kill()
-            with fleet[1].slow(stopped=3.5, running=0.3):
-                index.page_faults[""] = lambda: Answer(500, b"the index is down")
-                time.sleep(4)
-                del index.page_faults[""]
-            fleet[0].start()
-            fleet[0].wait()
-        assert installs.wrong == []
-        assert installs.right > 10
+def check_installs(url, **environ):
+    """Install ``app`` with uv, without cache and retries, for each machine."""
+    for key, label in LABELS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            options = ["--quiet", "--no-config", "--no-cache", "--python", sys.executable]
+            command = [*uv_command(), "pip", "install", *options, "--target", folder]
+            subprocess.run(
+                [*command, "--default-index", keyed_url(url, key), "app"],
+                env=clean_environ({"UV_HTTP_RETRIES": "0", **environ}), check=True,
+            )  # fmt: skip
+            assert (Path(folder) / "app" / "__init__.py").read_text() == f"LABEL = {label!r}\n"
+
+
+def test_nothing_is_lost_when_things_fail(fleet, tmp_path):
+    """One proxy is killed amid requests, one does not answer, and the index fails."""
+    with nginx_before(fleet.ports, tmp_path / "nginx", read_timeout="1s") as url:
+        check_installs(url)
+        with ThreadPoolExecutor(8) as pool:
+            asked = [pool.submit(get, url, "/simple/app/", key) for key in [GPU, CPU] * 20]
+            fleet.kill(0)
+            assert all(each.result().is_success for each in asked)
+        fleet.processes[1].send_signal(signal.SIGSTOP)
+        check_installs(url)
+        fleet.index.page_faults[""] = lambda: Answer(500, b"the index is down")
+        check_installs(url)
+    del fleet.index.page_faults[""]
+    fleet.processes[1].send_signal(signal.SIGCONT)
+    fleet.start(0)
 
 
 def test_configuration_for_kubernetes(tmp_path):

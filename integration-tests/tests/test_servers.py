@@ -32,19 +32,7 @@ def files(tmp_path):
     return folder
 
 
-@pytest.fixture
-def by_project(files, tmp_path):
-    """The same files in a folder per project."""
-    root = tmp_path / "root"
-    for project, found in app_index().files.items():
-        folder = root / "simple" / project
-        folder.mkdir(parents=True)
-        for name in found:
-            shutil.copy(files / name, folder)
-    return root
-
-
-def chosen(patched, url, *, lines=()):
+def chosen(patched, url):
     """Install from the simple API at *url* on machines with a GPU and without."""
     results = []
     for env in (CUDA_12_8, {}):
@@ -52,8 +40,6 @@ def chosen(patched, url, *, lines=()):
         done = patched.pip("install", "--dry-run", "-v", *options, "-i", url, "app", env=env)
         assert done.code == 0, done
         assert "Traceback" not in done.text
-        for line in lines:
-            assert line in done.text, done
         results.append(done)
     assert f"Would install {ON_GPU}\n" in results[0].out, results[0]
     assert f"Would install {ON_CPU}\n" in results[1].out, results[1]
@@ -87,9 +73,14 @@ def test_static_index(patched, files, tmp_path, api, credentials):
 
 @needs_nginx
 @pytest.mark.one
-def test_directory_listing(patched, by_project, tmp_path):
+def test_directory_listing(patched, tmp_path):
     """No hashes, no metadata files, just names; and credentials, which are not shown."""
-    with nginx(by_project, tmp_path / "nginx", listing=True, credentials=PASSWORD) as url:
+    for project, found in app_index().files.items():
+        folder = tmp_path / "root" / "simple" / project
+        folder.mkdir(parents=True)
+        for name, data in found.items():
+            (folder / name).write_bytes(data)
+    with nginx(tmp_path / "root", tmp_path / "nginx", listing=True, credentials=PASSWORD) as url:
         assert httpx.get(f"{url}simple/app/").status_code == 401
         url = url.replace("://", f"://{USER}@")
         assert "Index of /simple/app/" in page(f"{url}simple/app/")
@@ -117,19 +108,16 @@ def publish(folder, url, *more, user="", password=""):
 
 
 @pytest.mark.one
-@pytest.mark.parametrize("credentials", ["", PASSWORD])
-def test_pypiserver(environments, patched, files, tmp_path, credentials):
+def test_pypiserver(environments, patched, files, tmp_path):
     """P12: it refuses the metadata file, and lists variant wheels: the wheels are asked."""
     kept = tmp_path / "kept"
     kept.mkdir()
-    user, _, password = credentials.partition(":")
-    login = {"user": user, "password": password}
-    with pypiserver(environments, kept, tmp_path / "server", credentials=credentials) as url:
-        if credentials:
-            code, said = publish(files, url, user="alice", password="wrong")
-            assert code == 1
-            assert "refuses uploads (status 403) with the user name 'alice'" in said
-            assert httpx.get(f"{url}simple/app/").status_code == 401
+    login = {"user": "alice", "password": PASSWORD.partition(":")[2]}
+    with pypiserver(environments, kept, tmp_path / "server", credentials=PASSWORD) as url:
+        code, said = publish(files, url, user="alice", password="wrong")
+        assert code == 1
+        assert "refuses uploads (status 403) with the user name 'alice'" in said
+        assert httpx.get(f"{url}simple/app/").status_code == 401
         code, said = publish(files, url, **login)
         assert code == 1
         assert f"does not accept {METADATA} (status 400: Bad filename: {METADATA})" in said
@@ -143,7 +131,7 @@ def test_pypiserver(environments, patched, files, tmp_path, credentials):
             assert f"{number} files uploaded, {there} there before, verified" in said
         assert {path.name for path in kept.iterdir()} == wheels
         assert all((kept / name).read_bytes() == (files / name).read_bytes() for name in wheels)
-        open_url = url.replace("://", f"://{USER}@") if credentials else url
+        open_url = url.replace("://", f"://{USER}@")
         seen = page(f"{open_url}simple/app/")
         assert seen.count(".whl<") == 4
         assert METADATA not in seen

@@ -2,16 +2,13 @@
 
 import ipaddress
 import itertools
-import os
 import socket
 
 import pytest
 
-from pep_variants.sources import Sources
 from support.index_server import Resource, served
 from support.raw_server import got
 from variants_index.errors import BadResponse, PackageIndexError
-from variants_index.http.session import Session
 from variants_index.http.transports import AddressPolicy, ForbiddenAddress, Reach, reach_of
 
 PUBLIC = "93.184.216.34"
@@ -19,68 +16,47 @@ OTHER_PUBLIC = "2606:2800:220:1:248:1893:25c8:1946"
 
 
 @pytest.mark.parametrize(
-    ("address", "reach"),
+    ("reach", "addresses"),
     [
-        (PUBLIC, Reach.PUBLIC),
-        (OTHER_PUBLIC, Reach.PUBLIC),
-        ("::ffff:93.184.216.34", Reach.PUBLIC),
-        ("64:ff9b::5db8:d822", Reach.PUBLIC),
-        ("10.0.0.1", Reach.NETWORK),
-        ("172.16.0.1", Reach.NETWORK),
-        ("192.168.1.1", Reach.NETWORK),
-        ("100.64.0.1", Reach.NETWORK),
-        ("100.100.100.200", Reach.NETWORK),
-        ("198.18.0.1", Reach.NETWORK),
-        ("240.0.0.1", Reach.NETWORK),
-        ("fd00:ec2::254", Reach.NETWORK),
-        ("fec0::1", Reach.NETWORK),
-        ("::ffff:10.0.0.1", Reach.NETWORK),
-        ("64:ff9b::a00:1", Reach.NETWORK),
-        ("2002:a00:1::", Reach.NETWORK),
-        ("127.0.0.1", Reach.MACHINE),
-        ("127.255.0.1", Reach.MACHINE),
-        ("0.0.0.0", Reach.MACHINE),
-        ("0.1.2.3", Reach.MACHINE),
-        ("169.254.169.254", Reach.MACHINE),
-        ("168.63.129.16", Reach.MACHINE),
-        ("224.0.0.1", Reach.MACHINE),
-        ("::1", Reach.MACHINE),
-        ("::", Reach.MACHINE),
-        ("fe80::1", Reach.MACHINE),
-        ("ff02::1", Reach.MACHINE),
-        ("::ffff:127.0.0.1", Reach.MACHINE),
-        ("2002:7f00:1::", Reach.MACHINE),
-        ("64:ff9b::7f00:1", Reach.MACHINE),
+        (Reach.PUBLIC, [PUBLIC, OTHER_PUBLIC, "::ffff:93.184.216.34", "64:ff9b::5db8:d822"]),
+        (Reach.NETWORK, [
+            "10.0.0.1", "172.16.0.1", "192.168.1.1", "100.64.0.1", "100.100.100.200", "198.18.0.1",
+            "240.0.0.1", "fd00:ec2::254", "fec0::1", "::ffff:10.0.0.1", "64:ff9b::a00:1",
+            "2002:a00:1::",
+        ]),
+        (Reach.MACHINE, [
+            "127.0.0.1", "127.255.0.1", "0.0.0.0", "0.1.2.3", "169.254.169.254", "168.63.129.16",
+            "224.0.0.1", "::1", "::", "fe80::1", "ff02::1", "::ffff:127.0.0.1", "2002:7f00:1::",
+            "64:ff9b::7f00:1",
+        ]),
     ],
-)
-def test_reach(address, reach):
-    assert reach_of(ipaddress.ip_address(address)) is reach
+)  # fmt: skip
+def test_reach(reach, addresses):
+    for address in addresses:
+        assert reach_of(ipaddress.ip_address(address)) is reach, address
 
 
 class TestPolicy:
-    def test_what_nothing_is_known_of_has_to_be_public(self):
-        policy = AddressPolicy()
-        policy.check("a.example", 443, PUBLIC)
-        for address in ("10.0.0.1", "127.0.0.1", "fe80::1%eth0"):
-            with pytest.raises(ForbiddenAddress, match="which is not a public address"):
-                policy.check("a.example", 443, address)
-
-    def test_what_is_configured_may_be_anywhere_on_its_port(self):
+    def test_configured_hosts_may_be_anywhere_on_their_port_others_have_to_be_public(self):
         policy = AddressPolicy(["trusted.example", "one.example:81"])
         policy.configure("https://me:pw@Index.example/simple/")
-        policy.check("index.example", 443, "127.0.0.1")
-        policy.check("trusted.example", 22, "10.0.0.1")
-        policy.check("one.example", 81, "10.0.0.1")
-        for host, port in (("index.example", 22), ("one.example", 80)):
-            with pytest.raises(ForbiddenAddress):
-                policy.check(host, port, "127.0.0.1")
+        for place in (
+            ("a.example", 443, PUBLIC), ("index.example", 443, "127.0.0.1"),
+            ("trusted.example", 22, "10.0.0.1"), ("one.example", 81, "10.0.0.1"),
+        ):  # fmt: skip
+            policy.check(*place)
+        for place in (
+            ("a.example", 443, "10.0.0.1"), ("a.example", 443, "fe80::1%eth0"),
+            ("index.example", 22, "127.0.0.1"), ("one.example", 80, "127.0.0.1"),
+        ):  # fmt: skip
+            with pytest.raises(ForbiddenAddress, match="which is not a public address"):
+                policy.check(*place)
 
     @pytest.mark.parametrize(
         ("source", "near", "far"),
         [
-            ("http://10.0.0.1/", ["10.0.0.2", "192.168.0.1", PUBLIC], ["127.0.0.1", "169.254.1.1"]),
-            ("http://127.0.0.1/", ["127.0.0.1", "10.0.0.2", "169.254.1.1"], []),
-            ("http://localhost:8/", ["127.0.0.1"], []),
+            ("http://10.0.0.1/", ["10.0.0.2", PUBLIC], ["127.0.0.1", "169.254.1.1"]),
+            ("http://localhost:8/", ["127.0.0.1", "10.0.0.2", "169.254.1.1"], []),
             ("file:///srv/links.html", ["127.0.0.1", "10.0.0.2"], []),
             (f"http://{PUBLIC}/", [PUBLIC], ["127.0.0.1", "10.0.0.2", "169.254.169.254"]),
             ("http://unknown.example/", [PUBLIC], ["127.0.0.1", "10.0.0.2"]),
@@ -150,34 +126,24 @@ def internet(monkeypatch):
     world = Internet()
     monkeypatch.setattr(socket, "getaddrinfo", world.resolve)
     monkeypatch.setattr(socket, "create_connection", world.connect)
-    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
     return world
 
 
 @pytest.fixture
-def public(internet):
+def public(internet, server):
     """A server with a public address: http://index.example/."""
-    with served() as server:
-        internet.names.update({"index.example": PUBLIC, "files.example": OTHER_PUBLIC})
-        port = int(server.url.rpartition(":")[2])
-        internet.places.update({PUBLIC: port, OTHER_PUBLIC: port})
-        yield server
+    internet.names.update({"index.example": PUBLIC, "files.example": OTHER_PUBLIC})
+    port = int(server.url.rpartition(":")[2])
+    internet.places.update({PUBLIC: port, OTHER_PUBLIC: port})
+    return server
 
 
 @pytest.fixture
-def inside():
+def inside(other):
     """A server of this machine, which nothing may reach."""
-    with served() as server:
-        server.resources["/secret"] = Resource(b"secret")
-        server.port = int(server.url.rpartition(":")[2])
-        yield server
-
-
-def session(index="http://index.example/simple/", proxy="", **options):
-    environ = {"HOME": os.devnull, "PATH": os.defpath, "http_proxy": proxy}
-    sources = Sources(index_url=index, **options)
-    return Session(sources, environ=environ, retries=1, first_pause=0.01)
+    other.resources["/secret"] = Resource(b"secret")
+    other.port = int(other.url.rpartition(":")[2])
+    return other
 
 
 @pytest.mark.parametrize(
@@ -186,7 +152,7 @@ def session(index="http://index.example/simple/", proxy="", **options):
              "[fd00::1]", "rebound.example", "a.internal"],
 )  # fmt: skip
 @pytest.mark.parametrize("way", ["redirect", "two redirects", "link", "part", "stream"])
-def test_a_public_index_leads_nowhere_inside(internet, public, inside, host, way):
+def test_a_public_index_leads_nowhere_inside(session, internet, public, inside, host, way):
     internet.names.update({"rebound.example": "127.0.0.1", "a.internal": "192.168.0.1"})
     url = f"http://{host}:{inside.port}/secret"
     public.resources["/simple/demo/"] = Resource.redirect(url)
@@ -198,12 +164,11 @@ def test_a_public_index_leads_nowhere_inside(internet, public, inside, host, way
     }.get(way, url)
     with pytest.raises(BadResponse, match="not a public address and not a configured index"):
         got(asking, start, way)
-    asking.close()
     assert inside.requests == []
     assert set(internet.connected) <= {PUBLIC, OTHER_PUBLIC}
 
 
-def test_an_answer_of_dns_that_changes_does_not_help(internet, public, inside):
+def test_an_answer_of_dns_that_changes_does_not_help(session, internet, public, inside):
     internet.names["files.example"] = [OTHER_PUBLIC, "127.0.0.1"]
     public.resources["/a"] = Resource(b"body", headers={"Connection": "close"})
     asking = session()
@@ -216,7 +181,7 @@ def test_an_answer_of_dns_that_changes_does_not_help(internet, public, inside):
 @pytest.mark.parametrize("way", ["link", "redirect", "cached page"])
 @pytest.mark.parametrize("addresses", [("127.0.0.1", PUBLIC), ("::1", PUBLIC), (PUBLIC, "::1")])
 def test_an_index_that_also_claims_to_be_here_leads_nowhere_inside(
-    internet, public, inside, addresses, way
+    session, internet, public, inside, addresses, way
 ):
     """The owner of a name decides which addresses it has; nothing answers at those inside."""
     internet.names["index.example"] = addresses
@@ -237,14 +202,14 @@ def test_an_index_that_also_claims_to_be_here_leads_nowhere_inside(
     assert inside.requests == []
 
 
-def test_a_configured_host_may_be_inside_however_it_is_spelled(internet, inside):
+def test_a_configured_host_may_be_inside_however_it_is_spelled(session, internet, inside):
     internet.names["xn--bcher-kva.example"] = "127.0.0.1"
     for name in ("bücher.example", "BÜCHER.example", "xn--bcher-kva.example"):
         index = f"http://{name}:{inside.port}/"
         assert session(index).fetch(f"{index}secret", limit=100).body == b"secret"
 
 
-def test_public_places_may_lead_to_each_other(public):
+def test_public_places_may_lead_to_each_other(session, public):
     public.resources["/simple/demo/"] = Resource.redirect("http://files.example/b")
     public.resources["/b"] = Resource(b"body")
     assert session().fetch("http://index.example/simple/demo/", limit=100).body == b"body"
@@ -255,7 +220,7 @@ def test_public_places_may_lead_to_each_other(public):
     [{"trusted_hosts": ("127.0.0.1",)}, {"find_links": ("{url}/links/",)},
      {"extra_index_urls": ("{url}/simple/",)}],
 )  # fmt: skip
-def test_what_the_user_names_may_be_inside(public, inside, options):
+def test_what_the_user_names_may_be_inside(session, public, inside, options):
     public.resources["/simple/demo/"] = Resource.redirect(f"{inside.url}/secret")
     options = {
         name: tuple(value.format(url=inside.url) for value in values)
@@ -265,7 +230,7 @@ def test_what_the_user_names_may_be_inside(public, inside, options):
     assert asking.fetch("http://index.example/simple/demo/", limit=100).body == b"secret"
 
 
-def test_an_index_inside_may_lead_to_others_there(inside):
+def test_an_index_inside_may_lead_to_others_there(session, inside):
     with served() as other:
         other.resources["/demo-1.0.tar.gz"] = Resource(b"sdist")
         inside.page("demo", {"demo-1.0.tar.gz": {"url": f"{other.url}/demo-1.0.tar.gz"}})
@@ -278,31 +243,31 @@ def test_an_index_inside_may_lead_to_others_there(inside):
             session(inside.simple).fetch(f"{other.url}/demo-1.0.tar.gz", limit=100)
 
 
-def test_through_a_proxy(internet, public, inside):
+def test_through_a_proxy(session, internet, public, inside):
     """The proxy resolves names; addresses are not even sent to it."""
     with served() as proxy:
         proxy.resources["http://index.example/a"] = Resource.redirect(f"{inside.url}/secret")
-        asking = session(proxy=proxy.url)
+        asking = session(environ={"http_proxy": proxy.url})
         with pytest.raises(BadResponse, match="not a public address"):
             asking.fetch("http://index.example/a", limit=100)
         assert proxy.paths == ["http://index.example/a"]
     assert inside.requests == []
 
 
-def test_behind_a_proxy_no_name_is_resolved(internet, public):
+def test_behind_a_proxy_no_name_is_resolved(session, internet, public):
     """Networks behind one may have no DNS for other networks, and wait for it in vain."""
     with served() as proxy:
         links = b'<a href="http://files.example/demo-1.0.tar.gz">'
         for url, body in (("simple/demo/", links), ("demo-1.0.tar.gz", b"sdist")):
             host = "files" if body == b"sdist" else "index"
             proxy.resources[f"http://{host}.example/{url}"] = Resource(body, kind="text/html")
-        asking = session(proxy=proxy.url)
+        asking = session(environ={"http_proxy": proxy.url})
         (file,) = asking.fetch_page("http://index.example/simple/demo/", "demo").files
         assert asking.fetch(file.url, limit=100).body == b"sdist"
     assert set(internet.asked) == {"127.0.0.1"}  # the proxy
 
 
 @pytest.mark.parametrize("host", ["a" * 64 + ".example", "a..example", "\ud800.example", "%00"])
-def test_hosts_that_cannot_be_resolved_are_an_error(host):
+def test_hosts_that_cannot_be_resolved_are_an_error(session, host):
     with pytest.raises(PackageIndexError):
         session().fetch(f"http://{host}/a", limit=100)

@@ -1,16 +1,17 @@
-"""Sessions over real HTTP: limits, retries, redirects, credentials, cache."""
+"""Sessions over real HTTP: limits, retries, redirects, credentials, cache, proxies."""
 
 import hashlib
 import os
 import socket
 import stat
-import time
+from base64 import b64encode
+from contextlib import nullcontext
 
 import pytest
 
-from pep_variants.sources import Sources
-from support.index_server import Resource, Server, served
-from support.proxied_network import socks_proxy
+from support.certificates import certified
+from support.index_server import Resource, served
+from support.proxied_network import http_proxy, socks_proxy
 from variants_index.cache import Store
 from variants_index.errors import (
     AccessDenied,
@@ -19,70 +20,81 @@ from variants_index.errors import (
     PackageIndexError,
     Unreachable,
 )
-from variants_index.http.session import Session
 
-QUIET = {"HOME": os.devnull, "PATH": os.defpath}
-
-
-@pytest.fixture
-def server():
-    with served() as running:
-        yield running
+BODY = {"sha256": hashlib.sha256(b"body").hexdigest()}
+SECRET = "me:s3cr3t"
 
 
-@pytest.fixture
-def other():
-    with served() as running:
-        yield running
-
-
-def session(server=None, environ=None, store=None, **options):
-    sources = Sources(index_url=server.simple) if isinstance(server, Server) else server
-    return Session(
-        sources or Sources(),
-        store=store,
-        environ={**QUIET, **(environ or {})},
-        first_pause=0.01,
-        **options,
-    )
-
-
-def fetch(server, path="/a", limit=10**6, environ=None, store=None, **options):
-    making = {name: options.pop(name) for name in ("retries",) if name in options}
-    with_it = session(server, environ, store, **making)
-    try:
-        return with_it.fetch(server.url + path, limit=limit, **options).body
-    finally:
-        with_it.close()
-
-
-class TestAnswers:
-    def test_body_type_and_place(self, server):
+class TestResponses:
+    def test_body_type_and_url(self, server, session):
         server.resources["/a"] = Resource.redirect("/b")
         server.resources["/b"] = Resource(b"body", kind="text/html; charset=utf-8")
-        answer = session(server).fetch(f"{server.url}/a", limit=100)
-        assert answer.body == b"body"
-        assert answer.url == f"{server.url}/b"
-        assert answer.content_type == "text/html; charset=utf-8"
+        server.resources["/c"] = Resource.redirect("http://localhost/b")
+        asking = session(server.simple)
+        with pytest.raises(NotFound, match="/c: redirects to localhost"):
+            asking.fetch(f"{server.url}/c", limit=100, same_host=True)
+        found = asking.fetch(f"{server.url}/a", limit=100, same_host=True)
+        assert (found.body, found.url) == (b"body", f"{server.url}/b")
+        assert found.content_type == "text/html; charset=utf-8"
 
     @pytest.mark.parametrize(
-        ("status", "error"),
-        [(404, NotFound), (410, NotFound), (401, AccessDenied), (403, AccessDenied),
-         (418, BadResponse), (500, Unreachable)],
+        ("resource", "error", "message", "requests"),
+        [
+            (Resource(b"no", 404), NotFound, "404", 1),
+            (Resource(b"no", 410), NotFound, "410", 1),
+            (Resource(b"no", 401), AccessDenied, "401", 1),
+            (Resource(b"no", 403), AccessDenied, "403", 1),
+            (Resource(b"no", 418), BadResponse, "418", 1),
+            (Resource(b"no", 500), Unreachable, "500", 5),
+            (Resource(b"bo", lie=2), Unreachable, "cut off", 5),
+            (Resource(b"x" * 1001), BadResponse, "larger than 1000 bytes", 1),
+            (Resource.redirect("/a"), BadResponse, "redirects more than 10 times", 11),
+            (Resource.redirect("file:///etc/passwd"), BadResponse, "not http or https", 1),
+            (Resource.redirect("http://["), Unreachable, "", 5),
+            # A long time is not waited for.
+            (Resource(b"", 503, headers={"Retry-After": "3600"}), Unreachable, "503", 1),
+            (Resource(b"", 429, headers={"Retry-After": "Wed, 21 Oct 2099 07:28:00 GMT"}),
+             Unreachable, "429", 1),
+        ],
     )  # fmt: skip
-    def test_status(self, server, status, error):
-        server.resources["/a"] = Resource(b"no", status)
-        with pytest.raises(error, match=f"{server.url}/a: .*{status}"):
-            fetch(server, retries=1)
+    def test_errors(self, server, session, resource, error, message, requests):
+        server.resources["/a"] = resource
+        with pytest.raises(error, match=f"^{server.url}/a: .*{message}"):
+            session(server.simple).fetch(f"{server.url}/a", limit=1000)
+        assert len(server.requests) == requests
 
-    def test_hash(self, server):
+    @pytest.mark.parametrize(
+        "fault",
+        [
+            Resource(b"", 429),
+            Resource(b"bo", lie=2),
+            *(Resource(b"", 503, headers={"Retry-After": it}) for it in ("x", "-5", "9" * 400)),
+        ],
+    )
+    def test_temporary_failures(self, server, session, fault):
         server.resources["/a"] = Resource(b"body")
-        right = {"sha256": hashlib.sha256(b"body").hexdigest(), "strange": "0"}
-        assert fetch(server, hashes=right) == b"body"
-        with pytest.raises(BadResponse, match="does not match its sha256 hash"):
-            fetch(server, hashes={"sha256": "0" * 64})
+        server.faults["/a"] = [fault] * 2
+        assert session(server.simple).fetch(f"{server.url}/a", limit=10).body == b"body"
+        assert len(server.requests) == 3
 
-    def test_file_urls(self, tmp_path):
+    def test_the_server_says_when_to_ask_again(self, server, session, monkeypatch):
+        server.resources["/a"] = Resource(b"body")
+        server.faults["/a"] = [Resource(b"", 429, headers={"Retry-After": "7"}), Resource(b"", 429)]
+        asking, pauses = session(server.simple), []
+        monkeypatch.setattr(asking._closed, "wait", pauses.append)
+        assert asking.fetch(f"{server.url}/a", limit=10).body == b"body"
+        assert pauses[0] == 7
+        assert 0.02 <= pauses[1] < 0.03
+
+    def test_no_server(self, session):
+        # Taken, so that no other process gets it, but without a listener.
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
+            with pytest.raises(Unreachable, match=f"{url}: cannot connect"):
+                session(url, retries=1).fetch(url, limit=10)
+
+    def test_file_urls(self, session, tmp_path):
         path = tmp_path / "a b.txt"
         path.write_bytes(b"body")
         assert session().fetch(path.as_uri(), limit=10).body == b"body"
@@ -92,269 +104,210 @@ class TestAnswers:
             session().fetch((tmp_path / "none").as_uri(), limit=3)
 
 
-class TestLimits:
-    def test_too_large(self, server):
-        server.resources["/a"] = Resource(b"x" * 1001)
-        with pytest.raises(BadResponse, match="larger than 1000 bytes"):
-            fetch(server, limit=1000)
-        assert len(server.requests) == 1
-
-    def test_redirects_to_another_host(self, server):
-        elsewhere = server.url.replace("127.0.0.1", "localhost")
-        server.resources["/a"] = Resource.redirect(f"{elsewhere}/b")
-        server.resources["/b"] = Resource(b"here")
-        server.resources["/c"] = Resource.redirect("/b")
-        asking = session(server)
-        with pytest.raises(NotFound, match="/a: redirects to localhost"):
-            asking.fetch(f"{server.url}/a", limit=10, same_host=True)
-        assert server.paths == ["/a"]
-        assert asking.fetch(f"{server.url}/c", limit=10, same_host=True).body == b"here"
-
-    def test_redirects(self, server):
-        server.resources["/a"] = Resource.redirect("/a")
-        with pytest.raises(BadResponse, match="redirects more than 10 times"):
-            fetch(server)
-        assert len(server.requests) == 11
-
-    @pytest.mark.parametrize("target", ["file:///etc/passwd", "ftp://host/", "http://["])
-    def test_redirects_to_elsewhere(self, server, target):
-        server.resources["/a"] = Resource.redirect(target)
-        with pytest.raises(PackageIndexError):
-            fetch(server, retries=0)
-        assert len(server.requests) == 1
+def guarded(headers):
+    """Answer 401 to requests without the user's login."""
+    if headers.get("Authorization") == f"Basic {b64encode(SECRET.encode()).decode()}":
+        return Resource(b"body", etag=True)
+    return Resource(b"who?", 401, headers={"WWW-Authenticate": "Basic"})
 
 
-class TestPatience:
-    @pytest.mark.parametrize("status", [429, 503])
-    def test_a_busy_server_is_asked_again(self, server, status):
-        server.resources["/a"] = Resource(b"body")
-        server.faults["/a"] = [Resource(status=status)] * 2
-        assert fetch(server) == b"body"
-        assert len(server.requests) == 3
-
-    def test_an_answer_that_breaks_off_is_asked_for_again(self, server):
-        server.resources["/a"] = Resource(b"body")
-        server.faults["/a"] = [Resource(b"bo", lie=2)] * 2
-        assert fetch(server) == b"body"
-
-    def test_not_for_ever(self, server):
-        server.resources["/a"] = Resource(b"bo", lie=2)
-        with pytest.raises(Unreachable, match="cut off"):
-            fetch(server, retries=2)
-        assert len(server.requests) == 3
-
-    def test_retry_after_is_heeded(self, server):
-        server.resources["/a"] = Resource(b"body")
-        server.faults["/a"] = [Resource(status=429, headers={"Retry-After": "1"})]
-        start = time.monotonic()
-        assert fetch(server) == b"body"
-        assert time.monotonic() - start >= 1
-
-    @pytest.mark.parametrize("asked", ["3600", "Wed, 21 Oct 2099 07:28:00 GMT"])
-    def test_a_long_retry_after_is_not_waited_for(self, server, asked):
-        server.resources["/a"] = Resource(status=503, headers={"Retry-After": asked})
-        with pytest.raises(Unreachable, match="503"):
-            fetch(server)
-        assert len(server.requests) == 1
-
-    @pytest.mark.parametrize("asked", ["soon", "-5", "9" * 400])
-    def test_nonsense_is_no_time(self, server, asked):
-        server.resources["/a"] = Resource(b"body")
-        server.faults["/a"] = [Resource(status=503, headers={"Retry-After": asked})]
-        assert fetch(server) == b"body"
-
-    def test_no_server(self):
-        # Taken, so that no other process gets it, but without a listener.
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))
-            url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
-            with pytest.raises(Unreachable, match=f"{url}: cannot connect"):
-                session(Sources(index_url=url), retries=1).fetch(url, limit=10)
-
-
-def guarded(expected):
-    """Return what answers 401 to requests without *expected*."""
-    import base64
-
-    token = f"Basic {base64.b64encode(expected.encode()).decode()}"
-
-    def answer(headers):
-        if headers.get("Authorization") == token:
-            return Resource(b"body", etag=True)
-        return Resource(b"who?", 401, headers={"WWW-Authenticate": "Basic"})
-
-    return answer
-
-
-def with_user(url, user):
+def with_user(url, user=SECRET):
     return url.replace("http://", f"http://{user}@")
 
 
 class TestCredentials:
     @pytest.mark.skipif(os.name == "nt", reason="the fake command is a shell script")
-    def test_from_keyring_once_the_index_asks(self, server, tmp_path):
+    def test_from_keyring_once_the_index_asks(self, server, session, tmp_path):
         command = tmp_path / "keyring"
         command.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\necho s3cr3t\n')
         command.chmod(command.stat().st_mode | stat.S_IEXEC)
-        server.resources["/a"] = guarded("me:s3cr3t")
-        server.resources["/open"] = Resource(b"body")
-        sources = Sources(index_url=with_user(server.simple, "me"))
-        asking = session(sources, environ={"PATH": f"{tmp_path}{os.pathsep}{os.defpath}"})
+        server.resources.update({"/a": guarded, "/open": Resource(b"body")})
+        environ = {"PATH": f"{tmp_path}{os.pathsep}{os.defpath}"}
+        asking = session(with_user(server.simple, "me"), environ=environ)
         asking.fetch(f"{server.url}/open", limit=10)
         assert not (tmp_path / "asked").exists()
         for _ in range(2):
             assert asking.fetch(f"{server.url}/a", limit=10).body == b"body"
         assert (tmp_path / "asked").read_text() == f"get {server.simple} me\n"
 
-    def test_no_other_host_gets_them(self, server, other):
+    def test_no_other_host_gets_them(self, server, other, session):
         server.resources["/a"] = Resource.redirect(f"{other.url}/b")
         other.resources["/b"] = Resource(b"body")
-        sources = Sources(index_url=with_user(server.simple, "me:s3cr3t"))
-        assert session(sources).fetch(f"{server.url}/a", limit=10).body == b"body"
+        found = session(with_user(server.simple)).fetch(f"{server.url}/a", limit=10)
+        assert found.body == b"body"
         assert "Authorization" in server.requests[0][1]
         assert "Authorization" not in other.requests[0][1]
 
     @pytest.mark.parametrize("own", ["evil:pw", "evil", "me:wrong"])
-    def test_a_link_cannot_set_them(self, server, own):
+    def test_a_link_cannot_set_them(self, server, session, own):
         """Its own count for that very request, and only where the user gave none."""
-        server.resources["/a"] = guarded("me:s3cr3t")
-        server.resources["/b"] = Resource(b"body")
-        configured = Sources(index_url=with_user(server.simple, "me:s3cr3t"))
-        with_them, without = session(configured), session(server)
+        server.resources.update({"/a": guarded, "/b": Resource(b"body")})
+        with_them, without = session(with_user(server.simple)), session(server.simple)
         assert with_them.fetch(with_user(f"{server.url}/a", own), limit=10).body == b"body"
-        for asking in (without, without):
+        for _ in range(2):
             with pytest.raises(AccessDenied):
-                asking.fetch(with_user(f"{server.url}/a", own), limit=10)
-            asking.fetch(f"{server.url}/b", limit=10)
+                without.fetch(with_user(f"{server.url}/a", own), limit=10)
+            without.fetch(f"{server.url}/b", limit=10)
         assert with_them.fetch(f"{server.url}/a", limit=10).body == b"body"
         sent = [headers.get("Authorization") for path, headers in server.requests if path == "/b"]
         assert sent == [None, None]
         assert not without.is_authenticated(server.url)
 
-    def test_those_of_a_link_count_for_it_alone(self, server, other):
+    def test_those_of_a_link_count_for_it_alone(self, server, session):
         """As for pip; a redirect does not take them along, not even to the same host."""
-        server.resources["/a"] = guarded("me:s3cr3t")
-        server.resources["/b"] = Resource.redirect(f"{server.url}/a")
-        asking = session(server)
-        for path in ("/a", "/a"):
-            url = with_user(f"{server.url}{path}", "me:s3cr3t")
-            assert asking.fetch(url, limit=10).body == b"body"
-        with pytest.raises(AccessDenied):
-            asking.fetch(with_user(f"{server.url}/b", "me:s3cr3t"), limit=10)
-        with pytest.raises(AccessDenied):
-            asking.fetch(f"{server.url}/a", limit=10)
+        server.resources.update({"/a": guarded, "/b": Resource.redirect(f"{server.url}/a")})
+        asking = session(server.simple)
+        for _ in range(2):
+            found = asking.fetch(with_user(f"{server.url}/a"), limit=10)
+            assert found.body == b"body"
+        for url in (with_user(f"{server.url}/b"), f"{server.url}/a"):
+            with pytest.raises(AccessDenied):
+                asking.fetch(url, limit=10)
 
-    @pytest.mark.parametrize("entry", ["machine 127.0.0.1", "default"])
-    def test_netrc_is_not_for_every_port(self, server, other, tmp_path, entry):
-        netrc = tmp_path / "netrc"
-        netrc.write_text(f"{entry} login me password s3cr3t\n")
-        other.resources["/a"] = Resource(b"body")
-        server.resources["/a"] = Resource(b"body")
-        sources = Sources(index_url=server.simple, trusted_hosts=("127.0.0.1",))
-        asking = session(sources, environ={"NETRC": str(netrc)})
-        for place in (server, other):
-            asking.fetch(f"{place.url}/a", limit=10)
-        assert server.requests[0][1].get("Authorization")
-        assert other.requests[0][1].get("Authorization") is None
-
-    def test_no_message_shows_them(self, server):
-        sources = Sources(index_url=with_user(server.simple, "me:s3cr3t"))
-        for status in (401, 403, 404, 503, 418):
-            server.resources["/a"] = Resource(status=status)
+    @pytest.mark.parametrize("status", [401, 403, 404, 503, 418, 200])
+    def test_no_message_shows_them(self, server, session, status):
+        """Nor signatures: storage services are led to with one in the query of a redirect."""
+        server.resources["/a"] = Resource.redirect("/b?sig=s3cr3t")
+        server.resources["/b?sig=s3cr3t"] = Resource(b"x" * 20, status)
+        server.resources["/c"] = Resource(b"x" * 20, status)
+        asking = session(with_user(server.simple), retries=0)
+        for url in (f"{server.url}/a", f"{server.url}/b?sig=s3cr3t", with_user(f"{server.url}/c")):
             with pytest.raises(PackageIndexError) as caught:
-                session(sources, retries=0).fetch(
-                    with_user(f"{server.url}/a", "me:s3cr3t"), limit=10
-                )
+                asking.fetch(url, limit=10)
             assert "s3cr3t" not in str(caught.value)
 
-    def test_no_message_shows_signatures(self, server):
-        """Storage services are led to with a signature in the query of a redirect."""
-        for status in (401, 403, 404, 503, 418, 200):
-            server.resources["/b?sig=s3cr3t"] = Resource(b"x" * 20, status=status)
-            for start in ("/a", "/b?sig=s3cr3t"):
-                server.resources["/a"] = Resource.redirect(f"{server.url}/b?sig=s3cr3t")
-                with pytest.raises(PackageIndexError) as caught:
-                    session(server, retries=0).fetch(f"{server.url}{start}", limit=10)
-                assert "s3cr3t" not in str(caught.value)
 
-    def test_the_cache_never_has_them(self, server, tmp_path):
-        server.resources["/a"] = guarded("me:s3cr3t")
-        server.resources["/b"] = Resource.redirect("/c?signature=s3cr3t")
-        server.resources["/c?signature=s3cr3t"] = Resource(
-            b"body", headers={"Set-Cookie": "id=s3cr3t"}, etag=True
-        )
-        store = Store(tmp_path)
-        asking = session(Sources(index_url=with_user(server.simple, "me:s3cr3t")), store=store)
-        asking.fetch(with_user(f"{server.url}/a", "me:s3cr3t"), limit=10)
-        asking.fetch(f"{server.url}/b", limit=10)
-        kept = [path for path in tmp_path.rglob("*") if path.is_file()]
-        assert kept
-        token = b"bWU6czNjcjN0"
-        assert not any(
-            secret in path.read_bytes() for path in kept for secret in (b"s3cr3t", token)
-        )
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "cache")
 
 
 class TestCache:
-    def test_revalidated(self, server, tmp_path):
+    @pytest.fixture
+    def fetch(self, server, session, store):
+        """Fetch a path as a new command does, with what earlier ones stored."""
+
+        def fetch(path="/a", **options):
+            asking = session(server.simple, retries=0, store=Store(store.root.parent))
+            return asking.fetch(server.url + path, limit=10**6, **options).body
+
+        return fetch
+
+    def test_revalidated(self, server, fetch):
         server.resources["/a"] = Resource(b"body", etag=True)
-        for _ in range(3):
-            assert fetch(server, store=Store(tmp_path)) == b"body"
+        assert [fetch() for _ in range(3)] == [b"body"] * 3
         assert ["If-None-Match" in headers for _, headers in server.requests] == [0, 1, 1]
         server.resources["/a"] = Resource(b"new", etag=True)
-        assert fetch(server, store=Store(tmp_path)) == b"new"
-        assert fetch(server, store=Store(tmp_path)) == b"new"
+        assert [fetch() for _ in range(2)] == [b"new"] * 2
 
-    def test_a_file_with_a_known_hash_is_not_asked_for_again(self, server, tmp_path):
-        server.resources["/a"] = Resource(b"body")
-        hashes = {"sha256": hashlib.sha256(b"body").hexdigest()}
-        for _ in range(3):
-            assert fetch(server, store=Store(tmp_path), hashes=hashes) == b"body"
-        assert len(server.requests) == 1
-
-    def test_a_wrong_hash_is_not_kept(self, server, tmp_path):
+    def test_hashes(self, server, fetch):
+        """A file with a known hash is not asked for again; with a wrong one it is not kept."""
         server.resources["/a"] = Resource(b"bad", etag=True)
-        hashes = {"sha256": hashlib.sha256(b"body").hexdigest()}
-        with pytest.raises(BadResponse, match="sha256"):
-            fetch(server, store=Store(tmp_path), hashes=hashes)
-        assert fetch(server, store=Store(tmp_path)) == b"bad"
-        server.resources["/a"] = Resource(b"body", etag=True)
-        assert fetch(server, store=Store(tmp_path), hashes=hashes) == b"body"
+        with pytest.raises(BadResponse, match="does not match its sha256 hash"):
+            fetch(hashes=BODY)
+        assert fetch() == b"bad"
+        server.resources["/a"] = Resource(b"body")
+        assert fetch(hashes={**BODY, "strange": "0"}) == b"body"
+        asked = len(server.requests)
+        assert fetch(hashes=BODY) == b"body"
+        assert len(server.requests) == asked
 
-    def test_a_redirect_that_leads_elsewhere_now(self, server, tmp_path):
+    def test_a_redirect_that_leads_elsewhere_now(self, server, fetch):
         """Two files may have the same ETag."""
         for name in ("b", "c"):
             server.resources[f"/{name}"] = Resource(name.encode(), headers={"ETag": '"1"'})
             server.resources["/a"] = Resource.redirect(f"/{name}")
-            assert fetch(server, store=Store(tmp_path)) == name.encode()
+            assert fetch() == name.encode()
 
-    def test_no_store(self, server, tmp_path):
-        private = {"Cache-Control": "no-store"}
-        server.resources["/a"] = Resource(b"body", headers=private, etag=True)
-        for _ in range(2):
-            fetch(server, store=Store(tmp_path))
-        assert not [path for path in tmp_path.rglob("http/*/*") if path.is_file()]
+    @pytest.mark.parametrize(
+        "resource",
+        [
+            Resource(b"body", headers={"Cache-Control": "no-store"}, etag=True),
+            Resource(b"bo", lie=2, etag=True),
+        ],
+    )
+    def test_what_is_not_kept(self, server, fetch, store, resource):
+        server.resources["/a"] = resource
+        with pytest.raises(Unreachable) if resource.lie else nullcontext():
+            fetch()
+        assert not [path for path in store.root.rglob("http/*/*") if path.is_file()]
 
-    def test_what_breaks_off_is_not_kept(self, server, tmp_path):
-        server.resources["/a"] = Resource(b"bo", lie=2, etag=True)
-        with pytest.raises(Unreachable):
-            fetch(server, store=Store(tmp_path), retries=0)
-        assert not [path for path in tmp_path.rglob("http/*/*") if path.is_file()]
+    def test_no_credentials_are_kept(self, server, session, store):
+        server.resources["/a"] = guarded
+        server.resources["/b"] = Resource.redirect("/c?signature=s3cr3t")
+        server.resources["/c?signature=s3cr3t"] = Resource(
+            b"body", headers={"Set-Cookie": "id=s3cr3t"}, etag=True
+        )
+        asking = session(with_user(server.simple), store=store)
+        asking.fetch(with_user(f"{server.url}/a"), limit=10)
+        asking.fetch(f"{server.url}/b", limit=10)
+        kept = [path.read_bytes() for path in store.root.rglob("*") if path.is_file()]
+        assert any(kept)
+        token = b64encode(b"me:s3cr3t").strip(b"=")
+        assert not any(secret in data for data in kept for secret in (b"s3cr3t", token))
 
 
-def test_proxy_of_the_environment(server, monkeypatch):
-    """Of the one that it was given: a server has sessions of several users' commands."""
-    server.resources["http://index.example/a"] = Resource(b"through the proxy")
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
-    asking = session(environ={"http_proxy": server.url})
-    assert asking.fetch("http://index.example/a", limit=100).body == b"through the proxy"
+class TestNetworks:
+    """Proxies of the user, and certificates of a company."""
 
+    URL = "https://index.example/simple/"
 
-def test_a_socks_proxy(server):
-    """httpx needs another library for SOCKS."""
-    server.resources["/a"] = Resource(b"through the proxy")
-    with socks_proxy("me:pass") as proxy:
-        asking = session(environ={"ALL_PROXY": proxy.url})
-        asking.add_index(server.url)
-        assert asking.fetch(f"{server.url}/a", limit=100).body == b"through the proxy"
-        assert [each.method for each in proxy.asked] == ["SOCKS"]
+    @pytest.fixture
+    def secure(self, tmp_path):
+        """An HTTPS server, and the file with its authority."""
+        certificates = certified(tmp_path, "index.example")
+        with served(tls=certificates.context) as running:
+            yield running, {"SSL_CERT_FILE": str(certificates.authority)}
+
+    def failure(self, session, url, **environ):
+        with pytest.raises(PackageIndexError) as error:
+            session(url, environ=environ).fetch_page(f"{url}demo/")
+        return str(error.value)
+
+    def test_of_the_variables_that_it_was_given(self, server, session, monkeypatch):
+        """A server has sessions of several users' commands."""
+        server.resources["http://index.example/a"] = Resource(b"through the proxy")
+        monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+        asking = session(environ={"http_proxy": server.url})
+        assert asking.fetch("http://index.example/a", limit=100).body == b"through the proxy"
+
+    def test_socks(self, server, session):
+        """httpx needs another library for it."""
+        server.resources["/a"] = Resource(b"through the proxy")
+        with socks_proxy("me:pass") as proxy:
+            asking = session(server.url, environ={"ALL_PROXY": proxy.url})
+            assert asking.fetch(f"{server.url}/a", limit=100).body == b"through the proxy"
+            assert [each.method for each in proxy.asked] == ["SOCKS"]
+
+    def test_certificates(self, secure, session):
+        running, trusted = secure
+        place = running.url.removeprefix("https://")
+        names = {"index.example:443": place, "other.example:443": place}
+        with http_proxy(names=names) as proxy:
+            message = self.failure(session, self.URL, HTTPS_PROXY=proxy.url)
+            assert "not accepted (unable to get local issuer certificate)" in message
+            assert "SSL_CERT_FILE" in message
+            assert len(proxy.asked) == 1, "it is not tried again"
+            url = self.URL.replace("index.", "other.")
+            message = self.failure(session, url, HTTPS_PROXY=proxy.url, **trusted)
+            assert "the certificate is not accepted (Hostname mismatch" in message
+
+    def test_a_proxy_that_wants_another_password(self, secure, session):
+        running, trusted = secure
+        names = {"index.example:443": running.url.removeprefix("https://")}
+        with http_proxy("me:right", names=names) as proxy:
+            wrong = proxy.url.replace("right", "hunter2")
+            message = self.failure(session, self.URL, HTTPS_PROXY=wrong, **trusted)
+            assert message == (
+                f"{self.URL}demo/: the proxy wants another user name or password: put them into "
+                "the proxy's URL in the variable HTTPS_PROXY or HTTP_PROXY"
+            )
+            message = self.failure(session, self.URL, HTTPS_PROXY=proxy.url, **trusted)
+            assert message == f"{self.URL}demo/: not found (HTTP status 404)"
+
+    def test_no_redirect_from_https_to_http(self, secure, server, session):
+        running, trusted = secure
+        running.resources["/a"] = Resource.redirect(f"{server.url}/b")
+        with pytest.raises(BadResponse, match="redirects from https to http"):
+            session(running.simple, environ=trusted).fetch(f"{running.url}/a", limit=10)
+        assert server.requests == []

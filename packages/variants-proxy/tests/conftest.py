@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,17 +16,6 @@ from worlds import RunningProxy
 
 from support.proxies import serving_proxy
 from variants_proxy import Limits, Settings, Upstream, create_app
-
-
-@contextmanager
-def running(settings):
-    app = create_app(settings)
-    with serving_proxy(app) as (url, server):
-        proxy = RunningProxy(url, settings, server, app.state.service)
-        try:
-            yield proxy
-        finally:
-            proxy.client.close()
 
 
 @pytest.fixture
@@ -46,7 +35,7 @@ def start(tmp_path):
     """Start proxies; upstreams are servers or `Upstream`s."""
     with ExitStack() as stack:
 
-        def begin(*upstreams, **options):
+        def start(*upstreams, **options):
             given = tuple(
                 item
                 if isinstance(item, Upstream)
@@ -56,9 +45,13 @@ def start(tmp_path):
             options.setdefault("cache", tmp_path / "cache")
             options.setdefault("environ", {"HOME": str(tmp_path), "PATH": ""})
             options["limits"] = replace(options.get("limits", Limits()), retries=0)
-            return stack.enter_context(running(Settings(given, **options)))
+            app = create_app(settings := Settings(given, **options))
+            url, server = stack.enter_context(serving_proxy(app))
+            proxy = RunningProxy(url, settings, server, app.state.service)
+            stack.callback(proxy.client.close)
+            return proxy
 
-        yield begin
+        yield start
 
 
 @pytest.fixture(autouse=True)

@@ -2,11 +2,11 @@
 
 import json
 from dataclasses import replace
+from operator import itemgetter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from packaging.tags import compatible_tags, cpython_tags
 from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 from upstream_server import document
@@ -19,7 +19,7 @@ from pep_variants.errors import MetadataError
 from pep_variants.formats.reader import read_metadata
 from pep_variants.model.label import split_label
 from variants_index.pages import Page, PageFile
-from variants_index.target import covers
+from variants_index.target import covers, make_target
 from variants_proxy.choice.choice import Chooser
 from variants_proxy.choice.offers import version_in
 from variants_proxy.choice.reports import is_notable, older_builds, refusal, remarks
@@ -36,31 +36,13 @@ TAGS = (
     "cp312-cp312-manylinux1_x86_64.manylinux_2_5_x86_64", "cp312-cp312-macosx_11_0_arm64",
 )  # fmt: skip
 LABELS = ("", "-null", "-cu126", "-cu128", "-cu130", "-unknown")
-
-
-def environment(python, libc, newest):
-    """Tags of a Linux x86-64 with that libc, the most preferred first."""
-    if libc == "musllinux":
-        platforms = ["musllinux_1_2_x86_64", "linux_x86_64"]
-    else:
-        platforms = [f"manylinux_2_{minor}_x86_64" for minor in range(newest, 4, -1)]
-        platforms[platforms.index("manylinux_2_5_x86_64") + 1 :] = [
-            "manylinux1_x86_64",
-            "linux_x86_64",
-        ]
-        if newest >= 17:
-            place = platforms.index("manylinux_2_17_x86_64") + 1
-            platforms.insert(place, "manylinux2014_x86_64")
-    return [
-        *cpython_tags((3, python), [f"cp3{python}"], platforms),
-        *compatible_tags((3, python), f"cp3{python}", platforms),
-    ]
-
-
-ENVIRONMENTS = [environment(*given) for given in (
-    (12, "manylinux", 35), (12, "manylinux", 17), (11, "manylinux", 28), (12, "musllinux", 0),
-    (13, "manylinux", 35),
-)]  # fmt: skip
+ENVIRONMENTS = [
+    make_target(python_version=python, platforms=[f"{libc}_x86_64"]).tags
+    for python, libc in (
+        ("3.12", "manylinux_2_35"), ("3.12", "manylinux_2_17"), ("3.11", "manylinux_2_28"),
+        ("3.12", "musllinux_1_2"), ("3.13", "manylinux_2_35"),
+    )
+]  # fmt: skip
 
 names = st.lists(
     st.builds(
@@ -78,37 +60,44 @@ def page_of(filenames):
     return Page("app", tuple(PageFile(name, f"https://x.example/{name}") for name in filenames))
 
 
-def chosen(filenames, machine=MACHINE, metadata=METADATA, limit=10):
-    page = page_of(filenames)
+def chosen(filenames, machine=MACHINE, metadata=METADATA, limit=10, **options):
+    page = page_of(filenames) if not isinstance(filenames, Page) else filenames
 
     def read(release):
         if isinstance(metadata, Exception):
             raise metadata
         return metadata
 
-    return Chooser(machine, read, limit).choose(page, releases(page))
+    return Chooser(machine, read, limit, **options).choose(page, releases(page))
 
 
 def installed(plain_names, tags):
     """Return what an installer without variants takes: the best tag, then the highest build."""
     places = {tag: place for place, tag in enumerate(tags)}
-    best = None
-    for name in plain_names:
-        _, _, build, wheel_tags = parse_wheel_filename(name)
-        fitting = [places[tag] for tag in wheel_tags if tag in places]
-        if fitting:
-            # As packaging orders build tags: none is lower than any.
-            key = (-min(fitting), build)
-            if best is None or key > best[0]:
-                best = key, name
-    return best and best[1]
+    found = [
+        # As packaging orders build tags: none is lower than any.
+        (-min(fitting), build, name)
+        for name in plain_names
+        for _, _, build, wheel_tags in [parse_wheel_filename(name)]
+        if (fitting := [places[tag] for tag in wheel_tags if tag in places])
+    ]
+    return max(found, key=itemgetter(0, 1))[2] if found else None
 
 
 @settings(max_examples=150, deadline=None)
 @given(names, st.sampled_from(range(len(ENVIRONMENTS))))
 def test_an_installer_without_variants_takes_what_one_with_them_would(filenames, number):
+    """And every file shown is of the page, and once, whatever the order of the page is."""
     tags = ENVIRONMENTS[number]
-    offers = {offer.filename: offer for offer in chosen(filenames).offers}
+    found = chosen(filenames).offers
+    offers = {offer.filename: offer for offer in found}
+    assert len(offers) == len(found)
+    for offer in found:
+        label = f"-{offer.label}" if offer.label else ""
+        assert offer.file.filename == f"{offer.filename[:-4]}{label}.whl"
+        assert offer.label not in ("cu130", "unknown")
+    backwards = {offer.filename: offer.label for offer in chosen(filenames[::-1]).offers}
+    assert backwards == {offer.filename: offer.label for offer in found}
     expected = select(
         [File(name, "here", name) for name in filenames],
         metadata=lambda _: METADATA,
@@ -125,19 +114,6 @@ def test_an_installer_without_variants_takes_what_one_with_them_would(filenames,
         assert not covers(
             "-".join(better[:-4].split("-")[-3:]), "-".join(taken[:-4].split("-")[-3:])
         )
-
-
-@given(names)
-def test_every_file_shown_is_of_the_page_and_once(filenames):
-    """Whatever the order of the page is."""
-    offers = chosen(filenames).offers
-    assert len({offer.filename for offer in offers}) == len(offers)
-    for offer in offers:
-        label = f"-{offer.label}" if offer.label else ""
-        assert offer.file.filename == f"{offer.filename[:-4]}{label}.whl"
-        assert offer.label not in ("cu130", "unknown")
-    backwards = {offer.filename: offer.label for offer in chosen(filenames[::-1]).offers}
-    assert backwards == {offer.filename: offer.label for offer in offers}
 
 
 @pytest.mark.parametrize(("forced", "label"), [((), "cu128"), (("app=cu126",), "cu126")])
@@ -208,9 +184,7 @@ def test_labels_that_need_other_pythons(python, tags, values, label):
         PageFile(name := f"app-1.0-{tags}-{each}.whl", f"https://x.example/{name}", {}, value)
         for each, value in values.items()
     ]
-    page = Page("app", tuple(files))
-    machine = replace(MACHINE, python=python)
-    choice = Chooser(machine, lambda _: METADATA, 10).choose(page, releases(page))
+    choice = chosen(Page("app", tuple(files)), replace(MACHINE, python=python))
     assert [(offer.filename, offer.label) for offer in choice.offers] == [
         (f"app-1.0-{tags}.whl", label)
     ]
@@ -266,9 +240,8 @@ def test_a_version_beyond_the_limit_says_why_it_has_no_variants():
 def test_files_without_a_given_hash_are_not_chosen(unhashed, label, left_out):
     """K1."""
     names = [f"app-1.0-py3-none-any-{each}.whl" for each in ("cu128", "cu126", "null")]
-    page = page_of(names)
     refused = [f"app-1.0-py3-none-any-{each}.whl" for each in unhashed]
-    choice = Chooser(MACHINE, lambda _: METADATA, 10, unhashed=refused).choose(page, releases(page))
+    choice = chosen(names, unhashed=refused)
     assert [offer.label for offer in choice.offers] == [label]
     decision = choice.decisions[0]
     assert decision.unhashed == left_out

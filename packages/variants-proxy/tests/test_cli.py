@@ -19,11 +19,10 @@ import pytest
 from worlds import KEY
 
 from pep_variants.detect.machines import machine_text
-from variants_proxy import index_url
+from variants_proxy import host_target, index_url
 from variants_proxy.commands.cli import main
 from variants_proxy.key import decode
 
-COMMAND = [sys.executable, "-c", "from variants_proxy.commands.cli import main; main()"]
 DEPLOY = Path(__file__).parents[1] / "deploy"
 
 
@@ -54,10 +53,11 @@ def run(folder, *arguments, **variables):
 
 
 @contextmanager
-def serving(folder, *arguments, **variables):
-    """Run the proxy; yield its URL and process."""
+def serving(folder, *arguments, before="", **variables):
+    """Run the proxy in a process, after some code; yield its URL and the process."""
+    code = f"{before}\nfrom variants_proxy.commands.cli import main; main()"
     process = subprocess.Popen(
-        [*COMMAND, "serve", "--port", "0", *arguments],
+        [sys.executable, "-c", code, "serve", "--port", "0", *arguments],
         env=environ(folder, **variables),
         cwd=folder,
         stderr=subprocess.PIPE,
@@ -74,7 +74,8 @@ def serving(folder, *arguments, **variables):
 def test_serve(tmp_path, upstream):
     (tmp_path / "token").write_text("secret\n")
     variables = {"VARIANTS_PROXY_INDEX": f"own={upstream.simple} two={upstream.simple}"}
-    options = ("--token-file", "token", "--access-log")
+    (tmp_path / "box.toml").write_text(machine_text("a100-zen3", "a test"))
+    options = ("--token-file", "token", "--access-log", "--platform", "box=box.toml")
     with serving(tmp_path, *options, **variables) as (url, process):
         page = f"{url}{index_url(KEY, 'own')}app/"
         answer = httpx.get(f"{page}?token=secret", trust_env=False)
@@ -84,7 +85,10 @@ def test_serve(tmp_path, upstream):
         assert httpx.get(page, auth=("any", "wrong"), trust_env=False).status_code == 401
         assert httpx.get(page, auth=("any", "secret"), trust_env=False).status_code == 404
         bearer = {"Authorization": "Bearer secret"}
-        assert httpx.get(page, headers=bearer, trust_env=False).status_code == 404
+        box = f"{url}{index_url('box', 'own')}app/"
+        for path in (page, box):
+            answer = httpx.get(path, headers=bearer, trust_env=False)
+            assert (answer.status_code, answer.text) == (404, "index own has no project app\n")
         assert httpx.get(f"{url}/health", trust_env=False).json()["upstreams"] == 2
         if os.name != "nt":
             process.send_signal(signal.SIGTERM)
@@ -112,10 +116,15 @@ def test_invalid_options(tmp_path, arguments, code, message):
     assert "Traceback" not in done.stderr
 
 
-def test_url(tmp_path):
-    done = run(tmp_path, "url", "--proxy", "https://variants.example/")
+def test_url(tmp_path, monkeypatch):
+    monkeypatch.setattr("platform.system", lambda: "Linux")  # others have no such provider
+    driver = {"NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION": "12.8"}
+    done = run(tmp_path, "url", "--proxy", "https://variants.example/", **driver)
     assert done.returncode == 0, done
-    assert re.fullmatch(r"https://variants\.example/p/2~[\w-]+/simple/\n", done.stdout)
+    found = re.fullmatch(r"https://variants\.example/p/(2~[\w-]+)/simple/\n", done.stdout)
+    machine = decode(found[1])
+    assert machine.target == host_target()
+    assert machine.detected.support("nvidia").features
     done = run(tmp_path, "url", "--index", "own", "--platform", "h100")
     assert done.stdout == "http://127.0.0.1:4825/p/h100/i/own/simple/\n"
     done = run(tmp_path, "url", "--keyed", "--platform", "h100", VARIANTS_PROXY_TOKEN="t")

@@ -60,7 +60,7 @@ class TestAnnouncements:
         """Parts of a bait differ from the whole, which has the hash that is claimed."""
         upstream.add_release("1.0", MARKED)
         found = document("12.6", "12.8", "13.0")
-        trusted = wheel(CU128, MARKED, variants=found, compression=zipfile.ZIP_STORED)
+        trusted = wheel(CU128, MARKED, variants=found)
         upstream.add("app", CU128, trusted)
         parts = with_another_record(trusted)
         assert len(parts) == len(trusted)

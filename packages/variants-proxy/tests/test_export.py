@@ -138,8 +138,8 @@ class TestPages:
         command += ["--quiet", "--index-url", url, "--target", str(target), "app"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        assert (target / "app.py").read_text() == "LABEL = 'cu128'\n"
-        assert (target / "dep.py").exists()  # the marker is evaluated in METADATA
+        assert (target / "app" / "__init__.py").read_text() == "LABEL = 'cu128'\n"
+        assert (target / "dep").exists()  # the marker is evaluated in METADATA
 
 
 class TestCatalog:

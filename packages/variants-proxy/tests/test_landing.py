@@ -23,6 +23,7 @@ TAGS = ("py3-none-manylinux_2_28_x86_64", "py3-none-win_amd64", "py3-none-manyli
 def proxy(upstream, start):
     upstream.add_release("1.0")
     upstream.add_release("1.1")
+    upstream.add_release("2.0", tags=TAGS, project="native")
     upstream.add("plain", "plain-1.0-py3-none-any.whl", wheel("plain-1.0-py3-none-any.whl"))
     return start(upstream)
 
@@ -31,144 +32,145 @@ def asked(proxy, project="app", **query):
     return proxy.get("/", params={"project": project, **query})
 
 
-class TestForm:
-    def test_without_a_question(self, start):
-        proxy = start(Upstream("a", "http://me:secret@127.0.0.1:1/<b>/"))
-        answer = proxy.get("/")
+def test_without_a_question(start):
+    proxy = start(Upstream("a", "http://me:secret@127.0.0.1:1/<b>/"))
+    answer = proxy.get("/")
+    assert answer.status_code == 200
+    assert answer.headers["content-security-policy"] == POLICY
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "h100-zen4 — NVIDIA H100 (Hopper)" in answer.text
+    assert "&lt;b&gt;" in answer.text
+    assert "secret" not in answer.text
+    assert "<script" not in answer.text
+    assert not re.findall(r"""(?:src|href|url\()[=("']*(?:https?:)?//""", answer.text)
+    (style,) = re.findall(r"<style>(.*?)</style>", answer.text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}'" in answer.headers["content-security-policy"]
+    for path in ("/health", "/nothing"):  # no other response has its policy
+        policy = proxy.get(path).headers.get_list("content-security-policy")
+        assert policy == ["sandbox; default-src 'none'"]
+    answer = asked(proxy, key=KEY)
+    assert answer.status_code == 502
+    assert 'role="alert"' in answer.text
+    assert "secret" not in answer.text
+
+
+def test_lines(proxy):
+    for installer, (_, lines_of) in INSTALLERS.items():
+        answer = asked(proxy, installer=installer, platform="h100-zen4")
         assert answer.status_code == 200
-        assert answer.headers["content-security-policy"] == POLICY
-        assert answer.headers["cache-control"] == "no-store"
-        assert answer.headers["x-content-type-options"] == "nosniff"
-        assert "h100-zen4 — NVIDIA H100 (Hopper)" in answer.text
-        assert "&lt;b&gt;" in answer.text
-        assert "secret" not in answer.text
-        assert "<script" not in answer.text
-        assert not re.findall(r"""(?:src|href|url\()[=("']*(?:https?:)?//""", answer.text)
-        (style,) = re.findall(r"<style>(.*?)</style>", answer.text, re.DOTALL)
-        digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-        assert f"style-src 'sha256-{digest}'" in answer.headers["content-security-policy"]
-        for path in ("/health", "/nothing"):  # no other response has its policy
-            policy = proxy.get(path).headers.get_list("content-security-policy")
-            assert policy == ["sandbox; default-src 'none'"]
-
-    def test_lines(self, proxy):
-        for installer, (_, lines_of) in INSTALLERS.items():
-            answer = asked(proxy, installer=installer, platform="h100-zen4")
-            assert answer.status_code == 200
-            for lines in lines_of(Address(proxy.url, "h100-zen4", "app")):
-                assert f"<pre>{escape(lines.text)}</pre>" in answer.text
-            credentials = {
-                "uv": "_PASSWORD=v\n", "pdm": "_PASSWORD=v\n", "poetry": "h100-zen4 v\n",
-            }  # fmt: skip
-            assert credentials.get(installer, "h100-zen4:v@") in answer.text
-            assert f'<option value="{installer}" selected>' in answer.text
-
-    def test_the_machine_in_place_of_a_platform(self, proxy):
-        in_path = f"{proxy.url}/p/{KEY}/simple/"
-        for text in (KEY, in_path, keyed_url(proxy.url, KEY, "secret")):
-            answer = asked(proxy, key=text)
-            assert answer.status_code == 200
-            lines, _, rest = answer.text.partition('id="choice"')
-            assert f"pip install --index-url {keyed_url(proxy.url, KEY)} app" in lines
-            assert "Variant cu128" in rest
-
-    def test_a_token_is_not_shown(self, upstream, tmp_path):
-        arguments = ("--index", f"own={upstream.simple}")
-        with serving(tmp_path, *arguments, VARIANTS_PROXY_TOKEN="s3cret") as (url, _):
-            query = f"{url}/?project=app&platform=t4-cascadelake"
-            assert httpx.get(query, trust_env=False).status_code == 401
-            upstream.add_release("1.0")
-            answer = httpx.get(query, auth=("me", "s3cret"), trust_env=False)
-            assert answer.status_code == 200
-            assert "s3cret" not in answer.text
-            assert "t4-cascadelake:TOKEN@" in answer.text
+        for lines in lines_of(Address(proxy.url, "h100-zen4", "app")):
+            assert f"<pre>{escape(lines.text)}</pre>" in answer.text
+        credentials = {"uv": "_PASSWORD=v\n", "pdm": "_PASSWORD=v\n", "poetry": "h100-zen4 v\n"}
+        assert credentials.get(installer, "h100-zen4:v@") in answer.text
+        assert f'<option value="{installer}" selected>' in answer.text
 
 
-class TestChoice:
-    def test_reasons(self, proxy):
-        """They are those of the decision report."""
-        text = asked(proxy, platform="h100-zen4").text
-        assert "What this machine gets: app 1.1" in text
-        tree = proxy.report(key="h100-zen4")["versions"][0]
-        assert f"<strong>Variant cu128</strong>: {tree['why']}" in text
-        for row in tree["variants"]:
-            assert f"<td>{row['label']}<td>{row['verdict']}<td>{row['why']}</tr>" in text
-        assert "1.0: Variant cu128" in text
-        assert "<strong>Variant null</strong>" in asked(proxy, platform="cpu-zen4").text
-        assert "This version has no variants" in asked(proxy, "plain", platform="cpu-zen4").text
+def test_the_machine_in_place_of_a_platform(proxy):
+    in_path = f"{proxy.url}/p/{KEY}/simple/"
+    for text in (KEY, in_path, keyed_url(proxy.url, KEY, "secret")):
+        answer = asked(proxy, key=text)
+        assert answer.status_code == 200
+        lines, _, rest = answer.text.partition('id="choice"')
+        assert f"pip install --index-url {keyed_url(proxy.url, KEY)} app" in lines
+        assert "Variant cu128" in rest
 
-    @pytest.mark.parametrize(
-        ("platform", "system", "words", "others"),
-        [
-            ("h100-zen4", "win", "<code>app-1.0-py3-none-win_amd64.whl</code>: cu128", "manylinux"),
-            ("h100-zen4", "macosx", "no wheel for this operating system", "manylinux"),
-            ("h100-zen4", "", "win_amd64", "nothing else"),
-            ("gh200-grace", "linux", "_2_28_aarch64.whl</code>: cu130", "_2_28_x86_64"),
-        ],
-    )
-    def test_files_of_the_system(self, upstream, start, platform, system, words, others):
-        upstream.add_release("1.0", tags=TAGS)
-        text = asked(start(upstream), platform=platform, system=system).text
+
+def test_a_token_is_not_shown(upstream, tmp_path):
+    arguments = ("--index", f"own={upstream.simple}")
+    with serving(tmp_path, *arguments, VARIANTS_PROXY_TOKEN="s3cret") as (url, _):
+        query = f"{url}/?project=app&platform=t4-cascadelake"
+        assert httpx.get(query, trust_env=False).status_code == 401
+        upstream.add_release("1.0")
+        answer = httpx.get(query, auth=("me", "s3cret"), trust_env=False)
+        assert answer.status_code == 200
+        assert "s3cret" not in answer.text
+        assert "t4-cascadelake:TOKEN@" in answer.text
+
+
+def test_reasons_are_those_of_the_decision_report(proxy):
+    text = asked(proxy, platform="h100-zen4").text
+    assert "What this machine gets: app 1.1" in text
+    tree = proxy.report(key="h100-zen4")["versions"][0]
+    assert f"<strong>Variant cu128</strong>: {tree['why']}" in text
+    for row in tree["variants"]:
+        assert f"<td>{row['label']}<td>{row['verdict']}<td>{row['why']}</tr>" in text
+    assert "1.0: Variant cu128" in text
+    assert "<strong>Variant null</strong>" in asked(proxy, platform="cpu-zen4").text
+    assert "This version has no variants" in asked(proxy, "plain", platform="cpu-zen4").text
+
+
+@pytest.mark.parametrize(
+    ("platform", "system", "words", "others"),
+    [
+        ("h100-zen4", "win", "<code>native-2.0-py3-none-win_amd64.whl</code>: cu128", "manylinux"),
+        ("h100-zen4", "macosx", "no wheel for this operating system", "manylinux"),
+        ("h100-zen4", "", "win_amd64", "nothing else"),
+        ("gh200-grace", "linux", "_2_28_aarch64.whl</code>: cu130", "_2_28_x86_64"),
+    ],
+)
+def test_files_of_the_system(proxy, platform, system, words, others):
+    text = asked(proxy, "native", platform=platform, system=system).text
+    assert words in text
+    assert others not in text
+
+
+def test_a_publishers_build(upstream, start, tmp_path):
+    publisher = Publisher(upstream)
+    for version in ("2.8.0", "2.9.0"):
+        publisher.add("cu128", f"{version}+cu128", (LINUX,))
+    (tmp_path / "torch.toml").write_text(publisher.entry())
+    plain = f"torch-2.9.0-cp312-cp312-{LINUX}.whl"
+    upstream.add("torch", plain, wheel(plain))
+    upstream.faults["/whl/cu126/torch/"] = (500, {}, b"")
+    proxy = start(upstream, catalog=str(tmp_path / "torch.toml"))
+    text = asked(proxy, "torch", platform="h100-zen4", system="linux").text
+    for words in (
+        "What this machine gets: torch 2.9.0<", "<strong>Variant cuda12.8</strong>",
+        f"<code>torch-2.9.0+cu128-cp312-cp312-{LINUX}.whl</code>: cuda12.8",
+        "https://example.org/torch", "torch: variant cuda12.6 from ", "2.8.0: Variant cuda12.8",
+    ):  # fmt: skip
         assert words in text
-        assert others not in text
-
-    def test_a_publishers_build(self, upstream, start, tmp_path):
-        publisher = Publisher(upstream)
-        for version in ("2.8.0", "2.9.0"):
-            publisher.add("cu128", f"{version}+cu128", (LINUX,))
-        (tmp_path / "torch.toml").write_text(publisher.entry())
-        plain = f"torch-2.9.0-cp312-cp312-{LINUX}.whl"
-        upstream.add("torch", plain, wheel(plain))
-        upstream.faults["/whl/cu126/torch/"] = (500, {}, b"")
-        proxy = start(upstream, catalog=str(tmp_path / "torch.toml"))
-        text = asked(proxy, "torch", platform="h100-zen4", system="linux").text
-        assert "What this machine gets: torch 2.9.0<" in text
-        assert "<strong>Variant cuda12.8</strong>" in text
-        assert f"<code>torch-2.9.0+cu128-cp312-cp312-{LINUX}.whl</code>: cuda12.8" in text
-        assert "https://example.org/torch" in text
-        assert "torch: variant cuda12.6 from " in text
-        assert "2.8.0: Variant cuda12.8" in text
 
 
-class TestProblems:
-    def test_of_people(self, proxy):
-        for query, words in (
-            ({}, "choose a platform, or paste what"),
-            ({"platform": "h100"}, "did you mean h100-zen"),
-            ({"platform": "nothing-like-it"}, "and 64 more"),
-            ({"key": "2~nonsense"}, "is not a valid platform key"),
-            ({"key": "<script>alert(1)</script>"}, "&lt;script&gt;"),
-            ({"platform": "cpu-zen4", "project": "nope"}, "no index has the project nope"),
-            ({"platform": "cpu-zen4", "project": "<b>"}, "&lt;b&gt;"),
-            ({"platform": "cpu-zen4", "project": "x" * 5000}, "is not a valid project name"),
-        ):
-            answer = asked(proxy, **query)
-            assert answer.status_code == 404
-            assert words in answer.text
-            assert 'role="alert"' in answer.text
-            assert "<script" not in answer.text
-            assert "<b>" not in answer.text
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ({}, "choose a platform, or paste what"),
+        ({"platform": "h100"}, "did you mean h100-zen"),
+        ({"platform": "nothing-like-it"}, "and 64 more"),
+        ({"key": "2~nonsense"}, "is not a valid platform key"),
+        ({"key": "<script>alert(1)</script>"}, "&lt;script&gt;"),
+        ({"platform": "cpu-zen4", "project": "nope"}, "no index has the project nope"),
+        ({"platform": "cpu-zen4", "project": "<b>"}, "&lt;b&gt;"),
+        ({"platform": "cpu-zen4", "project": "x" * 5000}, "is not a valid project name"),
+    ],
+)
+def test_problems(proxy, query, words):
+    answer = asked(proxy, **query)
+    assert answer.status_code == 404
+    assert words in answer.text
+    assert 'role="alert"' in answer.text
+    assert "<script" not in answer.text
+    assert "<b>" not in answer.text
 
-    def test_of_an_index(self, start):
-        answer = asked(start(Upstream("gone", "http://127.0.0.1:1/")), key=KEY)
-        assert answer.status_code == 502
-        assert "gone" in answer.text
 
-    def test_words_of_an_index_are_escaped(self, upstream, start):
-        evil = "<img src=x onerror=alert(1)>"
-        upstream.add_release("1.0")
-        document = b'{"variants": {"%s": {}}}' % evil.encode()
-        upstream.files["app"]["app-1.0-variants.json"] = document
-        answer = asked(start(upstream), key=KEY)
-        assert answer.status_code == 200
-        assert "<img" not in answer.text
+def test_words_of_an_index_are_escaped(upstream, start):
+    upstream.add_release("1.0")
+    document = b'{"variants": {"<img src=x onerror=alert(1)>": {}}}'
+    upstream.files["app"]["app-1.0-variants.json"] = document
+    answer = asked(start(upstream), key=KEY)
+    assert answer.status_code == 200
+    assert "<img" not in answer.text
 
-    def test_a_host_that_a_shell_would_read(self, upstream, start):
-        upstream.add_release("1.0")
-        proxy = start(upstream, hosts=("*",))
-        for host in ("a;rm -rf.example", "a$(x)"):
-            query = {"project": "app", "key": KEY}
-            answer = proxy.get("/", params=query, headers={"Host": host})
-            assert answer.status_code in (200, 400)
-            assert "rm -rf" not in answer.text
-            assert "$(" not in answer.text
+
+def test_a_host_that_a_shell_would_read(upstream, start):
+    upstream.add_release("1.0")
+    proxy = start(upstream, hosts=("*",))
+    for host in ("a;rm -rf.example", "a$(x)"):
+        query = {"project": "app", "key": KEY}
+        answer = proxy.get("/", params=query, headers={"Host": host})
+        assert answer.status_code in (200, 400)
+        assert "rm -rf" not in answer.text
+        assert "$(" not in answer.text

@@ -1,7 +1,5 @@
 """One METADATA for all wheels of a version: markers, and what they evaluate to everywhere."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from itertools import product
@@ -20,19 +18,14 @@ from variants_proxy import index_url
 from variants_proxy.pages.merged_metadata import WheelMetadata, merge_metadata
 
 LIMIT = 2**20
-LINUX, ARM, MAC, WINDOWS = (
-    "manylinux_2_28_x86_64",
-    "manylinux_2_28_aarch64",
-    "macosx_11_0_arm64",
-    "win_amd64",
-)
+LINUX, ARM, MAC = "manylinux_2_28_x86_64", "manylinux_2_28_aarch64", "macosx_11_0_arm64"
 # Marker environments: system, CPU; several spellings of the CPU where uvs differ.
 MACHINES = {
     LINUX: [("linux", "x86_64")],
     ARM: [("linux", "aarch64")],
     MAC: [("darwin", "arm64")],
     "macosx_10_13_x86_64": [("darwin", "x86_64")],
-    WINDOWS: [("win32", "AMD64"), ("win32", "x86_64")],
+    "win_amd64": [("win32", "AMD64"), ("win32", "x86_64")],
     "win_arm64": [("win32", "ARM64")],
     "win32": [("win32", "x86")],
     "manylinux2014_i686": [("linux", "i686")],
@@ -41,14 +34,14 @@ MACHINES = {
 }
 
 
-def wheel(tag: str, *requires: str, label: str | None = None, more: str = "") -> WheelMetadata:
+def wheel(tag, *requires, label=None, more=""):
     tag = tag if tag.count("-") >= 2 else f"cp312-cp312-{tag}"
     lines = "".join(f"Requires-Dist: {text}\n" for text in requires)
     text = f"Metadata-Version: 2.1\nName: app\nVersion: 1.0\n{more}{lines}\nThe text.\n"
     return WheelMetadata(f"app-1.0-{tag}.whl", label, text.encode())
 
 
-def environment(system: str, machine: str, minor: int = 12, extra: str = "") -> dict[str, str]:
+def environment(system, machine, minor=12, extra=""):
     return {
         "sys_platform": system,
         "platform_machine": machine,
@@ -60,7 +53,7 @@ def environment(system: str, machine: str, minor: int = 12, extra: str = "") -> 
     }
 
 
-def evaluated(requires: tuple[str, ...], where: dict[str, str]) -> set[str]:
+def evaluated(requires, where):
     """Return what applies of *requires*, without markers."""
     found = set()
     for requirement in map(Requirement, requires):
@@ -70,7 +63,7 @@ def evaluated(requires: tuple[str, ...], where: dict[str, str]) -> set[str]:
     return found
 
 
-def requirements(*wheels: WheelMetadata) -> tuple[str, ...]:
+def requirements(*wheels):
     merged = merge_metadata(wheels, LIMIT)
     assert merged is not None
     return requirements_of(merged)
@@ -78,25 +71,15 @@ def requirements(*wheels: WheelMetadata) -> tuple[str, ...]:
 
 ON_LINUX = "sys_platform == 'linux' and platform_machine == 'x86_64'"
 NOT_LINUX = "sys_platform != 'linux' or platform_machine != 'x86_64'"
-IS_AMD64 = "(platform_machine == 'AMD64' or platform_machine == 'x86_64')"
 
-TABLE: dict[str, tuple[list[WheelMetadata], list[str]]] = {
+TABLE = {
     "one variant": (
-        [wheel(LINUX, "a", "cuda", label="cu128"), wheel(MAC, "a"), wheel(WINDOWS, "a")],
+        [wheel(LINUX, "a", "cuda", label="cu128"), wheel(MAC, "a"), wheel("win_amd64", "a")],
         ["a", f"cuda; {ON_LINUX}"],
     ),
     "dependencies of the plain wheels": (
         [wheel(LINUX, label="cu128"), wheel(ARM, "cpu"), wheel(MAC, "cpu")],
         [f"cpu; {NOT_LINUX}"],
-    ),
-    "two variants": (
-        [
-            wheel(LINUX, "cuda==12.8", label="cu128"),
-            wheel(WINDOWS, "cuda==12.6", label="cu126"),
-            wheel(ARM),
-            wheel(MAC),
-        ],
-        [f"cuda==12.8; {ON_LINUX}", f"cuda==12.6; sys_platform == 'win32' and {IS_AMD64}"],
     ),
     "markers of their own": (
         [
@@ -182,19 +165,6 @@ TABLE: dict[str, tuple[list[WheelMetadata], list[str]]] = {
             "arm; sys_platform == 'darwin' and platform_machine == 'arm64'",
         ],
     ),
-    "three Windows": (
-        [
-            wheel("win32", "w32"),
-            wheel("win_amd64", "w64", label="cu128"),
-            wheel("win_arm64", "arm", label="npu"),
-        ],
-        [
-            "w32; sys_platform != 'win32' or platform_machine != 'AMD64' and "
-            "platform_machine != 'x86_64' and platform_machine != 'ARM64'",
-            f"w64; sys_platform == 'win32' and {IS_AMD64}",
-            "arm; sys_platform == 'win32' and platform_machine == 'ARM64'",
-        ],
-    ),
     "what cannot be read stays": (
         [wheel(LINUX, "a 'b'; c", "d", label="cu128"), wheel(MAC)],
         ["a 'b'; c", f"d; {ON_LINUX}"],
@@ -203,18 +173,18 @@ TABLE: dict[str, tuple[list[WheelMetadata], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", TABLE)
-def test_markers(name: str) -> None:
+def test_markers(name):
     wheels, expected = TABLE[name]
     assert list(requirements(*wheels)) == expected
 
 
-def test_equal_dependencies_stay_as_they_are() -> None:
+def test_equal_dependencies_stay_as_they_are():
     assert merge_metadata([wheel(LINUX, "a", "b", label="cu128"), wheel(MAC, "b", "a")], 1) is None
     assert merge_metadata([wheel(LINUX, "a", label="cu128")], LIMIT) is None
     assert merge_metadata([wheel(LINUX, more="Summary: x\n"), wheel(MAC)], LIMIT) is None
 
 
-def test_other_fields() -> None:
+def test_other_fields():
     gpu = wheel(
         LINUX,
         "cuda; extra == 'gpu'",
@@ -237,7 +207,7 @@ def test_other_fields() -> None:
         assert "requires-python" not in read_fields(merged)
 
 
-def test_limits() -> None:
+def test_limits():
     wheels = [wheel(LINUX, "a", label="cu128"), wheel(MAC)]
     assert merge_metadata(wheels, 10) is None
     many = [wheel(f"manylinux_2_17_x{number}", "a") for number in range(100)]
@@ -281,9 +251,7 @@ LABELS = st.sampled_from([None, "null", "cu126", "cu128"])
 )
 @example({("cp312-cp312", LINUX): (["a"], "cu128"), ("cp310-cp310", LINUX): ([], None)})
 @settings(max_examples=30, deadline=None)
-def test_every_wheel_has_its_own_dependencies(
-    layout: dict[tuple[str, str], tuple[list[str], str | None]],
-) -> None:
+def test_every_wheel_has_its_own_dependencies(layout):
     # Linux on ARM has one libc only here: markers cannot tell two apart.
     if any(platform == ARM for _, platform in layout):
         layout = {key: v for key, v in layout.items() if not key[1].startswith("musllinux")}
@@ -305,8 +273,8 @@ def test_every_wheel_has_its_own_dependencies(
     ("lower", "higher"),
     [("1", "2"), ("9", "10"), ("1a", "1b"), ("1", "1a"), ("1a", "1ab"), ("1b", "2a"), ("", "0")],
 )
-def test_of_several_builds_the_highest_counts(lower: str, higher: str) -> None:
-    def build(number: str) -> str:
+def test_of_several_builds_the_highest_counts(lower, higher):
+    def build(number):
         return "-".join(filter(None, (number, "py3-none-any")))
 
     for wheels in ([lower, higher], [higher, lower]):

@@ -1,0 +1,237 @@
+"""Pages that are asked for again, that are known already, and what caches may keep for whom."""
+
+import base64
+import json
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+from test_cli import serving
+from upstream_server import JSON, served, wheel
+from upstream_server import Upstream as Server
+from worlds import CU128_HERE, KEY, MARKED
+
+from support.certificates import certified
+from variants_proxy import Limits, Upstream, index_url
+from variants_proxy.headers import Document, accepted_formats, for_one_client
+
+PAGE = f"{index_url(KEY)}app/"
+TYPE = "application/vnd.pypi.simple.v1"
+PLAIN = "plain-1.0-py3-none-any.whl"
+
+
+class TestHeaders:
+    @pytest.mark.parametrize(
+        ("accept", "expected"),
+        [
+            ("", "html"), ("*/*", "html"), ("text/html", "html"), (f"{TYPE}+json", "json"),
+            (f"{TYPE}+json, {TYPE}+html;q=0.2, text/html;q=0.01", "json html"),
+            (f"{TYPE}+json;q=0.1, text/html", "html json"), (f"{TYPE}+json;q=0", "html"),
+            (f"{TYPE}+html, {TYPE}+json", "json html"), (f"{TYPE}+json, text/html;q=0", "json"),
+            (f"{TYPE}.latest+json", "html"),
+            ("application/vnd.pypi.simple.latest+json", "json"), (f"{TYPE}+json;q=x", "html"),
+            ("application/json", "html"), (f"{TYPE.upper()}+JSON", "json"),
+        ],
+    )  # fmt: skip
+    def test_accepted_formats(self, accept, expected):
+        assert accepted_formats(accept) == tuple(expected.split())
+
+    def test_validators(self):
+        page = Document(b"text", "text/html", "public", vary="Accept")
+        status, headers, body = page.answer("")
+        assert (status, body, headers["vary"]) == (200, page.body, "Accept")
+        tag = headers["etag"]
+        for known in (tag, f"W/{tag}", f'"x", {tag}', "*"):
+            status, headers, body = page.answer(known)
+            assert (status, body, headers["etag"]) == (304, b"", tag)
+        assert page.answer('"x"')[0] == 200
+
+    @pytest.mark.parametrize(
+        ("control", "private"),
+        [
+            ("public, max-age=31536000, immutable", "private, max-age=31536000, immutable"),
+            ("private, max-age=60", "private, max-age=60"),
+            ("no-cache", "private, no-cache"),
+            ("no-store", "no-store"),
+        ],
+    )
+    def test_for_one_client(self, control, private):
+        given = [
+            (b"content-type", b"x/y"), (b"cache-control", control.encode()), (b"vary", b"Accept"),
+        ]  # fmt: skip
+        headers = httpx.Headers(for_one_client(for_one_client(given)))
+        assert headers.get_list("cache-control") == [private]
+        assert {"Accept", "Authorization"} <= set(headers["vary"].split(", "))
+        assert headers["content-type"] == "x/y"
+
+    def test_of_an_open_proxy(self, upstream, start):
+        """The path of a key is for every cache, one URL for all for those with Authorization."""
+        upstream.add_release()
+        upstream.faults["/simple/broken/"] = (500, {}, b"broken")
+        proxy = start(upstream)
+        page = proxy.get(PAGE)
+        assert page.headers["cache-control"] == "no-cache"
+        assert "Authorization" not in page.headers["vary"]
+        keyed = proxy.get("/simple/app/", headers={"Accept": JSON}, auth=(KEY, "v"))
+        (file,) = keyed.json()["files"]
+        known = {"If-None-Match": keyed.headers["etag"], "Accept": JSON}
+        for path, status in (("", 200), ("", 304), (file["url"], 307)):
+            headers = known if status == 304 else {"Accept": JSON}
+            answer = proxy.get(f"/simple/app/{path}", headers=headers, auth=(KEY, "v"))
+            assert answer.status_code == status
+            assert "Authorization" in answer.headers["vary"]
+            assert answer.headers["cache-control"] == "private, no-cache"
+        for path in ("/simple/app/", *(f"{index_url(KEY)}{name}/" for name in ("none", "broken"))):
+            answer = proxy.get(path)
+            assert answer.status_code >= 400
+            assert answer.headers["cache-control"] == "no-store"
+
+    def test_with_a_token_nothing_is_public(self, upstream, tmp_path):
+        upstream.add_release()
+        arguments = ("--index", f"own={upstream.simple}")
+        with (
+            serving(tmp_path, *arguments, VARIANTS_PROXY_TOKEN="s3cret") as (url, _),
+            httpx.Client(base_url=url, trust_env=False) as client,
+        ):
+            basic = base64.b64encode(f"{KEY}:s3cret".encode()).decode()
+            for path, login in ((PAGE, "Bearer s3cret"), ("/simple/app/", f"Basic {basic}")):
+                answer = client.get(path, headers={"Authorization": login, "Accept": JSON})
+                assert answer.status_code == 200
+                assert answer.headers["cache-control"].startswith("private, ")
+                assert "Authorization" in answer.headers["vary"]
+            refused = client.get(PAGE)
+            assert refused.status_code == 401
+            assert refused.headers["cache-control"] == "no-store"
+
+
+class TestPages:
+    def test_one_request_for_many(self, upstream, start, monkeypatch):
+        upstream.add_release()
+        answer, release = upstream.answer, threading.Event()
+
+        def late(path, headers):
+            release.wait(0.1)
+            return answer(path, headers)
+
+        monkeypatch.setattr(upstream, "answer", late)
+        proxy = start(upstream)
+        with ThreadPoolExecutor(8) as pool:
+            pages = list(pool.map(lambda _: json.dumps(proxy.page()), range(8)))
+        assert len(set(pages)) == 1
+        assert upstream.paths.count("/simple/app/") == 1
+
+    @pytest.mark.parametrize("plain", [False, True])
+    def test_a_new_process_asks_whether_a_page_has_changed(self, upstream, start, plain):
+        upstream.etags = True
+        upstream.add_release(labels=() if plain else ("null", "cu128"), plain=plain)
+        names = [file["filename"] for file in start(upstream).page()["files"]]
+        asked = len(upstream.requests)
+        assert [file["filename"] for file in start(upstream).page()["files"]] == names
+        (headers,) = (h for path, h in upstream.requests[asked:] if path == "/simple/app/")
+        assert "If-None-Match" in headers
+        upstream.add_release("2.0")
+        assert len(start(upstream).page()["files"]) > len(names)
+
+    def test_a_page_that_moved_is_asked_for_again(self, upstream, other, start):
+        """Links of a page are relative to where it is, although its tag is the same."""
+        upstream.etags = other.etags = True
+        for server in (upstream, other):
+            server.add_release()
+        proxy = start(upstream, fresh_seconds=0.0)
+        proxy.page()
+        upstream.faults["/simple/app/"] = (302, {"Location": f"{other.simple}app/"}, b"")
+        proxy.page()
+        asked = [headers for path, headers in other.requests if path == "/simple/app/"]
+        assert ["If-None-Match" in headers for headers in asked] == [True, False]
+
+    @pytest.mark.parametrize("begin", [(), ("1.0",)])
+    @pytest.mark.parametrize("path", [index_url(KEY), index_url(KEY, "main")])
+    def test_what_was_published_a_moment_ago(self, upstream, start, begin, path):
+        """The upstream is asked again whenever a client asks, whatever it said before."""
+        upstream.etags = True
+        upstream.cache_control = "max-age=600"
+        for version in begin:
+            upstream.add_release(version)
+        proxy = start(upstream)
+        assert proxy.get(f"{path}app/").status_code == (200 if begin else 404)
+        upstream.add_release("2.0")
+        assert "app-2.0-" in proxy.get(f"{path}app/").text
+        asked = len(upstream.requests)
+        assert "app-2.0-" in proxy.get(f"{path}app/").text
+        (headers,) = (h for asked_for, h in upstream.requests[asked:] if "simple" in asked_for)
+        assert "If-None-Match" in headers
+
+    def test_two_proxies_beside_each_other_answer_the_same(self, upstream, start):
+        """The second one reads no file; files are found without asking for the page again."""
+        upstream.add_release("1.0", *MARKED)
+        upstream.core_metadata = True
+        proxy = start(upstream)
+        first = proxy.get(PAGE, headers={"Accept": JSON})
+        asked = len(upstream.paths)
+        assert proxy.get(proxy.url + PAGE + f".variant/cu128/{CU128_HERE}").status_code == 200
+        assert "/simple/app/" not in upstream.paths[asked:]
+        asked = len(upstream.paths)
+        second = start(upstream).get(PAGE, headers={"Accept": JSON})
+        assert not [path for path in upstream.paths[asked:] if "/files/" in path]
+        assert first.content == second.content
+        tag = second.headers["ETag"]
+        assert first.headers["ETag"] == tag
+        known = {"Accept": JSON, "If-None-Match": tag}
+        assert proxy.get(PAGE, headers=known).status_code == 304
+
+
+class TestOutages:
+    def test_one_that_drips_does_not_hold_the_others(self, upstream, other, start):
+        def drip():
+            while True:
+                time.sleep(0.05)
+                yield b" "
+
+        upstream.add("plain", PLAIN, wheel(PLAIN))
+        for number in range(20):
+            other.faults[f"/simple/p{number}/"] = (200, {"Content-Type": JSON}, drip())
+        proxy = start(upstream, other, limits=Limits(page_seconds=1.0, connections=4))
+        with ThreadPoolExecutor(20) as pool:
+            paths = [f"{index_url(KEY, 'index1')}p{number}/" for number in range(20)]
+            slow = [pool.submit(proxy.get, path) for path in paths]
+            while not other.paths:
+                time.sleep(0.01)
+            for _ in range(10):
+                assert proxy.get(f"{index_url(KEY, 'main')}plain/").status_code == 200
+            answers = [each.result() for each in slow]
+        assert {answer.status_code for answer in answers} == {504}
+        assert all("index1" in answer.text or "/simple/p" in answer.text for answer in answers)
+
+    @pytest.mark.parametrize("status", [500, 429])
+    def test_old_pages_serve_while_it_fails(self, upstream, start, status):
+        """Those in memory and, after a restart, those on disk; it is not asked for each."""
+        for name in ("plain", "other"):
+            upstream.add(name, PLAIN.replace("plain", name), wheel(PLAIN))
+        proxy = start(upstream, fresh_seconds=0.0)
+        paths = [f"{index_url(KEY)}{name}/" for name in ("plain", "other")]
+        assert [proxy.get(path).status_code for path in paths] == [200, 200]
+        for name in ("plain", "other", "new"):
+            upstream.faults[f"/simple/{name}/"] = (status, {}, b"")
+        asked = len(upstream.paths)
+        for running in (proxy, start(upstream, fresh_seconds=0.0)):
+            assert [running.get(path).status_code for path in paths] == [200, 200]
+            assert running.get(f"{index_url(KEY)}new/").status_code == status
+        assert "/simple/other/" not in upstream.paths[asked:]
+
+    def test_an_untrusted_certificate_is_none(self, start, tmp_path):
+        """V7: an error that names the cause, though there is an old page; T6: no 5xx."""
+        server, path = Server(), f"{index_url(KEY)}plain/"
+        server.add("plain", PLAIN, wheel(PLAIN))
+        certificates = certified(tmp_path / "tls")
+        with served(server, certificates.context):
+            at = Upstream("main", server.simple)
+            trusting = start(at, ca_bundle=certificates.authority)
+            assert trusting.get(path).status_code == 200
+            asked = len(server.paths)
+            answer = start(at).get(path)
+        assert answer.status_code == 424
+        assert "the certificate is not accepted (unable to get local issuer" in answer.text
+        assert f"{server.simple}plain/" in answer.text
+        assert len(server.paths) == asked

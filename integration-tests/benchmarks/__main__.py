@@ -8,37 +8,30 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import importlib
-import sys
 from pathlib import Path
 
-from . import page
-from .record import ROOT, BenchmarkError, Record
+from .page import ROOT, Record, write
 from .report import Row
 
 GROUPS = sorted(path.stem[6:] for path in Path(__file__).parent.glob("bench_*.py"))
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: list[str] | None = None) -> None:
     """Measure, or write the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
     commands = parser.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("run", help="run groups and write a record")
-    run.add_argument("--record", type=Path, help="the record; build/bench/DATE-COMMIT.json if none")
-    run.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join(GROUPS))
+    running = commands.add_parser("run", help="run groups and write a record")
+    running.add_argument("--record", type=Path, help="default: build/bench/DATE-COMMIT.json")
+    running.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join(GROUPS))
     writing = commands.add_parser("page", help="docs/reference/speed.md and the README's table")
     writing.add_argument("record", type=Path)
     options = parser.parse_args(arguments)
-    try:
-        if options.command == "page":
-            page.write(Record.read(options.record))
-            return 0
-        if unknown := set(options.groups) - set(GROUPS):
-            raise BenchmarkError(f"no group {', '.join(unknown)}; there are {', '.join(GROUPS)}")
+    if options.command == "page":
+        write(Record.read(options.record))
+    elif unknown := set(options.groups) - set(GROUPS):
+        parser.error(f"no group {', '.join(unknown)}; there are {', '.join(GROUPS)}")
+    else:
         _run(options.groups or GROUPS, options.record)
-    except (BenchmarkError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
 
 
 def _run(groups: list[str], path: Path | None) -> None:
@@ -56,4 +49,4 @@ def _run(groups: list[str], path: Path | None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main()

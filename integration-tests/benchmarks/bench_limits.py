@@ -1,5 +1,7 @@
 """The worst inputs within the limits, beside the plain parser of their format.
 
+That work grows with the number of labels, features and values is tested in `pep-variants`.
+
 Every input is read at a quarter of the limit and at the limit, in processes of its own, of which
 the fastest counts. A row is met if reading takes at most fifteen times the CPU time of the plain
 parser, little time and memory, and twice as long for twice the size.
@@ -28,6 +30,7 @@ from pep_variants.detect.detector import Detector
 from pep_variants.errors import VariantError
 from pep_variants.formats.reader import read_metadata
 from resolvelib_variants.resolution import RequirementError, read_file
+from support.wheels import V0_2_0, metadata
 from variants_index.distribution_metadata import read_core_metadata
 from variants_index.pages import JSON, read_page
 
@@ -44,7 +47,6 @@ SHORT = 0.05
 """Seconds, of which growth says nothing."""
 ROUNDS = 3
 
-_SCHEMA = "https://variants-schema.wheelnext.dev/v0.2.0.json"
 _OLD_SCHEMA = "https://variants-schema.wheelnext.dev/v0.0.3.json"
 _SORTED = {"a": {"install-time": False}}
 """A provider whose values are sorted, with the old schema."""
@@ -61,8 +63,8 @@ class Case(NamedTuple):
 
 def judge(path: Path) -> object:
     """Read metadata, detect, rank and explain."""
-    metadata = read_metadata(path.read_bytes(), "x.json")
-    return verdicts(rank(metadata, Detector().platform(metadata)), None)
+    found = read_metadata(path.read_bytes(), "x.json")
+    return verdicts(rank(found, Detector().platform(found)), None)
 
 
 def page(path: Path) -> object:
@@ -103,20 +105,9 @@ def _parsed(texts: Any) -> list[Requirement]:
     return found
 
 
-def document(
-    variants: dict[str, Any],
-    providers: dict[str, Any],
-    *,
-    namespaces: list[str] | None = None,
-    schema: str = _SCHEMA,
-) -> bytes:
+def document(variants: dict[str, Any], providers: dict[str, Any], schema: str = V0_2_0) -> bytes:
     """Return metadata."""
-    tree = {
-        "$schema": schema,
-        "default-priorities": {"namespace": namespaces or list(providers)},
-        "providers": providers,
-        "variants": variants,
-    }
+    tree = metadata(variants, namespaces=providers, providers=providers, schema=schema)
     return json.dumps(tree, separators=(",", ":")).encode()
 
 
@@ -125,29 +116,12 @@ def numbered(prefix: str, count: int) -> list[str]:
     return [f"{prefix}{number}" for number in range(count)]
 
 
-def labels(count: int) -> bytes:
-    """Return compatible variants, each with values that no other has."""
-    provider = {"static-properties": {"f": ["1"]}}
-    return document(
-        {name: {"a": {"f": ["1", name]}} for name in numbered("l", count)}, {"a": provider}
-    )
-
-
 def namespaces(count: int) -> bytes:
     """Return variants of many namespaces nothing of which is supported."""
     names = numbered("n", 12)
     return document(
         {label: {name: {"f": ["v"]} for name in names} for label in numbered("l", count)},
         {name: {"requires": ["p" * 100]} for name in names},
-    )
-
-
-def values(count: int) -> bytes:
-    """Return variants with thousands of values, which a provider has in another order."""
-    names = numbered("v", limits.VALUES - 1)
-    provider = {"static-properties": {"f": names[::-1]}}
-    return document(
-        {label: {"a": {"f": [*names, label]}} for label in numbered("l", count)}, {"a": provider}
     )
 
 
@@ -164,13 +138,6 @@ def plugins(count: int) -> bytes:
     many, rest = divmod(count - 1, len(text))
     provider = {"requires": [text] * many + ["p" * (rest + 1)]}
     return document({"x": {"a": {"f": ["1"]}}}, {"a": provider})
-
-
-def markers(count: int) -> bytes:
-    """Return markers of providers of that many characters."""
-    names = numbered("n", max(1, count // limits.MARKER_LENGTH))
-    provider = {"requires": ["p"], "enable-if": " and ".join(["python_version > '3'"] * 75)}
-    return document({"x": {"n0": {"f": ["1"]}}}, dict.fromkeys(names, provider), schema=_OLD_SCHEMA)
 
 
 def features_alone(count: int) -> bytes:
@@ -216,14 +183,12 @@ def requirement_lines(count: int) -> bytes:
     return "".join(f"{name}{rest}" for name in numbered("p", count)).encode()
 
 
-_CHARACTERS = limits.PROVIDER_REQUIREMENT_CHARACTERS
 CASES = {
-    "document: variants": Case(labels, limits.LABELS, judge, json_loads),
     "document: unsupported namespaces": Case(namespaces, 16_000, judge, json_loads),
-    "document: values": Case(values, 80, judge, json_loads),
     "document: sorted values": Case(natural, limits.LABELS, judge, json_loads),
-    "document: requirements": Case(plugins, _CHARACTERS, judge, json_loads),
-    "document: markers": Case(markers, _CHARACTERS, judge, json_loads),
+    "document: requirements": Case(
+        plugins, limits.PROVIDER_REQUIREMENT_CHARACTERS, judge, json_loads
+    ),
     "document: features of one variant each": Case(features_alone, 24_000, judge, json_loads),
     "document: a known provider": Case(known, limits.LABELS, judge, json_loads),
     "page": Case(json_page, limits.PAGE_FILES, page, json_loads),

@@ -51,22 +51,25 @@ class Candidate(NamedTuple):
 
 
 class Universe:
-    """An index in memory: *size* projects, *every* so manieth of them with variants (0: none).
+    """An index in memory, which is `ProviderFiles`, too.
 
     Attributes:
         files: candidates by project, newest version first.
         requires: requirements by project; every version has the same.
-        metadata: what is in each of them.
     """
 
+    version = staticmethod(operator.attrgetter("version"))
+    filename = staticmethod(operator.attrgetter("filename"))
+
     def __init__(self, size: int, every: int) -> None:
+        """Make *size* projects, *every* so manieth of them with variants (0: none)."""
         levels = [f"v{level}" for level in range(1, VARIANTS + 1)]
         tree = {
             "$schema": "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json",
             "default-priorities": {"namespace": ["cpu"]},
             "variants": {level: {"cpu": {"level": [level]}} for level in levels},
         }
-        self.metadata = json.dumps(tree)
+        self._metadata = json.dumps(tree)
         self.files: dict[str, list[Candidate]] = {}
         self.requires: dict[str, list[str]] = {}
         versions = [Version(f"1.{number}") for number in reversed(range(VERSIONS))]
@@ -80,6 +83,31 @@ class Universe:
             ]
             further = (number + 1, number + 7, number + 31)
             self.requires[name] = [f"p{n}>=1.{n % VERSIONS}" for n in further if n < size]
+
+    def source(self, candidate: Candidate) -> str:  # noqa: ARG002
+        """Return the one index there is."""
+        return "https://index.example/simple/"
+
+    def metadata(self, project: str, candidate: Candidate) -> Metadata:
+        """Read what lies beside the file."""
+        return read_metadata(self._metadata, f"{project}-{candidate.version}-variants.json")
+
+    def has_variants(self, identifier: str) -> bool:
+        """Look at one version: all have the same files."""
+        return split_label(self.files[identifier][0].filename)[1] is not None
+
+    def project(self, identifier: str) -> str:
+        """Return the identifier."""
+        return identifier
+
+    def dependencies(
+        self, candidate: Candidate, reduce: Callable[[str], str | None]
+    ) -> Iterable[Requirement] | None:
+        """Return the requirements with reduced markers, for what is a variant."""
+        if split_label(candidate.filename)[1] is None:
+            return None
+        reduced = map(reduce, self.requires[candidate.name])
+        return [_parse(text) for text in reduced if text is not None]
 
 
 class PlainProvider(AbstractProvider[Requirement, Candidate, str]):
@@ -126,42 +154,6 @@ def _parse(text: str) -> Requirement:
     return Requirement(name, Version(version or "0"))
 
 
-class Files:
-    """`ProviderFiles` of a universe."""
-
-    version = staticmethod(operator.attrgetter("version"))
-    filename = staticmethod(operator.attrgetter("filename"))
-
-    def __init__(self, universe: Universe) -> None:
-        self._universe = universe
-
-    def source(self, candidate: Candidate) -> str:  # noqa: ARG002
-        """Return the one index there is."""
-        return "https://index.example/simple/"
-
-    def metadata(self, project: str, candidate: Candidate) -> Metadata:
-        """Read what lies beside the file."""
-        name = f"{project}-{candidate.version}-variants.json"
-        return read_metadata(self._universe.metadata, name)
-
-    def has_variants(self, identifier: str) -> bool:
-        """Look at one version: all have the same files."""
-        return split_label(self._universe.files[identifier][0].filename)[1] is not None
-
-    def project(self, identifier: str) -> str:
-        """Return the identifier."""
-        return identifier
-
-    def dependencies(
-        self, candidate: Candidate, reduce: Callable[[str], str | None]
-    ) -> Iterable[Requirement] | None:
-        """Return the requirements with reduced markers, for what is a variant."""
-        if split_label(candidate.filename)[1] is None:
-            return None
-        reduced = map(reduce, self._universe.requires[candidate.name])
-        return [_parse(text) for text in reduced if text is not None]
-
-
 def plain(universe: Universe) -> int:
     """Resolve with resolvelib alone; return how many projects were resolved."""
     return _resolve(PlainProvider(universe))
@@ -170,7 +162,7 @@ def plain(universe: Universe) -> int:
 def wrapped(universe: Universe) -> int:
     """Resolve with the wrapper; return how many projects were resolved."""
     provider: VariantProvider[Requirement, Candidate, str] = VariantProvider(
-        PlainProvider(universe), Files(universe), platform=lambda _: _PLATFORM
+        PlainProvider(universe), universe, platform=lambda _: _PLATFORM
     )
     return _resolve(provider)
 

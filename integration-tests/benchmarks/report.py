@@ -20,8 +20,8 @@ class Row:
         ours: our figure, in *unit*.
         theirs: the figure of what it is compared with, measured in the same run.
         against: what theirs is.
-        goal: in words; empty without a goal.
-        met: whether it was met in this run; None without a goal.
+        goal: in words.
+        met: whether it was met in this run.
     """
 
     what: str
@@ -29,8 +29,8 @@ class Row:
     theirs: float
     unit: str
     against: str
-    goal: str = ""
-    met: bool | None = None
+    goal: str
+    met: bool
 
     @property
     def ratio(self) -> str:
@@ -41,10 +41,9 @@ class Row:
         return f"{ratio:,.0f}x" if ratio >= 100 else f"{ratio:.2f}x"
 
     def __str__(self) -> str:
-        goal = f"; {self.goal}: {'met' if self.met else 'NOT met'}" if self.goal else ""
         return (
             f"  {self.what:62} {self.ours:9.3f} {self.unit:2} {self.theirs:9.3f} {self.unit:2} "
-            f"{self.ratio:>8}  {self.against}{goal}"
+            f"{self.ratio:>8}  {self.against}; {self.goal}: {'met' if self.met else 'NOT met'}"
         )
 
 

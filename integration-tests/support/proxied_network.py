@@ -11,8 +11,8 @@ import http.client
 import http.server
 import select
 import socket
+import socketserver
 import ssl
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -202,58 +202,44 @@ def http_proxy(
 def socks_proxy(credentials: str = "") -> Iterator[Server]:
     """Run a SOCKS 5 proxy (RFC 1928); its requests have the host as it was named."""
 
-    def serve(connection: socket.socket) -> None:
-        read = connection.makefile("rb").read
-        _, count = read(2)
-        methods = read(count)
-        method = 2 if credentials else 0
-        connection.sendall(bytes([5, method if method in methods else 255]))
-        if method not in methods:
-            return
-        if credentials:
-            user = read(read(2)[1])
-            password = read(read(1)[0])
-            wrong = f"{user.decode()}:{password.decode()}" != credentials
-            connection.sendall(bytes([1, wrong]))
-            if wrong:
-                return
-        _, _, _, kind = read(4)
-        if kind == 3:
-            host = read(read(1)[0]).decode()
-        else:
-            host = socket.inet_ntop(*((2, read(4)) if kind == 1 else (10, read(16))))
-        port = int.from_bytes(read(2), "big")
-        server.asked.append(Asked("SOCKS", f"{host}:{port}", ()))
-        try:
-            other = socket.create_connection((host, port), 10)
-        except OSError:
-            connection.sendall(b"\x05\x05\x00\x01\0\0\0\0\0\0")
-            return
-        connection.sendall(b"\x05\x00\x00\x01\0\0\0\0\0\0")
-        _join(connection, other)
+    class Handler(socketserver.StreamRequestHandler):
+        timeout = 30
 
-    listening = socket.create_server(("127.0.0.1", 0))
-    port = listening.getsockname()[1]
-    at = f"{credentials}@" if credentials else ""
-    server = Server(port, f"socks5h://{at}127.0.0.1:{port}")
+        def handle(self) -> None:
+            read, write = self.rfile.read, self.wfile.write
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                _, count = read(2)
+                method = 2 if credentials else 0
+                if method not in read(count):
+                    write(b"\x05\xff")
+                    return
+                write(bytes([5, method]))
+                if credentials:
+                    user = read(read(2)[1])
+                    wrong = user + b":" + read(read(1)[0]) != credentials.encode()
+                    write(bytes([1, wrong]))
+                    if wrong:
+                        return
+                kind = read(4)[3]
+                if kind == 3:
+                    host = read(read(1)[0]).decode()
+                else:
+                    host = socket.inet_ntop(*((2, read(4)) if kind == 1 else (10, read(16))))
+                port = int.from_bytes(read(2), "big")
+                server.asked.append(Asked("SOCKS", f"{host}:{port}", ()))
+                try:
+                    other = socket.create_connection((host, port), 10)
+                except OSError:
+                    write(b"\x05\x05\x00\x01\0\0\0\0\0\0")
+                    return
+                write(b"\x05\x00\x00\x01\0\0\0\0\0\0")
+                _join(self.connection, other)
 
-    def accept() -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = listening.accept()
-                threading.Thread(target=handle, args=(connection,), daemon=True).start()
-
-    def handle(connection: socket.socket) -> None:
-        with connection, contextlib.suppress(OSError, ValueError, IndexError):
-            serve(connection)
-
-    threading.Thread(target=accept, daemon=True).start()
-    try:
+    with serving(Handler) as url:
+        port = int(url.rpartition(":")[2])
+        at = f"{credentials}@" if credentials else ""
+        server = Server(port, f"socks5h://{at}127.0.0.1:{port}")
         yield server
-    finally:
-        with contextlib.suppress(OSError):
-            listening.shutdown(socket.SHUT_RDWR)
-        listening.close()
 
 
 def _join(first: socket.socket, second: socket.socket) -> None:

@@ -3,51 +3,32 @@
 from __future__ import annotations
 
 import contextlib
-import socket
+import socketserver
 import threading
 from contextlib import contextmanager
+
+from .loopback import serving
 
 
 @contextmanager
 def sending(parts):
     """Yield the URL of a server that answers every request with what *parts* (a call) yields."""
-    listener = socket.create_server(("127.0.0.1", 0))
     ended = threading.Event()
-    threads = []
 
-    def answer(connection):
-        with connection, contextlib.suppress(OSError):
-            connection.recv(65536)
-            for part in parts():
-                if ended.is_set():
-                    return
-                connection.sendall(part)
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self):
+            with contextlib.suppress(OSError):
+                self.request.recv(65536)
+                for part in parts():
+                    if ended.is_set():
+                        return
+                    self.request.sendall(part)
 
-    def accept():
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = listener.accept()
-                if ended.is_set():
-                    connection.close()
-                    return
-                thread = threading.Thread(target=answer, args=(connection,), daemon=True)
-                threads.append(thread)
-                thread.start()
-
-    accepting = threading.Thread(target=accept)
-    accepting.start()
-    port = listener.getsockname()[1]
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        ended.set()
-        # Closing a socket does not wake up who waits in accept().
-        with contextlib.suppress(OSError):
-            socket.create_connection(("127.0.0.1", port)).close()
-        listener.close()
-        accepting.join()
-        for thread in threads:
-            thread.join()
+    with serving(Handler) as url:
+        try:
+            yield url
+        finally:
+            ended.set()
 
 
 def got(asking, url, way):

@@ -9,7 +9,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from uv_variants.transport.authority import Authority
@@ -34,11 +34,9 @@ Got = tuple[int, dict[str, str], bytes]
 
 async def echo(scope: Scope, _: Receive, send: Send) -> None:
     """Answer what the application saw."""
-    seen = (
-        f"{scope['method']} {scope['scheme']}://{scope['server'][0]}:{scope['server'][1]}"
-        f"{scope['raw_path'].decode()}"
-    )
+    (host, port), path = scope["server"], scope["raw_path"].decode()
     names = sorted(name.decode() for name, _ in scope["headers"])
+    seen = f"{scope['method']} {scope['scheme']}://{host}:{port}{path}"
     await send_text(send, 200, f"{seen} headers={','.join(names)}")
 
 
@@ -50,40 +48,31 @@ def trusting(authority: Authority, folder: Path) -> Path:
     return path
 
 
+def authorization(token: str = TOKEN) -> str:
+    """Return the value of ``Proxy-Authorization``."""
+    return "Basic " + base64.b64encode(f"uv:{token}".encode()).decode()
+
+
 class Running:
     """A transport in a thread.
 
     Attributes:
-        authority: of the transport.
-        trusted: file with its certificate.
-        port: of loopback.
+        trusted: file with the certificate of its authority.
         outbound: the way to the outside, without proxies.
         failures: what the command would show.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.authority = Authority(HOSTS)
-        self.trusted = trusting(self.authority, folder)
+    def __init__(self, folder: Path, listening: socket.socket) -> None:
+        authority = Authority(HOSTS)
+        self.trusted = trusting(authority, folder)
         roots = folder / "roots.pem"
         roots.write_bytes(trusted_roots({}))
         self.outbound = Outbound({}, roots)
         self.failures: list[str] = []
-        self._loop = asyncio.new_event_loop()
-        self._listening = socket.create_server(("127.0.0.1", 0), backlog=256)
-        self.port: int = self._listening.getsockname()[1]
+        self.address: tuple[str, int] = listening.getsockname()
         self.forwarder = Forwarder()
-        self.transport: Transport
-        started = threading.Event()
-
-        async def serve() -> None:
-            route = Route(frozenset(), echo, self.outbound, self.failures.append)
-            self.transport = Transport(self.authority, TOKEN, route, self.forwarder)
-            started.set()
-            await self.transport.serve(self._listening)
-
-        self._thread = threading.Thread(target=lambda: self._loop.run_until_complete(serve()))
-        self._thread.start()
-        started.wait()
+        route = Route(frozenset(), echo, self.outbound, self.failures.append)
+        self.transport = Transport(authority, TOKEN, route, self.forwarder)
 
     def begin(
         self,
@@ -92,38 +81,24 @@ class Running:
         outbound: Outbound | None = None,
     ) -> None:
         """Answer for *hosts* from now on."""
+        self.failures.clear()
         self.transport.route = Route(
             frozenset(hosts), application, outbound or self.outbound, self.failures.append
         )
 
-    def stop(self) -> None:
-        """End it."""
-        self._loop.call_soon_threadsafe(self.transport.close)
-        self._thread.join(10)
-        assert not self._thread.is_alive()
-        self._listening.close()
-        self._loop.run_until_complete(self._loop.shutdown_default_executor())
-        self._loop.close()
-
     def raw(self) -> socket.socket:
         """Return a connection to the port."""
-        connection = socket.create_connection(("127.0.0.1", self.port), 10)
-        connection.settimeout(10)
-        return connection
+        return socket.create_connection(self.address, 10)
 
     def connect(
-        self,
-        place: str,
-        token: str = TOKEN,
-        more: bytes = b"",
-        headers: bytes = b"",
+        self, place: str, token: str = TOKEN, more: bytes = b"", headers: bytes = b""
     ) -> tuple[socket.socket, int]:
         """Return a connection after the response to CONNECT, and its status."""
         connection = self.raw()
-        secret = base64.b64encode(f"uv:{token}".encode())
         head = f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n".encode() + headers
-        connection.sendall(head + b"Proxy-Authorization: Basic " + secret + b"\r\n\r\n" + more)
-        return connection, head_of(connection)[0]
+        head += f"Proxy-Authorization: {authorization(token)}\r\n\r\n".encode()
+        connection.sendall(head + more)
+        return connection, status_of(connection)
 
     def tls(
         self, connection: socket.socket, name: str, trusted: Path | None = None
@@ -142,15 +117,10 @@ class Running:
         body: bytes | Iterable[bytes] | None = None,
     ) -> Got:
         """Return status, headers and body of a request within TLS."""
-        place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        connection, status = self.connect(place)
-        assert status == 200, status
-        with self.tls(connection, host) as secured:
-            client = http.client.HTTPConnection(host, port)
-            client.sock = secured
-            client.request(method, target, body, dict(headers or {}))
-            answer = client.getresponse()
-            return answer.status, _lowered(answer), answer.read()
+        context = ssl.create_default_context(cafile=str(self.trusted))
+        client = http.client.HTTPSConnection(*self.address, timeout=10, context=context)
+        client.set_tunnel(host, port, {"Proxy-Authorization": authorization()})
+        return _got(client, method, target, headers or {}, body)
 
     def http(
         self,
@@ -161,48 +131,59 @@ class Running:
         token: str = TOKEN,
     ) -> Got:
         """Return status, headers and body of a request of plain http."""
-        secret = base64.b64encode(f"uv:{token}".encode()).decode()
-        client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
-        try:
-            own = {"Proxy-Authorization": f"Basic {secret}", **(headers or {})}
-            client.request(method, url, body, own)
-            answer = client.getresponse()
-            return answer.status, _lowered(answer), answer.read()
-        finally:
-            client.close()
+        client = http.client.HTTPConnection(*self.address, timeout=10)
+        own = {"Proxy-Authorization": authorization(token), **(headers or {})}
+        return _got(client, method, url, own, body)
 
 
-def _lowered(answer: http.client.HTTPResponse) -> dict[str, str]:
-    return {name.lower(): value for name, value in answer.getheaders()}
+def _got(
+    client: http.client.HTTPConnection,
+    method: str,
+    target: str,
+    headers: Mapping[str, str],
+    body: bytes | Iterable[bytes] | None,
+) -> Got:
+    try:
+        client.request(method, target, body, dict(headers))
+        answer = client.getresponse()
+        lowered = {name.lower(): value for name, value in answer.getheaders()}
+        return answer.status, lowered, answer.read()
+    finally:
+        client.close()
 
 
-def head_of(connection: socket.socket) -> tuple[int, bytes]:
-    """Return status and bytes of a response's head, and not one byte more."""
+def status_of(connection: socket.socket) -> int:
+    """Read a response's head, and not one byte more; return its status, 0 if there is none."""
     data = b""
-    while not data.endswith(b"\r\n\r\n"):
-        more = connection.recv(1)
-        if not more:
-            return (int(data.split()[1]) if data else 0), data
+    while not data.endswith(b"\r\n\r\n") and (more := connection.recv(1)):
         data += more
-    return int(data.split()[1]), data
+    return int(data.split()[1]) if data else 0
 
 
 def everything(connection: socket.socket) -> bytes:
     """Return all bytes until the end."""
     data = b""
-    try:
+    with suppress(OSError):
         while more := connection.recv(65536):
             data += more
-    except OSError:
-        pass
     return data
 
 
 @contextmanager
 def running(folder: Path) -> Iterator[Running]:
     """Run a transport, with files in *folder*."""
-    found = Running(folder)
-    try:
-        yield found
-    finally:
-        found.stop()
+    loop = asyncio.new_event_loop()
+    with socket.create_server(("127.0.0.1", 0), backlog=256) as listening:
+        found = Running(folder, listening)
+        thread = threading.Thread(
+            target=lambda: loop.run_until_complete(found.transport.serve(listening))
+        )
+        thread.start()
+        try:
+            yield found
+        finally:
+            loop.call_soon_threadsafe(found.transport.close)
+            thread.join(10)
+            assert not thread.is_alive()
+    loop.run_until_complete(loop.shutdown_default_executor())
+    loop.close()

@@ -12,12 +12,13 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .certificates import certified
 from .environments import Environment, Environments, Result
-from .index import Index, served
+from .index import Answer, Index, served
 from .projects import CUDA_12_8, app_index
 from .uv_forms import Form
 from .uvs import Machine, downloaded_uv, uv_variants
@@ -32,19 +33,15 @@ OF_VARIANTS = {"for-gpu", "for-cpu", "for-cu128", "for-128", "never"}
 """What `app` requires because of a variant only."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Place:
-    """Indexes at two URLs, which have variants or not, and what was found for every form."""
+    """Indexes, and a folder for machines of three kinds: plain uv, with variants and without."""
 
     folder: Path
     environments: Environments
     index: Index
-    other: Index
-    links: Index
-    copies: Mapping[str, Mapping[str, dict[str, bytes]]]
-    metadata: Mapping[str, Mapping[str, bytes]]
-    more: dict[str, str] = field(default_factory=dict)
-    rows: list[str] = field(default_factory=list)
+    urls: Mapping[str, str]
+    copies: Mapping[str, Index]
 
     def machine(self, kind: str, uv: str, work: Path, form: Form) -> Machine:
         """Return a machine of that kind: what it keeps is its own."""
@@ -56,15 +53,15 @@ class Place:
         if form.default_index:
             environ["UV_DEFAULT_INDEX"] = "{url}"
         environ |= form.environ
+        if kind == "with":
+            environ |= CUDA_12_8
         places = {"bin": program.parent, "ours": ours.parent, "PATH": os.environ["PATH"]}
         environ = {name: self.filled(text, **places) for name, text in environ.items()}
         return Machine(program, ours, home, work, environ)
 
     def filled(self, text: str, **more: object) -> str:
         """Return *text* with what stands in braces replaced."""
-        places = {"url": self.index.url.rstrip("/"), "other": self.other.url.rstrip("/"),
-                  "links": self.links.links_url, **self.more, **more}  # fmt: skip
-        for name, value in places.items():
+        for name, value in {**self.urls, **more}.items():
             text = text.replace("{" + name + "}", str(value))
         return text
 
@@ -77,19 +74,46 @@ def places(environments: Environments, folder: Path) -> Iterator[Place]:
     without.add_wheel(Wheel("app", "1.0", requires=("always",)), metadata_file=True)
     for copy in (with_variants, without):
         copy.add_wheel(Wheel("plain", "1.0", requires=("always",)), metadata_file=True)
-    other, links = Index(), Index()
-    other.add_wheel(Wheel("extra", "1.0"))
-    links.add_wheel(Wheel("linked", "1.0"))
-    index = Index()
+    more = {name: Index() for name in ("url", "other", "links", "newer", "dated", "denied")}
+    more["guarded"] = Index(credentials="user:pass word")
+    secure = Index()
+    for index, name, version in (
+        (more["other"], "extra", "1.0"),
+        (more["links"], "linked", "1.0"),
+        (more["newer"], "plain", "9.0"),
+        (more["newer"], "always", "1.0"),
+        (more["guarded"], "guarded", "1.0"),
+        (secure, "secured", "1.0"),
+        (more["dated"], "old", "1.0"),
+        (more["dated"], "old", "2.0"),
+    ):
+        index.add_wheel(Wheel(name, version), metadata_file=True)
+    for version, year in (("1.0", 2024), ("2.0", 2026)):
+        more["dated"].attributes[f"old-{version}-py3-none-any.whl"] = {
+            "upload-time": f"{year}-01-01T00:00:00Z"
+        }
+    more["denied"].page_faults[""] = lambda: Answer(403, b"no")
+    keyring = folder / "keyring-bin" / "keyring"
+    keyring.parent.mkdir()
+    keyring.write_text(
+        f"#!{sys.executable}\nimport sys\n"
+        "if '--mode' in sys.argv: print('user')\nif 'get' in sys.argv: print('pass word')\n"
+    )
+    keyring.chmod(0o755)
     with ExitStack() as stack:
-        for server in (index, other, links):
-            stack.enter_context(served(server))
-        found = Place(
-            folder, environments, index, other, links,
-            {"without": without.files, "with": with_variants.files},
-            {"without": without.metadata_files, "with": with_variants.metadata_files},
-        )  # fmt: skip
-        yield found
+        for index in more.values():
+            stack.enter_context(served(index))
+        stack.enter_context(served(secure, certified(folder / "certificates").context))
+        urls = {name: index.url.rstrip("/") for name, index in more.items()}
+        urls |= {
+            "links": more["links"].links_url,
+            "userless": urls["guarded"].replace("://", "://user@"),
+            "secure": secure.url.rstrip("/"),
+            "secure_host": secure.url.split("/")[2],
+            "keyring": str(keyring.parent),
+        }
+        copies = {"plain": without, "without": without, "with": with_variants}
+        yield Place(folder, environments, more["url"], urls, copies)
 
 
 @dataclass(frozen=True)
@@ -109,9 +133,8 @@ class Outcome:
 
 def outcome(place: Place, form: Form, uv: str, kind: str) -> Outcome:
     """Run *form* in a fresh folder: with plain uv, or with uv-variants and a copy of the index."""
-    copy = "with" if kind == "with" else "without"
-    place.index.files = dict(place.copies[copy])
-    place.index.metadata_files = dict(place.metadata[copy])
+    place.index.files = place.copies[kind].files
+    place.index.metadata_files = place.copies[kind].metadata_files
     folder = place.folder / "now"  # the same one for all: its name is in what uv prints
     shutil.rmtree(folder, ignore_errors=True)
     work = folder / "work"
@@ -129,8 +152,6 @@ def outcome(place: Place, form: Form, uv: str, kind: str) -> Outcome:
         (folder / "config" / "uv").mkdir(parents=True)
         (folder / "config" / "uv" / "uv.toml").write_text(place.filled(form.config))
     machine = place.machine(kind, uv, work, form)
-    if kind == "with":
-        machine = machine.with_environ(CUDA_12_8)
     run = machine.plain if kind == "plain" else machine.run
     arguments = form.plain if kind == "plain" and form.plain else form.arguments
     for before in form.before:
@@ -141,12 +162,17 @@ def outcome(place: Place, form: Form, uv: str, kind: str) -> Outcome:
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    """Return the contents of every text file that is not in an environment."""
-    return {
+    """Return the contents of every text file that is in no environment, and whether it has a cache.
+
+    The cache is `kept`, beside which ours is.
+    """
+    found = {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
         if path.is_file() and ".venv" not in path.parts and path.suffix != ".whl"
     }
+    kept = {"kept": b""} if any(name.startswith("kept") for name in found) else {}
+    return {name: data for name, data in found.items() if not name.startswith("kept")} | kept
 
 
 def installed_in(folder: Path) -> frozenset[str]:

@@ -2,7 +2,8 @@
 
 `{url}` stands for the index with `app`, `plain` and `always`; `{other}` for a second one with
 `extra`; `{links}` for a page of links; `{bin}` for the folder of uv; `{ours}` for that of
-uv-variants.
+uv-variants. `KEYS` are those that show a key of uv's configuration; see `uv_beside.places` for
+their indexes.
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ class Form:
         default_index: ``UV_DEFAULT_INDEX`` is set to the index.
         variants: it is tried with the copy of the index that has variants, too.
         fails: uv's exit code is not 0.
+        shows: name and version in uv.lock that are there because of the form's key alone.
         since: the first uv that has it.
         until: the first uv that has it no longer.
     """
@@ -87,6 +89,7 @@ class Form:
     default_index: bool = True
     variants: bool = True
     fails: bool = False
+    shows: str = ""
     since: tuple[int, ...] = (0,)
     until: tuple[int, ...] = (99,)
 
@@ -304,4 +307,55 @@ FORMS = (
     _form("carriage returns", "add app", "\r" + ODD.replace("\n", "\r\n"), **_pyproject()),
     _form("no table for dependencies", "add app", HEAD),
     _form("broken pyproject", "add app", "[project\n", fails=True),
+)  # fmt: skip
+
+
+_LOGIN = {"UV_INDEX_KEYED_USERNAME": "user", "UV_INDEX_KEYED_PASSWORD": "pass word"}
+
+
+def _key(line: str, command: str, *, url: str = "", **options: object) -> Form:
+    """Return a form with *line* in the table of uv, or of an index at *url*."""
+    head = f'[[tool.uv.index]]\nname = "keyed"\nurl = "{{{url}}}"\n' if url else "[tool.uv]\n"
+    name = f"index: {line}" if url else line
+    return _form(name, command, f"{EMPTY}{head}{line}\n", variants=False, **options)
+
+
+KEYS = (
+    _key("# its name", "add guarded", url="guarded", environ=_LOGIN),
+    _key("# its URL", "add plain", url="newer", shows="plain 9.0"),
+    _key("explicit = true", "add plain", url="newer", shows="plain 1.0"),
+    _key('default = true\n[[tool.uv.index]]\nname = "first"\nurl = "{url}"', "add plain",
+         url="newer", default_index=False, shows="plain 1.0"),
+    _key('format = "flat"', "add linked", url="links", since=(0, 8)),
+    _key('authenticate = "never"', "add guarded", url="guarded", environ=_LOGIN, since=(0, 8),
+         fails=True),
+    _key("ignore-error-codes = [403]", "add plain", url="denied", since=(0, 8)),
+    _key('exclude-newer = "2025-01-01T00:00:00Z"', "add old", url="dated", since=(0, 11),
+         shows="old 1.0"),
+    _key('exclude-newer-package = { old = "2025-01-01T00:00:00Z" }', "add old", url="dated",
+         since=(0, 13, 9), shows="old 1.0"),
+    _key('exclude-newer = "2025-01-01T00:00:00Z"', "add --index {dated} old", shows="old 1.0"),
+    _key('exclude-newer-package = { old = "2025-01-01T00:00:00Z" }', "add --index {dated} old",
+         since=(0, 8, 20), shows="old 1.0"),
+    _key("no-index = true", "add plain", fails=True),
+    _form("index", "lock", HEAD + 'dependencies = ["extra"]\n[tool.uv]\n'
+          'index = [{ url = "{other}" }]\n', variants=False),
+    _key('index-url = "{url}"', "add plain", default_index=False, shows="plain 1.0"),
+    _key('extra-index-url = ["{other}"]', "add extra"),
+    _key('find-links = ["{links}"]', "add linked"),
+    _key('index-strategy = "unsafe-best-match"',
+         "add --index {url} --default-index {newer} plain", default_index=False, shows="plain 9.0"),
+    _key('keyring-provider = "subprocess"', "add --index {userless} guarded",
+         environ={"PATH": "{keyring}:{PATH}"}),
+    _key('allow-insecure-host = ["{secure_host}"]', "add --index {secure} secured"),
+    _key("offline = true", "add --no-cache plain", fails=True),
+    _key('explicit = true\n[tool.uv.sources]\nplain = { index = "keyed" }\n[tool.uv]\n'
+         "no-sources = true", "add plain", url="newer", shows="plain 1.0"),
+    _key('dependency-metadata = [{ name = "plain", version = "1.0", requires-dist = ["app"] }]',
+         "add plain", shows="app 1.0"),
+    _key('explicit = true\n[tool.uv.sources]\nplain = { index = "keyed" }', "add plain",
+         url="newer", shows="plain 9.0"),
+    _key("no-binary = true", "add plain", fails=True),
+    _key('no-binary-package = ["plain"]', "add plain", fails=True),
+    _key('cache-dir = "kept"', "add plain", environ={"UV_CACHE_DIR": ""}),
 )  # fmt: skip

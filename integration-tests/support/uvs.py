@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from .environments import Environment, Result, built_wheel, clean_environ, once, uv_command
 from .isolation import outside
@@ -127,6 +128,11 @@ class Machine:
             check=False,
         )
         return Result(done.returncode, done.stdout, done.stderr)
+
+    def start(self, program: Path, *arguments: str, **options: Any) -> subprocess.Popen[str]:
+        """Start *program* in a process group of its own, with *options* of `Popen`."""
+        options = {"env": self.variables, "cwd": self.work, "text": True, **options}
+        return subprocess.Popen([str(program), *arguments], start_new_session=True, **options)
 
     def with_environ(self, environ: Mapping[str, str]) -> Machine:
         """Return it with more variables."""

@@ -1,52 +1,231 @@
-"""`uv-variants pip …`: every supported uv, unmodified, takes the variant that fits."""
+"""What uv-variants installs is what fits, or what was asked for: wherever a command installs."""
 
 from __future__ import annotations
 
 import re
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from support.index import Index
+from support.index import Index, served
 from support.projects import CUDA_12_8, app_index, cuda, gpu_index
 from support.uvs import Machine, installed_labels, project
-from support.wheels import Release, Wheel
+from support.wheels import NVIDIA, Release, Wheel, metadata
 
 PYTHON = sys.executable
 Serve = Callable[[Index], Index]
-
-GPU = {"always", "app", "for-128", "for-cu128", "for-gpu"}
-CPU = {"always", "app", "for-cpu"}
+NO_GPU = dict.fromkeys(CUDA_12_8, "")
 
 
 @pytest.fixture
 def index(serve: Serve) -> Index:
-    return serve(app_index(metadata_file=True))
+    """An index with variants, a non-variant wheel, and a tool that depends on them."""
+    index = app_index(metadata_file=True)
+    index.add_wheel(Wheel("app", "1.0", requires=("always",)), metadata_file=True)
+    files = {
+        "tool.py": "def main():\n    import app\n    print(app.LABEL)\n",
+        "tooled-1.0.dist-info/entry_points.txt": "[console_scripts]\ntooled = tool:main\n",
+    }
+    index.add_wheel(Wheel("tooled", "1.0", requires=("app",), files=files), metadata_file=True)
+    return serve(index)
+
+
+def with_gpu(machine: Machine, index: Index) -> Machine:
+    return machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": index.url, "UV_PYTHON": PYTHON})
+
+
+@pytest.fixture
+def gpu(machine: Machine, index: Index) -> Machine:
+    """A machine with a GPU and an environment."""
+    machine.create_environment(PYTHON)
+    return with_gpu(machine, index)
+
+
+@pytest.fixture
+def every_gpu(every_machine: Machine, index: Index) -> Machine:
+    """The same with every uv."""
+    every_machine.create_environment(PYTHON)
+    return with_gpu(every_machine, index)
 
 
 def names(machine: Machine) -> set[str]:
-    done = machine.plain("pip", "freeze")
+    done = machine.plain("pip", "freeze", "--python", str(machine.work / ".venv"))
     return {line.split("==")[0] for line in done.out.splitlines()}
 
 
 @pytest.mark.everywhere
-def test_it_takes_the_variant_that_fits(every_machine: Machine, index: Index) -> None:
-    gpu = every_machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": index.url})
-    environment = gpu.create_environment(PYTHON)
-    done = gpu.run("pip", "install", "app")
-    assert done.code == 0, done
-    assert "Variant cu128 for app 1.0: CUDA driver 12.8 or newer" in done.err
-    assert gpu.labels() == {"app": "cu128"}
-    assert names(gpu) == GPU
-    check = gpu.run("pip", "check")
+def test_it_takes_the_variant_that_fits(every_gpu: Machine) -> None:
+    def said(*arguments: str) -> list[str]:
+        done = every_gpu.run(*arguments)
+        assert done.code == 0, done
+        return [line for line in done.err.splitlines() if "ariant" in line or "+ app" in line]
+
+    command = ("pip", "install", "--python", ".venv", "app")
+    plan = said(*command, "--dry-run")
+    assert every_gpu.labels() == {}
+    assert said(*command) == plan
+    assert plan[0] == " + app==1.0"
+    assert plan[1].startswith("Variant cu128 for app 1.0: CUDA driver 12.8 or newer")
+    assert every_gpu.labels() == {"app": "cu128"}
+    assert names(every_gpu) == {"always", "app", "for-128", "for-cu128", "for-gpu"}
+    check = every_gpu.run("pip", "check", "--python", ".venv")
     assert check.code == 0, check
     # What is there and fits is left alone, and not spoken of again.
-    again = gpu.run("pip", "install", "app")
-    assert again.code == 0, again
-    assert "Variant" not in again.text
-    assert "+ app" not in again.text
-    assert installed_labels(environment.path) == {"app": "cu128"}
+    assert said(*command) == said(*command, "--dry-run") == []
+    (asked,) = (
+        line
+        for line in said("--variant", "app=cu126", *command, "--dry-run")
+        if line.startswith("Variant")
+    )
+    assert asked == "Variant cu126 for app 1.0: asked for"
+    done = every_gpu.run("-v", *command, "--dry-run", "--reinstall")
+    table = done.err[done.err.index("Variants of app 1.0:") :].splitlines()[1:5]
+    assert [line.split()[:2] for line in table] == [
+        ["cu128", "chosen"],
+        ["cu126", "compatible"],
+        ["null", "compatible"],
+        ["cu130", "rejected"],
+    ]
+    assert "needs CUDA driver 13.0 or newer, this one supports up to 12.8" in table[3]
+
+
+@pytest.mark.everywhere
+def test_one_cache_has_several_variants(every_machine: Machine, index: Index) -> None:
+    """uv 0.5 and early 0.6 find wheels in their cache without looking at the build tag.
+
+    The environment is that of a file of settings; the corpus installs with ``--target``.
+    """
+    machine = every_machine.with_environ({"UV_DEFAULT_INDEX": index.url, **CUDA_12_8})
+    forced = ("--variant", "app=cu126")
+    steps: tuple[tuple[dict[str, str], tuple[str, ...], dict[str, str]], ...] = (
+        ({}, forced, {"app": "cu126"}),
+        (NO_GPU, (), {"app": "null"}),
+        ({}, forced, {"app": "cu126"}),
+        ({}, ("--no-variants",), {}),
+    )
+    for step, (environ, ours, labels) in enumerate(steps):
+        there = machine.create_environment(PYTHON, machine.work / f"env{step}").path
+        (machine.work / "uv.toml").write_text(f'[pip]\npython = "{there.as_posix()}"\n')
+        done = machine.with_environ(environ).run(*ours, "pip", "install", "app")
+        assert done.code == 0, done
+        assert installed_labels(there) == labels, (step, done)
+    (kept,) = machine.home.rglob("uv-versions/*")  # of the program, asked once
+    assert kept.read_text() in machine.uv.parent.name
+    # What a lock has is not what this machine installed before.
+    machine = machine.with_environ({"UV_PYTHON": PYTHON})
+    project(machine.work, ["app"])
+    assert machine.run(*forced, "lock").code == 0
+    done = machine.run("sync", "--frozen")
+    assert done.code == 0, done
+    assert machine.labels() == {"app": "cu126"}
+
+
+@pytest.mark.everywhere
+def test_tools(every_machine: Machine, index: Index) -> None:
+    folder = every_machine.home / "tools"
+    more = {"UV_TOOL_DIR": str(folder), "UV_TOOL_BIN_DIR": str(every_machine.home / "bin")}
+    gpu = with_gpu(every_machine, index).with_environ(more)
+    done = gpu.run("tool", "install", "tooled")
+    assert done.code == 0, done
+    assert "Variant cu128 for app 1.0" in done.err
+    assert installed_labels(folder / "tooled") == {"app": "cu128"}
+    # The machine has changed.
+    done = gpu.with_environ(NO_GPU).run("tool", "upgrade", "tooled")
+    assert done.code == 0, done
+    assert installed_labels(folder / "tooled") == {"app": "null"}
+    done = gpu.run("tool", "run", "tooled")
+    assert (done.code, done.out) == (0, "cu128\n"), done
+    done = gpu.run("--no-variants", "tool", "upgrade", "--all")
+    assert done.code == 0, done
+    assert installed_labels(folder / "tooled") == {}
+    assert "variant" not in (folder / "tooled" / "uv-receipt.toml").read_text()
+
+
+@pytest.mark.everywhere
+def test_scripts_and_what_is_added(every_gpu: Machine) -> None:
+    """V4: they take what fits, as uv resolves them anew; the lock of the project is another."""
+    gpu, machine = every_gpu, every_gpu.with_environ(NO_GPU)
+    project(machine.work, ["app"])
+    assert gpu.run("--variant", "app=cu126", "sync").code == 0
+    assert gpu.labels() == {"app": "cu126"}
+    script = machine.work / "script.py"
+    script.write_text(
+        '# /// script\n# requires-python = ">=3.10"\n# dependencies = ["app"]\n# ///\n'
+        "import app\nprint(app.LABEL)\n"
+    )
+    added = ("--no-project", "--with", "app", "python", "-c", "import app; print(app.LABEL)")
+    for there, ours, arguments, label in (
+        (gpu, (), ("script.py",), "cu128"),
+        (machine, (), ("script.py",), "null"),
+        (gpu, ("--variant", "app=cu126"), ("script.py",), "cu126"),
+        (gpu, (), added, "cu128"),
+        (machine, (), added, "null"),
+        (gpu, ("--variant", "app=cu128"), added, "cu128"),
+    ):
+        done = there.run(*ours, "run", *arguments)
+        assert (done.code, done.out) == (0, f"{label}\n"), (ours, done)
+
+
+def test_a_project_is_switched_and_comes_back(gpu: Machine) -> None:
+    project(gpu.work, ["app"])
+    lock = gpu.work / "uv.lock"
+    for ours, label in (
+        ((), "cu128"),
+        (("--variant", "app=cu126"), "cu126"),
+        ((), "cu126"),  # the lock has it
+        (("--no-variants",), None),
+        (("--variant-platform", "native"), "cu128"),
+    ):
+        done = gpu.run(*ours, "sync")
+        assert done.code == 0, (ours, done)
+        assert gpu.labels().get("app") == label, (ours, done)
+        assert f"/.variant/{label}/" in lock.read_text() or label is None
+    # What another variant depended on is gone.
+    python = ("--python", str(gpu.work / ".venv"))
+    freeze = gpu.plain("pip", "freeze", *python).out
+    assert "for-cpu" not in freeze
+    assert "for-gpu" in freeze
+    # Plain uv has no such files; its environment is replaced by what the lock has.
+    for name in ("app", "for-cu128"):
+        assert gpu.plain("pip", "uninstall", *python, name).code == 0
+    assert gpu.plain("pip", "install", *python, "app").code == 0
+    done = gpu.run("sync", "--locked")
+    assert done.code == 0, done
+    assert gpu.labels() == {"app": "cu128"}
+
+
+def test_what_cannot_be_had_is_an_error(gpu: Machine) -> None:
+    project(gpu.work, ["app"])
+    assert gpu.run("lock").code == 0
+    for ours, arguments, said in (
+        (("--variant", "app=cu130"), ("pip", "install", "app"), "does not fit"),
+        (("--variant", "always=cu128"), ("pip", "install", "always"), "has no variants"),
+        (("--variant", "app=cu126"), ("sync", "--frozen"), "--frozen or --locked keeps it"),
+        (("--no-variants",), ("sync", "--locked"), "--frozen or --locked keeps it"),
+    ):
+        done = gpu.run(*ours, *arguments)
+        assert done.code == 2, done
+        assert said in done.err
+        assert len(done.err.splitlines()) == 1
+        assert gpu.labels() == {}
+
+
+def test_a_dry_run_is_about_the_versions_that_uv_takes(machine: Machine) -> None:
+    index = app_index(metadata_file=True)
+    index.add_wheel(Wheel("app", "2.0"), metadata_file=True)
+    newer = metadata({"null": {}}, namespaces=["nvidia"], providers={"nvidia": NVIDIA})
+    index.add_release(Release("app", "3.0", newer), metadata_file=True)
+    index.add_wheel(Wheel("other", "1.0", requires=("app<2",)), metadata_file=True)
+    with served(index):
+        gpu = machine.with_environ({"UV_DEFAULT_INDEX": index.url, **CUDA_12_8})
+        gpu.create_environment(PYTHON)
+        done = gpu.run("pip", "install", "--dry-run", "app", "other")
+    assert done.code == 0, done
+    assert " + app==1.0" in done.err
+    said = [line for line in done.err.splitlines() if "ariant" in line]
+    assert [line.partition(":")[0] for line in said] == ["Variant cu128 for app 1.0"]
 
 
 def test_labels_that_need_other_pythons(machine: Machine, serve: Serve) -> None:
@@ -90,55 +269,34 @@ def test_a_forced_label_without_a_home_that_can_be_written(machine: Machine, ind
     assert "app may be other than --variant app=cu128 asks for: name the environment" in done.err
 
 
-def test_options_of_variables_and_files(machine: Machine, index: Index) -> None:
-    machine = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": index.url})
-    machine.create_environment(PYTHON)
-    variable = machine.with_environ({"VARIANTS_EXCLUDE": "nvidia"})
-    assert variable.run("pip", "install", "app").code == 0
-    assert machine.labels() == {"app": "null"}
-    (machine.work / "variants.toml").write_text('variant = ["app=cu126"]\n')
-    done = machine.run("--variant-coherent", "nvidia", "pip", "install", "app")
+def test_options_of_variables_and_files(gpu: Machine) -> None:
+    install = ("pip", "install", "--python", ".venv", "app")
+    assert gpu.with_environ({"VARIANTS_EXCLUDE": "nvidia"}).run(*install).code == 0
+    assert gpu.labels() == {"app": "null"}
+    (gpu.work / "variants.toml").write_text('variant = ["app=cu126"]\n')
+    done = gpu.run("--variant-coherent", "nvidia", *install)
     assert done.code == 0, done
     assert "--variant-coherent has no effect with uv" in done.err
-    assert machine.labels() == {"app": "cu126"}
-    done = machine.run("--variants", "pip", "install", "app")
+    assert gpu.labels() == {"app": "cu126"}
+    done = gpu.run("--variants", *install)
     assert done.code == 2
     assert "--variants is not an option" in done.err
 
 
 @pytest.mark.everywhere
 def test_variant_markers_without_variants(every_machine: Machine, serve: Serve) -> None:
+    """A lock has the hash of the wheel that is served; the corpus has the rest."""
     index = app_index(metadata_file=True)
     requires = ("always", "for-gpu; 'nvidia' in variant_namespaces", "for-cpu; variant_label == ''")
     index.add_wheel(Wheel("plain", "1.0", requires=requires), metadata_file=True)
-    environ = {**CUDA_12_8, "UV_DEFAULT_INDEX": serve(index).url}
-    machine = every_machine.with_environ(environ)
-    machine.create_environment(PYTHON)
-    done = machine.run("pip", "install", "plain")
-    assert done.code == 0, done
-    assert names(machine) == {"always", "for-cpu", "plain"}
-    assert machine.run("pip", "check").code == 0
+    machine = with_gpu(every_machine, serve(index))
     project(machine.work, ["plain"])
-    done = machine.run("sync", "--reinstall")
+    done = machine.run("sync")
     assert done.code == 0, done
     lock = (machine.work / "uv.lock").read_text()
     assert re.search(r'plain-1.0-py3-none-any.whl", hash = "sha256:', lock), lock
     assert names(machine) == {"always", "for-cpu", "plain"}
-
-
-def test_the_table_of_a_version(machine: Machine, index: Index) -> None:
-    machine = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": index.url})
-    machine.create_environment(PYTHON)
-    done = machine.run("pip", "install", "-v", "app")
-    assert done.code == 0, done
-    table = done.err[done.err.index("Variants of app 1.0:") :].splitlines()[1:5]
-    assert [line.split()[:2] for line in table] == [
-        ["cu128", "chosen"],
-        ["cu126", "compatible"],
-        ["null", "compatible"],
-        ["cu130", "rejected"],
-    ]
-    assert "needs CUDA driver 13.0 or newer, this one supports up to 12.8" in table[3]
+    assert machine.run("pip", "check", "--python", ".venv").code == 0
 
 
 def test_switching(machine: Machine, serve: Serve) -> None:
@@ -157,3 +315,39 @@ def test_switching(machine: Machine, serve: Serve) -> None:
     assert done.code == 0, done
     assert machine.labels() == {"gpu": "cu128"}
     assert names(machine) == {"always", "cudalib", "gpu", "other"}
+
+
+@pytest.mark.everywhere
+@pytest.mark.parametrize("how", ["variable", "file"])
+def test_a_directory_of_find_links(every_machine: Machine, how: str) -> None:
+    write_wheels(every_machine.work / "wheels")
+    machine = every_machine.with_environ(CUDA_12_8)
+    machine.create_environment(PYTHON)
+    if how == "variable":
+        machine = machine.with_environ({"UV_FIND_LINKS": "wheels"})
+    else:
+        (machine.work / "uv.toml").write_text('find-links = ["wheels"]\n')
+    done = machine.run("pip", "install", "--no-index", "app")
+    assert done.code == 0, done
+    assert machine.labels() == {"app": "cu128"}
+
+
+def write_wheels(folder: Path) -> None:
+    """Write the files of the usual index into *folder*."""
+    folder.mkdir()
+    for files in app_index().files.values():
+        for name, data in files.items():
+            (folder / name).write_bytes(data)
+
+
+def test_a_lock_of_a_directory(machine: Machine) -> None:
+    machine = machine.with_environ({**CUDA_12_8, "UV_PYTHON": PYTHON})
+    project(machine.work, ["app"], '[tool.uv]\nno-index = true\nfind-links = ["wheels"]\n')
+    write_wheels(machine.work / "wheels")
+    for command in (("sync",), ("sync", "--locked")):
+        done = machine.run(*command)
+        assert done.code == 0, done
+    assert machine.labels() == {"app": "cu128"}
+    lock = (machine.work / "uv.lock").read_text()
+    assert '"http://find-links.localhost/wheels/.variant/cu128/app-1.0-0_cu128-' in lock
+    assert str(machine.work) not in lock

@@ -1,176 +1,134 @@
-"""Locks for several platforms: every platform gets what its own wheel requires."""
+"""A lock for several platforms: every platform gets what its own wheel requires.
+
+What METADATA has to say for that is tested in `variants-proxy`; here uv reads it, resolves for all
+platforms at once, and installs for each of them.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 
 import pytest
-from packaging.requirements import Requirement
 
-from pep_variants.wheelfile.core_metadata import requirements_of
-from support.environments import Environment
-from support.index import Index, served
-from support.platform_layouts import LAYOUTS, MACHINES, PLATFORMS, layouts_index, needs_of
-from support.projects import CUDA_12_8
-from support.proxies import running_proxy
-from support.uvs import Machine
-from variants_proxy import Settings, Upstream, encode, index_url
-from variants_proxy.choice.in_place_names import wheel_at
+from support.index import Index
+from support.projects import CUDA_12_8, cuda
+from support.uvs import Machine, project
+from support.wheels import SourceDistribution, Wheel
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+LINUX, ARM = "manylinux_2_17_x86_64", "manylinux_2_17_aarch64"
+MAC, WINDOWS = "macosx_11_0_arm64", "win_amd64"
+TRIPLES = {
+    LINUX: "x86_64-unknown-linux-gnu",
+    ARM: "aarch64-unknown-linux-gnu",
+    MAC: "aarch64-apple-darwin",
+    WINDOWS: "x86_64-pc-windows-msvc",
+}
+PYTHON = f"cp3{sys.version_info.minor}"
+BOTH = (
+    "gpu; 'nvidia' in variant_namespaces and sys_platform == 'linux'",
+    "dll; 'nvidia' in variant_namespaces and sys_platform == 'win32'",
+    "cpu; 'nvidia' not in variant_namespaces and (sys_platform == 'darwin' or extra == 'x')",
+)
+OWN = ("posix; os_name == 'posix'", "old; sys_platform != 'darwin'", "more[x]; extra == 'x'")
+CUDA = "cuda==12.8; python_version < '3' or extra == 'x'"
+Wheels = tuple[tuple[str, str, tuple[str, ...]], ...]
+LAYOUTS: dict[str, tuple[Wheels, dict[str, str]]] = {
+    "pins": (
+        (
+            (LINUX, "cu128", ("cuda==12.8",)),
+            (WINDOWS, "cu128", ("cuda==12.6", "dll")),
+            *((platform, "", ("cpu",)) for platform in (LINUX, ARM, WINDOWS)),
+            (MAC, "", ("metal",)),
+        ),
+        {LINUX: "cuda-12.8", ARM: "cpu", MAC: "metal", WINDOWS: "cpu"},
+    ),
+    "markers": (
+        (
+            *((platform, "cu128", BOTH) for platform in (LINUX, WINDOWS)),
+            *((platform, "", BOTH) for platform in (LINUX, ARM, WINDOWS, MAC)),
+        ),
+        {LINUX: "gpu", ARM: "cpu", MAC: "cpu", WINDOWS: "cpu"},
+    ),
+    "own": (
+        (
+            (LINUX, "cu128", (*OWN, CUDA)),
+            *((platform, "null", OWN) for platform in (LINUX, ARM, MAC, WINDOWS)),
+        ),
+        {LINUX: "posix old more cuda-12.8", ARM: "posix old more", MAC: "posix more",
+         WINDOWS: "old more"},
+    ),
+    "pure": (
+        ((LINUX, "cu128", ("cuda==12.8",)), ("any", "", ("cpu",))),
+        {LINUX: "cuda-12.8", ARM: "cpu", MAC: "cpu", WINDOWS: "cpu"},
+    ),
+    "pythons": (
+        (
+            (f"{PYTHON}-{PYTHON}-{LINUX}", "cu128", ("cuda==12.8", "old")),
+            (f"cp310-abi3-{LINUX}", "cu128", ("cuda==12.8", "never")),
+            *((platform, "null", ("cpu",)) for platform in (LINUX, ARM, MAC, WINDOWS)),
+        ),
+        {LINUX: "cuda-12.8 old", ARM: "cpu", MAC: "cpu", WINDOWS: "cpu"},
+    ),
+}  # fmt: skip
+"""By project: its wheels (platform, label, requirements), and what each platform needs of it.
 
-PYTHON = sys.executable
-Serve = Callable[[Index], Index]
-Cell = tuple[str, str, int]
-"""A layout, a platform, a minor version of Python."""
-
-
-@pytest.fixture(scope="module")
-def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    folder = tmp_path_factory.mktemp("proxy")
-    with served(layouts_index(metadata_hashes=True)) as index:
-        upstream = Upstream("main", index.url)
-        with running_proxy(Settings((upstream,), cache=folder, environ={})) as url:
-            yield url
-
-
-def write_project(machine: Machine) -> None:
-    """Write a project with an extra for every layout: not all have wheels for every platform."""
-    extras = "".join(
-        f'{name} = ["{name}{f"[{layout.extra}]" if layout.extra else ""}"]\n'
-        for name, layout in LAYOUTS.items()
-    )
-    (machine.work / "pyproject.toml").write_text(
-        '[project]\nname = "project"\nversion = "1.0"\nrequires-python = ">=3.11"\n'
-        f"[project.optional-dependencies]\n{extras}"
-    )
-
-
-def locking(machine: Machine, proxy: str, who: str) -> Machine:
-    """Return *machine* with a project, whose index is that of *who*."""
-    write_project(machine)
-    url = proxy + index_url(encode(MACHINES[who]), "main")
-    return machine.with_environ({"UV_DEFAULT_INDEX": url, "UV_PYTHON": PYTHON})
-
-
-def locked_labels(machine: Machine) -> dict[str, dict[str, str]]:
-    """Return the labels in ``uv.lock`` by layout and tag; empty for wheels without one."""
-    tree = tomllib.loads((machine.work / "uv.lock").read_text())
-    found: dict[str, dict[str, str]] = {}
-    for package in tree["package"]:
-        for wheel in package.get("wheels", ()) if package["name"] in LAYOUTS else ():
-            label, plain = wheel_at(wheel["url"]) or (None, wheel["url"].rpartition("/")[2])
-            tag = "-".join(plain.removesuffix(".whl").split("-")[-3:])
-            found.setdefault(package["name"], {})[tag] = label or ""
-    return found
-
-
-def expected(locked: Mapping[str, Mapping[str, str]]) -> dict[Cell, frozenset[str]]:
-    """Return what every cell needs: that of the wheel that the lock file has for it."""
-    found = {}
-    for name, layout in LAYOUTS.items():
-        for platform, minor in layout.cells():
-            build = layout.build_for(platform, minor, locked[name])
-            if build is not None:
-                found[name, platform, minor] = needs_of(name, build)
-    return found
+The lock is for a GPU on Linux: Windows gets wheels without a label.
+"""
 
 
-def cells_of(requirements: str, cells: Mapping[Cell, frozenset[str]]) -> dict[Cell, frozenset[str]]:
-    """Return what *requirements*, the lines of a requirements file, have for every cell."""
-    parsed = [
-        Requirement(line)
-        for line in map(str.strip, requirements.splitlines())
-        if line and line[0] not in "#-"
-    ]
-    found = {}
-    for name, platform, minor in cells:
-        where = PLATFORMS[platform].environment(minor)
-        found[name, platform, minor] = frozenset(
-            f"{item.name}{item.specifier}"
-            for item in parsed
-            if item.name.startswith(f"{name}-")
-            and (item.marker is None or item.marker.evaluate(where))
-        )
-    return found
-
-
-def check_cells(got: Mapping[Cell, frozenset[str]], cells: Mapping[Cell, frozenset[str]]) -> None:
-    """Check that every cell is as it should be."""
-    wrong = {
-        cell: (sorted(needs - there), sorted(there - needs))
-        for cell, needs in cells.items()
-        if (there := got.get(cell, frozenset())) != needs
-    }
-    assert wrong == {}, "cells with what is missing, and what is too much"
-
-
-def lock_cells(machine: Machine) -> dict[Cell, frozenset[str]]:
-    """Return what ``uv.lock`` has for every cell."""
-    cells = expected(locked_labels(machine))
-    done = machine.plain(
-        "export", "--frozen", "--all-extras", "--no-hashes", "--no-emit-project", "--no-header"
-    )
-    assert done.code == 0, done
-    return cells_of(done.out, cells)
+def layouts_index() -> Index:
+    """Return an index with all layouts, whose dependencies have the name of the layout before."""
+    index, tree = Index(metadata_hashes=True), cuda("12.6", "12.8")
+    for name, (wheels, _) in LAYOUTS.items():
+        names = {"never": None}
+        for platform, label, requires in wheels:
+            own = {**tree, "variants": {label: tree["variants"][label]}} if label else None
+            tag = platform if platform.count("-") == 2 else f"py3-none-{platform}"
+            needs = tuple(f"{name}-{text}" for text in requires)
+            wheel = Wheel(name, "1.0", label or None, tag, needs, own, extras=("x",))
+            index.add_wheel(wheel, metadata_file=True)
+            names |= dict.fromkeys(re.split(r"[\[;=]", text)[0] for text in requires)
+        labels = {label: tree["variants"][label] for _, label, _ in wheels if label}
+        document = json.dumps({**tree, "variants": labels})
+        index.add(name, f"{name}-1.0-variants.json", document.encode())
+        for needed in names:
+            for version in ("12.6", "12.8") if needed == "cuda" else ("1.0",):
+                wheel = Wheel(f"{name}-{needed}", version, extras=("x",))
+                index.add_wheel(wheel, metadata_file=True)
+    source = SourceDistribution("pythons", "1.0")
+    index.add("pythons", source.filename, source.build())
+    return index
 
 
 @pytest.mark.everywhere
-@pytest.mark.parametrize("who", MACHINES)
-def test_a_lock(every_machine: Machine, proxy: str, who: str) -> None:
-    machine = locking(every_machine, proxy, who)
-    done = machine.plain("lock")
-    assert done.code == 0, done
-    check_cells(lock_cells(machine), expected(locked_labels(machine)))
-
-
-@pytest.mark.everywhere
-def test_a_lock_of_the_command(every_machine: Machine, serve: Serve) -> None:
-    """The same without a proxy of the test: `uv-variants lock` on this machine."""
-    write_project(every_machine)
-    index = serve(layouts_index(metadata_hashes=True))
+@pytest.mark.skipif(sys.platform != "linux", reason="the variants fit Linux and Windows")
+def test_a_lock(every_machine: Machine, serve: Callable[[Index], Index]) -> None:
     machine = every_machine.with_environ(
-        {**CUDA_12_8, "UV_DEFAULT_INDEX": index.url, "UV_PYTHON": PYTHON}
+        {**CUDA_12_8, "UV_DEFAULT_INDEX": serve(layouts_index()).url, "UV_PYTHON": sys.executable}
     )
-    done = machine.run("lock")
-    assert done.code == 0, done
-    labels = locked_labels(machine)
-    if sys.platform == "linux":
-        assert labels["l1"]["py3-none-manylinux_2_17_x86_64"] == "cu128"
-    check_cells(lock_cells(machine), expected(labels))
-    done = machine.run("sync", "--locked", "--extra", "l9")
-    assert done.code == 0, done
-
-
-@pytest.mark.everywhere
-def test_a_synced_platform(every_machine: Machine, proxy: str) -> None:
-    machine = locking(every_machine, proxy, "Windows GPU")
-    if "--python-platform" not in machine.plain("sync", "--help").out:
-        pytest.skip("this uv syncs for its own platform only")
-    assert machine.plain("lock").code == 0
-    labels = locked_labels(machine)
-    cells = {cell: needs for cell, needs in expected(labels).items() if cell[2] == 11}
-    got = {}
-    for name, platform in PLATFORMS.items():
-        extras = [option for cell in cells if cell[1] == name for option in ("--extra", cell[0])]
-        command = ["sync", "--frozen", "--no-install-project", "--python-platform"]
-        done = machine.plain(*command, platform.triple, *extras)
+    project(machine.work, [f"{name}[x]" for name in LAYOUTS])
+    for command in (("lock",), ("sync", "--locked")):
+        done = machine.run(*command)
         assert done.code == 0, done
-        freeze = machine.plain("pip", "freeze", "--python", ".venv").out
-        here = {cell: needs for cell, needs in cells.items() if cell[1] == name}
-        got.update(cells_of(freeze, here))
-        for cell in here:
-            build = LAYOUTS[cell[0]].build_for(name, 11, labels[cell[0]])
-            assert build is not None
-            installed = Environment(machine.work / ".venv").site_packages
-            metadata = (installed / f"{cell[0]}-1.0.dist-info" / "METADATA").read_bytes()
-            # The wheel has its own dependencies inside, those of no other platform.
-            where = platform.environment(11) | {"extra": LAYOUTS[cell[0]].extra}
-            own = {Requirement(text) for text in requirements_of(metadata)}
-            applies = [item for item in own if item.marker is None or item.marker.evaluate(where)]
-            assert {item.name for item in applies} == {item.split("==")[0] for item in here[cell]}
-    check_cells(got, cells)
+    assert machine.labels() == dict.fromkeys(LAYOUTS, "cu128")
+    options = ["--no-hashes", "--no-emit-project", "--no-header", "-o", "requirements.txt"]
+    options += [word for name in LAYOUTS for word in ("--no-emit-package", name)]
+    assert machine.plain("export", "--frozen", *options).code == 0
+    wrong = {}
+    for platform, triple in TRIPLES.items():
+        there = machine.work / triple
+        where = ("--target", str(there), "--python-platform", triple, "--only-binary", ":all:")
+        done = machine.plain("pip", "install", "--no-deps", *where, "-r", "requirements.txt")
+        assert done.code == 0, done
+        got = {path.name.removesuffix(".dist-info") for path in there.glob("*.dist-info")}
+        wanted = {
+            f"{name}_{need if '-' in need else f'{need}-1.0'}"
+            for name, (_, needs) in LAYOUTS.items()
+            for need in needs[platform].split()
+        }
+        if got != wanted:
+            wrong[platform] = (wanted - got, got - wanted)
+    assert wrong == {}, "what is missing, and what is too much"

@@ -146,39 +146,6 @@ def test_a_lock_without_variants_says_so(machine: Machine, index: Index) -> None
     assert record.exists()
 
 
-@pytest.mark.everywhere
-def test_projects_change(every_machine: Machine, index: Index) -> None:
-    machine = working_on(every_machine, index).with_environ(CUDA_12_8)
-    done = machine.run("add", "app")
-    assert done.code == 0, done
-    assert machine.labels() == {"app": "cu128"}
-    done = machine.run("add", "plain")
-    assert done.code == 0, done
-    done = machine.run("run", "python", "-c", f"import plain; {LABEL}")
-    assert done.out == "cu128\n", done
-    done = machine.run("remove", "app")
-    assert done.code == 0, done
-    assert machine.labels() == {}
-    # Nothing of ours is in the files of the project.
-    assert "variant" not in (machine.work / "pyproject.toml").read_text()
-
-
-def test_a_projects_lock_is_not_for_what_runs_without_it(machine: Machine, index: Index) -> None:
-    """V4: scripts and ``--no-project`` take what fits the machine, as uv resolves them anew."""
-    machine = working_on(machine, index, "app")
-    gpu = machine.with_environ(CUDA_12_8)
-    assert gpu.run("--variant", "app=cu126", "sync").code == 0
-    assert gpu.labels() == {"app": "cu126"}
-    (machine.work / "script.py").write_text(
-        f'# /// script\n# dependencies = ["app"]\n# ///\n{LABEL}\n'
-    )
-    alone = ("--no-project", "--with", "app", "python", "-c", LABEL)
-    assert gpu.run("run", "script.py").out == "cu128\n"
-    assert machine.run("run", *alone).out == "null\n"
-    done = gpu.run("--variant", "app=cu128", "run", *alone)
-    assert (done.code, done.out) == (0, "cu128\n"), done
-
-
 def test_builds(machine: Machine, index: Index) -> None:
     machine = machine.with_environ({**CUDA_12_8, "UV_DEFAULT_INDEX": index.url})
     folder = machine.work / "built"

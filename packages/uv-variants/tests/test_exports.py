@@ -3,6 +3,7 @@
 from datetime import datetime, timezone
 
 import pytest
+from packaging.markers import Marker
 
 from pep_variants.errors import LockError
 from pep_variants.formats import toml
@@ -10,6 +11,7 @@ from uv_variants.exports import (
     IndexRelease,
     IndexWheel,
     Pinned,
+    parts_of,
     pinned_requirements,
     with_hashes,
     with_real_files,
@@ -20,52 +22,103 @@ SCHEMA = "https://variants-schema.wheelnext.dev/v0.2.0.json"
 A, B, C = ("sha256:" + letter * 64 for letter in "abc")
 
 
-def report(**wheels):
-    """The report of the proxy on gpu 2.0: digest of dependencies by label."""
-    variants = {label: {} if label == "null" else {"nvidia": {"cuda": [label]}} for label in wheels}
-    return {
-        "documents": [
-            {
-                "$schema": SCHEMA,
-                "default-priorities": {"namespace": ["nvidia"]},
-                "providers": {"nvidia": {"requires": ["x"], "plugin-api": "x"}},
-                "variants": {label: tree for label, tree in variants.items() if label != "plain"},
-            }
-        ],
-        "wheels": [
-            {
-                "filename": f"gpu-2.0-py3-none-any{'' if label == 'plain' else '-' + label}.whl",
-                "plain": "gpu-2.0-py3-none-any.whl",
-                "label": None if label == "plain" else label,
-                "url": f"https://files.test/gpu-2.0-py3-none-any-{label}.whl",
-                "hashes": {"md5": "0", "sha256": f"{number:064x}"},
-                "size": 1600 + number,
-                "upload-time": "2026-01-02T03:04:05.123456Z" if number else None,
-                "requires": requires,
-                "marked": False,
-                "served": None,
-            }
+def wheel(plain, label, number=1, requires="x", published=None):
+    """A wheel of the proxy's report; *published* is its name if it has another one."""
+    name = plain if label is None else plain.replace(".whl", f"-{label}.whl")
+    tree = {
+        "filename": name,
+        "plain": plain,
+        "label": label,
+        "url": f"https://files.test/{published or name}",
+        "hashes": {"md5": "0", "sha256": f"{number:064x}"},
+        "size": 1600 + number,
+        "upload-time": "2026-01-02T03:04:05.123456Z" if number else None,
+        "requires": requires,
+        "marked": published is not None,
+        "served": "e" * 64 if published else None,
+        "published": published,
+    }
+    return IndexWheel.read(tree)
+
+
+def gpu_release(**wheels):
+    """Release 2.0 of gpu: a digest of dependencies by label."""
+    labels = [label for label in wheels if label != "plain"]
+    document = {
+        "$schema": SCHEMA,
+        "default-priorities": {"namespace": ["nvidia"]},
+        "providers": {"nvidia": {"requires": ["x"], "plugin-api": "x"}},
+        "variants": {
+            label: {} if label == "null" else {"nvidia": {"cuda": [label]}} for label in labels
+        },
+    }
+    return IndexRelease(
+        [document],
+        [
+            wheel("gpu-2.0-py3-none-any.whl", label if label in labels else None, number, requires)
             for number, (label, requires) in enumerate(wheels.items())
         ],
-    }
+    )
 
 
-def exported(text, left_out=None, **wheels):
-    """Return *text* as it is exported; append the labels that are left out to *left_out*."""
+LINUX = "cupy-14.2.0-cp312-cp312-manylinux_2_28_x86_64.whl"
+WINDOWS = "cupy-14.2.0-cp312-cp312-win_amd64.whl"
+MAC = "cupy-14.2.0-cp312-cp312-macosx_11_0_arm64.whl"
+CUPY = IndexRelease(
+    [],
+    [
+        *(
+            wheel(plain, f"cuda{n}", published=plain.replace("cupy-", f"cupy_cuda{n}x-"))
+            for plain, n in ((LINUX, 13), (WINDOWS, 13), (LINUX, 12))
+        ),
+        wheel(LINUX, None),
+        wheel(MAC, None),
+    ],
+)
+"""Its publisher has it under other names, for CUDA."""
+ONE = [("cuda13", LINUX)]
+BOTH = [*ONE, ("cuda13", WINDOWS)]
+MIXED = [*ONE, (None, MAC)]
 
-    def release(locked):
-        tree = report(**wheels)
-        found = IndexRelease(tree["documents"], [IndexWheel.read(item) for item in tree["wheels"]])
-        kept, labels = found.with_dependencies_of(locked.wheels)
-        if left_out is not None:
-            left_out.append((locked.name, labels))
-        return found, kept
 
-    return with_real_files(text, release, lambda _: ())
+def cupy_parts(shown, **more):
+    return parts_of(CUPY, "14.2.0", shown, **more)
 
 
-def hashed(text, more):
-    return with_hashes(text, lambda _: (), more)
+class TestParts:
+    """Packages of an export that their publisher has under another name."""
+
+    @pytest.mark.parametrize(
+        ("shown", "more", "names"),
+        [
+            ([(None, LINUX), (None, MAC)], {}, []),
+            (BOTH, {}, ["cupy-cuda13x"]),
+            (ONE, {"has_others": True}, ["cupy-cuda13x", None]),
+            ([("cuda12", LINUX), ("cuda13", WINDOWS)], {}, ["cupy-cuda12x", "cupy-cuda13x"]),
+        ],
+    )
+    def test_names(self, shown, more, names):
+        found = cupy_parts(shown, **more)
+        assert [(part.name or None, part.version) for part in found] == [
+            (name, "14.2.0") for name in names
+        ]
+        assert all(bool(part.marker("")) is (len(names) > 1) for part in found)
+
+    @pytest.mark.parametrize("more", [{}, {"has_others": True}])
+    def test_each_name_has_its_environments(self, more):
+        """Exactly one of them is installed, whatever the environment."""
+        given = "python_full_version >= '3.12' or extra == 'a'"
+        (first, own) = cupy_parts([*BOTH, (None, MAC)], **more)
+        assert (first.name, own.name or "") == ("cupy-cuda13x", "")
+        assert first.marker(given).startswith(f"({given}) and ")
+        for system in ("linux", "win32", "darwin"):
+            for machine in ("x86_64", "AMD64", "arm64"):
+                here = {"sys_platform": system, "platform_machine": machine,
+                        "implementation_name": "cpython"}  # fmt: skip
+                is_first, is_own = (Marker(part.marker("")).evaluate(here) for part in (first, own))
+                wheels = {("linux", "x86_64"), ("win32", "AMD64"), ("win32", "x86_64")}
+                assert is_first is not is_own
+                assert is_first is ((system, machine) in wheels)
 
 
 class TestRequirements:
@@ -86,9 +139,16 @@ gpu[extra]==2.0 ; python_full_version < '3.13' and sys_platform == 'linux' \\
     #   -r req.in
 torch @ https://example.test/torch-1.0-py3-none-any.whl
 """
+    CUPY = f"cupy[all]==14.2.0 \\\n    --hash={A} \\\n    --hash={B}\n"
+
+    def written(self, text, hashes=lambda _: set(), shown=()):
+        def found(pinned):
+            return cupy_parts(shown) if pinned.name == "cupy" else ()
+
+        return with_hashes(text, found, hashes)
 
     def test_hashes_are_added_in_order(self):
-        found = hashed(self.TEXT, lambda each: {A, C} if each.name == "gpu" else set())
+        found = self.written(self.TEXT, lambda each: {A, C} if each.name == "gpu" else set())
         before = f"    --hash={B} \\\n    --hash={C}\n"
         assert found == self.TEXT.replace(
             before, f"    --hash={A} \\\n    --hash={B} \\\n    --hash={C}\n"
@@ -96,21 +156,36 @@ torch @ https://example.test/torch-1.0-py3-none-any.whl
 
     def test_nothing_else_changes(self):
         text = self.TEXT.replace("\n", "\r\n")
-        assert hashed(text, lambda _: set()) == text
+        assert self.written(text) == text
         assert pinned_requirements(text) == [Pinned("always", "1.0"), Pinned("gpu", "2.0")]
 
-    @pytest.mark.parametrize(
-        ("line", "rest"),
-        [
-            ("gpu==2.0", ""),
-            ("gpu==2.0                  # via -r req.in", "    # via -r req.in\n"),
-        ],
-    )
-    def test_a_requirement_without_hash(self, line, rest):
-        requirement = line.partition("    ")[0]
-        text = f"{line}\nother==1.0\n"
-        found = hashed(text, lambda each: {B, A} if each.name == "gpu" else set())
-        assert found == (f"{requirement} \\\n    --hash={A} \\\n    --hash={B}\n{rest}other==1.0\n")
+    @pytest.mark.parametrize("comment", ["", "                  # via -r req.in"])
+    def test_a_requirement_without_hash(self, comment):
+        text = f"gpu==2.0{comment}\nother==1.0\n"
+        found = self.written(text, lambda each: {B, A} if each.name == "gpu" else set())
+        rest = f"    {comment.strip()}\n" if comment else ""
+        assert found == f"gpu==2.0 \\\n    --hash={A} \\\n    --hash={B}\n{rest}other==1.0\n"
+
+    @pytest.mark.parametrize("end", ["\n", "\r\n"])
+    def test_the_publishers_name_and_hash(self, end):
+        """C4: plain pip installs the publisher's file alone."""
+        text, digest = self.TEXT + self.CUPY, CUPY.wheels[0].hashes["sha256"]
+        after = f"cupy-cuda13x[all]==14.2.0 \\\n    --hash=sha256:{digest}\n"
+        expected = text.replace(self.CUPY, after).replace("\n", end)
+        assert self.written(text.replace("\n", end), shown=ONE) == expected
+
+    def test_own_files_of_other_platforms(self):
+        lines = self.written(f"{self.CUPY}    # via project\n", shown=MIXED).splitlines()
+        (first, own) = (line for line in lines if line.startswith("cupy"))
+        assert first.startswith("cupy-cuda13x[all]==14.2.0 ; ")
+        assert own.startswith("cupy[all]==14.2.0 ; ")
+        assert lines.count("    # via project") == 2
+        assert f"    --hash={B}" in lines
+
+    def test_without_hashes(self):
+        text = "cupy==14.2.0 ; python_version < '4'  # via project\nplain==1.0\n"
+        found = self.written(text, None, ONE)
+        assert found == text.replace("cupy==", "cupy-cuda13x==")
 
 
 PYLOCK = f"""\
@@ -139,6 +214,36 @@ name = "plain"
 version = "1.0"
 index = "{INDEX}"
 """  # noqa: E501
+
+
+def exported(text, left_out=None, **wheels):
+    """Return *text* as it is exported; append the labels that are left out to *left_out*."""
+
+    def release(locked):
+        found = gpu_release(**wheels)
+        kept, labels = found.with_dependencies_of(locked.wheels)
+        if left_out is not None:
+            left_out.append((locked.name, labels))
+        return found, kept
+
+    return with_real_files(text, release, lambda _: ())
+
+
+def exported_cupy(wheels, more=""):
+    """Return the packages of an export of cupy, which is locked with *wheels*."""
+    text = (
+        f'[[packages]]\nname = "cupy"\nversion = "14.2.0"\n{more}index = "{INDEX}"\n'
+        f'wheels = [{wheels}]\n\n[[packages]]\nname = "plain"\nversion = "1.0"\n'
+    )
+
+    def found(locked):
+        shown = [*locked.wheels, *([(None, MAC)] if MAC in text else [])]
+        return cupy_parts(shown, has_others="sdist = " in text)
+
+    def release(locked):
+        return CUPY, CUPY.with_dependencies_of(locked.wheels)[0]
+
+    return toml.loads(with_real_files(text, release, found))["packages"]
 
 
 class TestPylock:
@@ -174,10 +279,41 @@ class TestPylock:
         """Its own URL, and no table: it has no label."""
         text = PYLOCK.replace("/.variant/cu128/gpu-2.0-0_cu128-", "/.variant/-/gpu-2.0-")
         found = exported(text, plain="x")
-        assert '"https://files.test/gpu-2.0-py3-none-any-plain.whl"' in found
+        assert '"https://files.test/gpu-2.0-py3-none-any.whl"' in found
         assert "variants-json" not in found
 
     def test_another_way_of_writing_is_refused(self):
         text = PYLOCK.replace("[[packages]]", "[[ packages ]]", 1)
         with pytest.raises(LockError, match=r"pylock\.toml"):
             exported(text, cu128="x")
+
+    URL = f"{INDEX}/cupy/.variant/cuda13/{LINUX.replace('2.0-', '2.0-0_cuda13-')}"
+    MADE = f'{{ url = "{URL}", hashes = {{ sha256 = "ce" }} }}'
+    OWN = f'{{ url = "https://files.test/{MAC}", hashes = {{ sha256 = "72" }} }}'
+
+    def test_the_publishers_file(self):
+        """C5: with its name, its URL and its hash."""
+        (cupy, plain) = exported_cupy(self.MADE)
+        (file,) = cupy.pop("wheels")
+        assert cupy == {"name": "cupy-cuda13x", "version": "14.2.0", "index": INDEX}
+        assert file["url"] == CUPY.wheels[0].url
+        assert file["hashes"]["sha256"] == CUPY.wheels[0].hashes["sha256"]
+        assert plain["name"] == "plain"
+
+    def test_own_files_of_other_platforms(self):
+        (first, own, _) = exported_cupy(f"\n    {self.MADE},\n    {self.OWN},\n")
+        assert (first["name"], own["name"]) == ("cupy-cuda13x", "cupy")
+        assert [file["url"] for file in own["wheels"]] == [f"https://files.test/{MAC}"]
+        here = {"sys_platform": "linux", "platform_machine": "x86_64"}
+        assert Marker(first["marker"]).evaluate(here)
+        assert not Marker(own["marker"]).evaluate(here)
+
+    def test_with_a_marker_and_sources(self):
+        sdist = 'sdist = { url = "https://files.test/cupy-14.2.0.tar.gz" }\n'
+        marker = "marker = \"python_full_version >= '3.12'\"\n"
+        (first, own, _) = exported_cupy(self.MADE, marker + sdist)
+        assert "sdist" not in first
+        assert own["sdist"] == {"url": "https://files.test/cupy-14.2.0.tar.gz"}
+        assert "wheels" not in own
+        for part in (first, own):
+            assert part["marker"].startswith("python_full_version >= '3.12' and ")

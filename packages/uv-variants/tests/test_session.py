@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -63,6 +64,10 @@ def test_what_the_command_asks(settings, tmp_path):
             proxies = urllib.request.ProxyHandler({"http": session.proxy_url})
             page = urllib.request.build_opener(proxies).open(f"{index.url}app/").read()
             assert b"cu128" in page
+            # It listens at one address.
+            port = int(session.proxy_url.rpartition(":")[2])
+            with pytest.raises(OSError, match=r"refused|not available"):
+                socket.create_connection(("127.0.0.2", port)).close()
             assert (session.refusals(), session.failure()) == ([], None)
             assert session.noted_projects() == ["app"]
         finally:

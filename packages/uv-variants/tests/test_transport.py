@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-import base64
 import socket
 import ssl
 
 import pytest
 
-from support.proxied_network import Reply, http_proxy, origin, socks_proxy
-from support.running_transport import HOSTS, TOKEN, everything, head_of, running, trusting
+from support.proxied_network import Reply, http_proxy, socks_proxy
+from support.running_transport import authorization, everything, running, status_of
 from support.waiting import wait_until
 from uv_variants.transport import proxy_server
-from uv_variants.transport.authority import Authority
 from uv_variants.transport.outbound import Outbound
 
 INDEX = ("https", "index.example", 443)
 
 
-@pytest.fixture(scope="module")
-def started(tmp_path_factory):
-    with running(tmp_path_factory.mktemp("ours")) as found:
-        yield found
-
-
 @pytest.fixture
-def transport(started):
-    started.failures.clear()
-    started.begin([INDEX, ("https", "127.0.0.1", 8443), ("http", "plain.example", 80)])
-    return started
+def transport(transport):
+    transport.begin([INDEX, ("https", "127.0.0.1", 8443), ("http", "plain.example", 80)])
+    return transport
 
 
 def test_hosts_of_indexes_are_answered(transport):
@@ -42,21 +33,18 @@ def test_hosts_of_indexes_are_answered(transport):
 
 
 @pytest.mark.parametrize("token", ["wrong", ""])
-def test_without_the_token_there_is_nothing(transport, token):
-    with origin() as other:
-        connection, status = transport.connect(f"127.0.0.1:{other.port}", token)
+def test_without_the_token_there_is_nothing(transport, host, token):
+    for place in (host.place, "index.example:443"):
+        connection, status = transport.connect(place, token)
         with connection:
             assert status == 407
             assert b"uv-variants" in everything(connection)
-        connection, status = transport.connect("index.example:443", token)
-        connection.close()
-        assert status == 407
-        status, headers, _ = transport.http(other.url, token=token)
-        assert (status, headers["proxy-authenticate"]) == (407, 'Basic realm="uv-variants"')
-        assert other.asked == []
+    status, headers, _ = transport.http(f"http://{host.place}/", token=token)
+    assert (status, headers["proxy-authenticate"]) == (407, 'Basic realm="uv-variants"')
+    assert host.asked == []
 
 
-AUTH = b"Proxy-Authorization: Basic " + base64.b64encode(f"uv:{TOKEN}".encode()) + b"\r\n"
+AUTH = f"Proxy-Authorization: {authorization()}\r\n".encode()
 
 
 def request(line: str, more: bytes = b"\r\n", host: str = "index.example") -> bytes:
@@ -120,7 +108,7 @@ def test_hostile_requests_within_tls(transport, data, status):
     connection, _ = transport.connect("index.example:443")
     with transport.tls(connection, "index.example") as secured:
         secured.sendall(data)
-        assert head_of(secured)[0] == status
+        assert status_of(secured) == status
 
 
 def test_another_name_in_the_greeting_is_refused(transport):
@@ -143,41 +131,37 @@ def test_who_does_not_trust_is_noted(transport):
 BODY = b"x" * 3_000_000
 
 
-@pytest.fixture(scope="module")
-def peer(tmp_path_factory):
-    """An HTTPS server that is no index, and the file with the certificate to trust."""
-    theirs = Authority(["127.0.0.1"])
-    with origin(theirs.leaf("127.0.0.1")) as found:
-        found.replies["/file"] = Reply(BODY)
-        yield found, trusting(theirs, tmp_path_factory.mktemp("theirs"))
+@pytest.fixture
+def fetched(transport, host, trusted):
+    """Return a function that returns what a client gets which trusts the server itself."""
+    host.replies["/file"] = Reply(BODY)
+
+    def get(headers=b""):
+        connection, status = transport.connect(host.place, headers=headers)
+        assert status == 200, everything(connection)
+        with transport.tls(connection, "127.0.0.1", trusted) as secured:
+            head = f"GET /file HTTP/1.1\r\nHost: {host.place}\r\nConnection: close\r\n\r\n"
+            secured.sendall(head.encode())
+            return everything(secured)
+
+    return get
 
 
-def fetched(transport, peer, headers=b""):
-    """Return what a client gets that trusts the server itself."""
-    found, trusted = peer
-    connection, status = transport.connect(found.place, headers=headers)
-    assert status == 200, everything(connection)
-    with transport.tls(connection, "127.0.0.1", trusted) as secured:
-        host = found.place.encode()
-        secured.sendall(b"GET /file HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n")
-        return everything(secured)
-
-
-def test_other_hosts_are_tunnelled(transport, peer):
-    assert fetched(transport, peer).endswith(BODY)
+def test_other_hosts_are_tunnelled(transport, fetched):
+    assert fetched().endswith(BODY)
     assert transport.failures == []
 
 
 @pytest.mark.parametrize("agent", [b"", b'uv/0.13.9 {"installer":{"name":"uv"}}', b"git/2.39.5"])
-def test_programs_that_uv_starts_reach_the_index_itself(transport, peer, agent):
+def test_programs_that_uv_starts_reach_the_index_itself(transport, host, fetched, agent):
     """git has certificates of its own, and takes no part in variants."""
-    transport.begin([("https", "127.0.0.1", peer[0].port)])
+    transport.begin([("https", "127.0.0.1", host.port)])
     headers = b"User-Agent: " + agent + b"\r\n" if agent else b""
     if agent.startswith(b"git"):
-        assert fetched(transport, peer, headers).endswith(BODY)
+        assert fetched(headers).endswith(BODY)
     else:
         with pytest.raises(ssl.SSLCertVerificationError):
-            fetched(transport, peer, headers)
+            fetched(headers)
 
 
 @pytest.mark.parametrize(
@@ -187,22 +171,20 @@ def test_programs_that_uv_starts_reach_the_index_itself(transport, peer, agent):
         *(("socks5", ""), ("socks5h", "me:pass")),
     ],
 )
-def test_through_the_users_proxy(transport, peer, tmp_path, kind, credentials):
-    theirs = Authority(HOSTS)
+def test_through_the_users_proxy(transport, host, fetched, theirs, trusted, kind, credentials):
     context = theirs.leaf("127.0.0.1") if kind == "https" else None
     socks = kind.startswith("socks")
     with socks_proxy(credentials) if socks else http_proxy(credentials, context) as proxy:
         at = credentials.replace("@", "%40") + "@" if credentials else ""
         environ = {"ALL_PROXY": f"{kind}://{at}127.0.0.1:{proxy.port}"}
-        roots = trusting(theirs, tmp_path)
-        transport.begin(outbound=Outbound(environ, roots))
-        assert fetched(transport, peer).endswith(BODY)
-        assert [each.target for each in proxy.asked] == [peer[0].place]
+        transport.begin(outbound=Outbound(environ, trusted))
+        assert fetched().endswith(BODY)
+        assert [each.target for each in proxy.asked] == [host.place]
         # Other servers do not see our own session.
         assert all(AUTH.split()[-1].decode() not in str(each.headers) for each in proxy.asked)
         proxy.asked.clear()
-        transport.begin(outbound=Outbound({**environ, "NO_PROXY": "127.0.0.0/8"}, roots))
-        assert fetched(transport, peer).endswith(BODY)
+        transport.begin(outbound=Outbound({**environ, "NO_PROXY": "127.0.0.0/8"}, trusted))
+        assert fetched().endswith(BODY)
         assert proxy.asked == []
 
 
@@ -217,13 +199,13 @@ def test_through_the_users_proxy(transport, peer, tmp_path, kind, credentials):
         ("socks5h://127.0.0.1:{socks}", "the proxy 127.0.0.1:{socks}: accepts no way to log in"),
     ],
 )
-def test_proxies_that_do_not_work_are_named(transport, peer, variable, message):
+def test_proxies_that_do_not_work_are_named(transport, host, variable, message):
     with socket.socket() as closed, http_proxy("me:right") as proxy, socks_proxy("a:b") as socks:
         closed.bind(("127.0.0.1", 0))
         ports = {"port": proxy.port, "closed": closed.getsockname()[1], "socks": socks.port}
         environ = {"HTTPS_PROXY": variable.format(**ports)}
         transport.begin(outbound=Outbound(environ, transport.outbound.roots))
-        connection, status = transport.connect(peer[0].place)
+        connection, status = transport.connect(host.place)
         with connection:
             text = everything(connection).decode()
     assert status == 502

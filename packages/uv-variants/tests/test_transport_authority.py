@@ -6,6 +6,7 @@ import datetime
 import os
 import socket
 import ssl
+import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from cryptography import x509
 
 from support.running_transport import trusting
-from uv_variants.transport import authority
+from uv_variants.transport import authority, trust_bundle
 from uv_variants.transport.authority import Authority
 from uv_variants.transport.trust_bundle import NoCertificates, trusted_roots
 
@@ -101,7 +102,8 @@ def certificates(environ: dict[str, str]) -> int:
     return trusted_roots(environ).count(b"-----BEGIN CERTIFICATE-----")
 
 
-def test_which_roots_are_trusted(tmp_path):
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have a store")
+def test_which_roots_are_trusted(tmp_path, monkeypatch):
     ours = tmp_path / "ours.pem"
     key = b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"
     ours.write_bytes(b"a comment\n" + key + Authority(["other.example"]).certificate)
@@ -118,6 +120,9 @@ def test_which_roots_are_trusted(tmp_path):
     for environ in ({name: both[name]} for name in both):
         assert certificates(environ) == 1
     assert certificates(both) == 1
+    monkeypatch.setattr(trust_bundle, "_SYSTEM_FILES", (str(tmp_path / "missing"), str(ours)))
+    for variable in ("UV_SYSTEM_CERTS", "UV_NATIVE_TLS"):
+        assert certificates({variable: "1"}) == 1
     # Keys in such a file stay there.
     assert b"PRIVATE" not in trusted_roots(both)
 

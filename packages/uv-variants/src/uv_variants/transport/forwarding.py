@@ -29,6 +29,7 @@ from .outbound import (
     cause,
     dial,
     is_asked,
+    tls_errors,
 )
 
 _SECONDS: Final = 120.0
@@ -128,11 +129,13 @@ class _Connection:
     async def _send(self, event: h11.Event) -> None:
         if data := self._http.send(event):
             self._writer.write(data)
-            await asyncio.wait_for(self._writer.drain(), _SECONDS)
+            with tls_errors():
+                await asyncio.wait_for(self._writer.drain(), _SECONDS)
 
     async def _next(self) -> Any:  # noqa: ANN401 - h11's events have no common type
         while (event := self._http.next_event()) is h11.NEED_DATA:
-            data = await asyncio.wait_for(self._reader.read(_CHUNK), _SECONDS)
+            with tls_errors():
+                data = await asyncio.wait_for(self._reader.read(_CHUNK), _SECONDS)
             self._http.receive_data(data)
         return event
 

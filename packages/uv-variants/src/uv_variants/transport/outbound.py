@@ -11,7 +11,7 @@ import re
 import socket
 import ssl
 import sys
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -240,7 +240,8 @@ async def _within(
     """Return the writer after the handshake of TLS."""
     try:
         if sys.version_info >= (3, 11):
-            await writer.start_tls(tls, server_hostname=host)
+            with tls_errors():
+                await writer.start_tls(tls, server_hostname=host)
             return writer
         loop = asyncio.get_running_loop()
         protocol = writer.transport.get_protocol()
@@ -254,6 +255,17 @@ async def _within(
         raise
     assert made is not None
     return asyncio.StreamWriter(made, protocol, reader, loop)
+
+
+@contextlib.contextmanager
+def tls_errors() -> Iterator[None]:
+    """Raise what broke TLS within TLS, which asyncio before Python 3.13 hides by a TypeError."""
+    try:
+        yield
+    except TypeError as error:
+        if isinstance(error.__context__, OSError):
+            raise error.__context__ from None
+        raise
 
 
 async def _opened(host: str, port: int, what: str, tls: ssl.SSLContext | None) -> Streams:

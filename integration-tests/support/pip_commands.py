@@ -9,6 +9,7 @@ import subprocess
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from .environments import BYTECODE, Environment, Result, clean_environ
 from .index import Index
@@ -23,11 +24,16 @@ class PipCommands:
     """The pip of an environment, imported once, see `pip_server`. Close it.
 
     Where processes cannot be forked every command starts a Python of its own.
+
+    Attributes:
+        environment: that of pip.
+        said: what importing pip printed, if it was imported by an earlier server, too.
     """
 
     def __init__(self, environment: Environment) -> None:
         """Start."""
         self.environment = environment
+        self.said = ""
         self._process: subprocess.Popen[str] | None = None
         if hasattr(os, "fork"):
             self._process = subprocess.Popen(
@@ -38,8 +44,18 @@ class PipCommands:
                 cwd=environment.path,
                 env=clean_environ(BYTECODE),
             )
-            # What it says is of no interest, what it imports is.
-            self.pip("install", "--dry-run", "--no-index", "nothing")
+            self.said = self._answer("")
+            if not (environment.path / "modules.txt").exists():
+                # What it says is of no interest, what it imports is.
+                self.pip("install", "--dry-run", "--no-index", "nothing")
+
+    def __enter__(self) -> PipCommands:
+        """Return it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
 
     def close(self) -> None:
         """End."""
@@ -51,19 +67,29 @@ class PipCommands:
             self._process.stdout.close()
 
     def pip(
-        self, *args: str, env: Mapping[str, str] | None = None, cwd: Path | None = None
+        self,
+        *args: str,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        fault: tuple[str, int] | None = None,
     ) -> Result:
-        """Run pip with *args*, in *cwd* or the folder of the environment."""
+        """Run pip with *args*, in *cwd* or the folder of the environment, with a *fault*."""
         if self._process is None:
             return self.environment.pip(*args, env=env, cwd=cwd)
         job = {
             "args": args,
             "env": clean_environ({"PIP_NO_CACHE_DIR": "1", **(env or {})}),
             "cwd": str(cwd or self.environment.path),
+            "fault": fault,
         }
+        return Result(*self._answer(json.dumps(job)))
+
+    def _answer(self, job: str) -> Any:
+        assert self._process is not None
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        print(json.dumps(job), file=self._process.stdin, flush=True)
+        if job:
+            print(job, file=self._process.stdin, flush=True)
         watch = threading.Timer(TIMEOUT, self._process.kill)
         watch.start()
         try:
@@ -71,8 +97,8 @@ class PipCommands:
         finally:
             watch.cancel()
         if not line:
-            raise RuntimeError(f"pip {' '.join(args)} took longer than {TIMEOUT} s, or crashed")
-        return Result(*json.loads(line))
+            raise RuntimeError(f"pip took longer than {TIMEOUT} s, or crashed: {job}")
+        return json.loads(line)
 
 
 def dry_run(environment: Environment, index: Index, *wanted: str, **env: str) -> Result:

@@ -10,23 +10,17 @@ from __future__ import annotations
 
 import ast
 import functools
-import json
 import os
 import re
 import shutil
-import subprocess
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from .environments import ROOT, Environment, Result, clean_environ
+from .environments import ROOT, Environment
 
 SHIM = ROOT / "pip-patch" / "src" / "pep_variants_shim"
-_SEQUENCE = Path(__file__).with_name("pip_sequence.py")
 _RENAMED = "_renamed_by_a_test"
-TIMEOUT = 300
-"""Seconds that the commands of one `run` may take."""
-
 NOT_MUTATED = ("__init__.py", "__main__.py", "guard.py", "hook.py", "bootstrap.py")
 """Files of the shim that survive faults of the others; they touch nothing of pip but modules."""
 
@@ -215,19 +209,3 @@ def _replace_file(path: Path, before: str, after: str) -> bool:
         path.unlink()  # it is shared
         path.write_text(after, "utf-8")
     return after != before
-
-
-def run(environment: Environment, commands: Iterable[tuple[str, ...]], **env: str) -> list[Result]:
-    """Run pip *commands*; return what importing pip printed, then the result of each."""
-    settings = clean_environ({"PIP_NO_CACHE_DIR": "1", "PYTHONDONTWRITEBYTECODE": "1", **env})
-    if not hasattr(os, "fork"):
-        return [Result(0, "", ""), *(environment.pip(*command, env=env) for command in commands)]
-    jobs = [{"args": args, "env": settings, "cwd": str(environment.path)} for args in commands]
-    done = subprocess.run(
-        [environment.python, str(_SEQUENCE)],
-        input=json.dumps(jobs), capture_output=True, text=True, env=settings,
-        cwd=environment.path, timeout=TIMEOUT, check=False,
-    )  # fmt: skip
-    if done.returncode:
-        raise RuntimeError(done.stderr)
-    return [Result(*item) for item in json.loads(done.stdout)]

@@ -39,6 +39,7 @@ from variants_cli.main import cli
 from variants_cli.schemas import names, schema
 from variants_index import load_target, make_target, read_lock, select_locked
 from variants_plugins.variables import PLUGIN_VARIABLES
+from variants_proxy import Limits
 from variants_proxy.commands.cli import cli as proxy_cli
 
 REFERENCE = ROOT / "docs/reference"
@@ -278,7 +279,15 @@ def test_lock_platform_and_target_files(tmp_path):
     assert any(tag.platform == "manylinux_2_28_x86_64" for tag in loaded.tags)
 
 
-# json.md, messages.md, platforms.md
+# json.md, messages.md, platforms.md, proxy.md
+
+
+def test_limits_of_the_proxy():
+    text = (REFERENCE / "proxy.md").read_text("utf-8")
+    table = text[text.index("| limit | default") : text.index("A server that fails")]
+    found = re.findall(r"`(\w+)`", table)
+    assert len(found) > 5
+    assert all(hasattr(Limits(), name) for name in found)
 
 
 def test_example_of_json(tmp_path):

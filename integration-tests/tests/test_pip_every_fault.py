@@ -7,19 +7,16 @@ the functions; with ``--full-matrix`` all of them.
 from __future__ import annotations
 
 import ast
-import json
-import subprocess
-from pathlib import Path
 
 import pytest
 
-from support.environments import PIPS, PYTHONS, Result, clean_environ, find_python
+from support.environments import PIPS, PYTHONS, find_python
 from support.index import served
+from support.pip_commands import PipCommands
 from support.pip_seams import ENTRY, SHIM
 from support.projects import CUDA_12_8, app_index
 from support.wheels import Wheel
 
-SEQUENCE = Path(__file__).resolve().parents[1] / "support" / "pip_faults.py"
 LEFT_OUT = {
     "__init__.py",  # imported before the fault can be put there
     "bootstrap.py",  # runs in another interpreter
@@ -34,6 +31,7 @@ RESOLVING = {
 """What commands that only look at the environment do not use."""
 READING = {"distributions.py", "hook.py", "markers.py", "patches/metadata.py"}
 SHOWING = {"patches/check.py", "patches/shown.py"}
+COMMAND = ("patches/command.py", "init")
 OURS = ("pep-variants-shim: ", "ERROR: Internal error in pep-variants-shim: ")
 
 
@@ -55,68 +53,54 @@ def pytest_generate_tests(metafunc):
 
 @pytest.fixture(scope="module")
 def index():
-    found = app_index()
-    found.add_wheel(Wheel("app", "1.0", requires=("always",)))
+    found = app_index(plain=True)
     found.add_wheel(Wheel("plain", "1.0", requires=("always",)))
     with served(found) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def environment(environments, index, tmp_path_factory):
-    """An environment with a variant, and with the shim."""
+def commands(environments, index, tmp_path_factory):
+    """The pip of an environment with a variant, and with the shim."""
     if find_python(PYTHONS[-1]) is None:
         pytest.skip(f"there is no Python {PYTHONS[-1]} here")
     folder = tmp_path_factory.mktemp("faults") / "environment"
     made = environments.patched(PYTHONS[-1], PIPS[-1]).copied(folder)
     done = made.pip("install", "-i", index.url, "app", env=CUDA_12_8)
     assert done.code == 0, done
-    return made
+    with PipCommands(made) as commands:
+        yield commands
 
 
-def run(environment, file, line, commands, env):
-    """Run *commands* with a fault in the function at *line* of *file*."""
-    module = file.removesuffix(".py").replace("/", ".")
-    jobs = [
-        {"args": args, "env": env, "cwd": str(environment.path), "fault": [module, line]}
-        for args in commands
-    ]
-    ran = subprocess.run(
-        [environment.python, str(SEQUENCE)], input=json.dumps(jobs),
-        capture_output=True, text=True, env=env, check=True,
-    )  # fmt: skip
-    return [Result(*item) for item in json.loads(ran.stdout)]
-
-
-def test_a_variable_without_its_option(environment, index):
+def test_a_variable_without_its_option(commands, index):
     """A machine that a variable names is not lost where the options could not be added."""
-    file, line, _ = next(
-        each for each in functions() if each[::2] == ("patches/command.py", "init")
-    )
-    env = {**clean_environ(CUDA_12_8), "PIP_VARIANT_PLATFORM": "cuda=12.6"}
+    (line,) = (line for file, line, name in functions() if (file, name) == COMMAND)
     command = ("install", "--ignore-installed", "--dry-run", "-i", index.url, "app")
-    (done,) = run(environment, file, line, [command], env)
+    env = {**CUDA_12_8, "PIP_VARIANT_PLATFORM": "cuda=12.6"}
+    done = commands.pip(*command, env=env, fault=("patches.command", line))
     assert done.code == 1, done
     assert "ERROR: a variable that asks for variants has no effect: RuntimeError" in done.err
 
 
-def test_fault(environment, index, tmp_path, fault):
+def test_fault(commands, index, tmp_path, fault):
     file, line, _name = fault
     (tmp_path / "plain.toml").write_text(ENTRY.format(place=index.url.rstrip("/")))
     other = index.url.replace("127.0.0.1", "localhost")
     install = ("install", "--ignore-installed", "-i")
-    commands = {
+    wanted = {
         "install": (*install, index.url, "--prefix", str(tmp_path / "prefix"), "app"),
         "machine": (*install, index.url, "--dry-run", "--variant-platform", "cuda=12.6", "app"),
     }
     if file not in RESOLVING:
-        commands |= {name: (name,) for name in ("check", "list", "freeze")}
-        commands["show"] = ("show", "app")
+        wanted |= {name: (name,) for name in ("check", "list", "freeze")}
+        wanted["show"] = ("show", "app")
     if file not in SHOWING:
         catalog = ("--variant-catalog", str(tmp_path / "plain.toml"))
-        commands["catalogue"] = (*install, other, "--dry-run", *catalog, "plain")
-    env = {**clean_environ(CUDA_12_8), "PIP_NO_CACHE_DIR": "1"}
-    results = dict(zip(commands, run(environment, file, line, commands.values(), env), strict=True))
+        wanted["catalogue"] = (*install, other, "--dry-run", *catalog, "plain")
+    place = file.removesuffix(".py").replace("/", "."), line
+    results = {
+        name: commands.pip(*command, env=CUDA_12_8, fault=place) for name, command in wanted.items()
+    }
     for name, done in results.items():
         assert "Traceback" not in done.text, (name, done)
         ours = [text for text in done.err.splitlines() if text.startswith(OURS)]

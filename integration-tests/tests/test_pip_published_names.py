@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 
 import pytest
 import tomli
@@ -54,27 +53,21 @@ def build(project: str, name: str, version: str, **options: object) -> Wheel:
     return Wheel(name, version, files=files, **options)
 
 
-def named(project: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Yield names, versions and extras of all builds of *project*."""
-    item = CATALOG.project(project)
-    assert item is not None
-    for version in VERSIONS[project]:
-        yield project, version, ("and-cuda",)
-        for name in item.targets:
-            yield name, version, ("cuda", "cudnn", "ctk")
-
-
 @pytest.fixture
 def published(serve):
     """All builds of the projects of `VERSIONS`, and what requires the projects."""
     index = Index(metadata_hashes=True)
     index.add_wheel(Wheel("libs", "1.0"))
-    for project in VERSIONS:
+    for project, both in VERSIONS.items():
         index.add_wheel(Wheel(f"uses-{project}", "1.0", requires=(f"{project}>=1",)))
-        for number, (name, version, extras) in enumerate(named(project)):
+        item = CATALOG.project(project)
+        assert item is not None
+        for name in (project, *item.targets):
+            extras = ("and-cuda",) if name == project else ("cuda", "cudnn", "ctk")
             requires = tuple(f"libs; extra == '{extra}'" for extra in extras)
-            wheel = build(project, name, version, requires=requires, extras=extras)
-            index.add_wheel(wheel, metadata_file=number % 2 == 0)
+            for number, version in enumerate(both):
+                wheel = build(project, name, version, requires=requires, extras=extras)
+                index.add_wheel(wheel, metadata_file=number == 0)
     return serve(index)
 
 
@@ -340,6 +333,21 @@ def test_another_index_adds_no_version(patched, serve, catalog):
     ):
         done = dry_run(patched, first, "--extra-index-url", second.url, *catalog, "cupy", **CUDA_13)
         installs(done, found)
+
+
+@pytest.mark.one
+def test_a_build_before_a_newer_version(fresh, index, catalog, tmp_path):
+    """Where the entry says so: not below what is installed, unless the project is named."""
+    index.add_wheel(Wheel("cupy", "14.5.0"))
+    installs(dry_run(fresh, index, *catalog, "cupy", **CUDA_13), "cupy-14.5.0")
+    text = (tmp_path / "cupy.toml").read_text()
+    (tmp_path / "cupy.toml").write_text(text.replace("coherent", "before-version = true\ncoherent"))
+    installs(dry_run(fresh, index, *catalog, "cupy", **CUDA_13), "cupy-14.2.0-cuda13")
+    assert fresh.pip("install", "-i", index.url, "cupy", "app-any").code == 0
+    eager = ("--upgrade", "--upgrade-strategy", "eager")
+    done = dry_run(fresh, index, *catalog, *eager, "app-any", **CUDA_13)
+    assert "Would install" not in done.out, done
+    installs(dry_run(fresh, index, *catalog, *eager, "cupy", **CUDA_13), "cupy-14.2.0-cuda13")
 
 
 @pytest.mark.one

@@ -14,7 +14,8 @@ import pytest
 from support import pip_seams
 from support.environments import PIPS, find_python
 from support.index import served
-from support.pip_seams import SHIM, linked, run
+from support.pip_commands import PipCommands
+from support.pip_seams import SHIM, linked
 from support.projects import CUDA_12_8, app_index
 from support.wheels import Wheel
 
@@ -114,8 +115,7 @@ def pytest_generate_tests(metafunc):
 @pytest.fixture(scope="module")
 def index():
     """A project without variants, one with them and with a plain wheel, and a newer pip."""
-    found = app_index()
-    found.add_wheel(Wheel("app", "1.0", requires=("always",)))
+    found = app_index(plain=True)
     found.add_wheel(Wheel("plain", "1.0", requires=("always",)))
     found.add_wheel(Wheel("pip", "99.0", files={"pip/__main__.py": ""}))
     with served(found) as running:
@@ -132,10 +132,9 @@ def templates(environments, index, tmp_path_factory):
             pytest.skip(f"there is no Python {python} here")
         folder = tmp_path_factory.mktemp("seams")
         environment = environments.patched(python, pip).copied(folder / "environment")
-        options = ("--dry-run", "-i", index.url)
-        commands = [("install", *options, "app"), ("uninstall", "-y", "absent")]
-        for _ in range(2):  # the first run tells what to import, the second compiles it
-            run(environment, commands, PYTHONDONTWRITEBYTECODE="", **CUDA_12_8)
+        with PipCommands(environment) as commands:  # which tells what to import
+            commands.pip("install", "--dry-run", "-i", index.url, "app", env=CUDA_12_8)
+            commands.pip("uninstall", "-y", "absent")
         return environment
 
     return make
@@ -163,26 +162,25 @@ def installed(environment):
     )
 
 
-def assert_works(environment, index, what, **env):
+def assert_works(environment, index, what):
     """Run the commands of this test; check what they have done and said."""
     before = installed(environment)
     options = ("-i", index.url)
-    imported, *results = run(
-        environment,
-        [
-            ("install", *options, "plain"),
-            ("uninstall", "-y", "plain", "always"),
-            ("install", "--dry-run", "--no-variants", *options, "app"),
-            ("install", "--no-compile", *options, "app"),
-            ("install", "--upgrade", *options, "pip"),
-        ],
-        **CUDA_12_8,
-        **env,
-    )
+    with PipCommands(environment) as commands:
+        results = [
+            commands.pip(*command, env=CUDA_12_8)
+            for command in (
+                ("install", *options, "plain"),
+                ("uninstall", "-y", "plain", "always"),
+                ("install", "--dry-run", "--no-variants", *options, "app"),
+                ("install", "--no-compile", *options, "app"),
+                ("install", "--upgrade", *options, "pip"),
+            )
+        ]
     plain, uninstalled, without, app, upgraded = results
     for done in results:
         assert "Traceback" not in done.text, (what, done)
-        lines = (imported.err + done.err).splitlines()
+        lines = (commands.said + done.err).splitlines()
         assert len([line for line in lines if line.startswith("pep-variants-shim: ")]) <= 1, done
     for done in (plain, uninstalled, upgraded):
         assert done.code == 0, (what, done)
@@ -229,7 +227,8 @@ def test_name_that_is_gone_with_a_catalogue(changed, index, catalog_name, tmp_pa
     environment = changed(rename, catalog_name)
     own = index.url.replace("127.0.0.1", "localhost")
     options = ("-i", own, "--variant-catalog", str(tmp_path / "plain.toml"))
-    _, done = run(environment, [("install", *options, "plain")], **CUDA_12_8)
+    with PipCommands(environment) as commands:
+        done = commands.pip("install", *options, "plain", env=CUDA_12_8)
     assert "Traceback" not in done.text, done
     assert done.code == 0, done
     assert installed(environment)["plain"] == "1.0", done

@@ -1,9 +1,7 @@
-"""The private names of pip that the shim touches, and pips in which one of them is another.
+"""The names of pip that the shim touches, and environments in which one of them is another.
 
-`touched` reads the names from the shim's source. A name that only pip uses is renamed in pip, where
-it is defined and wherever pip uses it, so that pip itself works as before (`rename_in_pip`). A name
-that pip shares with the standard library, such as ``url``, cannot be: it is renamed where the shim
-reads it, which comes to the same (`rename_in_shim`).
+A name is renamed where the shim reads it, so that pip itself works as before: to the shim it is
+gone all the same.
 """
 
 from __future__ import annotations
@@ -13,8 +11,8 @@ import functools
 import os
 import re
 import shutil
-import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 from .environments import ROOT, Environment
@@ -40,79 +38,85 @@ index = "{place}"
 """
 """Entry of a catalogue whose null variant is at the place ``{place}``."""
 
-_OWN = (
-    "_entries _installed _open candidates entry file header installed origin page requires result "
-    "seen start switch variants wheel"
-)
-OWN = frozenset(_OWN.split())
-"""Attributes of the engine's and the shim's objects that pip has as names of local variables."""
+Use = tuple[str, Callable[[str], None]]
+"""A name, and what renames it at one place."""
 
 
 @functools.cache
 def touched() -> frozenset[str]:
     """Return the names that the shim may be using of pip's objects, and more.
 
-    All attributes that it reads, names that it imports from pip, names given as text to functions
+    All attributes, names that it imports from pip, names given as text to functions
     that look them up, and the parameters of what it replaces.
     """
-    return frozenset(
-        name
-        for path in _sources()
-        for name in _names(ast.parse(path.read_text("utf-8")))
-        if not name.startswith("__")  # Python's
-        and name not in OWN
-    )
+    trees = (ast.parse(path.read_text("utf-8")) for path in _sources(SHIM))
+    names = {name for tree in trees for name, _ in _uses(tree)}
+    return frozenset(name for name in names if not name.startswith("__"))  # Python's
 
 
-def _sources() -> Iterator[Path]:
-    return (path for path in sorted(SHIM.rglob("*.py")) if path.name not in NOT_MUTATED)
+def _sources(package: Path) -> Iterator[Path]:
+    for path in sorted(SHIM.rglob("*.py")):
+        if path.name not in NOT_MUTATED:
+            yield package / path.relative_to(SHIM)
 
 
-def _names(tree: ast.AST) -> Iterator[str]:
+def _uses(tree: ast.AST) -> Iterator[Use]:
+    classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    own = {id(node) for item in classes for node in ast.walk(item) if _is_of_self(node)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
-            yield node.attr
+            if id(node) not in own:
+                yield node.attr, partial(setattr, node, "attr")
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pip."):
-            yield from (alias.name for alias in node.names)
+            for alias in node.names:
+                yield alias.name, partial(_rename_import, alias)
         elif isinstance(node, ast.Call):
-            function = node.func
-            called = getattr(function, "id", getattr(function, "attr", ""))
+            called = getattr(node.func, "id", getattr(node.func, "attr", ""))
             if called in ("replace", "require", "getattr", "setattr", "hasattr"):
                 for item in node.args[1:]:
                     if isinstance(item, ast.Constant) and str(item.value).isidentifier():
-                        yield str(item.value)
+                        yield str(item.value), partial(setattr, item, "value")
         elif isinstance(node, ast.FunctionDef) and any(map(_replaces, node.decorator_list)):
-            yield from (item.arg for item in node.args.args[1:])
+            for argument in node.args.args[1:]:
+                yield argument.arg, partial(_rename_parameter, node, argument)
+
+
+def _is_of_self(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "self"
 
 
 def _replaces(decorator: ast.expr) -> bool:
     return isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") == "replace"
 
 
-def defined(pip_wheel: Path) -> frozenset[str]:
-    """Return the names of functions, classes, parameters and attributes of the pip in a wheel."""
-    names: set[str] = set()
-    with zipfile.ZipFile(pip_wheel) as archive:
-        for file in archive.namelist():
-            if _renamable(file):
-                names.update(_definitions(ast.parse(archive.read(file))))
-    return frozenset(names)
+def _rename_import(alias: ast.alias, name: str) -> None:
+    alias.asname = alias.asname or alias.name
+    alias.name = name
 
 
-def _definitions(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            yield node.name
-        elif isinstance(node, ast.arg):
-            yield node.arg
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            yield node.attr
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            yield node.target.id
+def _rename_parameter(function: ast.FunctionDef, argument: ast.arg, name: str) -> None:
+    function.body[:0] = ast.parse(f"{argument.arg} = {name}").body
+    argument.arg = name
 
 
-def _renamable(path: str) -> bool:
-    return path.endswith(".py") and path.startswith(("pip/_internal/", "pip/_vendor/resolvelib/"))
+def defined(pip: Path) -> frozenset[str]:
+    """Return the names of functions, classes, parameters and attributes of the package *pip*."""
+    trees = (ast.parse(path.read_bytes()) for path in _pip_files(pip))
+    return frozenset(
+        name for tree in trees for node in ast.walk(tree) if (name := _definition(node))
+    )
+
+
+def _definition(node: ast.AST) -> str:
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return node.name
+    if isinstance(node, ast.arg):
+        return node.arg
+    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+        return node.attr
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        return node.target.id
+    return ""
 
 
 def linked(environment: Environment, path: Path) -> Environment:
@@ -128,20 +132,18 @@ def linked(environment: Environment, path: Path) -> Environment:
     return Environment(path)
 
 
-def rename_in_pip(environment: Environment, name: str) -> int:
-    """Rename *name* in the pip of *environment*; return in how many files."""
-    return _rewrite(_pip_files(environment), rf"\b{re.escape(name)}\b", name + _RENAMED)
-
-
 def rename_in_shim(environment: Environment, name: str) -> int:
-    """Rename attributes *name* that the shim reads or imports; return in how many files."""
-    package = environment.site_packages / "pep_variants_shim"
-    files = [package / path.relative_to(SHIM) for path in _sources()]
-    number = _rewrite(
-        files, rf"(from pip\.\S+ import (?:\w+, )*){re.escape(name)}\b", rf"\1{name}{_RENAMED}"
-    )
-    attribute = rf"(?<!self)\.{re.escape(name)}\b(?! = )"
-    return number + _rewrite(files, attribute, f".{name}{_RENAMED}")
+    """Rename what the shim reads as *name*; return in how many files."""
+    number = 0
+    for path in _sources(environment.site_packages / "pep_variants_shim"):
+        text = path.read_text("utf-8")
+        if name in text:
+            tree = ast.parse(text)
+            renames = [rename for used, rename in _uses(tree) if used == name]
+            for rename in renames:
+                rename(name + _RENAMED)
+            number += _replace_file(path, text, ast.unparse(tree) if renames else text)
+    return number
 
 
 def move_module(environment: Environment, module: str) -> int:
@@ -154,7 +156,7 @@ def move_module(environment: Environment, module: str) -> int:
     if not before.exists():
         return 0
     before.rename(after)
-    files = _pip_files(environment)
+    files = _pip_files(environment.site_packages / "pip")
     number = _rewrite(files, rf"{re.escape(parent)}\.{last}\b", f"{parent}.{last}{_RENAMED}")
     number += _rewrite(
         files,
@@ -176,7 +178,7 @@ def add_parameters(environment: Environment, names: Iterable[str]) -> int:
     """Give all functions of pip with these *names* one more parameter; return how many files."""
     wanted = frozenset(names)
     number = 0
-    for path in _pip_files(environment):
+    for path in _pip_files(environment.site_packages / "pip"):
         text = path.read_text("utf-8")
         if not any(f"def {name}(" in text for name in wanted):
             continue
@@ -189,9 +191,8 @@ def add_parameters(environment: Environment, names: Iterable[str]) -> int:
     return number
 
 
-def _pip_files(environment: Environment) -> list[Path]:
-    root = environment.site_packages
-    folders = (root / "pip" / "_internal", root / "pip" / "_vendor" / "resolvelib")
+def _pip_files(pip: Path) -> list[Path]:
+    folders = (pip / "_internal", pip / "_vendor" / "resolvelib")
     return [path for folder in folders for path in sorted(folder.rglob("*.py"))]
 
 

@@ -1,13 +1,18 @@
-"""Every private name of pip that the shim touches may be gone tomorrow: pip works all the same.
+"""Every name of pip that the shim touches may be gone tomorrow: pip works all the same.
 
-Each is renamed in turn, in real pips, see `support.pip_seams`. A pip of which the shim is not sure
-ignores variants; it never fails over a project without them, and never installs half of a variant.
+Each is gone in turn for the shim, in real pips, see `support.pip_seams`; then each function of the
+shim fails. A pip of which the shim is not sure ignores variants; it never fails over a project
+without them, never installs half of a variant, and what was asked for by name, a variant or a
+machine, is not replaced by something else. A sample; with ``--full-matrix`` all of them.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
+import importlib.util
+import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -15,68 +20,14 @@ from support import pip_seams
 from support.environments import PIPS, find_python
 from support.index import served
 from support.pip_commands import PipCommands
-from support.pip_seams import SHIM, linked
+from support.pip_seams import SHIM
 from support.projects import CUDA_12_8, app_index
 from support.wheels import Wheel
 
-SHARED = """
-_ add append auth cache cert check close cls CommandError context copy dist Distribution
-DistributionNotFound e error factory failed filename files finder format func get get_metadata
-getLogger hashes
-has_metadata headers identifier index info install InvalidWheelFilename is_file items
-label link links locked log mapping marker message metadata missing name options package_set
-packages
-parent parser partition path project project_name proxies Pylock query raw read
-read_text reason req Requirement requirements reset resolve self session set source specifier
-status_code supported tell text timeout url values verify version Wheel
-cmd comments direct_url requirement
-platforms run target_python update
-add_options build_env content_type downloaded extras format_control hash information local new
-raise_for_status requires_python
-search_scope total iterdir
-""".split()
-"""Names that pip shares with libraries: renamed where the shim reads them, not in pip."""
-
-PRIVATE = """
-Cache
-cmd_opts create_command
-_build_package_finder _candidate _dist _dist_to_dict _factory _fetch_metadata_only _files _finder
-_hashes _install_req_to_dict _installed_dists _iter_found_candidates _link_collector
-_make_candidate_from_link _metadata_impl _prepare_linked_requirement _result _upgrade_strategy
-_user_requested causes check_install_conflicts check_package_set comes_from
-determine_resolver_variant evaluate_links Factory file_path find_all_candidates find_links
-format_for_columns format_for_json FoundCandidates from_dict from_metadata_file_contents
-get_default_environment get_distribution get_infos get_installation_error
-get_metadata_distribution get_pip_version get_runnable_pip indent_log
-index_urls IndexCommand info_location InMemoryMetadata
-InprocessBuildEnvironmentInstaller insert_option_group InspectCommand
-install_req InstallationError InstallationReport ireq is_installed is_satisfied_by
-metadata_file_data
-isolated_mode iter_dependencies iter_installed_distributions Link link_evaluator ListCommand
-make_distribution_for_install_requirement metadata_contents msg PackageFinder path_to_url
-pip_proxy PipError PipProvider pkgs prompting read_wheel_metadata_file
-RequirementCommand RequirementPreparer Resolver root_reqs search_packages_info
-should_reinstall source_link to_install trusted_hosts url_without_fragment user_supplied wheel_name
-WheelDistribution write_output
-py_version_info
-call_subprocess editable get_dist_to_uninstall
-FrozenRequirement from_dist
-_get_cache_dir _get_candidates _lib_dirs get_environment iter_all_distributions lib_dirs
-_check_download_dir _dev_pkgs _fetch_metadata_using_lazy_wheel _get_prepared_distribution
-find_best_candidate process_project_url project_url save_linked_requirement
-""".split()
-CATALOG = """
-_get_simple_response _make_index_content cache_link_parsing canonical_name criteria format_control
-format_for_error get_allowed_formats get_candidate_lookup get_install_candidate hash_file hash_name
-InstallationCandidate is_secure_origin local_file_path make_link_evaluator no_index parse_links
-search_scope TempDirectory yanked_reason
-""".split()
-PRIVATE += [name for name in CATALOG if name not in SHARED]
-"""All other names of pip that the shim touches; `CATALOG` are those for the catalogue alone.
-
-A name that is new in the shim's source is to be added here (or to `SHARED`), which runs the tests
-below with it.
-"""
+PIP = Path(str(importlib.util.find_spec("pip").origin)).parent
+OLDER = {"Pylock", "_lib_dirs", "from_dict"}
+"""Names that only pips older than that of the tests have."""
+NAMES = sorted(pip_seams.touched() & (pip_seams.defined(PIP) | OLDER))
 
 # The oldest and the newest, and with them both of pip's metadata backends.
 TAIL = [("3.10", PIPS[0]), ("3.13", PIPS[-1])]
@@ -87,23 +38,21 @@ PLAIN = {"always", "app"}
 
 def pytest_generate_tests(metafunc):
     """Try everything on every pip with ``--full-matrix``, else a sample on `TAIL`, by turns."""
+    full = metafunc.config.getoption("full_matrix")
+    if "fault" in metafunc.fixturenames:
+        chosen = [*functions()][:: 1 if full else 40]
+        metafunc.parametrize("fault", chosen, ids=[f"{file}:{name}" for file, _, name in chosen])
     if "seam_pips" not in metafunc.fixturenames:
         return
-    known = {
-        "name": PRIVATE,
-        "shared_name": SHARED,
-        "module": modules(),
-        "catalog_name": CATALOG,
-    }
+    known = {"name": (NAMES, 14), "module": (modules(), 6)}
     argument = next((item for item in known if item in metafunc.fixturenames), None)
-    values = known.get(argument, [None])
-    if metafunc.config.getoption("full_matrix"):
+    values, step = known.get(argument, ([None], 1))
+    if full:
         every = [TAIL[0], *(("3.12", pip) for pip in PIPS[1:-1]), TAIL[1]]
         cases = [(value, [pip]) for value in values for pip in every]
     elif argument is None:
         cases = [(None, [pip]) for pip in TAIL]
     else:
-        step = 6 if argument == "module" else 16
         cases = [
             (value, TAIL[:: 1 if number % 2 else -1]) for number, value in enumerate(values[::step])
         ]
@@ -120,6 +69,15 @@ def index():
     found.add_wheel(Wheel("pip", "99.0", files={"pip/__main__.py": ""}))
     with served(found) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def with_catalog(index, tmp_path_factory):
+    """Options for a catalogue that has the project without variants, from another index."""
+    path = tmp_path_factory.mktemp("catalog") / "plain.toml"
+    path.write_text(pip_seams.ENTRY.format(place=index.url.rstrip("/")))
+    own = index.url.replace("127.0.0.1", "localhost")
+    return ("-i", own, "--variant-catalog", str(path))
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +104,7 @@ def changed(templates, seam_pips, tmp_path):
 
     def change(how, *arguments):
         for python, pip in seam_pips:
-            environment = linked(templates(python, pip), tmp_path / f"environment-{pip}")
+            environment = pip_seams.linked(templates(python, pip), tmp_path / f"environment-{pip}")
             if how(environment, *arguments):
                 return environment
         pytest.skip(f"not in {seam_pips}: {arguments}")
@@ -162,7 +120,7 @@ def installed(environment):
     )
 
 
-def assert_works(environment, index, what):
+def assert_works(environment, index, with_catalog, what):
     """Run the commands of this test; check what they have done and said."""
     before = installed(environment)
     options = ("-i", index.url)
@@ -170,6 +128,7 @@ def assert_works(environment, index, what):
         results = [
             commands.pip(*command, env=CUDA_12_8)
             for command in (
+                ("install", "--dry-run", *with_catalog, "plain"),
                 ("install", *options, "plain"),
                 ("uninstall", "-y", "plain", "always"),
                 ("install", "--dry-run", "--no-variants", *options, "app"),
@@ -177,7 +136,7 @@ def assert_works(environment, index, what):
                 ("install", "--upgrade", *options, "pip"),
             )
         ]
-    plain, uninstalled, without, app, upgraded = results
+    catalog, plain, uninstalled, without, app, upgraded = results
     for done in results:
         assert "Traceback" not in done.text, (what, done)
         lines = (commands.said + done.err).splitlines()
@@ -193,6 +152,7 @@ def assert_works(environment, index, what):
         assert "no such option: --no-variants" in without.err, (what, without)
     else:
         assert "Would install always-1.0 app-1.0\n" in without.out, (what, without)
+    assert_catalog(catalog, commands.said)
     after = installed(environment)
     assert after.pop("pip") == "99.0"
     names = {name.replace("_", "-") for name in after.keys() - before.keys()}
@@ -206,38 +166,27 @@ def assert_works(environment, index, what):
     return "variant" if names == ON_GPU else "plain"
 
 
-@pytest.mark.parametrize("pips", [PIPS[::4], pytest.param(PIPS, marks=pytest.mark.nightly)])
-def test_names_are_known(environments, pips):
-    """What the shim's source touches is what is tested below."""
-    defined = {name for pip in pips for name in pip_seams.defined(environments.pip_wheel(pip))}
-    found = defined & pip_seams.touched()
-    assert found <= {*SHARED, *PRIVATE}
-    assert pips is not PIPS or found == {*SHARED, *PRIVATE}
+def assert_catalog(done, said=""):
+    """Check that the catalogue is ignored, with a line, or that what it says is installed."""
+    if done.code:  # an option without effect is an error
+        assert "no such option: --variant-catalog" in done.err or "has no effect" in done.err, done
+        lines = (said + done.err).splitlines()
+        assert any(text.startswith(("pep-variants-shim: ", OURS)) for text in lines), done
+    else:
+        assert done.out.endswith(("always-1.0 plain-1.0\n", "plain-1.0-cuda12\n")), done
 
 
-def test_name_that_is_gone(changed, index, name):
-    assert_works(changed(pip_seams.rename_in_pip, name), index, name)
+@pytest.mark.nightly
+@pytest.mark.parametrize("version", PIPS)
+def test_names_are_known(environments, version, tmp_path):
+    """What is tested below is all that any pip has."""
+    with zipfile.ZipFile(environments.pip_wheel(version)) as archive:
+        archive.extractall(tmp_path)
+    assert pip_seams.touched() & pip_seams.defined(tmp_path / "pip") <= {*NAMES}
 
 
-def test_name_that_is_gone_with_a_catalogue(changed, index, catalog_name, tmp_path):
-    """The catalogue is ignored, or what it says is installed."""
-    (tmp_path / "plain.toml").write_text(pip_seams.ENTRY.format(place=index.url.rstrip("/")))
-    shared = catalog_name in SHARED
-    rename = pip_seams.rename_in_shim if shared else pip_seams.rename_in_pip
-    environment = changed(rename, catalog_name)
-    own = index.url.replace("127.0.0.1", "localhost")
-    options = ("-i", own, "--variant-catalog", str(tmp_path / "plain.toml"))
-    with PipCommands(environment) as commands:
-        done = commands.pip("install", *options, "plain", env=CUDA_12_8)
-    assert "Traceback" not in done.text, done
-    assert done.code == 0, done
-    assert installed(environment)["plain"] == "1.0", done
-    expected = ("always-1.0 plain-1.0\n", "plain-1.0-cuda12\n")
-    assert done.out.endswith(tuple(f"Successfully installed {item}" for item in expected)), done
-
-
-def test_name_that_is_gone_for_the_shim(changed, index, shared_name):
-    assert_works(changed(pip_seams.rename_in_shim, shared_name), index, shared_name)
+def test_name_that_is_gone(changed, index, with_catalog, name):
+    assert_works(changed(pip_seams.rename_in_shim, name), index, with_catalog, name)
 
 
 def modules():
@@ -249,11 +198,99 @@ def modules():
     return [name for table in tables for name in table]
 
 
-def test_module_that_is_gone(changed, index, module):
-    assert_works(changed(pip_seams.move_module, module), index, module)
+def test_module_that_is_gone(changed, index, with_catalog, module):
+    assert_works(changed(pip_seams.move_module, module), index, with_catalog, module)
 
 
-def test_more_parameters(changed, index):
+def test_more_parameters(changed, index, with_catalog):
     """Which everything that is replaced passes through."""
-    environment = changed(pip_seams.add_parameters, PRIVATE)
-    assert assert_works(environment, index, "parameters") == "variant"
+    environment = changed(pip_seams.add_parameters, NAMES)
+    assert assert_works(environment, index, with_catalog, "parameters") == "variant"
+
+
+# Faults of the shim.
+
+LEFT_OUT = {
+    "__init__.py",  # imported before the fault can be put there
+    "bootstrap.py",  # runs in another interpreter
+    "guard.py",  # what survives the faults of all others
+}
+RESOLVING = {
+    "candidates.py", "catalog.py", "fetching.py", "options.py", "outcome.py", "pip_provider.py",
+    "release_metadata.py", "reporter.py", "same_files.py", "session.py", "switching.py",
+    "patches/build.py", "patches/command.py", "patches/finder.py",
+    "patches/lock.py", "patches/names.py", "patches/prepare.py", "patches/resolution.py",
+}  # fmt: skip
+"""What commands that only look at the environment do not use."""
+READING = {"distributions.py", "hook.py", "markers.py", "patches/metadata.py"}
+SHOWING = {"patches/check.py", "patches/shown.py"}
+COMMAND = ("patches/command.py", "init")
+OURS = "ERROR: Internal error in pep-variants-shim: "
+
+
+def functions():
+    """Yield file, line and name of the functions of the shim."""
+    for path in sorted(SHIM.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef) and path.name not in LEFT_OUT:
+                yield path.relative_to(SHIM).as_posix(), node.lineno, node.name
+
+
+@pytest.fixture(scope="module")
+def commands(environments, index, tmp_path_factory):
+    """The pip of an environment with a variant, and with the shim."""
+    if find_python("3.13") is None:
+        pytest.skip("there is no Python 3.13 here")
+    folder = tmp_path_factory.mktemp("faults") / "environment"
+    made = environments.patched(*TAIL[1]).copied(folder)
+    done = made.pip("install", "-i", index.url, "app", env=CUDA_12_8)
+    assert done.code == 0, done
+    with PipCommands(made) as commands:
+        yield commands
+
+
+def test_a_variable_without_its_option(commands, index):
+    """A machine that a variable names is not lost where the options could not be added."""
+    (line,) = (line for file, line, name in functions() if (file, name) == COMMAND)
+    command = ("install", "--ignore-installed", "--dry-run", "-i", index.url, "app")
+    env = {**CUDA_12_8, "PIP_VARIANT_PLATFORM": "cuda=12.6"}
+    done = commands.pip(*command, env=env, fault=("patches.command", line))
+    assert done.code == 1, done
+    assert "ERROR: a variable that asks for variants has no effect: RuntimeError" in done.err
+
+
+def test_fault(commands, index, with_catalog, tmp_path, fault):
+    file, line, _name = fault
+    install = ("install", "--ignore-installed", "-i", index.url)
+    wanted = {
+        "install": (*install, "--prefix", str(tmp_path / "prefix"), "app"),
+        "machine": (*install, "--dry-run", "--variant-platform", "cuda=12.6", "app"),
+    }
+    if file not in RESOLVING:
+        wanted |= {name: (name,) for name in ("check", "list", "freeze")}
+        wanted["show"] = ("show", "app")
+    if file not in SHOWING:
+        wanted["catalogue"] = (*install[:2], "--dry-run", *with_catalog, "plain")
+    place = file.removesuffix(".py").replace("/", "."), line
+    results = {
+        name: commands.pip(*command, env=CUDA_12_8, fault=place) for name, command in wanted.items()
+    }
+    for name, done in results.items():
+        assert "Traceback" not in done.text, (name, done)
+        ours = ("pep-variants-shim: ", OURS)
+        assert len([text for text in done.err.splitlines() if text.startswith(ours)]) <= 1, done
+        if name == "catalogue":
+            assert_catalog(done)
+        # Without markers reduced pip cannot read them.
+        elif name != "machine" and not (name == "check" and file in READING):
+            assert done.code == 0, (name, done)
+    machine = results["machine"]
+    if machine.code:
+        assert "pep-variants-shim" in machine.err or "no such option: --variant" in machine.err
+    else:
+        # The dependencies of that variant: a fault of the output costs the label there.
+        planned = {word.partition("-1.0")[0] for word in machine.out.splitlines()[-1].split()[2:]}
+        assert planned == {"always", "app", "for-gpu"}, machine
+    (folder,) = (tmp_path / "prefix").rglob("app-1.0.dist-info")
+    module = (folder.parent / "app" / "__init__.py").read_text()
+    assert module in ("LABEL = 'cu128'\n", "LABEL = None\n")

@@ -18,10 +18,12 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import click
 
 from .environments import Environment, Environments, clean_environ
 from .uvs import UVS, downloaded_uv
@@ -89,6 +91,17 @@ def _commands(block: str) -> list[Command]:
         else:
             found[-1][1].append(line)
     return [Command("\n".join(typed), tuple(printed)) for typed, printed in found]
+
+
+def commands(group: click.Group, name: str) -> Iterator[tuple[str, click.Command]]:
+    """Yield the commands of *group* and of its groups, with their names, but hidden ones."""
+    context = click.Context(group, info_name=name)
+    for each in group.list_commands(context):
+        command = group.get_command(context, each)
+        if command is not None and not command.hidden:
+            yield f"{name} {each}", command
+            if isinstance(command, click.Group):
+                yield from commands(command, f"{name} {each}")
 
 
 def expression(lines: Collection[str]) -> re.Pattern[str]:

@@ -208,6 +208,15 @@ class Environment:
         if done.code:
             raise RuntimeError(str(done))
 
+    def files(self, folder: str = "") -> dict[str, bytes]:
+        """Return the contents of all files below *folder*, but of byte code and links."""
+        root = self.path / folder
+        return {
+            str(path.relative_to(root)): path.read_bytes()
+            for path in root.rglob("*")
+            if path.is_file() and not path.is_symlink() and path.suffix != ".pyc"
+        }
+
     def copied(self, path: Path) -> Environment:
         """Return a copy at *path*."""
         shutil.copytree(self.path, path, symlinks=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 from .environments import BYTECODE, Environment, Result, clean_environ
 from .index import Index
-from .projects import CUDA_12_8
+from .projects import CUDA_12_8, ON_GPU
 
 _SERVER = Path(__file__).with_name("pip_server.py")
 TIMEOUT = 120
@@ -114,6 +114,14 @@ def installs(done: Result, *names: str) -> None:
     """Check that pip would install just these: names and versions, with labels."""
     assert done.code == 0, done
     assert done.out.splitlines()[-1].split() == ["Would", "install", *names], done
+
+
+def chooses(environment: Environment, index: Index, *start: str) -> None:
+    """Check that the pip that *start* starts there takes the variant of `app_index`, in silence."""
+    command = start or ("-m", environment.module)
+    done = environment.run(*command, "install", "--dry-run", "-i", index.url, "app", env=CUDA_12_8)
+    installs(done, *ON_GPU.split())
+    assert done.err == "", done
 
 
 def versions(environment: Environment) -> dict[str, str]:

@@ -46,40 +46,15 @@ PROJECTS = (
 )
 """Without variants: conflicts, and everything else that pip has an opinion on."""
 
-PLATFORM = """\
-[metadata]
-version = "0.1"
-[[provider]]
-namespace = "nvidia"
-[provider.properties]
-cuda_version_lower_bound = ["12.7", "12.6"]
-"""
-PYPROJECT = """\
-[build-system]
-requires = []
-build-backend = "backend"
-backend-path = ["."]
-[project]
-name = "local"
-version = "1.0"
-dependencies = ["app"]
-"""
-BACKEND = """\
-import os, zipfile
-
-FILES = {
-    "METADATA": "Metadata-Version: 2.1\\nName: local\\nVersion: 1.0\\nRequires-Dist: app\\n",
-    "WHEEL": "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
-    "RECORD": "",
-}
+LOCAL = Wheel("local", "1.0", requires=("app",))
+BACKEND = f"""
+import shutil
 
 def build_editable(folder, config_settings=None, metadata_directory=None):
-    name = "local-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(os.path.join(folder, name), "w") as archive:
-        for file, text in FILES.items():
-            archive.writestr(f"local-1.0.dist-info/{file}", text)
-    return name
+    shutil.copy("{LOCAL.filename}", folder)
+    return "{LOCAL.filename}"
 """
+PYPROJECT = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
 
 
 @dataclass(frozen=True)
@@ -102,8 +77,7 @@ def world(kind: str, folder: Path) -> Iterator[World]:
     Its places: ``INDEX``, ``HTML``, ``SECRET`` and
     ``PAGE`` are URLs of indexes and of a page of links, ``LINKS`` is a directory of all files,
     ``WHEEL`` and ``URL`` are the wheel of version 1.0 (of label ``cu128`` where there are
-    variants), ``FOLDER`` is a directory of requirements, constraints, a platform file, a lock file
-    and a project.
+    variants), ``FOLDER`` is a directory of requirements, constraints, a lock file and a project.
     """
     with ExitStack() as stack:
         index = stack.enter_context(served(_index(kind)))
@@ -122,13 +96,13 @@ def world(kind: str, folder: Path) -> Iterator[World]:
             "constraints.txt": "app<=1.0\nalways==1.0\n",
             "url.txt": f"app @ {url}\n",
             "hashes.txt": "".join(_hashed(index, name) for name in ("app", *DEPENDENCIES)),
-            "platform.toml": PLATFORM,
             "pylock.toml": _locked(index, kind),
             "local/pyproject.toml": PYPROJECT,
             "local/backend.py": BACKEND,
         }.items():
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(text)
+        (folder / "local" / LOCAL.filename).write_bytes(LOCAL.build())
         places = {
             "INDEX": index.url,
             "HTML": html.url,

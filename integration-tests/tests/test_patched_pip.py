@@ -19,7 +19,7 @@ import pytest
 from pep_variants import Detector
 from support.environments import PIPS, ROOT, Result, built_wheel, clean_environ
 from support.patched_pip import build, local_version, patched_pip, with_patched_pip
-from support.pip_commands import installs
+from support.pip_commands import chooses, installs
 from support.plugins import PLUGIN, acme_index
 from support.projects import CUDA_12_8, ON_GPU, app_index
 from support.wheels import X86_64, Release, SourceDistribution, Wheel, metadata
@@ -128,15 +128,6 @@ def empty(environments, available, tmp_path):
 @pytest.fixture
 def index(serve):
     return serve(app_index())
-
-
-def chooses(environment, index, *start):
-    """Check that the pip that *start* starts, in *environment*, takes the variant, in silence."""
-    done = environment.run(
-        *(start or ("-m", "pip")), "install", "--dry-run", "-i", index.url, "app", env=CUDA_12_8
-    )
-    installs(done, *ON_GPU.split())
-    assert done.err == "", done
 
 
 @pytest.mark.everywhere

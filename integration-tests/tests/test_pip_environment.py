@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import subprocess
 import zipapp
@@ -11,10 +10,9 @@ import zipfile
 
 import pytest
 
-from support.environments import clean_environ, uv_command
 from support.index import index_of
 from support.patched_pip import patched_pip
-from support.pip_commands import dry_run, installs
+from support.pip_commands import chooses, dry_run, installs
 from support.projects import CUDA_12_8, DRIVER, ON_GPU, app_index, cuda
 from support.tools import TOOLS, add, tool
 from support.wheels import NVIDIA, X86_64, Release, Wheel, metadata
@@ -28,29 +26,11 @@ def index(serve):
     return serve(app_index(metadata_file=True, plain=True))
 
 
-def chooses(environment, index, *start):
-    """Check that the pip that *start* starts, in *environment*, takes the variant, in silence."""
-    done = environment.run(
-        *(start or ("-m", "pip")), "install", "--dry-run", "-i", index.url, "app", env=CUDA_12_8
-    )
-    installs(done, *ON_GPU.split())
-    assert done.err == "", done
-
-
-def tree(environment):
-    """Contents of everything in the environment that is no byte code."""
-    return {
-        str(path.relative_to(environment.path)): path.read_bytes()
-        for path in environment.path.rglob("*")
-        if path.is_file() and not path.is_symlink() and path.suffix != ".pyc"
-    }
-
-
 @pytest.mark.matrix
 def test_install_and_uninstall(environments, available, plain, index, tmp_path):
     """It acts from the next command on; without it everything is as it was."""
     copy = plain.copied(tmp_path / "environment")
-    before = tree(copy)
+    before = copy.files()
     unpatched = dry_run(copy, index, "app")
     installs(unpatched, *PLAIN)
     copy.install(str(environments.shim_wheel))
@@ -59,24 +39,9 @@ def test_install_and_uninstall(environments, available, plain, index, tmp_path):
     assert re.fullmatch(rf"pip {available.pip} from .* with pep-variants-shim \d\S+\n", version)
     done = copy.pip("uninstall", "-y", "pep-variants-shim")
     assert (done.code, done.err) == (0, ""), done
-    assert tree(copy) == before
+    assert copy.files() == before
     assert dry_run(copy, index, "app") == unpatched
     assert "pep-variants" not in copy.pip("--version").out
-
-
-@pytest.mark.one
-def test_pip_comes_and_goes(environments, available, fresh, index):
-    """Whichever pip is there is patched, as long as it is a pip that is known."""
-    older = environments.pip_wheel("24.0")
-    assert fresh.pip("install", "--no-index", str(older)).code == 0
-    assert fresh.pip("--version").out.startswith("pip 24.0 ")
-    chooses(fresh, index)
-    assert fresh.pip("uninstall", "-y", "pip").code == 0
-    assert "No module named pip" in fresh.pip("list").err
-    newer = environments.pip_wheel(available.pip)
-    done = fresh.run(str(newer / "pip"), "install", "--no-index", str(newer))
-    assert done.code == 0, done
-    chooses(fresh, index)
 
 
 # Interpreters.
@@ -269,28 +234,6 @@ def test_pipx(environments, index, tmp_path):
     assert done.code == 0, done
     done = subprocess.run([tmp_path / "bin" / "script"], capture_output=True, check=True)
     assert done.stdout == b"cu128\n"
-
-
-@pytest.mark.one
-def test_uv(environments, plain, index, tmp_path):
-    """It installs and removes the shim, and sees what pip has installed."""
-    copy = plain.copied(tmp_path / "environment")
-
-    def uv(*args):
-        return subprocess.check_output(
-            [*uv_command(), "pip", *args, "--python", copy.python], env=clean_environ(CUDA_12_8)
-        )
-
-    uv("install", "--no-index", str(environments.shim_wheel))
-    chooses(copy, index)
-    assert copy.pip("install", "-i", index.url, "app", env=CUDA_12_8).code == 0
-    listed = {item["name"]: item["version"] for item in json.loads(uv("list", "--format=json"))}
-    assert listed["app"] == "1.0"
-    assert listed.keys() >= {"for-gpu", "for-cu128", "always", "pep-variants-shim"}
-    uv("uninstall", "app", "pep-variants-shim")
-    assert copy.pip("show", "app").code == 1
-    assert not list(copy.site_packages.glob("pep_variants*"))
-    assert "variants" not in copy.pip("--version").out
 
 
 @pytest.mark.one

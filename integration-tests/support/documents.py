@@ -26,6 +26,7 @@ from pathlib import Path
 import click
 
 from .environments import Environment, Environments, clean_environ
+from .isolation import places
 from .uvs import UVS, downloaded_uv
 
 _FENCE = re.compile(r"^(?P<fence>`{3,})(?P<kind>[^\n`]*)\n(?P<text>.*?)^(?P=fence)$", re.M | re.S)
@@ -184,15 +185,7 @@ class Reader:
     def variables(self) -> dict[str, str]:
         """The environment variables of the commands."""
         path = os.pathsep.join(map(str, (self.programs, *self._path)))
-        places = {
-            "HOME": "",
-            "XDG_CACHE_HOME": ".cache",
-            "XDG_CONFIG_DIRS": "etc",
-            "XDG_CONFIG_HOME": ".config",
-            "XDG_DATA_HOME": ".local/share",
-            "XDG_STATE_HOME": ".local/state",
-        }
-        cleaned = clean_environ({name: str(self.home / place) for name, place in places.items()})
+        cleaned = clean_environ(places(self.home))
         del cleaned["UV_NO_CONFIG"], cleaned["PIP_CONFIG_FILE"]
         return {
             **cleaned,
@@ -241,8 +234,8 @@ class Reader:
             else:
                 end = "&& exit 1" if left[step.text] > 0 else "|| exit 1"
                 left[step.text] -= 1
-                command = _substituted(step.text, replaced or {})
-                script += f"{{ {command}\n}} {end}\nprintf '{_MARK}'\n"
+                typed = _substituted(step.text, replaced or {})
+                script += f"{{ {typed}\n}} {end}\nprintf '{_MARK}'\n"
         status, everything = self._run(script)
         back = {value: key for key, value in (replaced or {}).items()}
         outputs = _substituted(everything, back).split(_MARK)

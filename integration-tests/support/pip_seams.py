@@ -146,32 +146,19 @@ def rename_in_shim(environment: Environment, name: str) -> int:
     return number
 
 
-def move_module(environment: Environment, module: str) -> int:
-    """Rename *module*, given below ``pip._internal``; return in how many files that shows."""
-    parent, _, last = f"pip._internal.{module}".rpartition(".")
-    folder = environment.site_packages.joinpath(*parent.split("."))
-    before, after = folder / last, folder / f"{last}{_RENAMED}"
-    before, after = (before, after) if before.is_dir() else (
-        before.with_suffix(".py"), after.with_suffix(".py"))  # fmt: skip
-    if not before.exists():
+def rename_module_in_shim(environment: Environment, module: str) -> int:
+    """Rename *module*, given below ``pip._internal``, in the shim; return in how many files."""
+    path = environment.site_packages.joinpath("pip", "_internal", *module.split("."))
+    if not (path.is_dir() or path.with_suffix(".py").exists()):
         return 0
-    before.rename(after)
-    files = _pip_files(environment.site_packages / "pip")
-    number = _rewrite(files, rf"{re.escape(parent)}\.{last}\b", f"{parent}.{last}{_RENAMED}")
-    number += _rewrite(
-        files,
-        rf"from {re.escape(parent)} import {last}\b(?! as )",
-        f"from {parent} import {last}{_RENAMED} as {last}",
+    name = rf"(pip\._internal\.|\"){re.escape(module)}\b"
+    package = environment.site_packages / "pep_variants_shim"
+    files = [file for file in package.rglob("*.py") if "_vendor" not in file.parts]
+    texts = {file: file.read_text("utf-8") for file in files}
+    return sum(
+        _replace_file(file, text, re.sub(name, rf"\g<0>{_RENAMED}", text))
+        for file, text in texts.items()
     )
-    number += _rewrite(
-        files, rf"from {re.escape(parent)} import {last} as ",
-        f"from {parent} import {last}{_RENAMED} as ",
-    )  # fmt: skip
-    beside = [path for path in folder.glob("*.py") if not path.is_symlink()]
-    number += _rewrite(
-        beside, rf"from \. import {last}\b(?! as )", f"from . import {last}{_RENAMED} as {last}"
-    )
-    return number + _rewrite(beside, rf"from \.{last} import", f"from .{last}{_RENAMED} import")
 
 
 def add_parameters(environment: Environment, names: Iterable[str]) -> int:
@@ -194,15 +181,6 @@ def add_parameters(environment: Environment, names: Iterable[str]) -> int:
 def _pip_files(pip: Path) -> list[Path]:
     folders = (pip / "_internal", pip / "_vendor" / "resolvelib")
     return [path for folder in folders for path in sorted(folder.rglob("*.py"))]
-
-
-def _rewrite(files: Iterable[Path], pattern: str, replacement: str) -> int:
-    number = 0
-    for path in files:
-        if path.exists():
-            text = path.read_text("utf-8")
-            number += _replace_file(path, text, re.sub(pattern, replacement, text))
-    return number
 
 
 def _replace_file(path: Path, before: str, after: str) -> bool:

@@ -21,6 +21,7 @@ from support.index import Answer, Index
 from support.pip_commands import installs
 from support.plugins import PLUGIN, acme_index
 from support.projects import CUDA_12_8, ON_GPU, app_index, cuda
+from support.waiting import wait_until
 from support.wheels import Release, Wheel
 
 pytestmark = pytest.mark.one
@@ -158,12 +159,17 @@ def test_nothing_can_be_written(fresh, serve):
 # Ctrl-C.
 
 
-def wait_for(condition, process):
-    end = time.monotonic() + 60
-    while not condition():
+def ended_by(number, environment, condition, *args, env):
+    """Start pip, send it a signal when *condition* holds, and return what it printed."""
+    with started(environment, *args, env=env) as process:
+        assert wait_until(lambda: condition() or process.poll() is not None, 60)
         assert process.poll() is None, ended(process)
-        assert time.monotonic() < end
-        time.sleep(0.02)
+        os.killpg(process.pid, number)
+        done = ended(process, timeout=20)  # the plugin would take 30 s, the index an hour
+    if number == signal.SIGINT:
+        assert done.code == 1, done
+        assert "ERROR: Operation cancelled by user\n" in done.err
+        assert "Traceback" not in done.text
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
@@ -175,13 +181,7 @@ def test_interrupted_while_it_waits(patched, serve, tmp_path):
     target = tmp_path / "target"
     env = {**CUDA_12_8, "PIP_CACHE_DIR": str(tmp_path / "cache")}
     options = ("install", "-t", str(target), "-i", index.url, "app")
-    with started(patched, *options, env=env) as process:
-        wait_for(lambda: METADATA in index.fetched, process)
-        os.killpg(process.pid, signal.SIGINT)
-        done = ended(process, timeout=60)  # the rest would take an hour
-    assert done.code == 1, done
-    assert "ERROR: Operation cancelled by user\n" in done.err
-    assert "Traceback" not in done.text
+    ended_by(signal.SIGINT, patched, lambda: METADATA in index.fetched, *options, env=env)
     assert not target.exists()
     index.faults.clear()
     done = patched.pip(*options, env={**env, "PIP_NO_CACHE_DIR": ""})
@@ -214,17 +214,10 @@ def test_ended_while_a_plugin_is_asked(patched, serve, tmp_path, number):
     # Unconfined, as it writes the mark.
     options = ("install", "--dry-run", *ALLOWED, "--variant-plugin-sandbox", "off",
                "-i", index.url, "app")  # fmt: skip
-    with started(patched, *options, env=env) as process:
-        wait_for(mark.exists, process)
-        os.killpg(process.pid, number)
-        done = ended(process, timeout=20)
-    if number == signal.SIGINT:
-        assert done.code == 1, done
-        assert "ERROR: Operation cancelled by user\n" in done.err
-        assert "Traceback" not in done.text
-        if sys.platform == "linux":
-            commands = subprocess.run(["ps", "ax", "-o", "args"], capture_output=True, text=True)
-            assert str(tmp_path / "cache") not in commands.stdout
+    ended_by(number, patched, mark.exists, *options, env=env)
+    if number == signal.SIGINT and sys.platform == "linux":
+        commands = subprocess.run(["ps", "ax", "-o", "args"], capture_output=True, text=True)
+        assert str(tmp_path / "cache") not in commands.stdout
     index.requests.clear()
     installs(patched.pip(*options, env=env), "app-1.0-fast")
     assert not [name for name in index.fetched if name.startswith("acme_provider")]

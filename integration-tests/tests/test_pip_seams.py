@@ -189,7 +189,7 @@ def modules():
 
 
 def test_module_that_is_gone(changed, index, with_catalog, module):
-    assert_works(changed(pip_seams.move_module, module), index, with_catalog, module)
+    assert_works(changed(pip_seams.rename_module_in_shim, module), index, with_catalog, module)
 
 
 def test_more_parameters(changed, index, with_catalog):

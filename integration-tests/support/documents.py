@@ -25,7 +25,7 @@ from pathlib import Path
 
 import click
 
-from .environments import Environment, Environments, clean_environ
+from .environments import PIPS, Environment, Environments, clean_environ
 from .isolation import places
 from .uvs import UVS, downloaded_uv
 
@@ -156,7 +156,7 @@ class Reader:
         """Put ``python3`` on ``PATH``; its environments have no pip but by `use_pip`."""
         self.link("python3", sys.executable)
 
-    def use_pip(self, version: str) -> None:
+    def use_pip(self, version: str = PIPS[-1]) -> None:
         """Let ``pip install --upgrade pip`` find this pip, without an index that has one."""
         self._offer(self.environments.pip_wheel(version))
 

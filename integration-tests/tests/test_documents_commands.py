@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import yaml
@@ -46,59 +46,33 @@ pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64" or shutil.which("curl") is None,
     reason="the machines of the pages have Linux on x86-64, and curl",
 )
-OLD_PIP = "23.2.1"
-"""The one that ensurepip installs with Python 3.11."""
 PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"
 Prepared = Iterator[Mapping[str, str]]
 """Yields what stands for URLs and paths of the page, with everything that it needs in place."""
-
-
 Prepare = Callable[[Reader], Prepared]
-
-
-class Preparation(NamedTuple):
-    """What is done before a page is read, and what fails on it.
-
-    Attributes:
-        prepare: after the programs were put on ``PATH``.
-        programs: see `Reader`.
-        failing: commands that end with an error, or what all those have in them.
-        nightly: the page is not read by ``make test``.
-    """
-
-    prepare: Prepare
-    programs: str
-    failing: Sequence[str]
-    nightly: bool
-
-
-PAGES: dict[str, Preparation] = {}
+PAGES: list[Any] = []
 
 
 def page(
     *names: str, use: str = "", failing: Sequence[str] = (), nightly: bool = True
 ) -> Callable[[Prepare], Prepare]:
-    """Register what prepares pages."""
+    """Register what prepares pages.
+
+    Args:
+        names: of the pages.
+        use: programs that the reader has, see `Reader`.
+        failing: commands that end with an error, or what all those have in them.
+        nightly: ``make test`` leaves it out.
+    """
+    marks = [pytest.mark.nightly] * nightly
 
     def register(prepare: Prepare) -> Prepare:
-        PAGES.update(dict.fromkeys(names, Preparation(prepare, use, failing, nightly)))
+        for name in names:
+            own = f"{name}-{prepare.__name__}"
+            PAGES.append(pytest.param(name, prepare, use, failing, marks=marks, id=own))
         return prepare
 
     return register
-
-
-def follow(reader: Reader, name: str, **changed: Any) -> None:
-    prepare, programs, failing, _ = PAGES[name]._replace(**changed)
-    for program in programs.split():
-        use = getattr(reader, f"use_{program}")
-        use(PIPS[-1]) if program == "pip" else use()
-    followed = Page(ROOT / name)
-    with contextmanager(prepare)(reader) as replaced:
-        texts = [command.text for command in followed.commands]
-        once = [each for each in failing if each in texts]
-        parts = [each for each in failing if each not in texts]
-        fails = [text for text in texts if any(part in text for part in parts)]
-        reader.follow(followed, replaced=replaced, failing=[*once, *fails])
 
 
 @contextmanager
@@ -140,9 +114,18 @@ def put_shim(reader: Reader) -> None:
 
 
 @page("README.md", nightly=False)
-def first_page(reader: Reader, pip: str = PIPS[-1]) -> Prepared:
+def first_page(reader: Reader) -> Prepared:
+    yield from first_page_with(reader, PIPS[-1])
+
+
+@page("README.md")
+def first_page_with_the_pip_of_python(reader: Reader) -> Prepared:
+    yield from first_page_with(reader, "23.2.1")  # which ensurepip of Python 3.11 installs
+
+
+def first_page_with(reader: Reader, pip: str) -> Prepared:
     reader.activate(reader.environments.plain("3.11", pip).copied(reader.home / "env"))
-    reader.use_pip(PIPS[-1])
+    reader.use_pip()
     put_shim(reader)
     with with_builds(reader, builds_of(jax=("0.10.2",))):  # on PyPI when the picture was made
         reader.environ["VARIANTS_PLATFORM"] = "h100-zen4"
@@ -596,17 +579,16 @@ def attestations(reader: Reader) -> Prepared:
     assert (reader.work / "dist/FILE.whl.slsa.attestation").exists()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.nightly] * each.nightly)
-        for name, each in PAGES.items()
-    ],
-)
-def test_commands(reader: Reader, name: str) -> None:
-    follow(reader, name)
-
-
-@pytest.mark.nightly
-def test_the_first_page_with_the_pip_of_python(reader: Reader) -> None:
-    follow(reader, "README.md", prepare=lambda reader: first_page(reader, OLD_PIP))
+@pytest.mark.parametrize(("name", "prepare", "use", "failing"), PAGES)
+def test_commands(
+    reader: Reader, name: str, prepare: Prepare, use: str, failing: Sequence[str]
+) -> None:
+    for program in use.split():
+        getattr(reader, f"use_{program}")()
+    followed = Page(ROOT / name)
+    texts = [command.text for command in followed.commands]
+    parts = [each for each in failing if each not in texts]
+    fails = [text for text in texts if any(part in text for part in parts)]
+    with contextmanager(prepare)(reader) as replaced:
+        once = [each for each in failing if each in texts]
+        reader.follow(followed, replaced=replaced, failing=[*once, *fails])

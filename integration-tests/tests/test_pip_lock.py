@@ -38,62 +38,29 @@ def test_what_was_locked(patched, lock):
     text = path.read_text()
     assert text.count("[packages.variants-json]") == 1
     assert "cu126" not in text
-    done = install(patched, path, "--variant", "app=cu128")
-    assert "app-1.0-cu128" in done.out.splitlines()[-1]
     done = install(patched, path)
     assert "Variant cu128 for app 1.0: CUDA driver 12.8 or newer" in done.out, done
     assert "app-1.0-cu128" in done.out.splitlines()[-1]
-    for options, driver, message in (
-        (
-            (),
-            "12.0",
-            "Cannot select requirements from pylock file "
-            f"{str(path)!r}: packages[1] (app): none of its wheels fits this machine: "
-            "cu128 needs CUDA driver 12.8 or newer, this one supports up to 12.0",
-        ),
-        (
-            ("--variant", "app=cu126"),
-            "12.8",
-            "app 1.0 has no variant 'cu126', which --variant app=cu126 asks for",
-        ),
-        (
-            ("--no-variants",),
-            "12.8",
-            "packages[1] (app): only variant wheels of it are locked, and --no-variants leaves "
-            "them out: install without that option, or lock a non-variant wheel too",
-        ),
-    ):
-        done = install(patched, path, *options, driver=driver)
-        assert done.code == 1
-        assert message in done.err
-        assert "Traceback" not in done.err
+    done = install(patched, path, driver="12.0")
+    assert done.code == 1
+    assert "Traceback" not in done.err
+    assert (
+        f"Cannot select requirements from pylock file {str(path)!r}: packages[1] (app): none of "
+        "its wheels fits this machine: cu128 needs CUDA driver 12.8 or newer, this one supports up "
+        "to 12.0"
+    ) in done.err
 
 
-@pytest.mark.parametrize("beside", [False, True])
-def test_wheel_that_is_not_what_the_lock_file_says(patched, lock, beside):
+def test_wheel_that_is_not_what_the_lock_file_says(patched, lock):
     """Properties in the lock file are a promise, also of a path in place of the URL."""
     index, path = lock
-    if beside:
-        (path.parent / CU128).write_bytes(index.files["app"][CU128])
-        url = f'url = "{index.url[:-7]}files/app/{CU128}"'
-        path.write_text(path.read_text().replace(url, f'path = "{CU128}"'))
-        assert "app-1.0-cu128" in install(patched, path).out.splitlines()[-1]
+    (path.parent / CU128).write_bytes(index.files["app"][CU128])
+    url = f'url = "{index.url[:-7]}files/app/{CU128}"'
+    path.write_text(path.read_text().replace(url, f'path = "{CU128}"'))
+    assert "app-1.0-cu128" in install(patched, path).out.splitlines()[-1]
     path.write_text(path.read_text().replace('"12.8"', '"12.6"'))
     done = install(patched, path)
     assert (done.code, "variants.cu128 differs" in done.err) == (1, True), done
-
-
-def test_lock_file_with_broken_metadata(patched, lock):
-    """There is nothing else to take."""
-    _, path = lock
-    text = path.read_text()
-    start = text.index("[packages.variants-json]")
-    path.write_text(text[:start] + text[text.index("[[packages]]", start) :])
-    done = install(patched, path)
-    assert done.code == 1
-    assert "Traceback" not in done.err
-    assert "packages[1] (app): " in done.err
-    assert "variants-json" in done.err
 
 
 @pytest.mark.parametrize("listed", [True, False], ids=["index", "wheels"])

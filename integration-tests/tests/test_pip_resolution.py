@@ -22,40 +22,6 @@ def ranked(*labels):
     return metadata({"null": {}, **variants}, namespaces=["n"], providers={"n": STATIC})
 
 
-def test_conflict_is_answered_by_the_next_version(patched, serve):
-    """The variant of a version is chosen before its dependencies are read (PEP 825)."""
-    index = Index()
-    markers = (
-        "dep>=2; variant_label == 'a'",
-        "dep>=3; 'n :: f :: b' in variant_properties",
-        "dep<2; 'n' not in variant_namespaces",
-    )
-    index.add_release(Release("app", "1.0", ranked("b", "c"), markers[2:]), metadata_file=True)
-    index.add_release(Release("app", "2.0", ranked("a", "c"), markers), metadata_file=True)
-    for version in ("1.0", "2.0", "3.0"):
-        index.add_wheel(Wheel("dep", version))
-    index.add_wheel(Wheel("other", "1.0", requires=("dep<2",)))
-    done = dry_run(patched, serve(index), "app", "other")
-    installs(done, "app-1.0-b", "dep-1.0", "other-1.0")
-    wheels = (name.removesuffix(".metadata") for name in index.fetched if "2.0-py3" in name)
-    assert set(wheels) == {"app-2.0-py3-none-any-a.whl"}
-    # Users may choose the variant whose dependencies go with it.
-    done = dry_run(patched, index, "--variant", "app=c", "app", "other")
-    installs(done, "app-2.0-c", "dep-1.0", "other-1.0")
-
-
-def test_a_dependency_by_a_marker_that_cannot_be_had_is_an_error(patched, serve):
-    """Markers take no part in choosing a variant (PEP 825, "Evaluating variant markers")."""
-    requires = ("dep>=2; 'n' in variant_namespaces",)
-    index = Index(files={"dep": {}})
-    index.add_release(Release("app", "1.0", ranked("a", "b"), requires, non_variant=True))
-    done = dry_run(patched, serve(index), "app")
-    assert done.code == 1, done
-    reason = "ERROR: app 1.0 (variant a) requires dep>=2 because of the marker 'n' in variant_names"
-    assert reason in done.err
-    installs(dry_run(patched, index, "--variant", "app=null", "app"), "app-1.0-null")
-
-
 def test_broken_variant_marker(available, patched, serve):
     """It is invalid metadata, in pip's own words, and pip does what it does then."""
     index = Index()
@@ -118,7 +84,6 @@ def torches(serve):
 
 def test_built_against_another_package(patched, torches):
     """The build that fits is found whichever comes first; an extra is a candidate of its own."""
-    installs(dry_run(patched, torches, "torch==2.8.0", "ext"), "ext-1.0-t28", "torch-2.8.0")
     done = dry_run(patched, torches, "ext", "late")
     installs(done, "ext-1.0-t27", "late-1.0", "torch-2.7.1")
     assert "Variant t27 for ext 1.0 instead of t29: built against torch 2.7\n" in done.out

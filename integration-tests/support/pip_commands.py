@@ -67,20 +67,15 @@ class PipCommands:
             self._process.stdout.close()
 
     def pip(
-        self,
-        *args: str,
-        env: Mapping[str, str] | None = None,
-        cwd: Path | None = None,
-        fault: tuple[str, int] | None = None,
+        self, *args: str, env: Mapping[str, str] | None = None, cwd: Path | None = None
     ) -> Result:
-        """Run pip with *args*, in *cwd* or the folder of the environment, with a *fault*."""
+        """Run pip with *args*, in *cwd* or the folder of the environment."""
         if self._process is None:
             return self.environment.pip(*args, env=env, cwd=cwd)
         job = {
             "args": args,
             "env": clean_environ({"PIP_NO_CACHE_DIR": "1", **(env or {})}),
             "cwd": str(cwd or self.environment.path),
-            "fault": fault,
         }
         return Result(*self._answer(json.dumps(job)))
 

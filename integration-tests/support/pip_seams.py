@@ -161,6 +161,20 @@ def rename_module_in_shim(environment: Environment, module: str) -> int:
     )
 
 
+def fail_in_shim(environment: Environment, file: str, name: str) -> bool:
+    """Have functions *name* in a *file* of the shim raise an error."""
+    path = environment.site_packages / "pep_variants_shim" / file
+    text = path.read_text("utf-8")
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            # Where a function handles faults itself, within that.
+            inner = body[0].body if isinstance(body[0], (ast.Try, ast.With)) else node.body
+            inner.insert(0, ast.parse("raise RuntimeError('injected')").body[0])
+    return _replace_file(path, text, ast.unparse(tree))
+
+
 def add_parameters(environment: Environment, names: Iterable[str]) -> int:
     """Give all functions of pip with these *names* one more parameter; return how many files."""
     wanted = frozenset(names)

@@ -5,12 +5,8 @@ the commands of an earlier server of the environment have imported, or else the 
 with the Python of an environment, whose pip it is, and the module that is run as pip. Prints what
 the imports printed, then for each job the result, as lines of JSON. Uses nothing but the standard
 library.
-
-A job may have a fault: a module of the shim and the line where a function begins. It runs as if
-nothing of pip had been imported, and the function raises an error.
 """
 
-import ast
 import contextlib
 import importlib
 import json
@@ -18,9 +14,7 @@ import os
 import runpy
 import sys
 import tempfile
-from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from types import ModuleType
 from typing import IO, Any
 
 KNOWN = Path(sys.prefix, "modules.txt")
@@ -74,15 +68,12 @@ def forked(job: dict[str, Any], out: int, err: int, modules: int) -> int:
         os.chdir(job["cwd"])
         sys.path.insert(0, job["cwd"])
         sys.argv = ["pip", *job["args"]]
-        if job["fault"]:
-            inject(*job["fault"])
         try:
             runpy.run_module(job["module"], run_name="__main__", alter_sys=True)
             code = 0
         except SystemExit as error:
             code = error.code if isinstance(error.code, int) else int(error.code is not None)
-        with open(modules, "w", closefd=False) as file:
-            file.write("\n".join(sys.modules))
+        os.write(modules, "\n".join(sys.modules).encode())
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -101,52 +92,6 @@ def read(file: IO[bytes]) -> str:
     """Return what was written."""
     file.seek(0)
     return file.read().decode()
-
-
-class Injector:
-    """Finder and loader of the module with the fault."""
-
-    def __init__(self, name: str, line: int) -> None:
-        self._name = name
-        self._line = line
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Find that module alone."""
-        if name != self._name:
-            return None
-        spec = PathFinder.find_spec(name, path, target)
-        if spec is not None:
-            spec.loader = self  # type: ignore[assignment] # has all methods used
-        return spec
-
-    def create_module(self, spec: ModuleSpec) -> None:
-        """Leave it to Python."""
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Execute it with the fault."""
-        path = str(module.__file__)
-        tree = ast.parse(Path(path).read_text("utf-8"))
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef) and node.lineno == self._line:
-                body = node.body[1:] if ast.get_docstring(node) else node.body
-                # Where a function handles faults itself, within that.
-                inner = body[0].body if isinstance(body[0], (ast.Try, ast.With)) else node.body
-                inner.insert(0, ast.parse("raise RuntimeError('injected')").body[0])
-        exec(compile(ast.fix_missing_locations(tree), path, "exec"), module.__dict__)
-
-
-def inject(module: str, line: int) -> None:
-    """Have a function fail, as if nothing of pip and the shim had been imported yet."""
-    import pep_variants_shim
-
-    for name in [*sys.modules]:
-        if name.startswith(("pep_variants_shim.", "pip._internal")):
-            del sys.modules[name]
-    others = [
-        item for item in sys.meta_path if not type(item).__module__.startswith("pep_variants")
-    ]
-    sys.meta_path[:] = [Injector(f"pep_variants_shim.{module}", line), *others]
-    pep_variants_shim.watch()
 
 
 if __name__ == "__main__":

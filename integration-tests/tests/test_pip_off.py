@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import os
 import re
@@ -14,6 +13,7 @@ import pytest
 from support.environments import PIPS, Environment
 from support.patched_pip import with_patched_pip
 from support.pip_commands import dry_run, installs, versions
+from support.pip_seams import fail_in_shim
 from support.projects import CUDA_12_8, ON_GPU, app_index
 
 OFF = {"PEP_VARIANTS_SHIM": "0"}
@@ -168,24 +168,13 @@ def test_damaged_installation(fresh, index, file, said):
     assert fresh.pip("uninstall", "-y", "pep-variants-shim").code == 0
 
 
-def broken(environment, file, name):
-    """Have a function of the shim in *environment* raise an error."""
-    path = environment.site_packages / "pep_variants_shim" / file
-    tree = ast.parse(path.read_text("utf-8"))
-    (*_, function) = [
-        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == name
-    ]
-    function.body.insert(0, ast.parse("raise RuntimeError('injected')").body[0])
-    path.write_text(ast.unparse(tree), "utf-8")
-
-
 @pytest.mark.parametrize(
     ("file", "name"),
     [("candidates.py", "check"), ("_vendor/resolvelib_variants/provider.py", "find_matches")],
 )
 def test_fault_in_the_middle(fresh, index, tmp_path, file, name):
     """pip resolves again, without variants; what was asked for by name or hash is an error."""
-    broken(fresh, file, name)
+    fail_in_shim(fresh, file, name)
     done = dry_run(fresh, index, "app")
     installs(done, *PLAIN)
     (line,) = done.err.splitlines()
@@ -211,7 +200,7 @@ def test_fault_in_the_middle(fresh, index, tmp_path, file, name):
 
 def test_fault_too_late(fresh, serve):
     """The wheel is fetched after pip has resolved by its metadata file: an error, in time."""
-    broken(fresh, "candidates.py", "check")
+    fail_in_shim(fresh, "candidates.py", "check")
     index = serve(app_index(metadata_file=True, plain=True))
     before = versions(fresh)
     done = fresh.pip("install", "-i", index.url, "app", env=CUDA_12_8)

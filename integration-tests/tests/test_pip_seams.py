@@ -11,6 +11,8 @@ from __future__ import annotations
 import ast
 import functools
 import importlib.util
+import io
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -19,9 +21,9 @@ import pytest
 from support import pip_seams
 from support.environments import PIPS, find_python
 from support.index import served
-from support.pip_commands import PipCommands, versions
+from support.pip_commands import PipCommands, dry_run, installs, versions
 from support.pip_seams import SHIM
-from support.projects import CUDA_12_8, app_index
+from support.projects import CUDA_12_8, app_index, cuda
 from support.wheels import Wheel
 
 PIP = Path(str(importlib.util.find_spec("pip").origin)).parent
@@ -32,38 +34,36 @@ NAMES = sorted(pip_seams.touched() & (pip_seams.defined(PIP) | OLDER))
 # The oldest and the newest, and with them both of pip's metadata backends.
 TAIL = [("3.10", PIPS[0]), ("3.13", PIPS[-1])]
 
+OURS = ("pep-variants-shim: ", "ERROR: Internal error in pep-variants-shim: ")
 ON_GPU = {"always", "app", "for-128", "for-cu128", "for-gpu"}
 PLAIN = {"always", "app"}
 
 
 def pytest_generate_tests(metafunc):
     """Try everything on every pip with ``--full-matrix``, else a sample on `TAIL`, by turns."""
-    full = metafunc.config.getoption("full_matrix")
-    if "fault" in metafunc.fixturenames:
-        chosen = [*functions()][:: 1 if full else 40]
-        metafunc.parametrize("fault", chosen, ids=[f"{file}:{name}" for file, _, name in chosen])
     if "seam_pips" not in metafunc.fixturenames:
         return
-    known = {"name": (NAMES, 14), "module": (modules(), 6)}
+    known = {"name": (NAMES, 16), "module": (modules(), 6), "fault": (functions(), 40)}
     argument = next((item for item in known if item in metafunc.fixturenames), None)
     values, step = known.get(argument, ([None], 1))
-    if full:
-        every = [TAIL[0], *(("3.12", pip) for pip in PIPS[1:-1]), TAIL[1]]
-        cases = [(value, [pip]) for value in values for pip in every]
-    elif argument is None:
-        cases = [(None, [pip]) for pip in TAIL]
+    if argument == "fault":
+        pips = [TAIL[1:]]
+    elif metafunc.config.getoption("full_matrix"):
+        pips = [TAIL[:1], *([("3.12", pip)] for pip in PIPS[1:-1]), TAIL[1:]]
     else:
-        cases = [
-            (value, TAIL[:: 1 if number % 2 else -1]) for number, value in enumerate(values[::step])
-        ]
+        pips = [TAIL, TAIL[::-1]] if argument else [TAIL[:1], TAIL[1:]]
+    if metafunc.config.getoption("full_matrix") or not argument:
+        cases = [(value, each) for value in values for each in pips]
+    else:
+        cases = [(value, pips[n % len(pips)]) for n, value in enumerate(values[::step])]
     names = [name for name in (argument, "seam_pips") if name]
-    ids = ["-".join(filter(None, (value, f"pip{pips[0][1]}"))) for value, pips in cases]
+    ids = ["-".join(filter(None, (value, f"pip{each[0][1]}"))) for value, each in cases]
     metafunc.parametrize(names, [case[-len(names) :] for case in cases], ids=ids)
 
 
 @pytest.fixture(scope="module")
 def index():
-    """A project without variants, one with them and with a plain wheel, and a newer pip."""
+    """Projects without variants, with them, with a plain wheel beside; and a newer pip."""
     found = app_index(plain=True)
     found.add_wheel(Wheel("plain", "1.0", requires=("always",)))
     found.add_wheel(Wheel("pip", "99.0", files={"pip/__main__.py": ""}))
@@ -112,47 +112,53 @@ def changed(templates, seam_pips, tmp_path):
     return change
 
 
-def assert_works(environment, index, with_catalog, what):
-    """Run the commands of this test; check what they have done and said."""
+def assert_works(environment, index, with_catalog, fault=""):
+    """Run commands; check what they have done and said; return what was installed of variants."""
     options = ("-i", index.url)
     with PipCommands(environment) as commands:
-        results = [
-            commands.pip(*command, env=CUDA_12_8)
-            for command in (
-                ("install", "--dry-run", *with_catalog, "plain"),
-                ("install", *options, "plain"),
-                ("uninstall", "-y", "plain", "always"),
-                ("install", "--dry-run", "--no-variants", *options, "app"),
-                ("install", "--no-compile", *options, "app"),
-                ("install", "--upgrade", *options, "pip"),
-            )
-        ]
-    catalog, plain, uninstalled, without, app, upgraded = results
-    for done in results:
-        assert "Traceback" not in done.text, (what, done)
-        lines = (commands.said + done.err).splitlines()
-        assert len([line for line in lines if line.startswith("pep-variants-shim: ")]) <= 1, done
-    for done in (plain, uninstalled, upgraded):
-        assert done.code == 0, (what, done)
-        rest = [line for line in done.err.splitlines() if not line.startswith("pep-variants-shim")]
-        assert not rest, (what, done)
-    assert "Successfully installed always-1.0 plain-1.0\n" in plain.out
-    assert "Successfully uninstalled plain-1.0\n" in uninstalled.out
-    assert "Successfully installed pip-99.0\n" in upgraded.out
-    if without.code:  # without the shim pip does not know the option
-        assert "no such option: --no-variants" in without.err, (what, without)
-    else:
-        assert "Would install always-1.0 app-1.0\n" in without.out, (what, without)
-    assert_catalog(catalog)
-    assert (environment.site_packages / "pip-99.0.dist-info").exists()
+
+        def pip(*args):
+            done = commands.pip(*args, env=CUDA_12_8)
+            assert "Traceback" not in done.text, done
+            lines = (commands.said + done.err).splitlines()
+            assert len([line for line in lines if line.startswith(OURS)]) <= 1, done
+            return done
+
+        def succeeds(said, *args):
+            done = pip(*args)
+            assert done.code == 0, done
+            lines = done.err.splitlines()
+            assert [line for line in lines if not line.startswith("pep-variants-shim")] == [], done
+            assert f"{said}\n" in done.out, done
+
+        dry = ("install", "--dry-run", *options)
+        assert_catalog(pip(*dry[:2], *with_catalog, "plain"))
+        assert_machine(pip(*dry, "--variant-platform", "cuda=12.6", "app"))
+        succeeds("Successfully installed always-1.0 plain-1.0", "install", *options, "plain")
+        succeeds("  Successfully uninstalled plain-1.0", "uninstall", "-y", "plain", "always")
+        without = pip(*dry, "--no-variants", "app")
+        if without.code:  # without the shim pip does not know the option
+            assert "no such option: --no-variants" in without.err, without
+        else:
+            installs(without, "always-1.0", "app-1.0")
+        app = pip("install", "--no-compile", *options, "app")
+        if fault:
+            installed = environment.site_packages / "had-1.0.dist-info"
+            with zipfile.ZipFile(io.BytesIO(HAD.build())) as wheel:
+                wheel.extractall(environment.site_packages)
+            assert pip("check").code == 0 or fault.startswith(READING)
+            for command in (("list",), ("freeze",), ("show", "had")):
+                assert pip(*command).code == 0
+            shutil.rmtree(installed)
+        succeeds("Successfully installed pip-99.0", "install", "--upgrade", *options, "pip")
     names = set(versions(environment))
     if app.code:
-        assert not names, (what, app)
-        assert "PEP_VARIANTS_SHIM=0" in app.err, (what, app)
+        assert not names, app
+        assert "PEP_VARIANTS_SHIM=0" in app.err, app
         return "refused"
     module = (environment.site_packages / "app" / "__init__.py").read_text()
     expected = {"LABEL = 'cu128'\n": ON_GPU, "LABEL = None\n": PLAIN}
-    assert names == expected[module], (what, app)
+    assert names == expected[module], app
     return "variant" if names == ON_GPU else "plain"
 
 
@@ -166,6 +172,16 @@ def assert_catalog(done):
         assert done.out.endswith(("Would install plain-1.0-cuda12\n", "plain-1.0\n")), done
 
 
+def assert_machine(done):
+    """Check that nothing is installed but what is for the machine that was asked for."""
+    if done.code:
+        assert "pep-variants-shim" in done.err or "no such option: --variant" in done.err, done
+    else:
+        # The dependencies of that variant: the command may not show the label.
+        planned = {word.partition("-1.0")[0] for word in done.out.splitlines()[-1].split()[2:]}
+        assert planned == {"always", "app", "for-gpu"}, done
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("version", PIPS)
 def test_names_are_known(environments, version, tmp_path):
@@ -176,7 +192,7 @@ def test_names_are_known(environments, version, tmp_path):
 
 
 def test_name_that_is_gone(changed, index, with_catalog, name):
-    assert_works(changed(pip_seams.rename_in_shim, name), index, with_catalog, name)
+    assert_works(changed(pip_seams.rename_in_shim, name), index, with_catalog)
 
 
 def modules():
@@ -189,89 +205,49 @@ def modules():
 
 
 def test_module_that_is_gone(changed, index, with_catalog, module):
-    assert_works(changed(pip_seams.rename_module_in_shim, module), index, with_catalog, module)
+    assert_works(changed(pip_seams.rename_module_in_shim, module), index, with_catalog)
 
 
 def test_more_parameters(changed, index, with_catalog):
     """Which everything that is replaced passes through."""
     environment = changed(pip_seams.add_parameters, NAMES)
-    assert assert_works(environment, index, with_catalog, "parameters") == "variant"
+    assert assert_works(environment, index, with_catalog) == "variant"
 
 
 # Faults of the shim.
 
 LEFT_OUT = {
-    "__init__.py",  # imported before the fault can be put there
+    "__init__.py",  # pip cannot be started without it
     "bootstrap.py",  # runs in another interpreter
     "guard.py",  # what survives the faults of all others
 }
-READING = {"distributions.py", "hook.py", "markers.py", "patches/metadata.py"}
-COMMAND = ("patches/command.py", "init")
-OURS = ("pep-variants-shim: ", "ERROR: Internal error in pep-variants-shim: ")
+READING = ("distributions.py", "hook.py", "markers.py", "patches/metadata.py")
+"""Without them pip cannot read the markers of installed variants."""
+HAD = Wheel(
+    "had", "1.0", "cu128", requires=("absent; 'nvidia' not in variant_namespaces",),
+    variant_json={**cuda(), "variants": {"cu128": cuda("12.8")["variants"]["cu128"]}},
+)  # fmt: skip
+"""An installed variant."""
 
 
 def functions():
-    """Yield file, line and name of the functions of the shim."""
-    for path in sorted(SHIM.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.FunctionDef) and path.name not in LEFT_OUT:
-                yield path.relative_to(SHIM).as_posix(), node.lineno, node.name
+    """Return files and names of the functions of the shim, with a colon."""
+    return [
+        f"{path.relative_to(SHIM).as_posix()}:{node.name}"
+        for path in sorted(SHIM.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef) and path.name not in LEFT_OUT
+    ]
 
 
-@pytest.fixture(scope="module")
-def commands(environments, index, tmp_path_factory):
-    """The pip of an environment with a variant, and with the shim."""
-    if find_python("3.13") is None:
-        pytest.skip("there is no Python 3.13 here")
-    folder = tmp_path_factory.mktemp("faults") / "environment"
-    made = environments.patched(*TAIL[1]).copied(folder)
-    done = made.pip("install", "-i", index.url, "app", env=CUDA_12_8)
-    assert done.code == 0, done
-    with PipCommands(made) as commands:
-        yield commands
+def test_fault(changed, index, with_catalog, fault):
+    environment = changed(pip_seams.fail_in_shim, *fault.split(":"))
+    assert assert_works(environment, index, with_catalog, fault) != "refused"
 
 
-def test_a_variable_without_its_option(commands, index):
+def test_a_variable_without_its_option(changed, index):
     """A machine that a variable names is not lost where the options could not be added."""
-    (line,) = (line for file, line, name in functions() if (file, name) == COMMAND)
-    command = ("install", "--ignore-installed", "--dry-run", "-i", index.url, "app")
-    env = {**CUDA_12_8, "PIP_VARIANT_PLATFORM": "cuda=12.6"}
-    done = commands.pip(*command, env=env, fault=("patches.command", line))
+    environment = changed(pip_seams.fail_in_shim, "patches/command.py", "init")
+    done = dry_run(environment, index, "app", PIP_VARIANT_PLATFORM="cuda=12.6")
     assert done.code == 1, done
     assert "ERROR: a variable that asks for variants has no effect: RuntimeError" in done.err
-
-
-def test_fault(commands, index, with_catalog, tmp_path, fault):
-    file, line, _name = fault
-    install = ("install", "--ignore-installed", "-i", index.url)
-    wanted = {
-        "install": (*install, "--prefix", str(tmp_path / "prefix"), "app"),
-        "machine": (*install, "--dry-run", "--variant-platform", "cuda=12.6", "app"),
-        "catalogue": (*install[:2], "--dry-run", *with_catalog, "plain"),
-        **{name: (name,) for name in ("check", "list", "freeze")},
-        "show": ("show", "app"),
-    }
-    place = file.removesuffix(".py").replace("/", "."), line
-    results = {
-        name: commands.pip(*command, env=CUDA_12_8, fault=place) for name, command in wanted.items()
-    }
-    for name, done in results.items():
-        assert "Traceback" not in done.text, (name, done)
-        lines = [text for text in done.err.splitlines() if text.startswith(OURS)]
-        assert len(lines) <= 1, done
-        if name == "catalogue":
-            assert_catalog(done)
-            assert lines or not done.code, done
-        # Without markers reduced pip cannot read them.
-        elif name != "machine" and not (name == "check" and file in READING):
-            assert done.code == 0, (name, done)
-    machine = results["machine"]
-    if machine.code:
-        assert "pep-variants-shim" in machine.err or "no such option: --variant" in machine.err
-    else:
-        # The dependencies of that variant: a fault of the output costs the label there.
-        planned = {word.partition("-1.0")[0] for word in machine.out.splitlines()[-1].split()[2:]}
-        assert planned == {"always", "app", "for-gpu"}, machine
-    (folder,) = (tmp_path / "prefix").rglob("app-1.0.dist-info")
-    module = (folder.parent / "app" / "__init__.py").read_text()
-    assert module in ("LABEL = 'cu128'\n", "LABEL = None\n")

@@ -252,6 +252,27 @@ def test_line_says_where(guard):
     )
 
 
+@pytest.mark.parametrize(("modules", "ours"), [
+    (["pep_variants_shim.links"], True),
+    (["pip._internal.a", "pep_variants_shim.links", "other"], True),
+    (["pep_variants_shim.links", "pip._internal.a"], False),
+    (["pip._internal.a", "pep_variants_shim.guard"], False),
+])  # fmt: skip
+def test_whose_fault_it_is(guard, modules, ours):
+    """The last of the shim's and pip's frames tells."""
+
+    def call():
+        raise KeyError
+
+    for name in reversed(modules):
+        place = {"__name__": name, "call": call}
+        exec("def function():\n    call()", place)
+        call = place["function"]
+    with pytest.raises(KeyError) as caught:
+        call()
+    assert guard.is_ours(caught.value) is ours
+
+
 @pytest.mark.parametrize("url", [
     "https://user:SECRET@host/simple/", "https://user:SE@CRET@host/", "https://SECRET@host",
     "https://host/app.whl?X-Amz-Signature=SECRET", "https://host/app.whl#SECRET",

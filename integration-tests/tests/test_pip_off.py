@@ -198,6 +198,17 @@ def test_fault_in_the_middle(fresh, index, tmp_path, file, name):
         assert versions(fresh) == before
 
 
+def test_fault_that_no_function_of_ours_handles(fresh, index):
+    """pip compares a version of the shim: the command runs again, without variants."""
+    assert fresh.pip("install", "-i", index.url, "--no-variants", "app").code == 0
+    fail_in_shim(fresh, "links.py", "__le__")
+    done = dry_run(fresh, index, "--upgrade", "app")
+    assert done.code == 0, done
+    (line,) = done.err.splitlines()
+    assert line.startswith("pep-variants-shim: RuntimeError: injected ("), done
+    assert "Would install" not in done.out
+
+
 def test_fault_too_late(fresh, serve):
     """The wheel is fetched after pip has resolved by its metadata file: an error, in time."""
     fail_in_shim(fresh, "candidates.py", "check")

@@ -150,7 +150,8 @@ def assert_works(environment, index, with_catalog, fault=""):
             for command in (("list",), ("freeze",), ("show", "had")):
                 assert pip(*command).code == 0
             shutil.rmtree(installed)
-        succeeds("Successfully installed pip-99.0", "install", "--upgrade", *options, "pip")
+        if not fault.startswith(READING):
+            succeeds("Successfully installed pip-99.0", "install", "--upgrade", *options, "pip")
     names = set(versions(environment))
     if app.code:
         assert not names, app

@@ -273,6 +273,28 @@ def test_whose_fault_it_is(guard, modules, ours):
     assert guard.is_ours(caught.value) is ours
 
 
+@pytest.mark.parametrize("name", ["pep_variants_shim.links", "pip._internal.links"])
+def test_a_command_runs_again_after_a_fault_of_ours(guard, monkeypatch, name):
+    """One in an object of the shim that pip calls itself."""
+    monkeypatch.delitem(sys.modules, "pep_variants_shim.patches.start", raising=False)
+    start = importlib.import_module("pep_variants_shim.patches.start")
+    monkeypatch.setitem(sys.modules, start.__name__, start)
+    place = {"__name__": name, "runs": []}
+    exec("def run(*args):\n    runs.append(args)\n    assert len(runs) > 1\n    return 0", place)
+    module = ModuleType("commands")
+    module.create_command = lambda name: SimpleNamespace(run=place["run"])
+    start.patch_create(module)
+    command = module.create_command("install")
+    if name.startswith("pip."):
+        with pytest.raises(AssertionError):
+            command.run("app")
+        assert guard.switch.on
+    else:
+        assert command.run("app") == 0
+        assert place["runs"] == [("app",)] * 2
+        assert not guard.switch.on
+
+
 @pytest.mark.parametrize("url", [
     "https://user:SECRET@host/simple/", "https://user:SE@CRET@host/", "https://SECRET@host",
     "https://host/app.whl?X-Amz-Signature=SECRET", "https://host/app.whl#SECRET",

@@ -20,7 +20,7 @@ DISTRIBUTIONS = packages/pep-variants packages/variants-plugins packages/variant
 # PYTHONPATH and the like are meant for other programs of the user.
 unexport $(filter PYTHON%,$(.VARIABLES)) UV_PROJECT_ENVIRONMENT VIRTUAL_ENV
 
-.PHONY: help demo docs recording test test-package test-matrix conformance lint format fuzz bench bench-page wheels release patched-pip clean
+.PHONY: help demo docs test test-package test-matrix conformance lint format fuzz bench bench-page wheels release patched-pip clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -32,9 +32,6 @@ demo: $(VENV)/.done wheels ## numpy from PyPI as variants, by pip and by uv; a r
 docs: $(VENV)/.done ## the documentation site, in build/site; needs Python 3.11 or newer
 	$(RUN)/python -m sphinx -q -E -W --keep-going -c docs -d build/doctrees . build/site
 	@echo build/site/index.html
-
-recording: $(VENV)/.done wheels ## the picture of the first page, from the README's commands on PyPI
-	cd integration-tests && ../$(RUN)/python -m demo.recording
 
 test: $(VENV)/.done ## run all tests
 	$(RUN)/pytest -n auto --dist worksteal $(ARGS)

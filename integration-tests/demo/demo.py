@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import platform
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -67,9 +68,10 @@ def heading(text: str) -> None:
     print(f"\n=== {text}", flush=True)
 
 
-def run(*command: str | Path, show: str, env: Mapping[str, str] | None = None) -> str:
-    """Run *command*, print it as *show*, and what it prints; return that."""
-    print(f"$ {show}", flush=True)
+def run(*command: str | Path, env: Mapping[str, str] | None = None) -> str:
+    """Run *command*, print it with the names of programs and files, and what it prints."""
+    words = [word.name if isinstance(word, Path) else word for word in command]
+    print(f"$ {shlex.join(words).removeprefix('python -m ')}", flush=True)
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
         env=clean_environ() if env is None else env,
@@ -88,7 +90,7 @@ def make_environment(path: Path) -> Path:
     quiet = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
     subprocess.run([python, *quiet, f"pip=={PIP}"], check=True)
     found = ("--no-index", "--find-links", ROOT / "dist", "pep-variants-shim")
-    run(python, "-m", "pip", "install", *found, show="pip install pep-variants-shim")
+    run(python, "-m", "pip", "install", *found)
     return python
 
 
@@ -105,29 +107,24 @@ def numpy(work: Path, python: Path) -> None:
     for value in (None, *values):
         label = f"{namespace}_{value}" if value else "null"
         options = ["--property", f"{namespace} :: {feature} :: {value}"] if value else []
-        run(
-            variants, "make", wheel, "--pyproject", HERE / "numpy.toml", "-o", wheels,
-            "--label", label, *options, show=f"variants make {wheel.name} --label {label} …",
-        )  # fmt: skip
+        pyproject = ("--pyproject", HERE / "numpy.toml")
+        run(variants, "make", wheel, *pyproject, "-o", wheels, "--label", label, *options)
     heading("Indexed and served over HTTP")
-    run(variants, "index", wheels, show="variants index wheels")
+    run(variants, "index", wheels)
     with served_folder(wheels) as served_at:
         options = ["--index-url", f"{served_at}simple/", "numpy"]
         heading("Plain pip install, on this machine")
-        show = "pip install -v --index-url … numpy"
-        run(python, "-m", "pip", "install", "-v", *options, show=show)
+        run(python, "-m", "pip", "install", "-v", *options)
         heading("The same with uv, unmodified, through an index shim of its own")
         uv, other = SCRIPTS / "uv-variants", work / "uv-env"
-        create = ("venv", "--quiet", "--no-project", "--python", sys.executable, other)
-        run(uv, *create, show="uv-variants venv")
-        show = "uv-variants pip install --index-url … numpy"
-        run(uv, "pip", "install", "--python", other, *options, show=show)
+        run(uv, "venv", "--quiet", "--no-project", "--python", Path(sys.executable), other)
+        run(uv, "pip", "install", "--python", other, *options)
     code = (
         "import importlib.metadata as m, json, numpy; "
         "d = json.loads(m.distribution('numpy').read_text('variant.json')); "
         "print('numpy', numpy.__version__, 'variant', *d['variants'], '| 1+1 =', numpy.add(1, 1))"
     )
-    run(python, "-c", code, show="python -c 'import numpy; …'")
+    run(python, "-c", code)
 
 
 def published_index(python: Path) -> None:
@@ -147,17 +144,15 @@ def existing_builds(python: Path) -> None:
         _check(python, (project, *quiet, "--variant-platform", machine), expected)
     print("\n# this machine, without its GPU")
     options = ("--quiet", *quiet, "--variant-platform", NO_GPU, "xgboost")
-    run(python, "-m", "pip", "install", *options, show="pip install xgboost", env=outside())
-    code = "import xgboost; print('xgboost', xgboost.__version__)"
-    run(python, "-c", code, show="python -c 'import xgboost; …'")
+    run(python, "-m", "pip", "install", *options, env=outside())
+    run(python, "-c", "import xgboost; print('xgboost', xgboost.__version__)")
 
 
 def _check(python: Path, options: tuple[str, ...], expected: str) -> None:
     """Ask pip what it would install, and stop if that is something else."""
     print()
     pip = ("-m", "pip", "install", "--dry-run", "--no-deps", "--ignore-installed")
-    show = f"pip install --dry-run {' '.join(options)}"
-    printed = run(python, *pip, *options, show=show, env=outside())
+    printed = run(python, *pip, *options, env=outside())
     if sys.platform == "linux" and expected not in printed[printed.rfind("Would install") :]:
         sys.exit(f"expected {expected}")
 

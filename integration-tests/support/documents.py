@@ -18,12 +18,15 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .environments import Environment, Environments, clean_environ
+import click
+
+from .environments import PIPS, Environment, Environments, clean_environ
+from .isolation import places
 from .uvs import UVS, downloaded_uv
 
 _FENCE = re.compile(r"^(?P<fence>`{3,})(?P<kind>[^\n`]*)\n(?P<text>.*?)^(?P=fence)$", re.M | re.S)
@@ -91,6 +94,17 @@ def _commands(block: str) -> list[Command]:
     return [Command("\n".join(typed), tuple(printed)) for typed, printed in found]
 
 
+def commands(group: click.Group, name: str) -> Iterator[tuple[str, click.Command]]:
+    """Yield the commands of *group* and of its groups, with their names, but hidden ones."""
+    context = click.Context(group, info_name=name)
+    for each in group.list_commands(context):
+        command = group.get_command(context, each)
+        if command is not None and not command.hidden:
+            yield f"{name} {each}", command
+            if isinstance(command, click.Group):
+                yield from commands(command, f"{name} {each}")
+
+
 def expression(lines: Collection[str]) -> re.Pattern[str]:
     """Return what matches an output."""
     parts = (
@@ -142,16 +156,17 @@ class Reader:
         """Put ``python3`` on ``PATH``; its environments have no pip but by `use_pip`."""
         self.link("python3", sys.executable)
 
-    def use_patched_pip(self, version: str) -> None:
-        """Put ``python`` and ``pip`` of an active environment on ``PATH``; the pip has the shim."""
-        made = self.environments.patched("3.12", version).copied(self.home / "env")
-        for name in ("python", "pip"):
-            self.tool(name, f'exec {made.python} {"-m pip" if name == "pip" else ""} "$@"')
-        self.environ["VIRTUAL_ENV"] = str(made.path)
-
-    def use_pip(self, version: str) -> None:
+    def use_pip(self, version: str = PIPS[-1]) -> None:
         """Let ``pip install --upgrade pip`` find this pip, without an index that has one."""
         self._offer(self.environments.pip_wheel(version))
+
+    def with_pip(self, *, shim: bool) -> None:
+        """Activate an environment with a pip: its programs are on ``PATH``."""
+        made = self.environments.patched if shim else self.environments.plain
+        environment = made("3.12", PIPS[-1]).copied(self.home / "env")
+        self.environ["VIRTUAL_ENV"] = str(environment.path)
+        self.tool("python", f'exec {environment.python} "$@"')
+        self.tool("pip", f'exec {environment.python} -m pip "$@"')
 
     def use_shim(self) -> None:
         """Let ``pip install pep-variants-shim`` find it, as it will be found once released."""
@@ -178,15 +193,7 @@ class Reader:
     def variables(self) -> dict[str, str]:
         """The environment variables of the commands."""
         path = os.pathsep.join(map(str, (self.programs, *self._path)))
-        places = {
-            "HOME": "",
-            "XDG_CACHE_HOME": ".cache",
-            "XDG_CONFIG_DIRS": "etc",
-            "XDG_CONFIG_HOME": ".config",
-            "XDG_DATA_HOME": ".local/share",
-            "XDG_STATE_HOME": ".local/state",
-        }
-        cleaned = clean_environ({name: str(self.home / place) for name, place in places.items()})
+        cleaned = clean_environ(places(self.home))
         del cleaned["UV_NO_CONFIG"], cleaned["PIP_CONFIG_FILE"]
         return {
             **cleaned,
@@ -235,8 +242,8 @@ class Reader:
             else:
                 end = "&& exit 1" if left[step.text] > 0 else "|| exit 1"
                 left[step.text] -= 1
-                command = _substituted(step.text, replaced or {})
-                script += f"{{ {command}\n}} {end}\nprintf '{_MARK}'\n"
+                typed = _substituted(step.text, replaced or {})
+                script += f"{{ {typed}\n}} {end}\nprintf '{_MARK}'\n"
         status, everything = self._run(script)
         back = {value: key for key, value in (replaced or {}).items()}
         outputs = _substituted(everything, back).split(_MARK)

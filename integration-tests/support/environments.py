@@ -11,10 +11,8 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 import zipfile
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,8 +44,6 @@ PIPS = (
 )
 BYTECODE = {"PYTHONDONTWRITEBYTECODE": ""}
 """For the Python of an environment, whose files are all below the temporary folder."""
-STALE = 300
-"""Seconds after which whoever holds a lock is taken to be dead."""
 
 
 @functools.cache
@@ -78,25 +74,22 @@ def once(path: Path, make: Callable[[Path], object]) -> Path:
     Safe in processes that run at the same time: one makes it, the others wait. *make* gets the
     path of something new, which appears at *path* when it is complete.
     """
-    lock = path.with_name(f"{path.name}.lock")
-    while not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            lock.mkdir()
-        except FileExistsError:
-            with suppress(FileNotFoundError):
-                if time.time() - lock.stat().st_mtime > STALE:
-                    shutil.rmtree(lock, ignore_errors=True)
-            time.sleep(0.05)
-            continue
-        try:
+    from filelock import FileLock  # unit tests of distributions import this module without it
+
+    if not path.exists():
+        unfinished = path.with_name(f"{path.name}.new") / path.name  # wheels are told by their name
+        unfinished.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(unfinished.parent / "lock"):
             if not path.exists():
-                unfinished = lock / path.name  # the same name: wheels are told by it
+                _remove(unfinished)  # of a run that was ended
                 make(unfinished)
                 unfinished.rename(path)
-        finally:
-            shutil.rmtree(lock, ignore_errors=True)
     return path
+
+
+def _remove(path: Path) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    path.unlink(missing_ok=True)
 
 
 def built_wheel(distribution: str, folder: Path) -> Path:
@@ -214,6 +207,15 @@ class Environment:
         done = self.pip("install", "--no-index", "--no-deps", *args)
         if done.code:
             raise RuntimeError(str(done))
+
+    def files(self, folder: str = "") -> dict[str, bytes]:
+        """Return the contents of all files below *folder*, but of byte code and links."""
+        root = self.path / folder
+        return {
+            str(path.relative_to(root)): path.read_bytes()
+            for path in root.rglob("*")
+            if path.is_file() and not path.is_symlink() and path.suffix != ".pyc"
+        }
 
     def copied(self, path: Path) -> Environment:
         """Return a copy at *path*."""

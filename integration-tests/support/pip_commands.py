@@ -9,10 +9,11 @@ import subprocess
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from .environments import BYTECODE, Environment, Result, clean_environ
 from .index import Index
-from .projects import CUDA_12_8
+from .projects import CUDA_12_8, ON_GPU
 
 _SERVER = Path(__file__).with_name("pip_server.py")
 TIMEOUT = 120
@@ -23,11 +24,16 @@ class PipCommands:
     """The pip of an environment, imported once, see `pip_server`. Close it.
 
     Where processes cannot be forked every command starts a Python of its own.
+
+    Attributes:
+        environment: that of pip.
+        said: what importing pip printed, if it was imported by an earlier server, too.
     """
 
     def __init__(self, environment: Environment) -> None:
         """Start."""
         self.environment = environment
+        self.said = ""
         self._process: subprocess.Popen[str] | None = None
         if hasattr(os, "fork"):
             self._process = subprocess.Popen(
@@ -38,8 +44,18 @@ class PipCommands:
                 cwd=environment.path,
                 env=clean_environ(BYTECODE),
             )
-            # What it says is of no interest, what it imports is.
-            self.pip("install", "--dry-run", "--no-index", "nothing")
+            self.said = self._answer("")
+            if not (environment.path / "modules.txt").exists():
+                # What it says is of no interest, what it imports is.
+                self.pip("install", "--dry-run", "--no-index", "nothing")
+
+    def __enter__(self) -> PipCommands:
+        """Return it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
 
     def close(self) -> None:
         """End."""
@@ -61,9 +77,14 @@ class PipCommands:
             "env": clean_environ({"PIP_NO_CACHE_DIR": "1", **(env or {})}),
             "cwd": str(cwd or self.environment.path),
         }
+        return Result(*self._answer(json.dumps(job)))
+
+    def _answer(self, job: str) -> Any:
+        assert self._process is not None
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        print(json.dumps(job), file=self._process.stdin, flush=True)
+        if job:
+            print(job, file=self._process.stdin, flush=True)
         watch = threading.Timer(TIMEOUT, self._process.kill)
         watch.start()
         try:
@@ -71,8 +92,8 @@ class PipCommands:
         finally:
             watch.cancel()
         if not line:
-            raise RuntimeError(f"pip {' '.join(args)} took longer than {TIMEOUT} s, or crashed")
-        return Result(*json.loads(line))
+            raise RuntimeError(f"pip took longer than {TIMEOUT} s, or crashed: {job}")
+        return json.loads(line)
 
 
 def dry_run(environment: Environment, index: Index, *wanted: str, **env: str) -> Result:
@@ -88,6 +109,14 @@ def installs(done: Result, *names: str) -> None:
     """Check that pip would install just these: names and versions, with labels."""
     assert done.code == 0, done
     assert done.out.splitlines()[-1].split() == ["Would", "install", *names], done
+
+
+def chooses(environment: Environment, index: Index, *start: str) -> None:
+    """Check that the pip that *start* starts there takes the variant of `app_index`, in silence."""
+    command = start or ("-m", environment.module)
+    done = environment.run(*command, "install", "--dry-run", "-i", index.url, "app", env=CUDA_12_8)
+    installs(done, *ON_GPU.split())
+    assert done.err == "", done
 
 
 def versions(environment: Environment) -> dict[str, str]:

@@ -1,32 +1,24 @@
-"""The private names of pip that the shim touches, and pips in which one of them is another.
+"""The names of pip that the shim touches, and environments in which one of them is another.
 
-`touched` reads the names from the shim's source. A name that only pip uses is renamed in pip, where
-it is defined and wherever pip uses it, so that pip itself works as before (`rename_in_pip`). A name
-that pip shares with the standard library, such as ``url``, cannot be: it is renamed where the shim
-reads it, which comes to the same (`rename_in_shim`).
+A name is renamed where the shim reads it, so that pip itself works as before: to the shim it is
+gone all the same.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
-import json
 import os
 import re
 import shutil
-import subprocess
-import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
-from .environments import ROOT, Environment, Result, clean_environ
+from .environments import ROOT, Environment
 
 SHIM = ROOT / "pip-patch" / "src" / "pep_variants_shim"
-_SEQUENCE = Path(__file__).with_name("pip_sequence.py")
 _RENAMED = "_renamed_by_a_test"
-TIMEOUT = 300
-"""Seconds that the commands of one `run` may take."""
-
 NOT_MUTATED = ("__init__.py", "__main__.py", "guard.py", "hook.py", "bootstrap.py")
 """Files of the shim that survive faults of the others; they touch nothing of pip but modules."""
 
@@ -46,79 +38,85 @@ index = "{place}"
 """
 """Entry of a catalogue whose null variant is at the place ``{place}``."""
 
-_OWN = (
-    "_entries _installed _open candidates entry file header installed origin page requires result "
-    "seen start switch variants wheel"
-)
-OWN = frozenset(_OWN.split())
-"""Attributes of the engine's and the shim's objects that pip has as names of local variables."""
+Use = tuple[str, Callable[[str], None]]
+"""A name, and what renames it at one place."""
 
 
 @functools.cache
 def touched() -> frozenset[str]:
     """Return the names that the shim may be using of pip's objects, and more.
 
-    All attributes that it reads, names that it imports from pip, names given as text to functions
+    All attributes, names that it imports from pip, names given as text to functions
     that look them up, and the parameters of what it replaces.
     """
-    return frozenset(
-        name
-        for path in _sources()
-        for name in _names(ast.parse(path.read_text("utf-8")))
-        if not name.startswith("__")  # Python's
-        and name not in OWN
-    )
+    trees = (ast.parse(path.read_text("utf-8")) for path in _sources(SHIM))
+    names = {name for tree in trees for name, _ in _uses(tree)}
+    return frozenset(name for name in names if not name.startswith("__"))  # Python's
 
 
-def _sources() -> Iterator[Path]:
-    return (path for path in sorted(SHIM.rglob("*.py")) if path.name not in NOT_MUTATED)
+def _sources(package: Path) -> Iterator[Path]:
+    for path in sorted(SHIM.rglob("*.py")):
+        if path.name not in NOT_MUTATED:
+            yield package / path.relative_to(SHIM)
 
 
-def _names(tree: ast.AST) -> Iterator[str]:
+def _uses(tree: ast.AST) -> Iterator[Use]:
+    classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    own = {id(node) for item in classes for node in ast.walk(item) if _is_of_self(node)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
-            yield node.attr
+            if id(node) not in own:
+                yield node.attr, partial(setattr, node, "attr")
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pip."):
-            yield from (alias.name for alias in node.names)
+            for alias in node.names:
+                yield alias.name, partial(_rename_import, alias)
         elif isinstance(node, ast.Call):
-            function = node.func
-            called = getattr(function, "id", getattr(function, "attr", ""))
+            called = getattr(node.func, "id", getattr(node.func, "attr", ""))
             if called in ("replace", "require", "getattr", "setattr", "hasattr"):
                 for item in node.args[1:]:
                     if isinstance(item, ast.Constant) and str(item.value).isidentifier():
-                        yield str(item.value)
+                        yield str(item.value), partial(setattr, item, "value")
         elif isinstance(node, ast.FunctionDef) and any(map(_replaces, node.decorator_list)):
-            yield from (item.arg for item in node.args.args[1:])
+            for argument in node.args.args[1:]:
+                yield argument.arg, partial(_rename_parameter, node, argument)
+
+
+def _is_of_self(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "self"
 
 
 def _replaces(decorator: ast.expr) -> bool:
     return isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") == "replace"
 
 
-def defined(pip_wheel: Path) -> frozenset[str]:
-    """Return the names of functions, classes, parameters and attributes of the pip in a wheel."""
-    names: set[str] = set()
-    with zipfile.ZipFile(pip_wheel) as archive:
-        for file in archive.namelist():
-            if _renamable(file):
-                names.update(_definitions(ast.parse(archive.read(file))))
-    return frozenset(names)
+def _rename_import(alias: ast.alias, name: str) -> None:
+    alias.asname = alias.asname or alias.name
+    alias.name = name
 
 
-def _definitions(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            yield node.name
-        elif isinstance(node, ast.arg):
-            yield node.arg
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            yield node.attr
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            yield node.target.id
+def _rename_parameter(function: ast.FunctionDef, argument: ast.arg, name: str) -> None:
+    function.body[:0] = ast.parse(f"{argument.arg} = {name}").body
+    argument.arg = name
 
 
-def _renamable(path: str) -> bool:
-    return path.endswith(".py") and path.startswith(("pip/_internal/", "pip/_vendor/resolvelib/"))
+def defined(pip: Path) -> frozenset[str]:
+    """Return the names of functions, classes, parameters and attributes of the package *pip*."""
+    trees = (ast.parse(path.read_bytes()) for path in _pip_files(pip))
+    return frozenset(
+        name for tree in trees for node in ast.walk(tree) if (name := _definition(node))
+    )
+
+
+def _definition(node: ast.AST) -> str:
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return node.name
+    if isinstance(node, ast.arg):
+        return node.arg
+    if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+        return node.attr
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        return node.target.id
+    return ""
 
 
 def linked(environment: Environment, path: Path) -> Environment:
@@ -134,55 +132,54 @@ def linked(environment: Environment, path: Path) -> Environment:
     return Environment(path)
 
 
-def rename_in_pip(environment: Environment, name: str) -> int:
-    """Rename *name* in the pip of *environment*; return in how many files."""
-    return _rewrite(_pip_files(environment), rf"\b{re.escape(name)}\b", name + _RENAMED)
-
-
 def rename_in_shim(environment: Environment, name: str) -> int:
-    """Rename attributes *name* that the shim reads or imports; return in how many files."""
-    package = environment.site_packages / "pep_variants_shim"
-    files = [package / path.relative_to(SHIM) for path in _sources()]
-    number = _rewrite(
-        files, rf"(from pip\.\S+ import (?:\w+, )*){re.escape(name)}\b", rf"\1{name}{_RENAMED}"
-    )
-    attribute = rf"(?<!self)\.{re.escape(name)}\b(?! = )"
-    return number + _rewrite(files, attribute, f".{name}{_RENAMED}")
+    """Rename what the shim reads as *name*; return in how many files."""
+    number = 0
+    for path in _sources(environment.site_packages / "pep_variants_shim"):
+        text = path.read_text("utf-8")
+        if name in text:
+            tree = ast.parse(text)
+            renames = [rename for used, rename in _uses(tree) if used == name]
+            for rename in renames:
+                rename(name + _RENAMED)
+            number += _replace_file(path, text, ast.unparse(tree) if renames else text)
+    return number
 
 
-def move_module(environment: Environment, module: str) -> int:
-    """Rename *module*, given below ``pip._internal``; return in how many files that shows."""
-    parent, _, last = f"pip._internal.{module}".rpartition(".")
-    folder = environment.site_packages.joinpath(*parent.split("."))
-    before, after = folder / last, folder / f"{last}{_RENAMED}"
-    before, after = (before, after) if before.is_dir() else (
-        before.with_suffix(".py"), after.with_suffix(".py"))  # fmt: skip
-    if not before.exists():
+def rename_module_in_shim(environment: Environment, module: str) -> int:
+    """Rename *module*, given below ``pip._internal``, in the shim; return in how many files."""
+    path = environment.site_packages.joinpath("pip", "_internal", *module.split("."))
+    if not (path.is_dir() or path.with_suffix(".py").exists()):
         return 0
-    before.rename(after)
-    files = _pip_files(environment)
-    number = _rewrite(files, rf"{re.escape(parent)}\.{last}\b", f"{parent}.{last}{_RENAMED}")
-    number += _rewrite(
-        files,
-        rf"from {re.escape(parent)} import {last}\b(?! as )",
-        f"from {parent} import {last}{_RENAMED} as {last}",
+    name = rf"(pip\._internal\.|\"){re.escape(module)}\b"
+    package = environment.site_packages / "pep_variants_shim"
+    files = [file for file in package.rglob("*.py") if "_vendor" not in file.parts]
+    texts = {file: file.read_text("utf-8") for file in files}
+    return sum(
+        _replace_file(file, text, re.sub(name, rf"\g<0>{_RENAMED}", text))
+        for file, text in texts.items()
     )
-    number += _rewrite(
-        files, rf"from {re.escape(parent)} import {last} as ",
-        f"from {parent} import {last}{_RENAMED} as ",
-    )  # fmt: skip
-    beside = [path for path in folder.glob("*.py") if not path.is_symlink()]
-    number += _rewrite(
-        beside, rf"from \. import {last}\b(?! as )", f"from . import {last}{_RENAMED} as {last}"
-    )
-    return number + _rewrite(beside, rf"from \.{last} import", f"from .{last}{_RENAMED} import")
+
+
+def fail_in_shim(environment: Environment, file: str, name: str) -> bool:
+    """Have functions *name* in a *file* of the shim raise an error."""
+    path = environment.site_packages / "pep_variants_shim" / file
+    text = path.read_text("utf-8")
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            # Where a function handles faults itself, within that.
+            inner = body[0].body if isinstance(body[0], (ast.Try, ast.With)) else node.body
+            inner.insert(0, ast.parse("raise RuntimeError('injected')").body[0])
+    return _replace_file(path, text, ast.unparse(tree))
 
 
 def add_parameters(environment: Environment, names: Iterable[str]) -> int:
     """Give all functions of pip with these *names* one more parameter; return how many files."""
     wanted = frozenset(names)
     number = 0
-    for path in _pip_files(environment):
+    for path in _pip_files(environment.site_packages / "pip"):
         text = path.read_text("utf-8")
         if not any(f"def {name}(" in text for name in wanted):
             continue
@@ -195,19 +192,9 @@ def add_parameters(environment: Environment, names: Iterable[str]) -> int:
     return number
 
 
-def _pip_files(environment: Environment) -> list[Path]:
-    root = environment.site_packages
-    folders = (root / "pip" / "_internal", root / "pip" / "_vendor" / "resolvelib")
+def _pip_files(pip: Path) -> list[Path]:
+    folders = (pip / "_internal", pip / "_vendor" / "resolvelib")
     return [path for folder in folders for path in sorted(folder.rglob("*.py"))]
-
-
-def _rewrite(files: Iterable[Path], pattern: str, replacement: str) -> int:
-    number = 0
-    for path in files:
-        if path.exists():
-            text = path.read_text("utf-8")
-            number += _replace_file(path, text, re.sub(pattern, replacement, text))
-    return number
 
 
 def _replace_file(path: Path, before: str, after: str) -> bool:
@@ -215,19 +202,3 @@ def _replace_file(path: Path, before: str, after: str) -> bool:
         path.unlink()  # it is shared
         path.write_text(after, "utf-8")
     return after != before
-
-
-def run(environment: Environment, commands: Iterable[tuple[str, ...]], **env: str) -> list[Result]:
-    """Run pip *commands*; return what importing pip printed, then the result of each."""
-    settings = clean_environ({"PIP_NO_CACHE_DIR": "1", "PYTHONDONTWRITEBYTECODE": "1", **env})
-    if not hasattr(os, "fork"):
-        return [Result(0, "", ""), *(environment.pip(*command, env=env) for command in commands)]
-    jobs = [{"args": args, "env": settings, "cwd": str(environment.path)} for args in commands]
-    done = subprocess.run(
-        [environment.python, str(_SEQUENCE)],
-        input=json.dumps(jobs), capture_output=True, text=True, env=settings,
-        cwd=environment.path, timeout=TIMEOUT, check=False,
-    )  # fmt: skip
-    if done.returncode:
-        raise RuntimeError(done.stderr)
-    return [Result(*item) for item in json.loads(done.stdout)]

@@ -1,8 +1,9 @@
 """Runs one pip command after the other, each in a process of its own that is forked from here.
 
-Most of the time of a small pip command is spent on importing pip. Here it is imported once, by
-what a first command has imported. Run with the Python of an environment, whose pip it is, and the
-module that is run as pip; jobs come and results go as lines of JSON. Uses nothing but the standard
+Most of the time of a small pip command is spent on importing pip. Here it is imported once: what
+the commands of an earlier server of the environment have imported, or else the first command. Run
+with the Python of an environment, whose pip it is, and the module that is run as pip. Prints what
+the imports printed, then for each job the result, as lines of JSON. Uses nothing but the standard
 library.
 """
 
@@ -13,34 +14,47 @@ import os
 import runpy
 import sys
 import tempfile
-from collections.abc import Callable
+from pathlib import Path
 from typing import IO, Any
+
+KNOWN = Path(sys.prefix, "modules.txt")
+"""What the commands of an earlier server have imported."""
 
 
 def main() -> None:
     """Do jobs until there are no more."""
     answers = os.fdopen(os.dup(1), "w")
     sys.path.pop(0)  # the folder of this file
-    module, warm = sys.argv[1], False
+    module, found = sys.argv[1], dict[str, None]()
     if module != "pip":
         importlib.import_module(module).watch()
+    known = KNOWN.read_text().split() if KNOWN.exists() else []
+    with tempfile.TemporaryFile() as said:
+        stderr = os.dup(2)
+        os.dup2(said.fileno(), 2)
+        warm_up(known)
+        sys.stderr.flush()
+        os.dup2(stderr, 2)
+        print(json.dumps(read(said)), file=answers, flush=True)
     for line in sys.stdin:
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            with tempfile.TemporaryFile("w+") as modules:
+            with tempfile.TemporaryFile() as modules:
                 job = {**json.loads(line), "module": module}
                 code = forked(job, out.fileno(), err.fileno(), modules.fileno())
-                if not warm:
-                    warm = True
-                    modules.seek(0)
-                    warm_up(modules.read().split())
+                names = read(modules).split()
+            if not known and not found:
+                warm_up(names)
+            found.update(dict.fromkeys(names))
             texts = [read(file) for file in (out, err)]
         print(json.dumps([code, *texts]), file=answers, flush=True)
+    if not known:
+        new = KNOWN.with_name(f"modules-{os.getpid()}.txt")
+        new.write_text("\n".join(found))
+        new.replace(KNOWN)
 
 
-def forked(
-    job: dict[str, Any], out: int, err: int, modules: int, before: Callable[[], None] = lambda: None
-) -> int:
-    """Run the pip of *job* in a process of its own, after *before*; return its exit code."""
+def forked(job: dict[str, Any], out: int, err: int, modules: int) -> int:
+    """Run the pip of *job* in a process of its own; return its exit code."""
     process = os.fork()
     if process:
         return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
@@ -54,14 +68,12 @@ def forked(
         os.chdir(job["cwd"])
         sys.path.insert(0, job["cwd"])
         sys.argv = ["pip", *job["args"]]
-        before()
         try:
-            runpy.run_module(job.get("module", "pip"), run_name="__main__", alter_sys=True)
+            runpy.run_module(job["module"], run_name="__main__", alter_sys=True)
             code = 0
         except SystemExit as error:
             code = error.code if isinstance(error.code, int) else int(error.code is not None)
-        with open(modules, "w", closefd=False) as file:
-            file.write("\n".join(sys.modules))
+        os.write(modules, "\n".join(sys.modules).encode())
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

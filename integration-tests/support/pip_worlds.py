@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import tomli_w
@@ -23,51 +23,61 @@ DEPENDENCIES = ("always", "for-gpu", "for-cpu", "for-cu128", "for-128", "never",
 CREDENTIALS = "user:secret"
 VARIANTS = cuda("12.6", "12.8", "13.0")
 
-PLATFORM = """\
-[metadata]
-version = "0.1"
-[[provider]]
-namespace = "nvidia"
-[provider.properties]
-cuda_version_lower_bound = ["12.7", "12.6"]
-"""
-PYPROJECT = """\
-[build-system]
-requires = []
-build-backend = "backend"
-backend-path = ["."]
-[project]
-name = "local"
-version = "1.0"
-dependencies = ["app"]
-"""
-BACKEND = """\
-import os, zipfile
+PROJECTS = (
+    Wheel("root", "1.0", requires=("left>=1", "right[more]>=1; python_version >= '3'")),
+    Wheel("left", "1.0", requires=("shared<2",)),
+    Wheel("left", "2.0", requires=("shared>=2",)),
+    Wheel("right", "1.0", requires=("shared<2", "extra; extra == 'more'"), extras=("more",)),
+    Wheel("shared", "1.0"),
+    Wheel("shared", "1.5", build_tag="1local"),
+    Wheel("shared", "1.5", build_tag="2local"),
+    Wheel("shared", "2.0"),
+    Wheel("extra", "1.0"),
+    Wheel("conflicting", "1.0", requires=("left>=2", "right")),
+    Wheel("early", "1.0.dev1"),
+    Wheel("pulled", "1.0"),
+    Wheel("pulled", "2.0"),
+    Wheel("modern", "1.0"),
+    Wheel("modern", "2.0"),
+    Wheel("damaged", "1.0"),
+    Wheel("elsewhere", "1.0", tag="cp30-cp30-win32"),
+    Wheel("malformed", "1.0"),
+    Wheel("malformed", "2.0", requires=("this is nothing",)),
+)
+"""Without variants: conflicts, and everything else that pip has an opinion on."""
 
-FILES = {
-    "METADATA": "Metadata-Version: 2.1\\nName: local\\nVersion: 1.0\\nRequires-Dist: app\\n",
-    "WHEEL": "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
-    "RECORD": "",
-}
+LOCAL = Wheel("local", "1.0", requires=("app",))
+BACKEND = f"""
+import shutil
 
 def build_editable(folder, config_settings=None, metadata_directory=None):
-    name = "local-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(os.path.join(folder, name), "w") as archive:
-        for file, text in FILES.items():
-            archive.writestr(f"local-1.0.dist-info/{file}", text)
-    return name
+    shutil.copy("{LOCAL.filename}", folder)
+    return "{LOCAL.filename}"
 """
+PYPROJECT = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+
+
+@dataclass(frozen=True)
+class World:
+    """Indexes and files.
+
+    Attributes:
+        places: what stands for what in command lines.
+        index: that at ``INDEX``.
+    """
+
+    places: dict[str, str]
+    index: Index
 
 
 @contextmanager
-def world(kind: str, folder: Path) -> Iterator[dict[str, str]]:
+def world(kind: str, folder: Path) -> Iterator[World]:
     """Serve a world of `KINDS`, with its files below *folder*.
 
-    Yields what stands for what in command lines: ``INDEX``, ``HTML``, ``SECRET`` and
+    Its places: ``INDEX``, ``HTML``, ``SECRET`` and
     ``PAGE`` are URLs of indexes and of a page of links, ``LINKS`` is a directory of all files,
     ``WHEEL`` and ``URL`` are the wheel of version 1.0 (of label ``cu128`` where there are
-    variants), ``FOLDER`` is a directory of requirements, constraints, a platform file, a lock file
-    and a project.
+    variants), ``FOLDER`` is a directory of requirements, constraints, a lock file and a project.
     """
     with ExitStack() as stack:
         index = stack.enter_context(served(_index(kind)))
@@ -86,14 +96,14 @@ def world(kind: str, folder: Path) -> Iterator[dict[str, str]]:
             "constraints.txt": "app<=1.0\nalways==1.0\n",
             "url.txt": f"app @ {url}\n",
             "hashes.txt": "".join(_hashed(index, name) for name in ("app", *DEPENDENCIES)),
-            "platform.toml": PLATFORM,
             "pylock.toml": _locked(index, kind),
             "local/pyproject.toml": PYPROJECT,
             "local/backend.py": BACKEND,
         }.items():
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(text)
-        yield {
+        (folder / "local" / LOCAL.filename).write_bytes(LOCAL.build())
+        places = {
             "INDEX": index.url,
             "HTML": html.url,
             "SECRET": secret.url.replace("://", f"://{CREDENTIALS}@"),
@@ -103,6 +113,7 @@ def world(kind: str, folder: Path) -> Iterator[dict[str, str]]:
             "URL": url,
             "FOLDER": str(folder),
         }
+        yield World(places, index)
 
 
 def _index(kind: str) -> Index:
@@ -118,8 +129,8 @@ def _index(kind: str) -> Index:
         index.add("app", "app-1.0-variants.json", data)
     for wheel in wheels:
         index.add_wheel(wheel, metadata_file=True)
-    for name in DEPENDENCIES:
-        index.add_wheel(Wheel(name, "1.0"))
+    for wheel in (*(Wheel(name, "1.0") for name in DEPENDENCIES), *PROJECTS):
+        index.add_wheel(wheel)
     for name, version in (("early", "2.0rc1"), ("late", "1.0")):
         if kind == "variants":
             index.add_release(Release(name, version, cuda("12.8")))
@@ -128,12 +139,19 @@ def _index(kind: str) -> Index:
         SourceDistribution("app", "0.5"),
         SourceDistribution("late", "2.0"),
         SourceDistribution("built", "1.0", ("app",)),
+        SourceDistribution("root", "0.9"),
     ):
         index.add(source.name, source.filename, source.build())
     for files in index.files.values():
         for name in files:
             year = 2030 if name == "late-2.0.tar.gz" else 2020
             index.attributes[name] = {"upload-time": f"{year}-01-01T00:00:00Z"}
+    index.attributes["pulled-2.0-py3-none-any.whl"] = {"yanked": "it is <broken>"}
+    index.attributes["modern-2.0-py3-none-any.whl"] = {"requires-python": ">=9"}
+    index.wrong_hashes.add("damaged-1.0-py3-none-any.whl")
+    for name in ("root-not-a-version.whl", "root-1.0-py3-none-any-BadLabel.whl"):
+        index.add("root", name, b"")
+    index.add("root", "root-1.0-variants.json", b"{}")
     return index
 
 

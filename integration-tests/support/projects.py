@@ -34,10 +34,12 @@ def app(version: str = "1.0", **options: Any) -> Release:
     return Release("app", version, cuda("12.6", "12.8", "13.0"), requires, **options)
 
 
-def app_index(*, metadata_file: bool = False, **options: Any) -> Index:
-    """Return an index with `app` and everything it may depend on."""
+def app_index(*, metadata_file: bool = False, plain: bool = False, **options: Any) -> Index:
+    """Return an index with `app` and everything it may depend on; *plain*: a non-variant wheel."""
     index = Index(**options)
     index.add_release(app(), metadata_file=metadata_file)
+    if plain:
+        index.add_wheel(Wheel("app", "1.0", requires=("always",)), metadata_file=metadata_file)
     for name in ("always", "for-gpu", "for-cpu", "for-cu128", "for-128", "never"):
         index.add_wheel(Wheel(name, "1.0"), metadata_file=metadata_file)
     return index

@@ -19,7 +19,6 @@ import pytest
 from pep_variants.providers.nvidia import DRIVER_OVERRIDE
 from support.doctor_report import check_report
 from support.documents import Reader
-from support.environments import PIPS
 from support.index import Index
 from support.nvidia_drivers import driver_library, driver_variables
 from support.projects import gpu_index
@@ -76,7 +75,7 @@ def first(tree: dict[str, Any], code: str, *said: str) -> str:
 @pytest.fixture
 def shell(reader: Reader) -> Shell:
     """The shell of a user whose pip knows variants; no other installer is there."""
-    reader.use_patched_pip(PIPS[-1])
+    reader.with_pip(shim=True)
     reader.use_variants()
     shell = Shell(reader)
     shell.environ["PATH"] = f"{reader.programs}{os.pathsep}/usr/bin{os.pathsep}/bin"

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from support.documents import Page
 from support.environments import ROOT
 
 LINK = re.compile(r"\[[^\]]*\]\((?![a-z]+:)([^)#\s]*)(?:#([^)\s]+))?\)")
@@ -50,14 +49,3 @@ def test_the_commands_of_every_document_are_run():
     shown = {name for name in DOCUMENTS if "```console" in (ROOT / name).read_text("utf-8")}
     assert {name for name in shown - NOT_RUN if f'{name}"' not in tests} == set()
     assert NOT_RUN <= shown
-
-
-@pytest.mark.parametrize(
-    ("block", "failing"),
-    [("$ cat x.txt\nthere", ()), ("$ false", ()), ("$ true", ("true",))],
-)
-def test_a_page_that_is_wrong(reader, block, failing):
-    page = reader.home / "page.md"
-    page.write_text(f"`x.txt`:\n\n```text\nhere\n```\n\n```console\n{block}\n```\n")
-    with pytest.raises(AssertionError):
-        reader.follow(Page(page), failing=failing)

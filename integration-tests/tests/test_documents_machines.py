@@ -14,7 +14,7 @@ import pytest
 
 from pep_variants.providers.nvidia import DRIVER_OVERRIDE
 from support.documents import Page, Reader
-from support.environments import PIPS, ROOT
+from support.environments import ROOT
 from support.index import Index, served
 from support.nvidia_drivers import (
     CUDA,
@@ -41,7 +41,7 @@ def there(reader: Reader) -> Reader:
     """The reader, with our programs and an environment whose pip has the shim."""
     reader.use_python()
     reader.use_variants()
-    reader.use_patched_pip(PIPS[-1])
+    reader.with_pip(shim=True)
     reader.environ["PIP_REQUIRE_VIRTUALENV"] = "1"
     return reader
 

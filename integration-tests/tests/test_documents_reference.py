@@ -11,12 +11,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from xml.etree import ElementTree
 
 import click
 import pytest
 
-from demo.recording import COLUMNS
 from pep_variants import (
     VariantContext,
     parse_filename,
@@ -33,12 +31,13 @@ from pep_variants.formats.reader import read_pyproject
 from pep_variants.formats.writer import WRITABLE
 from pep_variants.model.generation import GENERATIONS, V0_1_1, generation_of
 from pep_variants.settings import loader
-from support.documents import File, Page, expression
+from support.documents import File, Page, commands
 from support.environments import ROOT
 from variants_cli.main import cli
 from variants_cli.schemas import names, schema
 from variants_index import load_target, make_target, read_lock, select_locked
 from variants_plugins.variables import PLUGIN_VARIABLES
+from variants_proxy import Limits
 from variants_proxy.commands.cli import cli as proxy_cli
 
 REFERENCE = ROOT / "docs/reference"
@@ -90,25 +89,13 @@ def test_values_of_options():
             )
 
 
-def leaves(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
-    """Yield the commands of *group* that have no commands of their own, with their names."""
-    context = click.Context(group)
-    for name in group.list_commands(context):
-        found = group.get_command(context, name)
-        assert found is not None
-        if isinstance(found, click.Group):
-            yield from leaves(found, f"{path} {name}")
-        else:
-            yield f"{path} {name}", found
-
-
 def test_which_command_has_which_option():
     all_but = {"variants resolve", "variants explain", "variants check", "variants doctor"}
     expected = {name: {each.name for each in OPTIONS if not each.installs} for name in all_but}
     for name, options in rows(CONFIGURATION, "Which command has which option"):
         expected[name.strip("`")] = set(re.findall(r"`--([a-z-]+)`", options))
     found = {}
-    for name, each in (*leaves(cli, "variants"), *leaves(proxy_cli, "variants-proxy")):
+    for name, each in (*commands(cli, "variants"), *commands(proxy_cli, "variants-proxy")):
         options = {text for parameter in each.params for text in parameter.opts}
         if ours := {option.name for option in OPTIONS if f"--{option.name}" in options}:
             found[name] = ours
@@ -116,9 +103,9 @@ def test_which_command_has_which_option():
 
 
 def test_variables_of_the_proxy():
-    commands = dict(leaves(proxy_cli, ""))
+    every = dict(commands(proxy_cli, ""))
     found = {}
-    for option in (*commands[" serve"].params, *commands[" export"].params):
+    for option in (*every[" serve"].params, *every[" export"].params):
         if isinstance(option, click.Option) and option.allow_from_autoenv:
             longest = max(option.opts, key=len)
             # As --help of `serve` says: the name of the variable is that of the option.
@@ -278,7 +265,15 @@ def test_lock_platform_and_target_files(tmp_path):
     assert any(tag.platform == "manylinux_2_28_x86_64" for tag in loaded.tags)
 
 
-# json.md, messages.md, platforms.md
+# json.md, messages.md, platforms.md, proxy.md
+
+
+def test_limits_of_the_proxy():
+    text = (REFERENCE / "proxy.md").read_text("utf-8")
+    table = text[text.index("| limit | default") : text.index("A server that fails")]
+    found = re.findall(r"`(\w+)`", table)
+    assert len(found) > 5
+    assert all(hasattr(Limits(), name) for name in found)
 
 
 def test_example_of_json(tmp_path):
@@ -336,23 +331,7 @@ def test_the_metadata_shown_is_that_of_torch():
     assert json.loads(file.text) == json.loads(published.read_text("utf-8"))
 
 
-def test_the_picture_of_a_choice_is_what_its_script_writes():
-    script = runpy.run_path(str(ROOT / "docs/pictures/choice.py"))
-    assert (ROOT / "docs/pictures/choice.svg").read_text("utf-8") == script["picture"]()
-
-
-def test_the_picture_shows_the_commands_of_the_first_page():
-    shown: dict[str | None, str] = {}
-    for text in ElementTree.parse(ROOT / "docs/pictures/first-commands.svg").iter():
-        if text.tag.endswith("}text") and text.get("class") != "title":
-            place = text.get("y")
-            shown[place] = " ".join(filter(None, (shown.get(place), text.text)))
-    lines = list(shown.values())
-    assert max(map(len, lines)) <= COLUMNS
-    starts = [number for number, line in enumerate(lines) if line.startswith("$ ")]
-    commands = Page(ROOT / "README.md").commands
-    assert [lines[start] for start in starts] == [f"$ {command.text}" for command in commands]
-    for command, start, end in zip(commands, starts, [*starts[1:], len(lines)], strict=True):
-        printed = "".join(f"{line}\n" for line in lines[start + 1 : end])
-        wanted = [line for line in command.lines if not line.startswith("Would install …")]
-        assert expression([*wanted, "…"]).fullmatch(printed), printed
+@pytest.mark.parametrize("name", ["choice", "first-commands"])
+def test_pictures_are_what_their_scripts_write(name):
+    script = runpy.run_path(str(ROOT / f"docs/pictures/{name.replace('-', '_')}.py"))
+    assert (ROOT / f"docs/pictures/{name}.svg").read_text("utf-8") == script["picture"]()

@@ -8,18 +8,11 @@ import zipfile
 
 import pytest
 
+from support.pip_commands import dry_run, installs
 from support.projects import CUDA_12_8, DRIVER, gpu_index
 from support.wheels import SourceDistribution, Wheel
 
 CU128 = "nvidia :: cuda_version_lower_bound :: 12.8"
-CU126 = """\
-[metadata]
-version = "0.1"
-[[provider]]
-namespace = "nvidia"
-[provider.properties]
-cuda_version_lower_bound = ["12.6"]
-"""
 IN_PROCESS = ("--use-feature", "inprocess-build-deps")
 
 
@@ -32,6 +25,12 @@ def build_index():
     return index
 
 
+def built_with(index):
+    """Return the labels of the wheels that were fetched since `requests` was cleared."""
+    wheels = (name for name in index.fetched if name.startswith("gpu-2.0-py3-none-any"))
+    return {name.removesuffix(".whl").rpartition("-")[2] for name in wheels}
+
+
 def ways(environment):
     """Return the options for every way in which the pip of *environment* installs for builds."""
     known = "inprocess-build-deps" in environment.pip("install", "--help").out
@@ -39,24 +38,19 @@ def ways(environment):
 
 
 @pytest.mark.everywhere
-def test_options_reach_builds(patched, serve, tmp_path):
+def test_options_reach_builds(patched, serve):
     index = serve(build_index())
-    (tmp_path / "cu126.toml").write_text(CU126)
-    expected = {
-        (): "gpu-2.0-py3-none-any-cu128.whl",
-        ("--no-variants",): "gpu-2.0-py3-none-any.whl",
-        ("--variant", "gpu=cu126"): "gpu-2.0-py3-none-any-cu126.whl",
-        ("--variant-platform", str(tmp_path / "cu126.toml")): "gpu-2.0-py3-none-any-cu126.whl",
-    }
     for way in ways(patched):
-        for options, filename in expected.items():
+        for options, label in (
+            ((), "cu128"),
+            (("--no-variants",), "any"),
+            (("--variant", "gpu=cu126"), "cu126"),
+            (("--variant-platform", "cuda=12.6"), "cu126"),
+        ):
             index.requests.clear()
-            done = patched.pip(
-                "install", "--dry-run", *way, "-i", index.url, *options, "built", env=CUDA_12_8
-            )
+            done = dry_run(patched, index, *way, *options, "built")
             assert done.code == 0, (way, options, done)
-            wheels = {name for name in index.fetched if name.startswith("gpu-") and "whl" in name}
-            assert wheels == {filename}, (way, options)
+            assert built_with(index) == {label}, (way, options)
             assert "this command has no project" not in done.err
 
 
@@ -66,22 +60,21 @@ def test_what_is_installed_is_what_is_built_with(fresh, serve):
     index = serve(build_index())
     url = ("-i", index.url)
 
-    def built_with(**env):
+    def builds(driver):
         index.requests.clear()
-        done = fresh.pip("install", "--dry-run", *way, *url, "built", env=env)
-        assert "Would install built-1.0\n" in done.out, done
-        (name,) = {name for name in index.fetched if name.startswith("gpu-") and "whl" in name}
-        return name
+        done = dry_run(fresh, index, *way, "built", **{DRIVER: driver})
+        installs(done, "built-1.0")
+        (label,) = built_with(index)
+        return label
 
+    force = ("install", *url, "--force-reinstall", "--variant", "gpu=cu126")
     for way in ways(fresh):
-        fresh.pip(
-            "install", *url, "--force-reinstall", "--variant", "gpu=cu126", "gpu", env=CUDA_12_8
-        )
-        assert built_with(**CUDA_12_8) == "gpu-2.0-py3-none-any-cu126.whl"
-        assert built_with(**{DRIVER: "12.0"}) == "gpu-2.0-py3-none-any-null.whl"
+        fresh.pip(*force, "gpu", env=CUDA_12_8)
+        assert builds("12.8") == "cu126"
+        assert builds("12.0") == "null"
         # Of another version any variant will do.
-        fresh.pip("install", *url, "--variant", "gpu=cu126", "gpu==1.0", env=CUDA_12_8)
-        assert built_with(**CUDA_12_8) == "gpu-2.0-py3-none-any-cu128.whl"
+        fresh.pip(*force, "gpu==1.0", env=CUDA_12_8)
+        assert builds("12.8") == "cu128"
 
 
 @pytest.mark.everywhere
@@ -111,6 +104,4 @@ def test_cached_builds(fresh, serve, tmp_path):
         again = ("install", "--force-reinstall", "--no-deps", "-i", index.url, *options, "built")
         done = fresh.pip(*again, env=env)
         assert done.code == 0, done
-        wheels = {name for name in index.fetched if name.startswith("gpu-2.0-py3-none-any")}
-        found = {name.removesuffix(".whl").rpartition("-")[2] for name in wheels}
-        assert found == ({label} if label else set()), (installed, options, done)
+        assert built_with(index) == ({label} if label else set()), (installed, options, done)

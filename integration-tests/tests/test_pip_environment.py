@@ -1,169 +1,47 @@
-"""The shim as a guest: in environments, pips and interpreters of every kind, and gone again."""
+"""The shim as a guest: beside pips, libraries and tools of every kind, and gone again."""
 
 from __future__ import annotations
 
-import os
+import hashlib
 import re
-import shutil
-from pathlib import Path
+import subprocess
+import zipapp
+import zipfile
 
 import pytest
 
-from support.environments import PIPS
 from support.index import index_of
-from support.pip_commands import dry_run, installs
-from support.projects import CUDA_12_8, ON_GPU, app_index
+from support.patched_pip import patched_pip
+from support.pip_commands import chooses, dry_run, installs
+from support.projects import CUDA_12_8, DRIVER, ON_GPU, app_index, cuda
+from support.tools import TOOLS, add, tool
 from support.wheels import NVIDIA, X86_64, Release, Wheel, metadata
 
-CHOSEN = f"Would install {ON_GPU}\n"
-PLAIN = "Would install always-1.0 app-0.9\n"
-IGNORED = "wheel variants are ignored"
+PLAIN = ("always-1.0", "app-1.0")
+FINDERS = "sum(type(finder).__module__.startswith('pep_variants') for finder in sys.meta_path)"
 
 
 @pytest.fixture
 def index(serve):
-    """The project with variants, and an older release that has none."""
-    index = app_index(metadata_file=True)
-    index.add_wheel(Wheel("app", "0.9", requires=("always",)))
-    return serve(index)
-
-
-def tree(environment):
-    """Contents of everything in the environment that is no byte code."""
-    return {
-        str(path.relative_to(environment.path)): path.read_bytes()
-        for path in environment.path.rglob("*")
-        if path.is_file() and not path.is_symlink() and path.suffix != ".pyc"
-    }
-
-
-# Pips and shims.
+    return serve(app_index(metadata_file=True, plain=True))
 
 
 @pytest.mark.matrix
 def test_install_and_uninstall(environments, available, plain, index, tmp_path):
     """It acts from the next command on; without it everything is as it was."""
     copy = plain.copied(tmp_path / "environment")
-    before = tree(copy)
+    before = copy.files()
     unpatched = dry_run(copy, index, "app")
-    assert PLAIN in unpatched.out
+    installs(unpatched, *PLAIN)
     copy.install(str(environments.shim_wheel))
-    assert CHOSEN in dry_run(copy, index, "app").out
+    chooses(copy, index)
     version = copy.pip("--version").out
     assert re.fullmatch(rf"pip {available.pip} from .* with pep-variants-shim \d\S+\n", version)
     done = copy.pip("uninstall", "-y", "pep-variants-shim")
     assert (done.code, done.err) == (0, ""), done
-    assert tree(copy) == before
+    assert copy.files() == before
     assert dry_run(copy, index, "app") == unpatched
     assert "pep-variants" not in copy.pip("--version").out
-
-
-UNSUPPORTED = (
-    f"pep-variants-shim: pip 23.3.2 is too old (24.0 or newer is needed): {IGNORED}; "
-    "to upgrade it: {} -m pip install --upgrade pip\n"
-)
-
-
-@pytest.mark.one
-def test_older_pip(environments, available, index, tmp_path):
-    """It works as if there were no shim, and says why in one line, where it matters."""
-    none = environments.plain(available.python, "23.3.2").copied(tmp_path / "none")
-    shim = none.copied(tmp_path / "shim")
-    shim.install(str(environments.shim_wheel))
-    line = UNSUPPORTED.format(none.python)  # paths are compared as if they were equal
-    for command, expected in (
-        (("install", "--dry-run", "-i", index.url, "app"), line),
-        (("install", "--dry-run", "-i", index.url, "absent"), line),
-        (("--version",), ""),
-        (("show", "pip", "install"), ""),
-        (("index", "versions", "-i", index.url, "app"), ""),
-        (("--log", str(tmp_path / "install"), "freeze", "--exclude", "pep-variants-shim"), ""),
-    ):
-        theirs, ours = none.pip(*command), shim.pip(*command)
-        assert ours.code == theirs.code, ours
-        assert ours.err.replace(str(shim.path), str(none.path)) == expected + theirs.err
-        assert ours.out.replace(str(shim.path), str(none.path)) == theirs.out
-    # Where `python` is that of the environment, its path is not needed.
-    scripts = f"{Path(shim.python).parent}{os.pathsep}{os.environ['PATH']}"
-    done = shim.pip("install", "--dry-run", "-i", index.url, "app", env={"PATH": scripts})
-    assert done.err.startswith(UNSUPPORTED.format("python")), done
-    completion = {"COMP_WORDS": "pip install --no-dep", "COMP_CWORD": "2", "PIP_AUTO_COMPLETE": "1"}
-    assert shim.pip(env=completion).err == ""
-
-
-SEAMS = {
-    "a function": (
-        r"\bevaluate_links\b", "renamed", "index.package_finder lacks PackageFinder.evaluate_links"
-    ),
-    "a parameter": (
-        r"def __init__\(self, filename: str\)", "def __init__(self, other, filename: str)",
-        "models.wheel lacks Wheel.__init__(self, filename)",
-    ),
-    "the metadata backend": (r"\bselect_backend\b", "renamed", "select_backend"),
-}  # fmt: skip
-
-
-@pytest.mark.one
-@pytest.mark.parametrize("seam", SEAMS)
-def test_pip_that_has_changed(available, fresh, index, seam):
-    """One line, and it is as if there were no shim; what was asked for is an error."""
-    pattern, replacement, lacks = SEAMS[seam]
-    for path in (fresh.site_packages / "pip" / "_internal").rglob("*.py"):
-        text = path.read_text("utf-8")
-        path.write_text(re.sub(pattern, replacement, text), "utf-8")
-    done = fresh.pip("install", "--dry-run", "-i", index.url, "app", env=CUDA_12_8)
-    line = done.err.splitlines()[0]
-    assert line.startswith(f"pep-variants-shim: pip {available.pip} is not supported (")
-    assert line.endswith(
-        f"): {IGNORED}; to get versions that go together: {fresh.python} -m pip install --upgrade "
-        f'pep-variants-shim "pip<={PIPS[-1]}"'
-    )
-    assert lacks in line
-    if seam == "a parameter":  # which pip itself misses
-        return
-    assert PLAIN in done.out
-    done = dry_run(fresh, index, "--variant", "app=null", "app")
-    assert done.code != 0
-    refused = ("ERROR: --variant has no effect: pip ", "no such option: --variant")
-    assert done.err.splitlines()[-1].startswith(refused), done
-    if refused[0] in done.err:
-        assert "PEP_VARIANTS_SHIM=0" in done.err
-        done = dry_run(fresh, index, "app", VARIANTS_VARIANT="app=null")
-        assert done.code == 1, done
-        assert "ERROR: VARIANTS_VARIANT has no effect: pip " in done.err
-    # Others say nothing, and do what they did.
-    assert fresh.pip("list", "--exclude", "pep-variants-shim").err == ""
-
-
-FAULTS = {
-    "_vendor/resolvelib_variants/ordering.py": "SyntaxError: ",
-    "hook.py": "SyntaxError: ",
-    "_vendor": "pip ",
-}
-
-
-@pytest.mark.one
-@pytest.mark.parametrize("file", FAULTS)
-def test_damaged_installation(fresh, index, file):
-    """Variants are lost, pip is not."""
-    path = fresh.site_packages / "pep_variants_shim" / file
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.write_text("1 +")
-    index.files["app"].pop("app-0.9-py3-none-any.whl")
-    index.add_wheel(Wheel("app", "1.0", requires=("always",)))
-    done = dry_run(fresh, index, "app")
-    installs(done, "always-1.0", "app-1.0")
-    assert done.err.count("\n") == 1
-    assert done.err.startswith(f"pep-variants-shim: {FAULTS[file]}"), done
-    assert IGNORED in done.err
-    done = dry_run(fresh, index, "--variant", "app=null", "app")
-    assert done.code != 0
-    if "ordering" in file:
-        assert done.err.startswith("ERROR: Internal error in pep-variants-shim: SyntaxError"), done
-        assert done.err.count("\n") == 1
-    assert fresh.pip("uninstall", "-y", "pep-variants-shim").code == 0
 
 
 # Interpreters.
@@ -178,33 +56,8 @@ def test_start_of_the_interpreter(patched):
         done = patched.run(*options, "-c", code)
         loaded = [] if "-S" in options else ["pep_variants_shim", "pep_variants_shim_start"]
         assert (done.code, done.out, done.err) == (0, f"{loaded}\n", ""), options
-
-
-@pytest.mark.one
-def test_isolated_interpreters_have_variants(patched, index):
-    """-I and -E are about the user's settings, -S is about everything in the environment."""
-    wanted = ("-m", "pip", "install", "--dry-run", "--no-deps", "-i", index.url)
-    for option in ("-I", "-E"):
-        done = patched.run(option, *wanted, "--variant", "app=null", "app")
-        installs(done, "app-1.0-null")
-    code = (
-        "import runpy, sys; sys.path.append(sys.argv.pop(1)); "
-        "runpy.run_module('pip', {}, '__main__')"
-    )
-    done = patched.run("-S", "-c", code, str(patched.site_packages), "--version")
-    assert "pep-variants" not in done.out, done
-
-
-def test_starts_both_ways(patched):
-    """Python up to 3.14 reads the .pth file, newer ones the .start file: both do the same."""
-    (pth,) = patched.site_packages.glob("pep_variants*.pth")
-    (start,) = patched.site_packages.glob("pep_variants*.start")
-    module, _, function = start.read_text().strip().partition(":")
-    assert pth.read_text() == f"import {module}\n"
-    code = (
-        f"import pkgutil, sys; pkgutil.resolve_name('{module}:{function}')()  # pip\n"
-        "print(sum(type(f).__module__.startswith('pep_variants') for f in sys.meta_path))"
-    )
+    # Python 3.15 calls the function of the .start file after it.
+    code = f"import sys, pep_variants_shim_start as s; s.start(); print({FINDERS})  # pip"
     assert patched.run("-c", code).out == "1\n"
 
 
@@ -223,6 +76,21 @@ def test_only_programs_with_pip_in_their_command_import_the_shim(fresh):
         # The path of the interpreter has "pip" in it, as that of every test here: that is no sign.
         done = fresh.run(*command)
         assert done.text == f"{watches}\n", command
+
+
+@pytest.mark.one
+def test_isolated_interpreters_have_variants(patched, index):
+    """-I and -E are about the user's settings, -S is about everything in the environment."""
+    wanted = ("-m", "pip", "install", "--dry-run", "--no-deps", "-i", index.url)
+    for option in ("-I", "-E"):
+        done = patched.run(option, *wanted, "--variant", "app=null", "app")
+        installs(done, "app-1.0-null")
+    code = (
+        "import runpy, sys; sys.path.append(sys.argv.pop(1)); "
+        "runpy.run_module('pip', {}, '__main__')"
+    )
+    done = patched.run("-S", "-c", code, str(patched.site_packages), "--version")
+    assert "pep-variants" not in done.out, done
 
 
 # Modules.
@@ -293,8 +161,91 @@ def test_programs_that_look_for_candidates_themselves(patched, index):
         "    print(*finder.find_all_candidates('app'))\n"
     )
     done = patched.run("-c", code)
-    assert done.out.startswith("'app' candidate (version 0.9 at "), done
+    assert done.out.startswith("'app' candidate (version 1.0 at "), done
     assert done.out.count("candidate") == 1
+    assert "py3-none-any.whl " in done.out
+
+
+# Tools.
+
+
+@pytest.mark.one
+def test_pip_tools(environments, fresh, serve, tmp_path):
+    """It runs pip in its own process. Hashes are of the variant whose dependencies it lists.
+
+    With another driver that is an error, not another variant without its dependencies.
+
+    ``pip-sync`` removes what is not listed, before it installs anything: the shim has to be.
+    """
+    add(fresh, TOOLS["pip-tools"])
+    index = serve(app_index())
+    shim = environments.shim_wheel
+    index.add("pep-variants-shim", shim.name, shim.read_bytes())
+    options = ("--quiet", "--force-reinstall", "-i", index.url)
+    assert fresh.pip("install", *options, "pep-variants-shim").code == 0
+    (tmp_path / "requirements.in").write_text("app\npep-variants-shim\n")
+    done = fresh.run(
+        "-m", "piptools", "compile", "--quiet", "--strip-extras", "--generate-hashes",
+        "-i", index.url, "--output-file", "requirements.txt", "requirements.in",
+        env=CUDA_12_8, cwd=tmp_path,
+    )  # fmt: skip
+    assert (done.code, done.err) == (0, ""), done
+    text = (tmp_path / "requirements.txt").read_text()
+    assert re.findall(r"(?m)^(\S+)==1\.0", text) == [
+        "always", "app", "for-128", "for-cu128", "for-gpu"
+    ]  # fmt: skip
+    digest = hashlib.sha256(index.files["app"]["app-1.0-py3-none-any-cu128.whl"]).hexdigest()
+    hashes = text.partition("app==1.0")[2].partition("# via")[0]
+    assert re.findall(r"--hash=(\S+)", hashes) == [f"sha256:{digest}"]
+    elsewhere = dry_run(fresh, index, "-r", str(tmp_path / "requirements.txt"), **{DRIVER: "12.6"})
+    assert elsewhere.code == 1
+    assert "app" in elsewhere.err, elsewhere
+    assert "In --require-hashes mode" not in elsewhere.err  # for a dependency without a hash
+    done = fresh.run("-m", "piptools", "sync", env=CUDA_12_8, cwd=tmp_path)
+    assert f"Successfully installed {ON_GPU}\n" in done.out, done
+    assert fresh.pip("show", "pep-variants-shim").code == 0
+
+
+@pytest.mark.one
+@pytest.mark.nightly
+def test_pipx(environments, index, tmp_path):
+    """The pip that all its environments share is the patched one, if it finds one.
+
+    It adds the folder with that pip to their paths: the shim beside it would not be started.
+    And it reads the requirements of all that is installed, with a `packaging` that knows no
+    variant markers.
+    """
+    patched = patched_pip(environments, "26.3")
+    index.add("pip", patched.name, patched.read_bytes())
+    script = Wheel("script", "1.0", requires=("tool",), files={
+        "script/__init__.py": "import tool\ndef main():\n    print(tool.LABEL)\n",
+        "script-1.0.dist-info/entry_points.txt": "[console_scripts]\nscript = script:main\n",
+    })  # fmt: skip
+    index.add_wheel(script)
+    index.add_release(Release("tool", "1.0", cuda("12.6", "12.8")))
+    env = {
+        **CUDA_12_8,
+        "PIPX_HOME": str(tmp_path / "home"),
+        "PIPX_BIN_DIR": str(tmp_path / "bin"),
+        "PIPX_DEFAULT_BACKEND": "pip",
+        "PIP_INDEX_URL": index.url,
+    }
+    done = tool(environments, "pipx").run("-m", "pipx", "install", "script", env=env)
+    assert done.code == 0, done
+    done = subprocess.run([tmp_path / "bin" / "script"], capture_output=True, check=True)
+    assert done.stdout == b"cu128\n"
+
+
+@pytest.mark.one
+def test_zipapp(environments, patched, index, available, tmp_path):
+    """A pip in a file, such as ``pip.pyz``, is patched where the shim is installed."""
+    folder = tmp_path / "folder"
+    with zipfile.ZipFile(environments.pip_wheel(available.pip)) as archive:
+        archive.extractall(folder)
+    main = "import runpy\nrunpy.run_module('pip', run_name='__main__', alter_sys=True)\n"
+    (folder / "__main__.py").write_text(main)
+    zipapp.create_archive(folder, tmp_path / "pip.pyz")
+    chooses(patched, index, str(tmp_path / "pip.pyz"))
 
 
 KILLER = """
@@ -314,6 +265,7 @@ runpy.run_module("pip", {}, "__main__")
 
 
 @pytest.mark.one
+@pytest.mark.nightly
 def test_killed_while_it_is_installed(environments, fresh, index):
     """Whatever is there of it then, Python starts, pip works, and installs it again."""
     command = ("install", "--no-index", "--force-reinstall", str(environments.shim_wheel))
@@ -324,4 +276,4 @@ def test_killed_while_it_is_installed(environments, fresh, index):
     assert (done.code, "Traceback" in done.text) == (0, False), done
     done = fresh.pip(*command)
     assert (done.code, "Traceback" in done.text) == (0, False), done
-    assert CHOSEN in dry_run(fresh, index, "app").out
+    assert "app-1.0-cu128" in dry_run(fresh, index, "app").out

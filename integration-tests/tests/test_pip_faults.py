@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -21,6 +21,7 @@ from support.index import Answer, Index
 from support.pip_commands import installs
 from support.plugins import PLUGIN, acme_index
 from support.projects import CUDA_12_8, ON_GPU, app_index, cuda
+from support.waiting import wait_until
 from support.wheels import Release, Wheel
 
 pytestmark = pytest.mark.one
@@ -35,17 +36,16 @@ ALLOWED = ("--variant-allow-provider", "acme-provider")
 @contextmanager
 def started(environment, *args, env=None):
     """Start pip in a group of processes of its own, as a shell does."""
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [environment.python, "-m", "pip", *args],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env=clean_environ(env), cwd=environment.path,
         start_new_session=sys.platform != "win32",
-    )  # fmt: skip
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
+    ) as process:  # fmt: skip
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def ended(process, timeout=240):
@@ -67,18 +67,15 @@ def test_many_at_once(patched, serve, tmp_path, pytestconfig):
         index.faults[name] = lambda data=data: Answer(body=data, headers=KEPT)
     places = [tmp_path / f"{number}" for number in range(count)]
     options = ("install", *ALLOWED, *CACHED, "-i", index.url, "app", "-t")
-    running = [
-        subprocess.Popen(
-            [patched.python, "-m", "pip", *options, str(place)],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_environ(env),
-        )
-        for place in places
-    ]  # fmt: skip
-    for place, process in zip(places, running, strict=True):
-        done = ended(process)
-        assert "Successfully installed app-1.0-fast\n" in done.out, done
-        assert (done.code, done.err) == (0, ""), done
-        assert (place / "app" / "__init__.py").read_text() == "LABEL = 'fast'\n"
+    with ExitStack() as stack:
+        running = [
+            stack.enter_context(started(patched, *options, str(place), env=env)) for place in places
+        ]
+        for place, process in zip(places, running, strict=True):
+            done = ended(process)
+            assert "Successfully installed app-1.0-fast\n" in done.out, done
+            assert (done.code, done.err) == (0, ""), done
+            assert (place / "app" / "__init__.py").read_text() == "LABEL = 'fast'\n"
     # One of them made the plugin's environment, for all.
     assert len([name for name in index.fetched if name.startswith("acme_provider")]) == 1
 
@@ -109,18 +106,13 @@ def test_slow_for_every_version(patched, serve):
     assert len([name for name in index.fetched if name.endswith("-variants.json")]) == 2
 
 
-def on_full_disk(environment, folder, *args, env):
-    """Run pip with a *folder* that has no room."""
+def mounted(environment, setup, *args, env):
+    """Run pip with mounts of its own, which the shell script *setup* makes."""
     if sys.platform != "linux" or not shutil.which("unshare"):
         pytest.skip("needs mounts")
-    folder.mkdir(parents=True, exist_ok=True)
-    script = (
-        f"mount -t tmpfs -o size=16k,mode=777 tmpfs {folder} || exit 99\n"
-        f"head -c 16384 /dev/zero > {folder}/filler 2>/dev/null\n"
-        'exec "$@"'
-    )
+    command = [environment.python, "-m", "pip", *args]
     done = subprocess.run(
-        ["unshare", "-m", "sh", "-c", script, "sh", environment.python, "-m", "pip", *args],
+        ["unshare", "-m", "sh", "-c", f'{setup} || exit 99\nexec "$@"', "sh", *command],
         env=clean_environ(env), capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode == 99 or "unshare failed" in done.stderr:
@@ -131,38 +123,53 @@ def on_full_disk(environment, folder, *args, env):
 def test_caches_on_a_full_disk(patched, serve, tmp_path):
     """Nothing is kept, everything goes on; but there is no place for plugins, which is an error."""
     full = tmp_path / "full"
+    full.mkdir()
+    setup = (
+        f"mount -t tmpfs -o size=16k,mode=777 tmpfs {full} && "
+        f"{{ head -c 16384 /dev/zero > {full}/filler 2>/dev/null; true; }}"
+    )
     env = {
         **CUDA_12_8,
         "PIP_CACHE_DIR": str(full / "pip"),
         "VARIANTS_CACHE_DIR": str(full / "variants"),
     }
-    index = serve(app_index())
-    target = ("-t", str(tmp_path / "target"))
-    done = on_full_disk(patched, full, "install", *target, "-i", index.url, "app", env=env)
-    assert f"Successfully installed {ON_GPU}\n" in done.out, done
-    assert done.code == 0
-    index = serve(acme_index(PLUGIN))
-    options = (*ALLOWED, "-i", index.url, "app")
-    done = on_full_disk(patched, full, "install", "--dry-run", *options, env=env)
+    url = serve(app_index()).url
+    done = mounted(patched, setup, "install", "--dry-run", "-i", url, "app", env=env)
+    installs(done, *ON_GPU.split())
+    wanted = ("install", "--dry-run", *ALLOWED, "-i", serve(acme_index(PLUGIN)).url, "app")
+    done = mounted(patched, setup, *wanted, env=env)
     assert done.code == 1, done
     assert "Traceback" not in done.text
     assert "acme-provider" in done.err
     assert "No space left on device" in done.err
-    skip = ("--variant-on-plugin-error", "skip")
-    done = on_full_disk(patched, full, "install", "--dry-run", *skip, *options, env=env)
-    assert "Would install app-1.0-null\n" in done.out, done
+    done = mounted(patched, setup, *wanted, "--variant-on-plugin-error", "skip", env=env)
+    installs(done, "app-1.0-null")
     assert "No space left on device" in done.out
+
+
+@pytest.mark.nightly
+def test_nothing_can_be_written(fresh, serve):
+    """Neither site-packages nor a home: pip installs to where it is told."""
+    setup = f"mount --bind {fresh.path} {fresh.path} && mount -o remount,ro,bind {fresh.path}"
+    env = {**CUDA_12_8, "HOME": "/proc/nowhere", "XDG_CACHE_HOME": "/proc/nowhere"}
+    wanted = ("install", "--dry-run", "-i", serve(app_index()).url, "app")
+    installs(mounted(fresh, setup, *wanted, env=env), *ON_GPU.split())
 
 
 # Ctrl-C.
 
 
-def wait_for(condition, process):
-    end = time.monotonic() + 60
-    while not condition():
+def ended_by(number, environment, condition, *args, env):
+    """Start pip, send it a signal when *condition* holds, and return what it printed."""
+    with started(environment, *args, env=env) as process:
+        assert wait_until(lambda: condition() or process.poll() is not None, 60)
         assert process.poll() is None, ended(process)
-        assert time.monotonic() < end
-        time.sleep(0.02)
+        os.killpg(process.pid, number)
+        done = ended(process, timeout=20)  # the plugin would take 30 s, the index an hour
+    if number == signal.SIGINT:
+        assert done.code == 1, done
+        assert "ERROR: Operation cancelled by user\n" in done.err
+        assert "Traceback" not in done.text
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
@@ -174,13 +181,7 @@ def test_interrupted_while_it_waits(patched, serve, tmp_path):
     target = tmp_path / "target"
     env = {**CUDA_12_8, "PIP_CACHE_DIR": str(tmp_path / "cache")}
     options = ("install", "-t", str(target), "-i", index.url, "app")
-    with started(patched, *options, env=env) as process:
-        wait_for(lambda: METADATA in index.fetched, process)
-        os.killpg(process.pid, signal.SIGINT)
-        done = ended(process, timeout=60)  # the rest would take an hour
-    assert done.code == 1, done
-    assert "ERROR: Operation cancelled by user\n" in done.err
-    assert "Traceback" not in done.text
+    ended_by(signal.SIGINT, patched, lambda: METADATA in index.fetched, *options, env=env)
     assert not target.exists()
     index.faults.clear()
     done = patched.pip(*options, env={**env, "PIP_NO_CACHE_DIR": ""})
@@ -213,17 +214,10 @@ def test_ended_while_a_plugin_is_asked(patched, serve, tmp_path, number):
     # Unconfined, as it writes the mark.
     options = ("install", "--dry-run", *ALLOWED, "--variant-plugin-sandbox", "off",
                "-i", index.url, "app")  # fmt: skip
-    with started(patched, *options, env=env) as process:
-        wait_for(mark.exists, process)
-        os.killpg(process.pid, number)
-        done = ended(process, timeout=20)
-    if number == signal.SIGINT:
-        assert done.code == 1, done
-        assert "ERROR: Operation cancelled by user\n" in done.err
-        assert "Traceback" not in done.text
-        if sys.platform == "linux":
-            commands = subprocess.run(["ps", "ax", "-o", "args"], capture_output=True, text=True)
-            assert str(tmp_path / "cache") not in commands.stdout
+    ended_by(number, patched, mark.exists, *options, env=env)
+    if number == signal.SIGINT and sys.platform == "linux":
+        commands = subprocess.run(["ps", "ax", "-o", "args"], capture_output=True, text=True)
+        assert str(tmp_path / "cache") not in commands.stdout
     index.requests.clear()
     installs(patched.pip(*options, env=env), "app-1.0-fast")
     assert not [name for name in index.fetched if name.startswith("acme_provider")]

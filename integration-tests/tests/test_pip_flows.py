@@ -18,7 +18,7 @@ import pytest
 
 from support.environments import PIPS, Environment, Environments, Result
 from support.pip_commands import comparable
-from support.pip_worlds import KINDS, world
+from support.pip_worlds import KINDS, World, world
 from support.projects import CUDA_12_8
 
 GPU = "always-1.0 app-1.0-cu128 for-128-1.0 for-cu128-1.0 for-gpu-1.0"
@@ -121,7 +121,7 @@ FLOWS = {
     ),
     "download for a machine like that": Flow(
         "download -d OUT -i INDEX --platform win_amd64 --only-binary=:all: "
-        "--variant-platform FOLDER/platform.toml app",
+        "--variant-platform cuda=12.7 app",
         **collected("cu126"), same=False,
     ),
     "wheel": Flow("wheel -w OUT -i INDEX app", **collected("cu128")),
@@ -144,24 +144,73 @@ FLOWS = {
 }  # fmt: skip
 
 
+PLAIN = """
+install --dry-run -i INDEX left right
+install --dry-run -i INDEX root pulled==2.0
+install --dry-run -i INDEX root==7
+install --dry-run -i INDEX conflicting
+install --dry-run -i INDEX early
+install --dry-run -i INDEX pulled
+install --dry-run -i INDEX modern
+install --dry-run -i INDEX elsewhere
+install --dry-run -i INDEX damaged
+install --dry-run -i INDEX malformed
+install --dry-run -i INDEX a=b
+install --dry-run -i INDEX -r FOLDER/requirements.txt -c FOLDER/constraints.txt left
+download -d OUT -i INDEX root
+wheel -w OUT -i INDEX root==0.9
+install --dry-run --quiet --report - -i INDEX extra
+install --dry-run --no-such-option root
+index versions -i INDEX left
+instal left
+check
+"""
+"""Backtracking, versions and files that may not be taken, what is no name, and mistakes."""
+
+
 @pytest.fixture(scope="module")
-def worlds(tmp_path_factory) -> Iterator[dict[str, dict[str, str]]]:
-    """Serve the worlds; what stands for what in each, by kind."""
+def worlds(tmp_path_factory) -> Iterator[dict[str, World]]:
+    """Serve the worlds, by kind."""
     with ExitStack() as stack:
         yield {
             kind: stack.enter_context(world(kind, tmp_path_factory.mktemp(kind))) for kind in KINDS
         }
 
 
-def run(environment: Environment, flow: Flow, places: dict[str, str], out: Path) -> Result:
-    """Run *flow* in a world, with a new folder *out*."""
-    shutil.rmtree(out, ignore_errors=True)
-    places = {**places, "OUT": str(out)}
-    words = [
-        re.sub(r"\b([A-Z]{3,})\b", lambda match: places.get(match[1], match[1]), word)
-        for word in flow.command.split()
-    ]
-    return environment.pip(*words, env=CUDA_12_8)
+@pytest.fixture
+def other(environments: Environments, available) -> str:
+    """Another environment of that Python, without any pip."""
+    return environments.plain(available.python, None).python
+
+
+@pytest.fixture
+def run(worlds, other, tmp_path):
+    """Run a command in a world of a kind, with a new folder ``OUT``."""
+
+    def run(environment: Environment, kind: str, command: str, **env: str) -> Result:
+        out = tmp_path / "out"
+        shutil.rmtree(out, ignore_errors=True)
+        worlds[kind].index.requests.clear()
+        places = {**worlds[kind].places, "OTHER": other, "OUT": str(out)}
+        words = [
+            re.sub(r"\b([A-Z]{3,})\b", lambda match: places.get(match[1], match[1]), word)
+            for word in command.split()
+        ]
+        return environment.pip(*words, env={**CUDA_12_8, **env})
+
+    return run
+
+
+@pytest.fixture
+def both(run, plain, patched, worlds):
+    """Run a command without the shim and with it; return both results, with the requests."""
+
+    def both(kind: str, command: str, environments=(plain, patched), **env: str):
+        for environment in environments:
+            done = comparable(run(environment, kind, command, **env), ENV=str(environment.path))
+            yield done, list(worlds[kind].index.requests)
+
+    return both
 
 
 def ends_otherwise(done: Result, flow: Flow, expected: str, out: Path) -> bool:
@@ -174,12 +223,6 @@ def ends_otherwise(done: Result, flow: Flow, expected: str, out: Path) -> bool:
 
 
 @pytest.fixture
-def other(environments: Environments, available) -> str:
-    """Another environment of that Python, without any pip."""
-    return environments.plain(available.python, None).python
-
-
-@pytest.fixture
 def flows(available) -> dict[str, Flow]:
     """The flows that the pip knows."""
     age = PIPS.index
@@ -187,50 +230,73 @@ def flows(available) -> dict[str, Flow]:
 
 
 @pytest.mark.matrix
-def test_with_variants(patched, flows, worlds, other, tmp_path):
-    places, out = {**worlds["variants"], "OTHER": other}, tmp_path / "out"
+def test_with_variants(patched, flows, run, tmp_path):
     wrong = {}
     for name, flow in flows.items():
-        done = run(patched, flow, places, out)
-        if ends_otherwise(done, flow, flow.expected, out):
-            wrong[name] = str(done)
+        done = run(patched, "variants", flow.command)
+        if ends_otherwise(done, flow, flow.expected, tmp_path / "out"):
+            wrong[name] = done
     assert not wrong, show(wrong)
 
 
 @pytest.mark.everywhere
-def test_without_variants(plain, patched, flows, worlds, other, tmp_path):
-    """Nothing differs from what happens without the shim."""
-    places, out = {**worlds["plain"], "OTHER": other}, tmp_path / "out"
-    wrong = {}
-    for name, flow in flows.items():
-        if not flow.same:
-            continue
-        ours = run(patched, flow, places, out)
-        if ends_otherwise(ours, flow, flow.otherwise, out):
-            wrong[name] = str(ours)
-        theirs = run(plain, flow, places, out)
-        results = [
-            comparable(done, ENV=str(environment.path))
-            for done, environment in ((ours, patched), (theirs, plain))
-        ]
-        if results[0] != results[1]:
-            wrong[name] = "\n".join(map(str, results))
-    assert not wrong, show(wrong)
-
-
-@pytest.mark.everywhere
-def test_with_broken_metadata(patched, flows, worlds, other, tmp_path):
+def test_with_broken_metadata(patched, flows, run, tmp_path):
     """One warning, and it goes on without variants."""
-    places, out = {**worlds["broken"], "OTHER": other}, tmp_path / "out"
     wrong = {}
     for name, flow in flows.items():
-        done = run(patched, flow, places, out)
+        done = run(patched, "broken", flow.command)
         warnings = len(re.findall("(?i)variant wheels", done.err))
-        if ends_otherwise(done, flow, flow.otherwise, out) or warnings != flow.warns:
-            wrong[name] = str(done)
+        otherwise = ends_otherwise(done, flow, flow.otherwise, tmp_path / "out")
+        if otherwise or warnings != flow.warns:
+            wrong[name] = done
     assert not wrong, show(wrong)
 
 
-def show(wrong: dict[str, str]) -> str:
+@pytest.mark.everywhere
+def test_without_variants(flows, both, tmp_path):
+    """Nothing differs from what happens without the shim: results, output, requests."""
+    wrong = {}
+    for name, flow in flows.items():
+        if flow.same:
+            theirs, ours = both("plain", flow.command)
+            otherwise = ends_otherwise(ours[0], flow, flow.otherwise, tmp_path / "out")
+            if otherwise or ours != theirs:
+                wrong[name] = theirs, ours
+    for command in PLAIN.strip().splitlines():
+        theirs, ours = both("plain", command)
+        if ours != theirs:
+            wrong[command] = theirs, ours
+    assert not wrong, show(wrong)
+
+
+@pytest.mark.everywhere
+def test_no_variants_is_as_if_there_were_none(both):
+    """With --no-variants pip does what an unpatched one does; the legacy resolver always does."""
+    command = DRY + "-i INDEX --only-binary :all: late"
+    for name in ("PIP_NO_VARIANTS", "VARIANTS_NO_VARIANTS"):
+        theirs, ours = both("variants", command, **{name: "1"})
+        assert ours == theirs
+        assert "Would install late-1.0\n" in ours[0].out
+    theirs, ours = both("variants", f"{command} --use-deprecated=legacy-resolver")
+    assert (ours[0].out, ours[0].err) == (theirs[0].out, "")
+
+
+def test_same_installation(environments, available, both, tmp_path):
+    """What is on disk after installing is the same, too."""
+    copies = [
+        make(available.python, available.pip).copied(tmp_path / name)
+        for name, make in (("none", environments.plain), ("shim", environments.patched))
+    ]
+    theirs, ours = both("plain", "install -i INDEX root malformed==1.0", copies)
+    assert ours == theirs
+    without, shim = (copy.files(str(copy.site_packages)) for copy in copies)
+    assert "root/__init__.py" in without
+    theirs = {name: data for name, data in shim.items() if not name.startswith("pep_variants")}
+    assert theirs == without
+    theirs, ours = both("plain", "uninstall -y root left", copies)
+    assert ours == theirs
+
+
+def show(wrong: dict[str, object]) -> str:
     """Return results by flow, legibly."""
     return "".join(f"\n=== {name}\n{text}" for name, text in wrong.items())

@@ -77,31 +77,23 @@ def test_the_choice_says_what_is_missed_and_how_to_see_more(patched, serve):
     # How to see more is said once.
     assert the_line(done, "Variant cu128 for other") == f"Variant cu128 for other 1.0: {why}"
     done = dry_run(patched, index, "gpu", "-v")
-    assert the_line(done, "Variant cu128 for gpu") == f"Variant cu128 for gpu 2.0: {why}{HINT}"
-    lines = [line.split() for line in done.out.splitlines()]
-    assert [line[:2] for line in lines if line[:1] and line[0] in cuda("12.6")["variants"]] == [
-        ["cu126", "compatible"], ["null", "compatible"]
+    lines = [line.split() for line in done.out.splitlines() if line.startswith("    ")]
+    assert [line[:2] for line in lines] == [
+        ["cu128", "chosen"], ["cu126", "compatible"], ["null", "compatible"], ["cu130", "rejected"]
     ], done  # fmt: skip
-    assert the_line(done, "cu128 ").split()[1] == "chosen"
-    assert the_line(done, "cu130 ").split()[1] == "rejected"
-    newer = {DRIVER: "13.0"}
-    done = dry_run(patched, index, "gpu", **newer)
-    assert the_line(done, "Variant cu130") == "Variant cu130 for gpu 2.0: CUDA driver 13.0 or newer"
-    done = dry_run(patched, index, "gpu", "--variant", "gpu=cu126", **newer)
+    done = dry_run(patched, index, "gpu", "--variant", "gpu=cu126", **{DRIVER: "13.0"})
     assert the_line(done, "Variant cu126") == "Variant cu126 for gpu 2.0: asked for"
 
 
-@pytest.mark.parametrize("wanted", ["gpu>=1.0", "app"])
-def test_nothing_fits(patched, serve, wanted):
+def test_nothing_fits(patched, serve):
     """The error has every variant with the reason, and what helps."""
     index = gpu_releases(v2_0=only("12.9", "13.0"), v1_0=only("13.0"))
     index.add_wheel(Wheel("gpu", "0.9"))
     index.add_wheel(Wheel("app", "1.0", requires=("gpu==2.0",)))
-    done = dry_run(patched, serve(index), wanted)
+    done = dry_run(patched, serve(index), "app")
     assert done.code == 1, done
-    requirement = "gpu==2.0" if wanted == "app" else wanted
     _, error, *lines = (line.strip() for line in done.err.splitlines())
-    assert error.startswith(f"ERROR: No matching distribution found for {requirement}")
+    assert error.startswith("ERROR: No matching distribution found for gpu==2.0")
     assert error.endswith(". None of the variants of gpu 2.0 fits this machine:")
     assert lines[:3] == [
         "cu129  needs CUDA driver 12.9 or newer, this one supports up to 12.8",
@@ -112,7 +104,8 @@ def test_nothing_fits(patched, serve, wanted):
     ]
 
 
-def test_a_release_that_is_passed_over_is_named(fresh, serve):
+def test_releases_that_are_passed_over(fresh, serve):
+    """Those that do not fit, and the older one that would use the GPU, are named."""
     index = serve(gpu_releases(v3_0=only("13.0", "14.0"), v2_1=only("13.0"), v2_0=cuda("12.8")))
     done = dry_run(fresh, index, "gpu")
     assert the_line(done, "gpu 3.0") == (
@@ -124,30 +117,18 @@ def test_a_release_that_is_passed_over_is_named(fresh, serve):
     assert "passed over" not in dry_run(fresh, index, "gpu<2.1").text
     fresh.pip("install", "-i", index.url, "gpu<2.1", env={DRIVER: "12.8"})
     done = dry_run(fresh, index, "gpu<3", "--upgrade")
-    assert the_line(done, "gpu 2.1") == (
-        f"gpu 2.1 was passed over: none of its variants fits this machine ({NEEDS_13}); "
-        "gpu 2.0 is kept"
-    )
-
-
-def test_an_older_release_that_would_use_the_gpu(patched, serve):
-    """One line names it, if it is among the next 15; nothing is fetched where none can be."""
-    index = gpu_releases(
-        v3_0=cuda("13.0"), v2_1=cuda("14.0"), v2_0=cuda("12.6", "12.8"), v1_0=cuda("12.6")
-    )
-    done = dry_run(patched, serve(index), "gpu")
-    assert the_line(done, "gpu 3.0") == (
-        "gpu 3.0: only the null variant fits this machine; "
+    assert the_line(done, "gpu 2.1").endswith("; gpu 2.0 is kept")
+    fresh.pip("uninstall", "-y", "gpu")
+    index.add_release(Release("gpu", "4.0", cuda("14.0")))
+    documents(index)
+    done = dry_run(fresh, index, "gpu")
+    assert the_line(done, "gpu 4.0") == (
+        "gpu 4.0: only the null variant fits this machine; "
         "2.0 has variant cu128 (CUDA driver 12.8 or newer): to take it, require gpu==2.0"
     )
-    installs(done, "gpu-3.0-null")
-    assert documents(index) == [f"gpu-{version}-variants.json" for version in ("3.0", "2.1", "2.0")]
+    assert documents(index) == [f"gpu-{n}-variants.json" for n in ("4.0", "3.0", "2.1", "2.0")]
     # Nothing is displaced: a build that fits, a version that was asked for.
-    for wanted, driver in (("gpu", "13.0"), ("gpu<3", "14.0"), ("gpu==3.0", "12.8")):
-        done = dry_run(patched, index, wanted, **{DRIVER: driver})
+    for wanted, driver in (("gpu", "14.0"), ("gpu==4.0", "12.8")):
+        done = dry_run(fresh, index, wanted, **{DRIVER: driver})
         assert "to take it" not in done.text
         assert len(documents(index)) == 1, wanted
-    for number in range(16):
-        index.add_release(Release("gpu", f"3.{number + 1}", cuda("13.0")))
-    assert "to take it" not in dry_run(patched, index, "gpu").text
-    assert len(documents(index)) == 16

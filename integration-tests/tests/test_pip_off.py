@@ -1,155 +1,218 @@
-"""Variants switched off: by the user, or by a fault of the shim in the middle of a command."""
+"""Variants switched off: by the user, by a pip that is not known, by a fault of the shim."""
 
 from __future__ import annotations
 
-import ast
 import hashlib
+import os
 import re
+import shutil
+from pathlib import Path
 
 import pytest
 
-from support.environments import Environment
+from support.environments import PIPS, Environment
 from support.patched_pip import with_patched_pip
-from support.pip_commands import dry_run, versions
-from support.pip_seams import rename_in_pip
+from support.pip_commands import dry_run, installs, versions
+from support.pip_seams import fail_in_shim
 from support.projects import CUDA_12_8, ON_GPU, app_index
-from support.wheels import Wheel
 
 OFF = {"PEP_VARIANTS_SHIM": "0"}
-PLAIN = "Would install always-1.0 app-1.0\n"
+PLAIN = ("always-1.0", "app-1.0")
+IGNORED = "wheel variants are ignored"
 
 
-def an_index(**options):
+@pytest.fixture
+def index(serve):
     """A project with variants and a plain wheel."""
-    index = app_index(**options)
-    index.add_wheel(Wheel("app", "1.0", requires=("always",)), metadata_file=True)
-    index.add_wheel(Wheel("plain", "1.0"))
-    return index
+    return serve(app_index(plain=True))
+
+
+def same(command, none, shim, **options):
+    """Run *command* without the shim and with it; return both results, paths made equal."""
+    theirs, ours = (Environment(each.path).pip(*command, **options) for each in (none, shim))
+    out, err = (text.replace(str(shim.path), str(none.path)) for text in (ours.out, ours.err))
+    assert (ours.code, out) == (theirs.code, theirs.out), ours
+    return theirs.err, err
 
 
 # By the user.
 
 
-def test_kill_switch(plain, patched, serve):
+def test_kill_switch(plain, patched, index):
     """The pip that is there, as if the shim were not."""
-    index = serve(an_index())
-    results = [
-        Environment(environment.path).pip(
-            *command, env={**CUDA_12_8, **OFF, "VARIANTS_VARIANT": "app=nonsense"}
-        )
-        for command in (
-            ("install", "--dry-run", "-i", index.url, "app"),
-            ("install", "--dry-run", "--no-variants", "-i", index.url, "app"),
-            ("--version",),
-        )
-        for environment in (plain, patched)
-    ]
-    for theirs, ours in zip(results[::2], results[1::2], strict=True):
-        assert ours.code == theirs.code, ours
-        assert ours.out.replace(str(patched.path), str(plain.path)) == theirs.out
-        assert ours.err.replace(str(patched.path), str(plain.path)) == theirs.err
-    assert PLAIN in results[0].out
+    install = ("install", "--dry-run", "-i", index.url)
+    env = {**CUDA_12_8, **OFF, "VARIANTS_VARIANT": "app=nonsense"}
+    for command in ((*install, "app"), (*install, "--no-variants", "app"), ("--version",)):
+        theirs, ours = same(command, plain, patched, env=env)
+        assert ours == theirs
 
 
 @pytest.mark.one
-def test_kill_switch_is_cheap_and_counts_always(patched, serve):
+def test_kill_switch_is_cheap_and_counts_always(patched, index):
     """Nothing of the shim is imported but what starts it; ``-I`` cannot switch it on again."""
     code = (
         "import sys, pip._internal.cli.main\n"
         "print(*sorted(m for m in sys.modules if m.startswith('pep_variants_shim')))"
     )
-    for value in ("off", "False"):
+    for value, on in (("off", False), ("False", False), ("", True), ("1", True)):
         done = patched.run("-c", code, env={"PEP_VARIANTS_SHIM": value})
-        assert done.out == "pep_variants_shim pep_variants_shim_start\n"
-    for value in ("", "1"):
-        done = patched.run("-c", code, env={"PEP_VARIANTS_SHIM": value})
-        assert "pep_variants_shim.hook" in done.out
-    command = ("-I", "-m", "pip", "install", "--dry-run", "-i", serve(an_index()).url, "app")
-    done = patched.run(*command, env={**CUDA_12_8, **OFF})
-    assert done.out.endswith(PLAIN), done
+        assert ("pep_variants_shim.hook" in done.out) is on
+        assert on or done.out == "pep_variants_shim pep_variants_shim_start\n"
+    command = ("-I", "-m", "pip", "install", "--dry-run", "-i", index.url, "app")
+    installs(patched.run(*command, env={**CUDA_12_8, **OFF}), *PLAIN)
 
 
 @pytest.mark.one
-def test_kill_switch_of_the_patched_pip(environments, available, serve):
+def test_kill_switch_of_the_patched_pip(environments, available, index):
     environment = with_patched_pip(environments, available.python, available.pip)
-    index = serve(an_index())
-    assert dry_run(environment, index, "app").out.endswith(f"Would install {ON_GPU}\n")
+    installs(dry_run(environment, index, "app"), *ON_GPU.split())
     done = dry_run(environment, index, "app", **OFF)
-    assert done.out.endswith(PLAIN), done
+    installs(done, *PLAIN)
     assert done.err == ""
 
 
-# By faults. Each in a function that pip comes by after it has got variant wheels.
+# By a pip that is not known.
 
 
-FAULTS = {
-    "the check of the wheel": ("candidates.py", "check"),
-    "conditions": ("_vendor/resolvelib_variants/provider.py", "find_matches"),
-}
+@pytest.mark.one
+def test_older_pip(environments, available, index, tmp_path):
+    """It works as if there were no shim, and says why in one line, where it matters."""
+    none = environments.plain(available.python, "23.3.2").copied(tmp_path / "none")
+    shim = none.copied(tmp_path / "shim")
+    shim.install(str(environments.shim_wheel))
+    line = (
+        f"pep-variants-shim: pip 23.3.2 is too old (24.0 or newer is needed): {IGNORED}; "
+        "to upgrade it: {} -m pip install --upgrade pip\n"
+    )
+    install = ("install", "--dry-run", "-i", index.url)
+    for command, said in (
+        ((*install, "app"), True),
+        ((*install, "absent"), True),
+        (("--version",), False),
+        (("index", "versions", "-i", index.url, "app"), False),
+        (("--log", str(tmp_path / "install"), "freeze", "--exclude", "pep-variants-shim"), False),
+    ):
+        theirs, ours = same(command, none, shim)
+        assert ours == (line.format(none.python) if said else "") + theirs
+    # Where `python` is that of the environment, its path is not needed.
+    scripts = f"{Path(shim.python).parent}{os.pathsep}{os.environ['PATH']}"
+    done = shim.pip(*install, "app", env={"PATH": scripts})
+    assert done.err.startswith(line.format("python")), done
+    completion = {"COMP_WORDS": "pip install --no-dep", "COMP_CWORD": "2", "PIP_AUTO_COMPLETE": "1"}
+    assert shim.pip(env=completion).err == ""
 
 
-def broken(environment, file, name):
-    """Have a function of the shim in *environment* raise an error."""
-    path = environment.site_packages / "pep_variants_shim" / file
-    tree = ast.parse(path.read_text("utf-8"))
-    (*_, function) = [
-        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == name
-    ]
-    function.body.insert(0, ast.parse("raise RuntimeError('injected')").body[0])
-    path.write_text(ast.unparse(tree), "utf-8")
+@pytest.mark.one
+@pytest.mark.parametrize(
+    ("name", "lacks"),
+    [
+        ("evaluate_links", "index.package_finder lacks PackageFinder.evaluate_links"),
+        ("select_backend", "select_backend"),
+    ],
+)
+def test_pip_that_has_changed(available, fresh, index, name, lacks):
+    """One line, and it is as if there were no shim; what was asked for is an error."""
+    for path in (fresh.site_packages / "pip" / "_internal").rglob("*.py"):
+        text = path.read_text("utf-8")
+        path.write_text(re.sub(rf"\b{name}\b", "renamed", text), "utf-8")
+    done = dry_run(fresh, index, "app")
+    installs(done, *PLAIN)
+    assert done.err.startswith(f"pep-variants-shim: pip {available.pip} is not supported (")
+    assert lacks in done.err
+    assert done.err.endswith(
+        f"): {IGNORED}; to get versions that go together: {fresh.python} -m pip install --upgrade "
+        f'pep-variants-shim "pip<={PIPS[-1]}"\n'
+    )
+    done = dry_run(fresh, index, "--variant", "app=null", "app")
+    assert done.code != 0
+    if "no such option: --variant" not in done.err:
+        refused = "ERROR: --variant has no effect: pip "
+        assert done.err.splitlines()[-1].startswith(refused), done
+        assert "PEP_VARIANTS_SHIM=0" in done.err
+        done = dry_run(fresh, index, "app", VARIANTS_VARIANT="app=null")
+        assert done.code == 1, done
+        assert "ERROR: VARIANTS_VARIANT has no effect: pip " in done.err
+    # Others say nothing, and do what they did.
+    assert fresh.pip("list", "--exclude", "pep-variants-shim").err == ""
 
 
-def assert_one_line(done):
-    """Check that there is nothing in the error output but our line; return it."""
+# By faults.
+
+
+@pytest.mark.one
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("_vendor/resolvelib_variants/ordering.py", "SyntaxError: "),
+        ("hook.py", "SyntaxError: "),
+        ("_vendor", "pip "),
+    ],
+)
+def test_damaged_installation(fresh, index, file, said):
+    """Variants are lost, pip is not, and can remove it."""
+    path = fresh.site_packages / "pep_variants_shim" / file
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.write_text("1 +")
+    done = dry_run(fresh, index, "app")
+    installs(done, *PLAIN)
+    assert done.err.count("\n") == 1
+    assert done.err.startswith(f"pep-variants-shim: {said}"), done
+    assert IGNORED in done.err
+    done = dry_run(fresh, index, "--variant", "app=null", "app")
+    assert done.code != 0
+    if "ordering" in file:
+        assert done.err.startswith("ERROR: Internal error in pep-variants-shim: SyntaxError"), done
+        assert done.err.count("\n") == 1
+    assert fresh.pip("uninstall", "-y", "pep-variants-shim").code == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("candidates.py", "check"), ("_vendor/resolvelib_variants/provider.py", "find_matches")],
+)
+def test_fault_in_the_middle(fresh, index, tmp_path, file, name):
+    """pip resolves again, without variants; what was asked for by name or hash is an error."""
+    fail_in_shim(fresh, file, name)
+    done = dry_run(fresh, index, "app")
+    installs(done, *PLAIN)
     (line,) = done.err.splitlines()
     assert line.startswith("pep-variants-shim: RuntimeError: injected ("), done
-    assert re.search(r" \(\w+(\.\w+)+:\w+:\d+\): wheel variants are ignored in this run\. ", line)
-    assert "Please report this line" in line
+    assert re.search(rf" \(\w+(\.\w+)+:\w+:\d+\): {IGNORED} in this run\. Please report", line)
     assert "PEP_VARIANTS_SHIM=0" in line
-
-
-@pytest.mark.parametrize(("file", "name"), FAULTS.values(), ids=FAULTS)
-def test_fault_in_the_middle(fresh, serve, file, name):
-    """pip resolves again, without variants; what was asked for by name is an error."""
-    broken(fresh, file, name)
-    index = serve(an_index())
-    done = dry_run(fresh, index, "app")
-    assert done.code == 0, done
-    assert done.out.endswith(PLAIN), done
-    assert_one_line(done)
-    before = versions(fresh)
-    done = fresh.pip("install", "-i", index.url, "--variant", "app=cu128", "app", env=CUDA_12_8)
-    assert done.code == 1, done
-    assert "Internal error in pep-variants-shim: RuntimeError: injected (" in done.err
-    assert "Traceback" not in done.text
-    assert versions(fresh) == before
     assert dry_run(fresh, index, "app", **OFF).err == ""
-
-
-def test_hashes_count_after_a_fault(fresh, serve, tmp_path):
-    """The wheel that is left is not taken where the user allowed only the variant."""
-    broken(fresh, *FAULTS["the check of the wheel"])
-    index = serve(an_index())
-    files = {name: data for found in index.files.values() for name, data in found.items()}
-    pins = []
-    for name in ("app-1.0-py3-none-any-cu128.whl", "always-1.0-py3-none-any.whl"):
-        digest = hashlib.sha256(files[name]).hexdigest()
-        pins.append(f"{name.partition('-')[0]}==1.0 --hash=sha256:{digest}\n")
-    requirements = tmp_path / "requirements.txt"
-    requirements.write_text("".join(pins))
     before = versions(fresh)
-    options = ("--no-deps", "-r", str(requirements))
-    done = fresh.pip("install", "-i", index.url, *options, env=CUDA_12_8)
-    assert done.code == 1, done
-    assert "wheel variants are ignored in this run" in done.err
-    assert "Traceback" not in done.text
-    assert versions(fresh) == before
+    data = index.files["app"]["app-1.0-py3-none-any-cu128.whl"]
+    requirements = tmp_path / "requirements.txt"
+    requirements.write_text(f"app==1.0 --hash=sha256:{hashlib.sha256(data).hexdigest()}\n")
+    errors = {
+        "--variant app=cu128 app": "Internal error in pep-variants-shim: RuntimeError: injected (",
+        f"--no-deps -r {requirements}": f"{IGNORED} in this run",
+    }
+    for wanted, said in [*errors.items()][: 2 if name == "check" else 1]:
+        done = fresh.pip("install", "-i", index.url, *wanted.split(), env=CUDA_12_8)
+        assert done.code == 1, done
+        assert said in done.err
+        assert "Traceback" not in done.text
+        assert versions(fresh) == before
+
+
+def test_fault_that_no_function_of_ours_handles(fresh, index):
+    """pip compares a version of the shim: the command runs again, without variants."""
+    assert fresh.pip("install", "-i", index.url, "--no-variants", "app").code == 0
+    fail_in_shim(fresh, "links.py", "__le__")
+    done = dry_run(fresh, index, "--upgrade", "app")
+    assert done.code == 0, done
+    (line,) = done.err.splitlines()
+    assert line.startswith("pep-variants-shim: RuntimeError: injected ("), done
+    assert "Would install" not in done.out
 
 
 def test_fault_too_late(fresh, serve):
     """The wheel is fetched after pip has resolved by its metadata file: an error, in time."""
-    broken(fresh, "candidates.py", "check")
-    index = serve(an_index(metadata_file=True))
+    fail_in_shim(fresh, "candidates.py", "check")
+    index = serve(app_index(metadata_file=True, plain=True))
     before = versions(fresh)
     done = fresh.pip("install", "-i", index.url, "app", env=CUDA_12_8)
     if "RuntimeError" not in done.text:
@@ -160,20 +223,3 @@ def test_fault_too_late(fresh, serve):
         assert versions(fresh) == before
         done = fresh.pip("install", "-i", index.url, "app", env={**CUDA_12_8, **OFF})
     assert "Successfully installed always-1.0 app-1.0\n" in done.out, done
-
-
-@pytest.mark.parametrize("name", ["determine_resolver_variant", "_result"])
-def test_pip_that_has_changed_where_a_label_is_forced(fresh, serve, name):
-    """The label that was asked for is not replaced by another wheel, however early the fault is."""
-    assert rename_in_pip(fresh, name)
-    index = serve(an_index())
-    for arguments, env in (
-        (("--variant", "app=cu128"), {}),
-        ((), {"VARIANTS_VARIANT": "app=cu128"}),
-    ):
-        done = fresh.pip(
-            "install", "--dry-run", "-i", index.url, *arguments, "app", env={**CUDA_12_8, **env}
-        )
-        assert done.code == 1, done
-        assert "Internal error in pep-variants-shim: AttributeError" in done.err
-        assert "Traceback" not in done.text

@@ -1,4 +1,7 @@
-"""The options, given to pip in each of the ways it takes options."""
+"""The options, given to pip in each of the ways it takes options.
+
+What they do to the choice, and settings files, are a matter of the conformance cases.
+"""
 
 from __future__ import annotations
 
@@ -34,18 +37,6 @@ namespace = "nvidia"
 cuda_version_lower_bound = ["12.6", "12.5"]
 """
 
-# Options, and the label they lead to; None is the non-variant wheel.
-EFFECTS = [
-    ({"no-variants": "1"}, None),
-    ({"no-variants": "0"}, "cu128"),
-    ({"variant": "app=openblas"}, "openblas"),
-    ({"variant": "app="}, None),
-    ({"variant-prefer": "blas :: library :: openblas"}, "openblas"),
-    ({"variant-exclude": "nvidia blas :: library"}, "null"),
-    ({"variant-platform": "old-driver.toml"}, "cu126"),
-    ({"variant-enable": "fancy"}, "fancy"),
-]
-
 
 @pytest.fixture
 def index(serve):
@@ -69,67 +60,44 @@ def in_folder(patched, index, tmp_path):
     return run
 
 
-def command_line(options, folder):
-    """Repeatable options are repeated, as people do."""
-    arguments = []
-    for name, value in options.items():
-        if name == "no-variants":
-            arguments += ["--no-variants"] if value == "1" else []
-            continue
-        values = value.split() if name == "variant" else [value]
-        arguments += [f"--{name}={item}" for item in values]
-    return arguments, {}
+PREFER = "blas :: library :: openblas"
+EXCLUDE = "nvidia blas :: library"
+EFFECTS = {
+    "--no-variants": None,
+    "--variant=app=": None,
+    "--variant-enable=fancy": "fancy",
+    "PIP_NO_VARIANTS=1": None,
+    "PIP_NO_VARIANTS=0": "cu128",
+    "PIP_VARIANT=app=openblas": "openblas",
+    f"PIP_VARIANT_PREFER={PREFER}": "openblas",
+    f"PIP_VARIANT_EXCLUDE={EXCLUDE}": "null",
+    "PIP_VARIANT_PLATFORM=old-driver.toml": "cu126",
+    "PIP_VARIANT_ENABLE=fancy": "fancy",
+    "VARIANTS_NO_VARIANTS=1": None,
+    "VARIANTS_VARIANT=app=openblas": "openblas",
+    f"variant-exclude={EXCLUDE}": "null",
+    "variant-platform=old-driver.toml": "cu126",
+}
+"""Options, variables and lines of pip's configuration, and the label that they lead to."""
 
 
-def environment_variables(options, folder):
-    return [], {f"PIP_{name.upper().replace('-', '_')}": text for name, text in options.items()}
-
-
-def configuration_file(options, folder):
-    lines = [f"{name} = {value}" for name, value in options.items()]
-    (folder / "pip.conf").write_text("\n".join(["[install]", *lines]))
-    return [], {"PIP_CONFIG_FILE": str(folder / "pip.conf")}
-
-
-def own_variables(options, folder):
-    names = {name: name.removeprefix("variant-").upper().replace("-", "_") for name in options}
-    return [], {f"VARIANTS_{names[name]}": text for name, text in options.items()}
-
-
-@pytest.mark.parametrize(
-    ("way", "effects"),
-    [
-        (command_line, EFFECTS),
-        (environment_variables, EFFECTS),
-        (configuration_file, EFFECTS[5:7]),
-        (own_variables, EFFECTS[:3]),
-    ],
-)
-def test_effects(in_folder, tmp_path, way, effects):
-    for options, label in effects:
-        arguments, env = way(options, tmp_path)
+def test_effects(in_folder, tmp_path):
+    for given, label in EFFECTS.items():
+        arguments, env = [given] if given.startswith("-") else [], {}
+        if given[0].isupper():
+            env = dict([given.split("=", 1)])
+        elif not arguments:
+            (tmp_path / "pip.conf").write_text(f"[install]\n{given}\n")
+            env["PIP_CONFIG_FILE"] = str(tmp_path / "pip.conf")
         done = in_folder(*arguments, **env)
         installs(done, "app-1.0" if label is None else f"app-1.0-{label}")
-        assert done.err == "", options
+        assert done.err == "", given
 
 
 @pytest.mark.one
-def test_in_our_own_file(in_folder, tmp_path):
-    (tmp_path / "variants.toml").write_text('prefer = ["blas"]\n')
-    installs(in_folder(), "app-1.0-mkl")
-    # What is given counts more.
-    installs(in_folder("--variant-prefer", "nvidia"), "app-1.0-cu128")
-    # A checkout must not keep pip from working.
-    (tmp_path / "variants.toml").write_text("prefers = 1\n")
-    done = in_folder()
-    installs(done, "app-1.0-cu128")
-    (line,) = done.err.splitlines()
-    assert line.startswith(f"WARNING: {tmp_path / 'variants.toml'}: prefers: unknown key"), done
-
-
-@pytest.mark.one
-def test_mistakes(in_folder, tmp_path):
+def test_mistakes(patched, in_folder, tmp_path):
     """They are errors that name option and value, on an index without any variant as well."""
+    assert "--variant <name=label>" in patched.pip("install", "--help").out
     (tmp_path / "broken.toml").write_text("= 1")
     for option, value, wanted in (
         ("--variant", "app==1.0", "other"),
@@ -142,14 +110,6 @@ def test_mistakes(in_folder, tmp_path):
         assert (option if wanted == "other" else value) in error
 
 
-@pytest.mark.one
-def test_help(patched):
-    done = patched.pip("install", "--help")
-    assert "Variant Options:" in done.out
-    for option in ("--no-variants", "--variant <name=label>", "--variant-platform <machine>"):
-        assert option in done.out, done
-
-
 def last_line(done):
     assert done.code == 1, done
     assert "Traceback" not in done.text
@@ -159,16 +119,6 @@ def last_line(done):
 
 
 def test_forced_label_that_cannot_be_had(in_folder, index):
-    error = last_line(in_folder("--variant", "app=cu127"))
-    assert "app 1.0 has no variant 'cu127', which --variant app=cu127 asks for" in error
-    assert "there are: cu126, cu128, fancy, mkl, null, openblas" in error
-    error = last_line(in_folder("--variant=app=cu128", "--variant-platform=old-driver.toml"))
-    assert "variant 'cu128' of app 1.0" in error
-    assert "needs CUDA driver 12.8 or newer, this one supports up to 12.6" in error
-    assert "Variants that fit: cu126, mkl, openblas, null" in error
-    assert "other 1.0 has no variant 'x'" in last_line(
-        in_folder("--variant", "other=x", wanted="other")
-    )
     # That project is not asked for here.
     assert in_folder("--variant", "other=x").code == 0
     legacy = ["--use-deprecated", "legacy-resolver", "--variant", "app=mkl"]

@@ -4,78 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 
 import pytest
 import tomli
-from packaging.version import Version
 
-import variants_catalog
 from pep_variants.wheelfile.installed import ownership_problems
 from support.catalog_places import entry, variant
 from support.index import Index
 from support.pip_commands import dry_run, installs, labels, versions
 from support.projects import DRIVER
 from support.wheels import SourceDistribution, Wheel
-from variants_catalog.catalogs import DirectoryCatalog
-from variants_catalog.entries import CatalogProject, target
 from variants_catalog.installed_builds import read_origin
 
-VERSIONS = {
-    "cucim": ("26.8.0", "26.10.0"),
-    "cudf": ("26.8.0", "26.10.0"),
-    "cugraph": ("26.8.0", "26.10.0"),
-    "cuml": ("26.8.0", "26.10.0"),
-    "cupy": ("14.0.0", "14.2.0"),
-    "faiss": ("1.14.3", "1.15.1"),
-    "nvidia-dali": ("1.52.0", "1.53.0"),
-    "onnxruntime": ("1.25.0", "1.31.1"),
-    "rmm": ("26.8.0", "26.10.0"),
-    "tensorflow": ("2.20.0", "2.21.0"),
-    "xgboost": ("3.3.0", "3.4.0"),
-}
-"""Two versions of each project that has builds under other names."""
-
-MACHINES = ("cpu-zen4", "h100-sapphirerapids", "v100-broadwell")
-CATALOG = DirectoryCatalog(variants_catalog.projects())
 CUDA_13, CUDA_12, NO_GPU = ({DRIVER: version} for version in ("13.0", "12.8", "11.0"))
 BUILD = "cupy_cuda13x-14.2.0-py3-none-any.whl"
 
 
-def build(project: str, name: str, version: str, **options: object) -> Wheel:
-    """Return a build of *project* under *name*: all have the same files, with other contents."""
-    module = project.replace("-", "_")
+def build(name: str, version: str) -> Wheel:
+    """Return a build of cupy under *name*: all have the same files, with other contents."""
     files = {
-        f"{module}/__init__.py": f"BUILD = {name!r}\n",
-        f"{name.replace('-', '_')}-{version}.data/scripts/{module}-tool": "#!python\n",
+        "cupy/__init__.py": f"BUILD = {name!r}\n",
+        f"cupy/libs/{name}.so": f"code of {name} {version}",
+        f"{name.replace('-', '_')}-{version}.data/scripts/cupy-tool": "#!python\n",
     }
-    if name != project:
-        files[f"{module}/libs/{name}.so"] = f"code of {name} {version}"
-    return Wheel(name, version, files=files, **options)
-
-
-def named(project: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Yield names, versions and extras of all builds of *project*."""
-    item = CATALOG.project(project)
-    assert item is not None
-    for version in VERSIONS[project]:
-        yield project, version, ("and-cuda",)
-        for name in item.targets:
-            yield name, version, ("cuda", "cudnn", "ctk")
-
-
-@pytest.fixture
-def published(serve):
-    """All builds of the projects of `VERSIONS`, and what requires the projects."""
-    index = Index(metadata_hashes=True)
-    index.add_wheel(Wheel("libs", "1.0"))
-    for project in VERSIONS:
-        index.add_wheel(Wheel(f"uses-{project}", "1.0", requires=(f"{project}>=1",)))
-        for number, (name, version, extras) in enumerate(named(project)):
-            requires = tuple(f"libs; extra == '{extra}'" for extra in extras)
-            wheel = build(project, name, version, requires=requires, extras=extras)
-            index.add_wheel(wheel, metadata_file=number % 2 == 0)
-    return serve(index)
+    return Wheel(name, version, files=files)
 
 
 def owned(environment) -> dict[str, str]:
@@ -84,115 +36,16 @@ def owned(environment) -> dict[str, str]:
     return versions(environment)
 
 
-def the_build(environment, project: str) -> str:
-    """Return the name that the publisher gave the build that is installed."""
-    module = project.replace("-", "_")
-    (folder,) = environment.site_packages.glob(f"{module}-*.dist-info")
-    record = folder / "variant_origin.json"
-    name = read_origin(record.read_bytes(), str(record)).name if record.exists() else project
-    code = (environment.site_packages / module / "__init__.py").read_text()
-    assert code == f"BUILD = {name!r}\n"
-    libraries = [path.stem for path in (environment.site_packages / module).glob("libs/*.so")]
-    assert libraries == ([name] if name != project else [])
-    return name
-
-
-def expected(project: CatalogProject, label: str, version: str) -> str:
-    """Return the publisher's name of the build *label*."""
-    for item in project.variants:
-        if item.label == label and item.admits(Version(version)):
-            return (target(item) if item.requires else "") or project.name
-    return project.name
-
-
-@pytest.mark.one
-@pytest.mark.parametrize(
-    "project",
-    [pytest.param(name, marks=[pytest.mark.nightly] * (name != "cupy")) for name in VERSIONS],
-)
-def test_every_project_on_three_machines(fresh, published, project):
-    """C1, C2: install, upgrade, switch there and back, a requirement, reinstall, uninstall."""
-    item = CATALOG.project(project)
-    assert item is not None
-    old, new = VERSIONS[project]
-    builds = []
-
-    def pip(platform, *args):
-        options = ("-i", published.url, "--variant-catalog=default", "--variant-platform", platform)
-        newest = "--variant-before-version=:none:"  # whichever build that has
-        done = fresh.pip("install", *options, newest, *args)
-        assert (done.code, done.err) == (0, ""), done
-        found = owned(fresh)
-        name = the_build(fresh, project)
-        label = labels(fresh).get(project.replace("-", "_"), "")
-        assert name == expected(item, label, found[project]), done
-        assert set(found) <= {project, "libs", f"uses-{project}"}
-        return found[project], name
-
-    for platform in MACHINES:
-        if platform == MACHINES[0]:
-            assert pip(platform, f"{project}=={old}")[0] == old
-        version, name = pip(platform, "-U", project)
-        assert version == new
-        builds.append(name)
-        if platform == MACHINES[0]:
-            for other in (MACHINES[1], platform):
-                assert pip(other, "--variant-switch", project)[0] == new
-            assert pip(platform, f"uses-{project}") == (new, name)
-            assert pip(platform, "--force-reinstall", project) == (new, name)
-            assert fresh.pip("check").code == 0
-        fresh.pip("uninstall", "-y", *owned(fresh))
-        assert owned(fresh) == {}
-        assert not (fresh.site_packages / project.replace("-", "_")).exists()
-    assert len(set(builds)) > 1
-
-
-@pytest.mark.everywhere
-@pytest.mark.hook
-def test_freeze_and_plain_pip(fresh, plain, published, tmp_path):
-    """C4: the publisher's requirement; plain pip installs the same files."""
-    catalog = ("--variant-catalog=default", f"--variant-platform={MACHINES[1]}")
-    options = ("-i", published.url, *catalog)
-    done = fresh.pip("install", *options, "cupy", "uses-xgboost")
-    assert (done.code, done.err) == (0, ""), done
-    assert "Variant cuda13 for cupy 14.2.0 (published as cupy-cuda13x): CUDA driver" in done.out
-    frozen = fresh.pip("freeze").out
-    assert frozen.splitlines() == [
-        "cupy-cuda13x==14.2.0", "libs==1.0", "uses-xgboost==1.0", "xgboost==3.4.0",
-    ]  # fmt: skip
-    assert "pep-variants-shim" in fresh.pip("freeze", "--all").out
-    (tmp_path / "frozen.txt").write_text(frozen)
-    copy = plain.copied(tmp_path / "plain")
-    done = copy.pip("install", "-i", published.url, "-r", str(tmp_path / "frozen.txt"))
-    assert done.code == 0, done
-    for name in ("cupy", "xgboost"):
-        assert tree(copy, name) == tree(fresh, name)
-    # The same lines in the environment that they are of.
-    done = fresh.pip("install", *options, "-r", str(tmp_path / "frozen.txt"))
-    assert (done.code, done.err) == (0, ""), done
-    assert "cupy-cuda13x 14.2.0 is installed already, as cupy" in done.out
-    assert "Successfully" not in done.out
-
-
-def tree(environment, module: str) -> dict[str, bytes]:
-    folder = environment.site_packages / module
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file() and path.suffix != ".pyc"
-    }
-
-
 @pytest.fixture
 def index(serve):
     """cupy as sources, and wheels under one name for each CUDA version; cudf requires one."""
     index = Index(metadata_hashes=True)
     for version in ("14.0.0", "14.2.0"):
         for number in ("12", "13"):
-            index.add_wheel(build("cupy", f"cupy-cuda{number}x", version), metadata_file=True)
+            index.add_wheel(build(f"cupy-cuda{number}x", version), metadata_file=True)
         source = SourceDistribution("cupy", version)
         index.add("cupy", source.filename, source.build())
-    index.add_wheel(build("cupy", "cupy-cuda12x", "14.3.0"))
+    index.add_wheel(build("cupy-cuda12x", "14.3.0"))
     index.add_wheel(Wheel("cudf", "26.10", requires=("cupy-cuda13x>=14.0",)))
     for name, requirement in (("new", ">=14.1"), ("old", "<14.1"), ("any", "")):
         index.add_wheel(Wheel(f"app-{name}", "1.0", requires=(f"cupy{requirement}",)))
@@ -213,6 +66,58 @@ def catalog(tmp_path):
 @pytest.fixture
 def options(index, catalog):
     return ("-i", index.url, *catalog)
+
+
+@pytest.mark.everywhere
+def test_a_life(fresh, options):
+    """C1, C2: install, upgrade, switch there and back, a requirement, reinstall, uninstall."""
+    module = fresh.site_packages / "cupy"
+
+    def pip(machine, *args):
+        done = fresh.pip("install", *options, *args, env=machine)
+        assert (done.code, done.err) == (0, ""), done
+        version = owned(fresh)["cupy"]
+        (record,) = fresh.site_packages.glob("cupy-*.dist-info/variant_origin.json")
+        name = read_origin(record.read_bytes(), str(record)).name
+        assert name == f"cupy-{labels(fresh)['cupy']}x"
+        assert (module / "__init__.py").read_text() == f"BUILD = {name!r}\n"
+        assert [path.stem for path in module.glob("libs/*.so")] == [name]
+        return f"{name} {version}"
+
+    assert pip(CUDA_12, "cupy==14.0.0") == "cupy-cuda12x 14.0.0"
+    assert pip(CUDA_12, "-U", "cupy") == "cupy-cuda12x 14.2.0"
+    assert pip(CUDA_13, "--variant-switch", "cupy") == "cupy-cuda13x 14.2.0"
+    assert pip(CUDA_12, "--variant-switch", "cupy") == "cupy-cuda12x 14.2.0"
+    assert pip(CUDA_12, "app-any") == "cupy-cuda12x 14.2.0"
+    assert pip(CUDA_12, "--force-reinstall", "cupy") == "cupy-cuda12x 14.2.0"
+    assert fresh.pip("check").code == 0
+    fresh.pip("uninstall", "-y", *owned(fresh))
+    assert owned(fresh) == {}
+    assert not module.exists()
+
+
+@pytest.mark.everywhere
+@pytest.mark.hook
+def test_freeze_and_plain_pip(fresh, plain, options, tmp_path):
+    """C4: the publisher's requirement; plain pip installs the same files."""
+    done = fresh.pip("install", *options, "cupy", "app-any", env=CUDA_13)
+    assert (done.code, done.err) == (0, ""), done
+    assert "Variant cuda13 for cupy 14.2.0 (published as cupy-cuda13x): CUDA driver" in done.out
+    frozen = fresh.pip("freeze").out
+    assert frozen == "app-any==1.0\ncupy-cuda13x==14.2.0\n"
+    assert "pep-variants-shim" in fresh.pip("freeze", "--all").out
+    (tmp_path / "frozen.txt").write_text(frozen)
+    listed = ("install", "--no-deps", *options[:2], "-r", str(tmp_path / "frozen.txt"))
+    copy = plain.copied(tmp_path / "plain")
+    done = copy.pip(*listed)
+    assert done.code == 0, done
+    module = str(fresh.site_packages.relative_to(fresh.path) / "cupy")
+    assert copy.files(module) == fresh.files(module) != {}
+    # The same lines in the environment that they are of.
+    done = fresh.pip("install", *options, "-r", str(tmp_path / "frozen.txt"), env=CUDA_13)
+    assert (done.code, done.err) == (0, ""), done
+    assert "cupy-cuda13x 14.2.0 is installed already, as cupy" in done.out
+    assert "Successfully" not in done.out
 
 
 @pytest.mark.everywhere
@@ -330,7 +235,7 @@ def test_another_index_adds_no_version(patched, serve, catalog):
     internal, public, other = serve(Index()), serve(Index()), serve(Index())
     internal.add_wheel(Wheel("cupy", "3.0"))
     for version in ("3.0", "99.0"):
-        public.add_wheel(build("cupy", "cupy-cuda13x", version))
+        public.add_wheel(build("cupy-cuda13x", version))
     # A file for another platform: the version is there all the same.
     other.add_wheel(Wheel("cupy", "3.0", tag="py3-none-win_amd64"))
     for first, second, found in (
@@ -340,6 +245,21 @@ def test_another_index_adds_no_version(patched, serve, catalog):
     ):
         done = dry_run(patched, first, "--extra-index-url", second.url, *catalog, "cupy", **CUDA_13)
         installs(done, found)
+
+
+@pytest.mark.one
+def test_a_build_before_a_newer_version(fresh, index, catalog, tmp_path):
+    """Where the entry says so: not below what is installed, unless the project is named."""
+    index.add_wheel(Wheel("cupy", "14.5.0"))
+    installs(dry_run(fresh, index, *catalog, "cupy", **CUDA_13), "cupy-14.5.0")
+    text = (tmp_path / "cupy.toml").read_text()
+    (tmp_path / "cupy.toml").write_text(text.replace("coherent", "before-version = true\ncoherent"))
+    installs(dry_run(fresh, index, *catalog, "cupy", **CUDA_13), "cupy-14.2.0-cuda13")
+    assert fresh.pip("install", "-i", index.url, "cupy", "app-any").code == 0
+    eager = ("--upgrade", "--upgrade-strategy", "eager")
+    done = dry_run(fresh, index, *catalog, *eager, "app-any", **CUDA_13)
+    assert "Would install" not in done.out, done
+    installs(dry_run(fresh, index, *catalog, *eager, "cupy", **CUDA_13), "cupy-14.2.0-cuda13")
 
 
 @pytest.mark.one

@@ -9,7 +9,7 @@ import pytest
 
 from support.index import Index, index_of
 from support.pip_commands import dry_run, installs
-from support.projects import DRIVER, ON_CPU, ON_GPU, app, app_index, cuda
+from support.projects import DRIVER, ON_CPU, ON_GPU, app_index, cuda
 from support.wheels import Release, SourceDistribution, Wheel, metadata
 
 STATIC = {"static-properties": {"f": ["a", "b", "c"]}, "feature-order": ["f"]}
@@ -20,46 +20,6 @@ def ranked(*labels):
     """Metadata of variants that all fit, in this order: labels are the values a, b, c."""
     variants = {label: {"n": {"f": [label]}} for label in labels}
     return metadata({"null": {}, **variants}, namespaces=["n"], providers={"n": STATIC})
-
-
-def test_conflict_is_answered_by_the_next_version(patched, serve):
-    """The variant of a version is chosen before its dependencies are read (PEP 825)."""
-    index = Index()
-    markers = (
-        "dep>=2; variant_label == 'a'",
-        "dep>=3; 'n :: f :: b' in variant_properties",
-        "dep<2; 'n' not in variant_namespaces",
-    )
-    index.add_release(Release("app", "1.0", ranked("b", "c"), markers[2:]), metadata_file=True)
-    index.add_release(Release("app", "2.0", ranked("a", "c"), markers), metadata_file=True)
-    for version in ("1.0", "2.0", "3.0"):
-        index.add_wheel(Wheel("dep", version))
-    index.add_wheel(Wheel("other", "1.0", requires=("dep<2",)))
-    done = dry_run(patched, serve(index), "app", "other")
-    installs(done, "app-1.0-b", "dep-1.0", "other-1.0")
-    wheels = (name.removesuffix(".metadata") for name in index.fetched if "2.0-py3" in name)
-    assert set(wheels) == {"app-2.0-py3-none-any-a.whl"}
-    # Users may choose the variant whose dependencies go with it.
-    done = dry_run(patched, index, "--variant", "app=c", "app", "other")
-    installs(done, "app-2.0-c", "dep-1.0", "other-1.0")
-
-
-@pytest.mark.parametrize("wanted", [("app",), ("app", "dep<2")], ids=["absent", "conflicting"])
-def test_a_dependency_by_a_marker_that_cannot_be_had_is_an_error(patched, serve, wanted):
-    """Markers take no part in choosing a variant (PEP 825, "Evaluating variant markers")."""
-    requires = ("dep>=2; python_version > '3' and 'n' in variant_namespaces",)
-    index = Index(files={"dep": {}})
-    index.add_release(Release("app", "1.0", ranked("a", "b"), requires, non_variant=True))
-    if len(wanted) > 1:
-        index.add_wheel(Wheel("dep", "1.0"))
-    done = dry_run(patched, serve(index), *wanted)
-    assert done.code == 1, done
-    assert (
-        "ERROR: app 1.0 (variant a) requires dep>=2 because of the marker python_version > '3' and "
-        "'n' in variant_namespaces. Markers take no part in choosing a variant: choose another "
-        "variant with --variant app=null, or give --no-variants\n"
-    ) in done.err
-    installs(dry_run(patched, index, "--variant", "app=null", "app"), "app-1.0-null")
 
 
 def test_broken_variant_marker(available, patched, serve):
@@ -98,81 +58,67 @@ def test_upgrade(fresh, serve):
 # Built against a release of another project (``abi_dependency``).
 
 
-def built_against(*releases):
-    """Metadata of variants built against releases of torch, labelled by them: t28 for 2.8."""
+def built_against(name, *releases, requires=()):
+    """A project with variants built against releases of torch, labelled by them: t28 for 2.8."""
     variants = {
         f"t{release.replace('.', '')}": {"abi_dependency": {"torch": [release]}}
         for release in releases
     }
-    return metadata(variants, namespaces=["n"], providers={"n": STATIC})
+    described = metadata({"null": {}, **variants}, namespaces=["n"], providers={"n": STATIC})
+    return Release(name, "1.0", described, requires)
 
 
-def torch_index(*, requires=()):
+@pytest.fixture
+def torches(serve):
+    """Releases of torch, and projects that are built against it: one also requires it."""
     index = Index()
     for version in ("2.7.1", "2.8.0", "2.9.0", "2.10.0"):
         wheel = Wheel("torch", version, extras=("x",), requires=("more; extra == 'x'",))
         index.add_wheel(wheel)
     index.add_wheel(Wheel("more", "1.0"))
-    index.add_release(Release("ext", "1.0", built_against("2.7", "2.8", "2.9"), requires))
-    return index
-
-
-def test_built_against_another_package(patched, serve):
-    """The build that fits is found whichever comes first; an extra is a candidate of its own."""
-    index = serve(torch_index(requires=("torch",)))
     index.add_wheel(Wheel("late", "1.0", requires=("torch==2.7.1",)))
-    installs(dry_run(patched, index, "torch==2.8.0", "ext"), "ext-1.0-t28", "torch-2.8.0")
-    done = dry_run(patched, index, "ext", "late")
+    index.add_release(built_against("ext", "2.7", "2.8", "2.9", requires=("torch",)))
+    index.add_release(built_against("own", "2.8", "2.9"))
+    return serve(index)
+
+
+def test_built_against_another_package(patched, torches):
+    """The build that fits is found whichever comes first; an extra is a candidate of its own."""
+    done = dry_run(patched, torches, "ext", "late")
     installs(done, "ext-1.0-t27", "late-1.0", "torch-2.7.1")
     assert "Variant t27 for ext 1.0 instead of t29: built against torch 2.7\n" in done.out
-    done = dry_run(patched, index, "ext", "torch[x]<2.8")
+    done = dry_run(patched, torches, "ext", "torch[x]<2.8")
     installs(done, "ext-1.0-t27", "more-1.0", "torch-2.7.1")
-    done = dry_run(patched, index, "torch==2.10.0", "ext")
-    assert done.code == 1, done
-    assert "ext 1.0 (variant t28) depends on torch 2.8.*\n" in done.out, done
 
 
-def test_built_against_what_is_installed(fresh, serve):
+def test_built_against_what_is_installed(fresh, torches):
     """What pip would leave as it is, is not broken by a better build."""
-    index = torch_index()
-    variants = {
-        "t29": {"n": {"f": ["a"]}, "abi_dependency": {"torch": ["2.9"]}},
-        "t28": {"n": {"f": ["b"]}, "abi_dependency": {"torch": ["2.8"]}},
-        "null": {},
-    }
-    described = metadata(variants, namespaces=["n"], providers={"n": STATIC})
-    index.add_release(Release("own", "1.0", described))
-    index.add_release(Release("atop", "1.0", described, ("torch",)))
-    index.add_release(Release("stuck", "1.0", described, ("absent; variant_label == 'null'",)))
-    serve(index)
-    assert fresh.pip("install", "-i", index.url, "torch==2.8.0").code == 0
+    assert fresh.pip("install", "-i", torches.url, "torch==2.8.0").code == 0
     for options in ((), ("--upgrade", "--upgrade-strategy", "eager")):
-        installs(dry_run(fresh, index, *options, "own"), "own-1.0-t28")
-    done = dry_run(fresh, index, "own", "torch>2.8.0")
+        installs(dry_run(fresh, torches, *options, "own"), "own-1.0-t28")
+    done = dry_run(fresh, torches, "own", "torch>2.8.0,<2.10")
     installs(done, "own-1.0-t29", "torch-2.9.0")
-    assert fresh.pip("install", "-i", index.url, "torch==2.7.1").code == 0
-    installs(dry_run(fresh, index, "own"), "own-1.0-null")
-    # The null variant fits and cannot be had: what was passed over comes again.
-    installs(dry_run(fresh, index, "stuck"), "stuck-1.0-t29")
-    installs(dry_run(fresh, index, "atop"), "atop-1.0-t29", "torch-2.9.0")
+    assert fresh.pip("install", "-i", torches.url, "torch==2.7.1").code == 0
+    installs(dry_run(fresh, torches, "own"), "own-1.0-null")
 
 
 @pytest.mark.everywhere
-def test_built_against_what_was_installed_and_no_longer_is(fresh, serve):
+def test_built_against_what_was_installed_and_no_longer_is(fresh, torches):
     """Told as pip tells of requirements that no longer hold: after installing, and by its check."""
-    index = serve(torch_index())
-    done = fresh.pip("install", "-i", index.url, "torch==2.8.0", "ext")
-    assert "ext-1.0-t28" in done.out, done
+    done = fresh.pip("install", "-i", torches.url, "torch==2.8.0", "own")
+    assert "own-1.0-t28" in done.out, done
     assert fresh.pip("check").out == "No broken requirements found.\n"
     why = "torch 2.8.* (variant t28 is built against it)"
-    done = fresh.pip("install", "-i", index.url, "torch==2.9.0")
-    told = f"ext 1.0 requires {why}, but you have torch 2.9.0 which is incompatible.\n"
+    done = fresh.pip("install", "-i", torches.url, "torch==2.9.0")
+    told = f"own 1.0 requires {why}, but you have torch 2.9.0 which is incompatible.\n"
     assert told in done.err, done
     check = fresh.pip("check")
-    assert check.out == f"ext 1.0 has requirement {why}, but you have torch 2.9.0.\n", check
+    assert check.out == f"own 1.0 has requirement {why}, but you have torch 2.9.0.\n", check
     # The other way round: what is installed now against what is there.
-    done = fresh.pip("install", "-i", index.url, "--force-reinstall", "--variant", "ext=t27", "ext")
-    assert "ext 1.0 requires torch 2.7.* (variant t27 is built against it), but" in done.err, done
+    done = fresh.pip(
+        "install", "-i", torches.url, "--force-reinstall", "--variant", "own=t28", "own"
+    )
+    assert "own 1.0 requires torch 2.8.* (variant t28 is built against it), but" in done.err, done
     assert fresh.pip("uninstall", "-y", "torch").code == 0
     assert fresh.pip("check").out == "No broken requirements found.\n"
 
@@ -181,18 +127,16 @@ def test_built_against_what_was_installed_and_no_longer_is(fresh, serve):
 
 
 @pytest.mark.parametrize("options", [(), IN_PROCESS])
-def test_build_requirements(patched, serve, options):
+def test_build_requirements(patched, torches, options):
     """Resolved in the middle of the resolution, they change nothing about it nor its labels."""
     if options and "invalid choice" in patched.pip("download", *options, "x", "--no-index").err:
         pytest.skip("this pip cannot do that")
-    index = torch_index()
-    index.add_wheel(Wheel("ext", "0.9"))
-    made = SourceDistribution("made", "1.0", build_requires=("ext",))
-    index.add("made", made.filename, made.build())
-    serve(index)
-    done = dry_run(patched, index, *options, "torch==2.8.0", "made", "ext")
-    installs(done, "ext-1.0-t28", "made-1.0", "torch-2.8.0")
-    installs(dry_run(patched, index, *options, "made", "ext==0.9"), "ext-0.9", "made-1.0")
+    torches.add_wheel(Wheel("own", "0.9"))
+    made = SourceDistribution("made", "1.0", build_requires=("own",))
+    torches.add("made", made.filename, made.build())
+    done = dry_run(patched, torches, *options, "torch==2.8.0", "made", "own")
+    installs(done, "made-1.0", "own-1.0-t28", "torch-2.8.0")
+    installs(dry_run(patched, torches, *options, "made", "own==0.9"), "made-1.0", "own-0.9")
 
 
 def test_coherence(fresh, serve):
@@ -202,63 +146,45 @@ def test_coherence(fresh, serve):
     index.add_release(Release("vision", "0.2", ranked("a", "b")))
     serve(index)
     coherent, forced = ("--variant-coherent", "n"), ("--variant", "torch=b")
-    installs(dry_run(fresh, index, *coherent, "torch"), "torch-2.9-a", "vision-0.2-a")
     for wanted in (("torch",), ("vision", "torch")):
         done = dry_run(fresh, index, *coherent, *forced, *wanted)
         installs(done, "torch-2.9-b", "vision-0.2-b")
         text = "Variant b for vision 0.2 instead of a, to agree with torch (b): n f b"
         assert text in done.out
     done = dry_run(fresh, index, *coherent, "--variant", "torch=c", "torch")
-    installs(done, "torch-2.9-c", "vision-0.2-a")
     assert "No variant of vision 0.2 agrees with torch (c)" in done.err, done
     assert fresh.pip("install", "-i", index.url, *forced, "--no-deps", "torch").code == 0
     installs(dry_run(fresh, index, *coherent, "vision"), "vision-0.2-b")
 
 
-# Files that the user names.
-
-
-def a_wheel(label="cu128", **options):
-    own = {**cuda("12.8"), "variants": {label: cuda("12.8")["variants"].get(label, {})}}
-    return Wheel(
-        "app", "1.0", label, **{"variant_json": own, "requires": app().requires, **options}
-    )
-
-
-def test_direct_file_and_url(patched, serve, tmp_path):
-    """What the user names is taken if it fits, and is refused with the reason if not."""
+@pytest.mark.one
+def test_files_that_the_user_names(patched, serve, tmp_path):
+    """They are taken if they fit and are what they say, and are refused with the reason if not."""
     index = serve(app_index())
-    wheel = a_wheel()
-    path = tmp_path / wheel.filename
-    path.write_bytes(wheel.build())
-    index.add("direct", wheel.filename, wheel.build())
-    for place in (f"app @ {path.as_uri()}", f"{index.url[:-7]}files/direct/{wheel.filename}"):
+    name, null = (f"app-1.0-py3-none-any-{label}.whl" for label in ("cu128", "null"))
+    path = tmp_path / name
+    for file in (name, null):
+        (tmp_path / file).write_bytes(index.files["app"][file])
+    for place in (f"app @ {path.as_uri()}", f"{index.url[:-7]}files/app/{name}"):
         installs(dry_run(patched, index, place), *ON_GPU.split())
         done = dry_run(patched, index, place, **{DRIVER: "12.6"})
         assert (done.code, done.err) == (
             1,
-            f"ERROR: {wheel.filename} does not fit this machine: needs CUDA driver 12.8 or newer, "
+            f"ERROR: {name} does not fit this machine: needs CUDA driver 12.8 or newer, "
             "this one supports up to 12.6\n",
         )
         done = dry_run(patched, index, "--no-variants", place)
         assert (done.code, done.err) == (
             1,
-            f"ERROR: {wheel.filename} is a variant wheel, and variants are switched off: "
+            f"ERROR: {name} is a variant wheel, and variants are switched off: "
             "use a non-variant wheel, or run pip without --no-variants or the legacy resolver\n",
         )
-    null = a_wheel("null")
-    (tmp_path / null.filename).write_bytes(null.build())
-    installs(dry_run(patched, index, str(tmp_path / null.filename)), *ON_CPU.split())
-
-
-@pytest.mark.one
-def test_direct_file_that_is_not_what_its_name_says(patched, tmp_path):
-    for wheel, problem in (
-        (a_wheel(variant_json=None), "is named a variant wheel, but has no variant.json"),
-        (a_wheel(variant_json=cuda("12.8")), "the filename has label 'cu128'"),
+    installs(dry_run(patched, index, str(tmp_path / null)), *ON_CPU.split())
+    for inside, problem in (
+        (None, "is named a variant wheel, but has no variant.json"),
+        (cuda("12.8"), "the filename has label 'cu128'"),
     ):
-        path = tmp_path / wheel.filename
-        path.write_bytes(wheel.build())
+        path.write_bytes(Wheel("app", "1.0", "cu128", variant_json=inside).build())
         done = patched.pip("install", "--dry-run", "--no-index", "--no-deps", str(path))
         assert done.code == 1
         assert done.err.startswith(f"ERROR: {path.as_uri()}"), done

@@ -1,85 +1,40 @@
-"""Every private name of pip that the shim touches may be gone tomorrow: pip works all the same.
+"""Every name of pip that the shim touches may be gone tomorrow: pip works all the same.
 
-Each is renamed in turn, in real pips, see `support.pip_seams`. A pip of which the shim is not sure
-ignores variants; it never fails over a project without them, and never installs half of a variant.
+Each is gone in turn for the shim, in real pips, see `support.pip_seams`; then each function of the
+shim fails. A pip of which the shim is not sure ignores variants; it never fails over a project
+without them, never installs half of a variant, and what was asked for by name, a variant or a
+machine, is not replaced by something else. A sample; with ``--full-matrix`` all of them.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
+import importlib.util
+import io
+import shutil
+import zipfile
+from pathlib import Path
 
 import pytest
 
 from support import pip_seams
 from support.environments import PIPS, find_python
 from support.index import served
-from support.pip_seams import SHIM, linked, run
-from support.projects import CUDA_12_8, app_index
+from support.pip_commands import PipCommands, dry_run, installs, versions
+from support.pip_seams import SHIM
+from support.projects import CUDA_12_8, app_index, cuda
 from support.wheels import Wheel
 
-SHARED = """
-_ add append auth cache cert check close cls CommandError context copy dist Distribution
-DistributionNotFound e error factory failed filename files finder format func get get_metadata
-getLogger hashes
-has_metadata headers identifier index info install InvalidWheelFilename is_file items
-label link links locked log mapping marker message metadata missing name options package_set
-packages
-parent parser partition path project project_name proxies Pylock query raw read
-read_text reason req Requirement requirements reset resolve self session set source specifier
-status_code supported tell text timeout url values verify version Wheel
-cmd comments direct_url requirement
-platforms run target_python update
-add_options build_env content_type downloaded extras format_control hash information local new
-raise_for_status requires_python
-search_scope total iterdir
-""".split()
-"""Names that pip shares with libraries: renamed where the shim reads them, not in pip."""
-
-PRIVATE = """
-Cache
-cmd_opts create_command
-_build_package_finder _candidate _dist _dist_to_dict _factory _fetch_metadata_only _files _finder
-_hashes _install_req_to_dict _installed_dists _iter_found_candidates _link_collector
-_make_candidate_from_link _metadata_impl _prepare_linked_requirement _result _upgrade_strategy
-_user_requested causes check_install_conflicts check_package_set comes_from
-determine_resolver_variant evaluate_links Factory file_path find_all_candidates find_links
-format_for_columns format_for_json FoundCandidates from_dict from_metadata_file_contents
-get_default_environment get_distribution get_infos get_installation_error
-get_metadata_distribution get_pip_version get_runnable_pip indent_log
-index_urls IndexCommand info_location InMemoryMetadata
-InprocessBuildEnvironmentInstaller insert_option_group InspectCommand
-install_req InstallationError InstallationReport ireq is_installed is_satisfied_by
-metadata_file_data
-isolated_mode iter_dependencies iter_installed_distributions Link link_evaluator ListCommand
-make_distribution_for_install_requirement metadata_contents msg PackageFinder path_to_url
-pip_proxy PipError PipProvider pkgs prompting read_wheel_metadata_file
-RequirementCommand RequirementPreparer Resolver root_reqs search_packages_info
-should_reinstall source_link to_install trusted_hosts url_without_fragment user_supplied wheel_name
-WheelDistribution write_output
-py_version_info
-call_subprocess editable get_dist_to_uninstall
-FrozenRequirement from_dist
-_get_cache_dir _get_candidates _lib_dirs get_environment iter_all_distributions lib_dirs
-_check_download_dir _dev_pkgs _fetch_metadata_using_lazy_wheel _get_prepared_distribution
-find_best_candidate process_project_url project_url save_linked_requirement
-""".split()
-CATALOG = """
-_get_simple_response _make_index_content cache_link_parsing canonical_name criteria format_control
-format_for_error get_allowed_formats get_candidate_lookup get_install_candidate hash_file hash_name
-InstallationCandidate is_secure_origin local_file_path make_link_evaluator no_index parse_links
-search_scope TempDirectory yanked_reason
-""".split()
-PRIVATE += [name for name in CATALOG if name not in SHARED]
-"""All other names of pip that the shim touches; `CATALOG` are those for the catalogue alone.
-
-A name that is new in the shim's source is to be added here (or to `SHARED`), which runs the tests
-below with it.
-"""
+PIP = Path(str(importlib.util.find_spec("pip").origin)).parent
+OLDER = {"Pylock", "_lib_dirs", "from_dict"}
+"""Names that only pips older than that of the tests have."""
+NAMES = sorted(pip_seams.touched() & (pip_seams.defined(PIP) | OLDER))
 
 # The oldest and the newest, and with them both of pip's metadata backends.
 TAIL = [("3.10", PIPS[0]), ("3.13", PIPS[-1])]
 
+OURS = ("pep-variants-shim: ", "ERROR: Internal error in pep-variants-shim: ")
 ON_GPU = {"always", "app", "for-128", "for-cu128", "for-gpu"}
 PLAIN = {"always", "app"}
 
@@ -88,38 +43,41 @@ def pytest_generate_tests(metafunc):
     """Try everything on every pip with ``--full-matrix``, else a sample on `TAIL`, by turns."""
     if "seam_pips" not in metafunc.fixturenames:
         return
-    known = {
-        "name": PRIVATE,
-        "shared_name": SHARED,
-        "module": modules(),
-        "catalog_name": CATALOG,
-    }
+    known = {"name": (NAMES, 16), "module": (modules(), 6), "fault": (functions(), 40)}
     argument = next((item for item in known if item in metafunc.fixturenames), None)
-    values = known.get(argument, [None])
-    if metafunc.config.getoption("full_matrix"):
-        every = [TAIL[0], *(("3.12", pip) for pip in PIPS[1:-1]), TAIL[1]]
-        cases = [(value, [pip]) for value in values for pip in every]
-    elif argument is None:
-        cases = [(None, [pip]) for pip in TAIL]
+    values, step = known.get(argument, ([None], 1))
+    if argument == "fault":
+        pips = [TAIL[1:]]
+    elif metafunc.config.getoption("full_matrix"):
+        pips = [TAIL[:1], *([("3.12", pip)] for pip in PIPS[1:-1]), TAIL[1:]]
     else:
-        step = 6 if argument == "module" else 16
-        cases = [
-            (value, TAIL[:: 1 if number % 2 else -1]) for number, value in enumerate(values[::step])
-        ]
+        pips = [TAIL, TAIL[::-1]] if argument else [TAIL[:1], TAIL[1:]]
+    if metafunc.config.getoption("full_matrix") or not argument:
+        cases = [(value, each) for value in values for each in pips]
+    else:
+        cases = [(value, pips[n % len(pips)]) for n, value in enumerate(values[::step])]
     names = [name for name in (argument, "seam_pips") if name]
-    ids = ["-".join(filter(None, (value, f"pip{pips[0][1]}"))) for value, pips in cases]
+    ids = ["-".join(filter(None, (value, f"pip{each[0][1]}"))) for value, each in cases]
     metafunc.parametrize(names, [case[-len(names) :] for case in cases], ids=ids)
 
 
 @pytest.fixture(scope="module")
 def index():
-    """A project without variants, one with them and with a plain wheel, and a newer pip."""
-    found = app_index()
-    found.add_wheel(Wheel("app", "1.0", requires=("always",)))
+    """Projects without variants, with them, with a plain wheel beside; and a newer pip."""
+    found = app_index(plain=True)
     found.add_wheel(Wheel("plain", "1.0", requires=("always",)))
     found.add_wheel(Wheel("pip", "99.0", files={"pip/__main__.py": ""}))
     with served(found) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def with_catalog(index, tmp_path_factory):
+    """Options for a catalogue that has the project without variants, from another index."""
+    path = tmp_path_factory.mktemp("catalog") / "plain.toml"
+    path.write_text(pip_seams.ENTRY.format(place=index.url.rstrip("/")))
+    own = index.url.replace("127.0.0.1", "localhost")
+    return ("-i", own, "--variant-catalog", str(path))
 
 
 @pytest.fixture(scope="module")
@@ -132,10 +90,9 @@ def templates(environments, index, tmp_path_factory):
             pytest.skip(f"there is no Python {python} here")
         folder = tmp_path_factory.mktemp("seams")
         environment = environments.patched(python, pip).copied(folder / "environment")
-        options = ("--dry-run", "-i", index.url)
-        commands = [("install", *options, "app"), ("uninstall", "-y", "absent")]
-        for _ in range(2):  # the first run tells what to import, the second compiles it
-            run(environment, commands, PYTHONDONTWRITEBYTECODE="", **CUDA_12_8)
+        with PipCommands(environment) as commands:  # which tells what to import
+            commands.pip("install", "--dry-run", "-i", index.url, "app", env=CUDA_12_8)
+            commands.pip("uninstall", "-y", "absent")
         return environment
 
     return make
@@ -147,7 +104,7 @@ def changed(templates, seam_pips, tmp_path):
 
     def change(how, *arguments):
         for python, pip in seam_pips:
-            environment = linked(templates(python, pip), tmp_path / f"environment-{pip}")
+            environment = pip_seams.linked(templates(python, pip), tmp_path / f"environment-{pip}")
             if how(environment, *arguments):
                 return environment
         pytest.skip(f"not in {seam_pips}: {arguments}")
@@ -155,90 +112,88 @@ def changed(templates, seam_pips, tmp_path):
     return change
 
 
-def installed(environment):
-    """Return what is installed, by name, with the version."""
-    return dict(
-        path.name.removesuffix(".dist-info").split("-")
-        for path in environment.site_packages.glob("*.dist-info")
-    )
-
-
-def assert_works(environment, index, what, **env):
-    """Run the commands of this test; check what they have done and said."""
-    before = installed(environment)
+def assert_works(environment, index, with_catalog, fault=""):
+    """Run commands; check what they have done and said; return what was installed of variants."""
     options = ("-i", index.url)
-    imported, *results = run(
-        environment,
-        [
-            ("install", *options, "plain"),
-            ("uninstall", "-y", "plain", "always"),
-            ("install", "--dry-run", "--no-variants", *options, "app"),
-            ("install", "--no-compile", *options, "app"),
-            ("install", "--upgrade", *options, "pip"),
-        ],
-        **CUDA_12_8,
-        **env,
-    )
-    plain, uninstalled, without, app, upgraded = results
-    for done in results:
-        assert "Traceback" not in done.text, (what, done)
-        lines = (imported.err + done.err).splitlines()
-        assert len([line for line in lines if line.startswith("pep-variants-shim: ")]) <= 1, done
-    for done in (plain, uninstalled, upgraded):
-        assert done.code == 0, (what, done)
-        rest = [line for line in done.err.splitlines() if not line.startswith("pep-variants-shim")]
-        assert not rest, (what, done)
-    assert "Successfully installed always-1.0 plain-1.0\n" in plain.out
-    assert "Successfully uninstalled plain-1.0\n" in uninstalled.out
-    assert "Successfully installed pip-99.0\n" in upgraded.out
-    if without.code:  # without the shim pip does not know the option
-        assert "no such option: --no-variants" in without.err, (what, without)
-    else:
-        assert "Would install always-1.0 app-1.0\n" in without.out, (what, without)
-    after = installed(environment)
-    assert after.pop("pip") == "99.0"
-    names = {name.replace("_", "-") for name in after.keys() - before.keys()}
+    with PipCommands(environment) as commands:
+
+        def pip(*args):
+            done = commands.pip(*args, env=CUDA_12_8)
+            assert "Traceback" not in done.text, done
+            lines = (commands.said + done.err).splitlines()
+            assert len([line for line in lines if line.startswith(OURS)]) <= 1, done
+            return done
+
+        def succeeds(said, *args):
+            done = pip(*args)
+            assert done.code == 0, done
+            lines = done.err.splitlines()
+            assert [line for line in lines if not line.startswith("pep-variants-shim")] == [], done
+            assert f"{said}\n" in done.out, done
+
+        dry = ("install", "--dry-run", *options)
+        assert_catalog(pip(*dry[:2], *with_catalog, "plain"))
+        assert_machine(pip(*dry, "--variant-platform", "cuda=12.6", "app"))
+        succeeds("Successfully installed always-1.0 plain-1.0", "install", *options, "plain")
+        succeeds("  Successfully uninstalled plain-1.0", "uninstall", "-y", "plain", "always")
+        without = pip(*dry, "--no-variants", "app")
+        if without.code:  # without the shim pip does not know the option
+            assert "no such option: --no-variants" in without.err, without
+        else:
+            installs(without, "always-1.0", "app-1.0")
+        app = pip("install", "--no-compile", *options, "app")
+        if fault:
+            installed = environment.site_packages / "had-1.0.dist-info"
+            with zipfile.ZipFile(io.BytesIO(HAD.build())) as wheel:
+                wheel.extractall(environment.site_packages)
+            assert pip("check").code == 0 or fault.startswith(READING)
+            for command in (("list",), ("freeze",), ("show", "had")):
+                assert pip(*command).code == 0
+            shutil.rmtree(installed)
+        if not fault.startswith(READING):
+            succeeds("Successfully installed pip-99.0", "install", "--upgrade", *options, "pip")
+    names = set(versions(environment))
     if app.code:
-        assert not names, (what, app)
-        assert "PEP_VARIANTS_SHIM=0" in app.err, (what, app)
+        assert not names, app
+        assert "PEP_VARIANTS_SHIM=0" in app.err, app
         return "refused"
     module = (environment.site_packages / "app" / "__init__.py").read_text()
     expected = {"LABEL = 'cu128'\n": ON_GPU, "LABEL = None\n": PLAIN}
-    assert names == expected[module], (what, app)
+    assert names == expected[module], app
     return "variant" if names == ON_GPU else "plain"
 
 
-@pytest.mark.parametrize("pips", [PIPS[::4], pytest.param(PIPS, marks=pytest.mark.nightly)])
-def test_names_are_known(environments, pips):
-    """What the shim's source touches is what is tested below."""
-    defined = {name for pip in pips for name in pip_seams.defined(environments.pip_wheel(pip))}
-    found = defined & pip_seams.touched()
-    assert found <= {*SHARED, *PRIVATE}
-    assert pips is not PIPS or found == {*SHARED, *PRIVATE}
+def assert_catalog(done):
+    """Check that the catalogue is an option without effect, is ignored, or is what is installed."""
+    if done.code:
+        assert "no such option: --variant-catalog" in done.err or "has no effect" in done.err, done
+    elif not done.out.endswith("always-1.0 plain-1.0\n"):
+        assert "Variant cuda12 for plain 1.0 (published as always): " in done.out, done
+        # The command may not show the label.
+        assert done.out.endswith(("Would install plain-1.0-cuda12\n", "plain-1.0\n")), done
 
 
-def test_name_that_is_gone(changed, index, name):
-    assert_works(changed(pip_seams.rename_in_pip, name), index, name)
+def assert_machine(done):
+    """Check that nothing is installed but what is for the machine that was asked for."""
+    if done.code:
+        assert "pep-variants-shim" in done.err or "no such option: --variant" in done.err, done
+    else:
+        # The dependencies of that variant: the command may not show the label.
+        planned = {word.partition("-1.0")[0] for word in done.out.splitlines()[-1].split()[2:]}
+        assert planned == {"always", "app", "for-gpu"}, done
 
 
-def test_name_that_is_gone_with_a_catalogue(changed, index, catalog_name, tmp_path):
-    """The catalogue is ignored, or what it says is installed."""
-    (tmp_path / "plain.toml").write_text(pip_seams.ENTRY.format(place=index.url.rstrip("/")))
-    shared = catalog_name in SHARED
-    rename = pip_seams.rename_in_shim if shared else pip_seams.rename_in_pip
-    environment = changed(rename, catalog_name)
-    own = index.url.replace("127.0.0.1", "localhost")
-    options = ("-i", own, "--variant-catalog", str(tmp_path / "plain.toml"))
-    _, done = run(environment, [("install", *options, "plain")], **CUDA_12_8)
-    assert "Traceback" not in done.text, done
-    assert done.code == 0, done
-    assert installed(environment)["plain"] == "1.0", done
-    expected = ("always-1.0 plain-1.0\n", "plain-1.0-cuda12\n")
-    assert done.out.endswith(tuple(f"Successfully installed {item}" for item in expected)), done
+@pytest.mark.nightly
+@pytest.mark.parametrize("version", PIPS)
+def test_names_are_known(environments, version, tmp_path):
+    """What is tested below is all that any pip has."""
+    with zipfile.ZipFile(environments.pip_wheel(version)) as archive:
+        archive.extractall(tmp_path)
+    assert pip_seams.touched() & pip_seams.defined(tmp_path / "pip") <= {*NAMES}
 
 
-def test_name_that_is_gone_for_the_shim(changed, index, shared_name):
-    assert_works(changed(pip_seams.rename_in_shim, shared_name), index, shared_name)
+def test_name_that_is_gone(changed, index, with_catalog, name):
+    assert_works(changed(pip_seams.rename_in_shim, name), index, with_catalog)
 
 
 def modules():
@@ -250,11 +205,50 @@ def modules():
     return [name for table in tables for name in table]
 
 
-def test_module_that_is_gone(changed, index, module):
-    assert_works(changed(pip_seams.move_module, module), index, module)
+def test_module_that_is_gone(changed, index, with_catalog, module):
+    assert_works(changed(pip_seams.rename_module_in_shim, module), index, with_catalog)
 
 
-def test_more_parameters(changed, index):
+def test_more_parameters(changed, index, with_catalog):
     """Which everything that is replaced passes through."""
-    environment = changed(pip_seams.add_parameters, PRIVATE)
-    assert assert_works(environment, index, "parameters") == "variant"
+    environment = changed(pip_seams.add_parameters, NAMES)
+    assert assert_works(environment, index, with_catalog) == "variant"
+
+
+# Faults of the shim.
+
+LEFT_OUT = {
+    "__init__.py",  # pip cannot be started without it
+    "bootstrap.py",  # runs in another interpreter
+    "guard.py",  # what survives the faults of all others
+}
+READING = ("distributions.py", "hook.py", "markers.py", "patches/metadata.py")
+"""Without them pip cannot read the markers of installed variants."""
+HAD = Wheel(
+    "had", "1.0", "cu128", requires=("absent; 'nvidia' not in variant_namespaces",),
+    variant_json={**cuda(), "variants": {"cu128": cuda("12.8")["variants"]["cu128"]}},
+)  # fmt: skip
+"""An installed variant."""
+
+
+def functions():
+    """Return files and names of the functions of the shim, with a colon."""
+    return [
+        f"{path.relative_to(SHIM).as_posix()}:{node.name}"
+        for path in sorted(SHIM.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef) and path.name not in LEFT_OUT
+    ]
+
+
+def test_fault(changed, index, with_catalog, fault):
+    environment = changed(pip_seams.fail_in_shim, *fault.split(":"))
+    assert assert_works(environment, index, with_catalog, fault) != "refused"
+
+
+def test_a_variable_without_its_option(changed, index):
+    """A machine that a variable names is not lost where the options could not be added."""
+    environment = changed(pip_seams.fail_in_shim, "patches/command.py", "init")
+    done = dry_run(environment, index, "app", PIP_VARIANT_PLATFORM="cuda=12.6")
+    assert done.code == 1, done
+    assert "ERROR: a variable that asks for variants has no effect: RuntimeError" in done.err

@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +19,7 @@ import click
 import pytest
 
 from pep_variants.internal import KNOWN_MACHINES, OPTIONS
+from support.documents import commands
 from support.environments import ROOT
 
 pytestmark = [
@@ -72,16 +72,6 @@ def test_a_wrong_link_is_a_warning(tmp_path):
     assert done.stderr.count("WARNING") == 5, done.stderr
     for wrong in ("gone.md", "nowhere", "../here#part", "'gone'", "alone.md"):
         assert wrong in done.stderr
-
-
-def commands(group: click.Group, name: str) -> Iterator[tuple[str, click.Command]]:
-    context = click.Context(group, info_name=name)
-    for each in group.list_commands(context):
-        command = group.get_command(context, each)
-        if command is not None and not command.hidden:
-            yield f"{name} {each}", command
-            if isinstance(command, click.Group):
-                yield from commands(command, f"{name} {each}")
 
 
 def test_every_option_of_every_command_is_in_the_reference(reference):

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from hatch_build import EDITS, edited, rewritten
 from patched.archive import read_wheel, release_date, with_record, write_wheel
-from patched.repack import RepackError, local_version, repack
+from patched.repack import RepackError, repack
 from patched.upstream import SHA256, UpstreamError, verify
 
 from support.environments import PIPS
@@ -91,11 +91,6 @@ def test_imports(code, expected):
     assert files["pip/_variants/module.py"].decode().removeprefix("if True:\n") == expected
 
 
-def test_import_that_cannot_be_rewritten():
-    with pytest.raises(RepackError, match=r"pep_variants_shim/module\.py:2: this import"):
-        repacked({"pep_variants_shim/module.py": b"import sys\nimport os, pep_variants_shim.a\n"})
-
-
 def test_packages_without_init():
     """In a zip file that lists no folders they would not be found."""
     files = repacked({"pep_variants_shim/_vendor/lib/data/module.py": b"", "other/module.py": b""})
@@ -105,23 +100,25 @@ def test_packages_without_init():
     assert not [name for name in files if name.startswith("other")]
 
 
+INFO = "pep_variants_shim-1.dist-info/METADATA"
+
+
 @pytest.mark.parametrize(
-    ("upstream", "message"),
+    ("shim", "upstream", "message"),
     [
-        ({"pip/__init__.py": b'__version__ = "9.2"\n'}, "no line __version__ = \"9.1\""),
-        ({"pip-9.1.dist-info/METADATA": b"Name: pip\n\nText"}, "has no Version"),
+        ({}, {"pip/__init__.py": b'__version__ = "9.2"\n'}, "no line __version__ = \"9.1\""),
+        ({}, {"pip-9.1.dist-info/METADATA": b"Name: pip\n\nText"}, "has no Version"),
+        ({"pep_variants_shim/__init__.py": b""}, {}, r"in the wheel of the shim has no watch\(\)"),
+        ({INFO: b"Name: pep-variants-shim\n"}, {}, "has no License-Expression"),
+        (
+            {"pep_variants_shim/module.py": b"import sys\nimport os, pep_variants_shim.a\n"}, {},
+            r"pep_variants_shim/module\.py:2: this import",
+        ),
     ],
 )  # fmt: skip
-def test_unexpected_pip(upstream, message):
+def test_unexpected(shim, upstream, message):
     with pytest.raises(RepackError, match=message):
-        repacked(upstream=upstream)
-
-
-def test_unexpected_shim():
-    with pytest.raises(RepackError, match=r"in the wheel of the shim has no watch\(\)"):
-        repacked({"pep_variants_shim/__init__.py": b""})
-    with pytest.raises(RepackError, match="has no License-Expression"):
-        repacked({"pep_variants_shim-1.dist-info/METADATA": b"Name: pep-variants-shim\n"})
+        repacked(shim, upstream)
 
 
 def test_archive(tmp_path, monkeypatch):
@@ -145,10 +142,6 @@ def test_archive(tmp_path, monkeypatch):
     assert release_date(path) == (1980, 1, 1, 0, 0, 0)
     with zipfile.ZipFile(path) as archive:
         assert {info.external_attr for info in archive.infolist()} == {0o100644 << 16}
-
-
-def test_local_version():
-    assert local_version("26.3") == "26.3+variants.1"
 
 
 def test_other_bytes_are_refused(tmp_path):
@@ -180,9 +173,6 @@ BUNDLED = {
 @pytest.mark.parametrize(("code", "expected"), BUNDLED.items())
 def test_bundled_imports(code, expected):
     assert rewritten(code, "x.py") == expected
-
-
-def test_bundled_import_that_cannot_be_rewritten():
     with pytest.raises(ValueError, match=r"x\.py:1: write one import per line"):
         rewritten("import os, tomli\n", "x.py")
 

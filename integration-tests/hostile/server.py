@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
@@ -193,6 +194,11 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 64
     site: _Site
     served: Served
+
+    def server_bind(self) -> None:
+        """Bind, without asking a name server for the name as `HTTPServer` does."""
+        TCPServer.server_bind(self)
+        self.server_port = self.server_address[1]
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,6 +1,6 @@
 import pytest
 
-from pep_variants.errors import InconsistentMetadata, MetadataError
+from pep_variants.errors import InconsistentMetadata
 from pep_variants.formats.merging import check_promise, merge, merge_all
 from pep_variants.model.metadata import Metadata, ProviderInfo
 
@@ -65,21 +65,6 @@ def test_broken_promise():
     assert str(raised.value) == (
         "variants.x differs: https://index/x.json says a :: f :: 1, "
         "x.whl says a :: f :: 2, a :: f :: 3"
-    )
-
-
-@pytest.mark.parametrize(
-    ("variants", "found"),
-    [
-        ({"y": X}, "'y'"),
-        (dict.fromkeys("abcdefg", X), "'a', 'b', 'c', 'd'"),
-    ],
-)
-def test_wheel_with_other_labels(variants, found):
-    with pytest.raises(MetadataError) as raised:
-        check_promise(PROMISED, Metadata(("a",), variants, source="x.whl"), "x")
-    assert str(raised.value) == (
-        f"x.whl: variants: the filename has label 'x', the metadata inside lists {found}"
     )
 
 

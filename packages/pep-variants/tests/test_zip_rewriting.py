@@ -56,14 +56,8 @@ def written(*entries, comment=b"", streaming=False):
 class Unseekable(io.BytesIO):
     """Makes `zipfile` write data descriptors."""
 
-    def seekable(self):
-        return False
-
-    def seek(self, *_):
-        raise io.UnsupportedOperation
-
     def tell(self):
-        raise io.UnsupportedOperation
+        raise OSError
 
 
 def same(first, second):

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import tomli_w
+
 from conformance.case import read_cases
+from conformance.place import MACHINES
 from hostile.content import evaluate
 
 # ruff: noqa: UP031 - JSON, TOML and URLs are full of braces
@@ -68,17 +72,6 @@ _JSON_PAGE = """\
   "upload-time": "2026-01-01T00:00:00Z", "core-metadata": {"sha256": "%s"},
   "provenance": "https://index.example/p"}]}
 """ % ("0" * 64, "1" * 64)
-_PLATFORM = """\
-[metadata]
-created-by = "pep-variants 0.1.0"
-version = "0.1"
-[[provider]]
-resolved = ["nvidia-variant-provider==0.0.2"]
-plugin-api = "nvidia_variant_provider.plugin:NvidiaVariantPlugin"
-namespace = "nvidia"
-[provider.properties]
-sm_arch = ["90_real", "90_virtual"]
-"""
 _SETTINGS = """\
 no-variants = false
 variant = ["torch=cu128"]
@@ -93,27 +86,6 @@ nvidia = ["sm_arch"]
 [property_priorities.nvidia]
 sm_arch = ["90_real"]
 """ % ("0" * 64)
-_LOCK = """\
-lock-version = "1.0"
-created-by = "fuzz"
-requires-python = ">=3.10"
-[[packages]]
-name = "name"
-version = "1.0"
-index = "https://index.example/simple/"
-marker = "platform_system == 'Linux'"
-[[packages.wheels]]
-name = "name-1.0-py3-none-any-cu128.whl"
-url = "https://index.example/name-1.0-py3-none-any-cu128.whl"
-hashes = {sha256 = "%s"}
-[packages.variants-json]
-url = "https://index.example/name-1.0-variants.json"
-hashes = {sha256 = "%s"}
-[packages.variants-json.variants.cu128.nvidia]
-sm_arch = ["90_real"]
-[packages.variants-json.default-priorities]
-namespace = ["nvidia"]
-""" % ("0" * 64, "1" * 64)
 _UV_LOCK = """\
 version = 1
 [[package]]
@@ -145,7 +117,6 @@ TEXTS: dict[str, tuple[str, ...]] = {
     "document": (_DOCUMENT,),
     "pyproject": (_PYPROJECT,),
     "core_metadata": (_METADATA,),
-    "platform": (_PLATFORM,),
     "settings": (_SETTINGS,),
     "plugin_answer": (_ANSWER, '{"error": "RuntimeError: x"}'),
     "allowed_requirements": (
@@ -157,7 +128,6 @@ TEXTS: dict[str, tuple[str, ...]] = {
     "json_page": (_JSON_PAGE,),
     "content_type": ("text/html; charset=utf-8", "application/vnd.pypi.simple.v1+json"),
     "content_range": ("bytes 0-99/1000", "bytes */1000"),
-    "lock_file": (_LOCK,),
     "uv_lock": (_UV_LOCK,),
     "requirements_file": (_REQUIREMENTS,),
     "platform_key": ("h100-zen4", "2~eNqrVkpTslLKMDQw0K1KzTNR0lEqAfJzMvNKK3QrLMzizUyUagG20go2"),
@@ -215,12 +185,17 @@ def _known() -> Mapping[str, Sequence[bytes]]:
     requirements = [line.encode() for case in cases for line in case.tree.get("requires", ())]
     wheel = {"name": "name", "version": "1.0", "metadata": _METADATA, "variant-json": _DOCUMENT}
     wheels = [evaluate({"wheel": wheel})]
+    locks = [tomli_w.dumps(case.tree["lock"]) for case in cases if case.form == "lock"]
     return {
         "document": [documents[0] for documents in read],
         "merging": [b"\0".join(documents[:2]) for documents in read if len(documents) > 1],
         "marker": [line.partition(b";")[2] for line in requirements],
         "requirement": requirements,
         "filename": [case.tree["filename"].encode() for case in cases if case.form == "filename"],
+        "platform": [path.read_bytes() for path in sorted(MACHINES.glob("*.toml"), reverse=True)],
+        "lock_file": [
+            re.sub(r"{{[a-z]+:(.+?)}}", r"https://h/\1", text).encode() for text in locks
+        ],
         "wheel": wheels,
         "wheel_rewriting": wheels,
     }

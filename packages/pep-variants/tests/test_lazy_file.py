@@ -98,6 +98,15 @@ def test_reads_like_a_file(places, most):
             assert file.tell() == max(start, min(start + length, len(DATA)))
 
 
+def test_whence():
+    with Server().file() as file:
+        file.seek(-10, io.SEEK_END)
+        assert file.seek(5, io.SEEK_CUR) == len(DATA) - 5
+        assert file.read() == DATA[-5:]
+        with pytest.raises(ValueError, match="negative position -1"):
+            file.seek(-1)
+
+
 @pytest.mark.parametrize(
     ("found", "problem"),
     [

@@ -97,6 +97,7 @@ def test_terms_and_parts_of_a_requirement():
     assert terms == {"variant_label", "variant_properties"}
     # Broken ones count: their error has to be reported.
     assert variant_terms("a; os_name == 'x\n' and variant_label == 'y'") == {"variant_label"}
+    assert variant_terms("a; os_name == 'x and variant_label") == {"variant_label"}
     assert split_requirement(" a[b] >=1 ; os_name == ';' ") == ("a[b] >=1", "os_name == ';'")
     assert split_requirement("a @ https://h/x;y ; 'x' == a") == ("a @ https://h/x;y", "'x' == a")
     assert split_requirement(" a b c") == ("a b c", "")

@@ -1,6 +1,6 @@
 import pytest
 
-from pep_variants.errors import InconsistentMetadata
+from pep_variants.errors import InconsistentMetadata, MetadataError
 from pep_variants.formats.merging import check_promise, merge, merge_all
 from pep_variants.model.metadata import Metadata, ProviderInfo
 
@@ -66,6 +66,12 @@ def test_broken_promise():
         "variants.x differs: https://index/x.json says a :: f :: 1, "
         "x.whl says a :: f :: 2, a :: f :: 3"
     )
+
+
+def test_wheel_with_other_labels():
+    found = Metadata(("a",), dict.fromkeys("abcdefg", X), source="x.whl")
+    with pytest.raises(MetadataError, match=r"has label 'x', .* lists 'a', 'b', 'c', 'd'$"):
+        check_promise(PROMISED, found, "x")
 
 
 def test_the_two_that_contradict_each_other_are_named():

@@ -190,6 +190,11 @@ def test_errors(files, problem, hashes):
         assert len(fewer.variants) == INSPECTED_WHEELS
 
 
+def test_a_wheel_that_the_user_named():
+    with pytest.raises(VariantError, match=f"^https://files.example/{A}: is named a variant"):
+        Index({A: wheel(None)}).read(source=None).result()
+
+
 # Servers.
 
 

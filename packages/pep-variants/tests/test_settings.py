@@ -165,7 +165,7 @@ def test_key_in_place(key, role, state, files, load, approve, monkeypatch):
     assert reason in warning
 
 
-def test_the_rest_of_an_unapproved_file_counts_and_one_line_says_what_does_not(files, load):
+def test_every_key_counts_in_a_private_file_and_the_narrowing_ones_in_an_unapproved(files, load):
     assert load() == (Preferences(), [])
     expected = everything_of(Role.PROJECT, files)
     found, (warning,) = load()
@@ -174,6 +174,9 @@ def test_the_rest_of_an_unapproved_file_counts_and_one_line_says_what_does_not(f
     assert found == Preferences(**{name: getattr(expected, name) for name in allowed})
     ignored = ", ".join(option.key for option in OPTIONS if not option.narrows)
     assert f": {ignored} ignored: " in warning
+    files[Role.PROJECT].unlink()
+    expected = everything_of(Role.USER, files)
+    assert load() == (expected, [])
 
 
 # Merging.

@@ -146,13 +146,15 @@ def test_zip_bombs_are_not_unpacked(declared, problem):
 
 
 def test_limit_of_other_files():
-    with open_wheel(io.BytesIO(wheel_bytes()), "a.whl") as contents:
+    stream = io.BytesIO(wheel_bytes())
+    with open_wheel(stream, "a.whl") as contents:
         assert contents.dist_info == DIST_INFO
         assert contents.read("METADATA") == b"Metadata-Version: 2.1\n"
         assert contents.read("METADATA", limit=22) == b"Metadata-Version: 2.1\n"
         assert contents.read("entry_points.txt") is None
         with pytest.raises(InvalidWheel, match=r"a.whl: .*METADATA is larger than 21 bytes"):
             contents.read("METADATA", limit=21)
+    assert not stream.closed
 
 
 # Central directories: their entries are counted before any is made.

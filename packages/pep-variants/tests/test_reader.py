@@ -233,6 +233,14 @@ def put(*path):
             "must list the features of static-properties (f), found ('f', 'h')",
         ),
         (
+            V0_2_0,
+            put(
+                "providers", "ns", {"static-properties": {"f": ["1"]}, "feature-order": ["f", "f"]}
+            ),
+            "providers.ns.feature-order",
+            "'f' is listed twice",
+        ),
+        (
             V0_0_1,
             put("default-priorities", "feature", {"ns": ["f", "f"]}),
             "default-priorities.feature.ns",

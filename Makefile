@@ -62,7 +62,7 @@ format: $(VENV)/.done ## let ruff format and fix
 	$(RUN)/ruff format
 
 fuzz: $(VENV)/.done ## fuzz every reader of untrusted bytes, SECONDS=60 or INPUTS=500, SEED=random; one with TARGETS=document
-	cd integration-tests && ../$(RUN)/python -m fuzz --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(INPUTS),--inputs $(INPUTS)) $(TARGETS)
+	cd integration-tests && PYTHONPATH=.. ../$(RUN)/python -m fuzz --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(INPUTS),--inputs $(INPUTS)) $(TARGETS)
 
 bench: $(VENV)/.done wheels ## benchmarks and their record, in build/bench or RECORD=path; one group with BENCH=engine
 	cd integration-tests && ../$(RUN)/python -m benchmarks run $(if $(RECORD),--record "$(abspath $(RECORD))") $(BENCH)

@@ -14,7 +14,6 @@ import traceback
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import hypothesis
 from hypothesis import strategies as st
@@ -25,17 +24,6 @@ from .targets import TARGETS, check
 FOLDER = Path(__file__).resolve().parents[2] / ".fuzz"
 CPU_SECONDS = 2.0
 """The longest that one input within the limits may take."""
-
-
-class Found(NamedTuple):
-    """How many inputs a target was given, and the defect that ended it."""
-
-    inputs: int
-    defect: str
-
-
-class _Finished(BaseException):
-    """The time is over; no `Exception`, which Hypothesis would take for a defect."""
 
 
 def main() -> int:
@@ -59,57 +47,51 @@ def main() -> int:
     failed = 0
     with ProcessPoolExecutor(processes) as pool:
         run = partial(_fuzz, seconds=share, inputs=given.inputs, seed=given.seed)
-        for name, found in zip(wanted, pool.map(run, wanted), strict=True):
-            print(f"  {name:22} {found.inputs:9} inputs {found.defect}", flush=True)
-            failed += bool(found.defect)
+        for name, (count, defect) in zip(wanted, pool.map(run, wanted), strict=True):
+            print(f"  {name:22} {count:9} inputs {defect}", flush=True)
+            failed += bool(defect)
     print(f"{failed} of {len(wanted)} targets failed")
     return 1 if failed else 0
 
 
-def _fuzz(name: str, *, seconds: int, inputs: int | None, seed: int) -> Found:
+def _fuzz(name: str, *, seconds: int, inputs: int | None, seed: int) -> tuple[int, str]:
+    """Return how many inputs the target was given, and the defect that ended it."""
     pieces = st.one_of(
         st.binary(max_size=8), st.sampled_from([word.encode() for word in words(name)] or [b""])
     )
     edits = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 16), pieces), max_size=8)
-    end = time.monotonic() + seconds
-    count, last, failed = 0, b"", False
-
-    @hypothesis.seed(seed)
-    @hypothesis.settings(
-        max_examples=10**9,
+    settings = hypothesis.settings(
+        max_examples=inputs or 200,
         deadline=None,
         database=None,
         suppress_health_check=list(hypothesis.HealthCheck),
     )
-    @hypothesis.given(st.sampled_from(seeds(name)), edits)
+    count, last = 0, b""
+
     def run(data: bytes, changes: list[tuple[float, int, bytes]]) -> None:
-        nonlocal count, last, failed
-        # Hypothesis makes an input that failed smaller: that is not cut short.
-        if not failed and (count == inputs if inputs else time.monotonic() > end):
-            raise _Finished
+        nonlocal count, last
         for place, removed, added in changes:
             start = int(place * len(data))
             data = data[:start] + added + data[start + removed :]
         count, last = count + 1, data
         begun = time.process_time()
-        try:
-            check(name, data)
-            spent = time.process_time() - begun
-            assert spent <= CPU_SECONDS, f"took {spent:.1f} s of CPU for {len(data)} bytes"
-        except Exception:
-            failed = True
-            raise
+        check(name, data)
+        spent = time.process_time() - begun
+        assert spent <= CPU_SECONDS, f"took {spent:.1f} s of CPU for {len(data)} bytes"
 
-    try:
-        run()
-    except _Finished:
-        return Found(count, "")
-    except Exception:
-        path = FOLDER / f"{name}-{seed}"
-        path.parent.mkdir(exist_ok=True)
-        path.write_bytes(last)
-        return Found(count, f"FAILED, see {path}\n{traceback.format_exc()}")
-    raise AssertionError("more inputs than there are")
+    end = time.monotonic() + seconds
+    while True:
+        test = hypothesis.given(st.sampled_from(seeds(name)), edits)(run)
+        try:
+            hypothesis.seed(seed)(settings(test))()
+        except Exception:
+            path = FOLDER / f"{name}-{seed}"
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(last)
+            return count, f"FAILED, see {path}\n{traceback.format_exc()}"
+        if inputs or time.monotonic() > end:
+            return count, ""
+        seed += 1
 
 
 if __name__ == "__main__":

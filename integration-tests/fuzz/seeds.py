@@ -1,10 +1,17 @@
-"""Small inputs to start from, and the words of each format."""
+"""Small inputs to start from, of them many from the other corpora, and the words of each format."""
 
 from __future__ import annotations
 
-import io
-import zipfile
+import functools
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import tomli_w
+
+from conformance.case import read_cases
+from conformance.place import MACHINES
+from hostile.content import evaluate
 
 # ruff: noqa: UP031 - JSON, TOML and URLs are full of braces
 
@@ -12,33 +19,18 @@ FOUND = Path(__file__).parent / "found"
 """Inputs that were defects once: ``found/TARGET/NAME``."""
 
 _DOCUMENT = """\
-{"$schema": "https://variants-schema.wheelnext.dev/%s.json",
+{"$schema": "https://variants-schema.wheelnext.dev/v0.2.0.json",
  "default-priorities": {"namespace": ["nvidia", "x86_64"], "feature": {"nvidia": ["sm_arch"]}},
  "providers": {
   "nvidia": {"requires": ["nvidia-variant-provider>=0.0.1; python_version >= '3.9'"],
-             "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
-             "enable-if": "platform_system == 'Linux'", "optional": false},
-  "x86_64": {%s}},
- "static-properties": {"x86_64": {"level": ["v4", "v3"]}},
+             "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin", "optional": false},
+  "x86_64": {"static-properties": {"level": ["v3", "v2"], "bmi2": ["on"]},
+             "feature-order": ["level", "bmi2"]}},
  "variants": {
   "null": {},
   "cu128": {"nvidia": {"cuda_version_lower_bound": ["12.0"], "sm_arch": ["90_real"]}},
   "x8664v3": {"x86_64": {"level": ["v3"]}, "abi_dependency": {"torch": ["2.9"]}}}}
 """
-_DOCUMENTS = (
-    _DOCUMENT % ("v0.0.1", '"requires": ["provider-variant-x86-64"]'),
-    _DOCUMENT % ("v0.0.2", '"requires": ["provider-variant-x86-64"], "plugin-use": "build"'),
-    _DOCUMENT % ("v0.0.3", '"install-time": false'),
-    _DOCUMENT % ("peps/825/v0.1.0", ""),
-    _DOCUMENT % ("peps/825/v0.1.1", ""),
-    _DOCUMENT
-    % (
-        "v0.2.0",
-        '"static-properties": {"level": ["v3", "v2"], "bmi2": ["on"]}, '
-        '"feature-order": ["level", "bmi2"]',
-    ),
-    '{"default-priorities": {"namespace": ["a"]}, "variants": {"00000000": {}}}',
-)
 _PYPROJECT = """\
 [project]
 name = "name"
@@ -64,12 +56,6 @@ Provides-Extra: gpu
 
 A description.
 """
-_MARKERS = (
-    "variant_label == 'cu128'",
-    "'nvidia' in variant_namespaces and python_version >= '3.10'",
-    "'nvidia :: sm_arch' not in variant_features or (extra == 'gpu' and variant_label != '')",
-    "(((platform_system == 'Linux')) or variant_label in 'cu128 cu129')",
-)
 _PAGE = """\
 <!DOCTYPE html><html><head><meta name="pypi:repository-version" content="1.3">
 <base href="https://files.example/a/"></head><body>
@@ -86,17 +72,6 @@ _JSON_PAGE = """\
   "upload-time": "2026-01-01T00:00:00Z", "core-metadata": {"sha256": "%s"},
   "provenance": "https://index.example/p"}]}
 """ % ("0" * 64, "1" * 64)
-_PLATFORM = """\
-[metadata]
-created-by = "pep-variants 0.1.0"
-version = "0.1"
-[[provider]]
-resolved = ["nvidia-variant-provider==0.0.2"]
-plugin-api = "nvidia_variant_provider.plugin:NvidiaVariantPlugin"
-namespace = "nvidia"
-[provider.properties]
-sm_arch = ["90_real", "90_virtual"]
-"""
 _SETTINGS = """\
 no-variants = false
 variant = ["torch=cu128"]
@@ -111,27 +86,6 @@ nvidia = ["sm_arch"]
 [property_priorities.nvidia]
 sm_arch = ["90_real"]
 """ % ("0" * 64)
-_LOCK = """\
-lock-version = "1.0"
-created-by = "fuzz"
-requires-python = ">=3.10"
-[[packages]]
-name = "name"
-version = "1.0"
-index = "https://index.example/simple/"
-marker = "platform_system == 'Linux'"
-[[packages.wheels]]
-name = "name-1.0-py3-none-any-cu128.whl"
-url = "https://index.example/name-1.0-py3-none-any-cu128.whl"
-hashes = {sha256 = "%s"}
-[packages.variants-json]
-url = "https://index.example/name-1.0-variants.json"
-hashes = {sha256 = "%s"}
-[packages.variants-json.variants.cu128.nvidia]
-sm_arch = ["90_real"]
-[packages.variants-json.default-priorities]
-namespace = ["nvidia"]
-""" % ("0" * 64, "1" * 64)
 _UV_LOCK = """\
 version = 1
 [[package]]
@@ -160,19 +114,9 @@ name-1.0.dist-info/RECORD,,
 _JSON_WORDS = ("{", "}", "[", "]", '"', ":", ",", "null", "true", "1e999", "NaN", "\\ud800")
 
 TEXTS: dict[str, tuple[str, ...]] = {
-    "document": _DOCUMENTS,
+    "document": (_DOCUMENT,),
     "pyproject": (_PYPROJECT,),
-    "merging": tuple(f"{_DOCUMENTS[-2]}\0{other}" for other in _DOCUMENTS[-2:]),
-    "marker": _MARKERS,
-    "requirement": tuple(f"name[extra]>=1,!=2 ; {marker}" for marker in _MARKERS),
     "core_metadata": (_METADATA,),
-    "filename": (
-        "name-1.0-py3-none-any.whl",
-        "name-1!1.0rc1.post2.dev3+local.1-1build-cp312.cp313-abi3-manylinux_2_28_x86_64-cu128.whl",
-        "name-1.0-py3-none-any-null.whl",
-        "name-1.0-variants.json",
-    ),
-    "platform": (_PLATFORM,),
     "settings": (_SETTINGS,),
     "plugin_answer": (_ANSWER, '{"error": "RuntimeError: x"}'),
     "allowed_requirements": (
@@ -184,12 +128,11 @@ TEXTS: dict[str, tuple[str, ...]] = {
     "json_page": (_JSON_PAGE,),
     "content_type": ("text/html; charset=utf-8", "application/vnd.pypi.simple.v1+json"),
     "content_range": ("bytes 0-99/1000", "bytes */1000"),
-    "lock_file": (_LOCK,),
     "uv_lock": (_UV_LOCK,),
     "requirements_file": (_REQUIREMENTS,),
     "platform_key": ("h100-zen4", "2~eNqrVkpTslLKMDQw0K1KzTNR0lEqAfJzMvNKK3QrLMzizUyUagG20go2"),
 }
-"""Inputs by target."""
+"""Inputs by target, beside those of `_known`."""
 
 WORDS: dict[str, tuple[str, ...]] = {
     "document": (
@@ -224,8 +167,9 @@ ALIKE = {
 def seeds(target: str) -> list[bytes]:
     """Return the inputs to start *target* from: those above, and those that were defects once."""
     found = [path.read_bytes() for path in sorted((FOUND / target).glob("*"))]
-    made = _wheels(target)
-    return [text.encode() for text in TEXTS.get(target, ())] + made + found
+    return (
+        [text.encode() for text in TEXTS.get(target, ())] + list(_known().get(target, ())) + found
+    )
 
 
 def words(target: str) -> tuple[str, ...]:
@@ -233,19 +177,25 @@ def words(target: str) -> tuple[str, ...]:
     return WORDS.get(ALIKE.get(target, target), ())
 
 
-def _wheels(target: str) -> list[bytes]:
-    if target not in ("wheel", "wheel_rewriting"):
-        return []
-    made = []
-    for method in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        stream = io.BytesIO()
-        with zipfile.ZipFile(stream, "w", method) as archive:
-            for name, text in (
-                ("name/__init__.py", ""),
-                ("name-1.0.dist-info/METADATA", _METADATA),
-                ("name-1.0.dist-info/variant.json", _DOCUMENTS[-1]),
-                ("name-1.0.dist-info/RECORD", _RECORD),
-            ):
-                archive.writestr(zipfile.ZipInfo(name), text)
-        made.append(stream.getvalue())
-    return made
+@functools.cache
+def _known() -> Mapping[str, Sequence[bytes]]:
+    """Return inputs by target from the cases of conformance, those that were generated left out."""
+    cases = [case for case in read_cases().values() if not case.is_one_of_many]
+    read = [case.documents for case in cases if case.form == "document"]
+    requirements = [line.encode() for case in cases for line in case.tree.get("requires", ())]
+    wheel = {"name": "name", "version": "1.0", "metadata": _METADATA, "variant-json": _DOCUMENT}
+    wheels = [evaluate({"wheel": wheel})]
+    locks = [tomli_w.dumps(case.tree["lock"]) for case in cases if case.form == "lock"]
+    return {
+        "document": [documents[0] for documents in read],
+        "merging": [b"\0".join(documents[:2]) for documents in read if len(documents) > 1],
+        "marker": [line.partition(b";")[2] for line in requirements],
+        "requirement": requirements,
+        "filename": [case.tree["filename"].encode() for case in cases if case.form == "filename"],
+        "platform": [path.read_bytes() for path in sorted(MACHINES.glob("*.toml"), reverse=True)],
+        "lock_file": [
+            re.sub(r"{{[a-z]+:(.+?)}}", r"https://h/\1", text).encode() for text in locks
+        ],
+        "wheel": wheels,
+        "wheel_rewriting": wheels,
+    }

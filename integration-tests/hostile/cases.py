@@ -21,7 +21,7 @@ class Case:
         title: the attack in one sentence.
         attacker: who carries it out.
         servers: what each server answers, see `server`.
-        run: the user's command, see `Command`.
+        run: arguments of `Command`.
         expect: see `verdict`.
         files: contents by path, below ``work/`` (the working directory) or ``home/``.
         modes: permissions of files or directories by path, in octal.
@@ -48,21 +48,15 @@ class Case:
         parts = {name: getattr(self, name) for name in ("servers", "run", "expect", "files")}
         return replace(self, **_filled(parts, places))
 
-    @property
-    def command(self) -> Command:
-        """What the user asks for."""
-        return Command(**{key.replace("-", "_"): value for key, value in self.run.items()})
-
 
 @dataclass(frozen=True)
 class Command:
-    """What the user asks for, in words that every installer has.
+    """What the user asks for (``run`` of a case), in words that every installer has.
 
     Attributes:
         install: requirements.
         index: URL of the index.
         extra_indexes: URLs of more indexes, of lower rank.
-        find_links: URLs or paths.
         trusted_hosts: hosts whose plain http the user accepts.
         arguments: arguments by name of the client, at the end of its command line.
         options: variant options without dashes, e.g. ``{"variant-allow-provider": ["p"]}``.
@@ -72,7 +66,6 @@ class Command:
     install: list[str]
     index: str
     extra_indexes: list[str] = field(default_factory=list)
-    find_links: list[str] = field(default_factory=list)
     trusted_hosts: list[str] = field(default_factory=list)
     arguments: Mapping[str, list[str]] = field(default_factory=dict)
     options: Mapping[str, list[str]] = field(default_factory=dict)

@@ -39,7 +39,6 @@ class Pip:
         arguments += ["--target", str(place.target), "--timeout", "3", "--retries", "0"]
         arguments += ["--disable-pip-version-check", "--no-input", "--index-url", command.index]
         arguments += _each("--extra-index-url", command.extra_indexes)
-        arguments += _each("--find-links", command.find_links)
         arguments += _each("--trusted-host", command.trusted_hosts)
         if self.name != "plain-pip":
             arguments += _options(command)
@@ -63,7 +62,6 @@ class Resolve:
         # The indexes of most rank first; the one of least rank is the "main" one here, as in uv.
         *first, last = [command.index, *command.extra_indexes]
         arguments += [*_each("--extra-index-url", first), "--index-url", last]
-        arguments += _each("--find-links", command.find_links)
         arguments += [*_options(command), *command.arguments.get("resolve", [])]
         arguments += ["--download", str(place.target), *command.install]
         return run(arguments, place, {"PIP_TIMEOUT": "3", **command.variables}, seconds)
@@ -96,7 +94,6 @@ class Uv:
         # The default index is the one of least rank.
         *first, last = [command.index, *command.extra_indexes]
         arguments += [*_each("--index", first), "--default-index", last]
-        arguments += _each("--find-links", command.find_links)
         arguments += [*command.arguments.get("uv", []), *command.install]
         return run(arguments, place, {**variables, **command.variables}, seconds)
 

@@ -1,10 +1,11 @@
-"""Waiting for what other processes do."""
+"""Waiting for what other processes do, and limits of time and memory."""
 
 from __future__ import annotations
 
 import signal
 import sys
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -40,3 +41,14 @@ def processor_limit(seconds: float = 60.0) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
+
+
+@contextmanager
+def memory_limit(size: int) -> Iterator[None]:
+    """Check that at most *size* bytes are allocated by Python code at any time."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] <= size
+    finally:
+        tracemalloc.stop()

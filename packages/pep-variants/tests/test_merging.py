@@ -68,19 +68,10 @@ def test_broken_promise():
     )
 
 
-@pytest.mark.parametrize(
-    ("variants", "found"),
-    [
-        ({"y": X}, "'y'"),
-        (dict.fromkeys("abcdefg", X), "'a', 'b', 'c', 'd'"),
-    ],
-)
-def test_wheel_with_other_labels(variants, found):
-    with pytest.raises(MetadataError) as raised:
-        check_promise(PROMISED, Metadata(("a",), variants, source="x.whl"), "x")
-    assert str(raised.value) == (
-        f"x.whl: variants: the filename has label 'x', the metadata inside lists {found}"
-    )
+def test_wheel_with_other_labels():
+    found = Metadata(("a",), dict.fromkeys("abcdefg", X), source="x.whl")
+    with pytest.raises(MetadataError, match=r"has label 'x', .* lists 'a', 'b', 'c', 'd'$"):
+        check_promise(PROMISED, found, "x")
 
 
 def test_the_two_that_contradict_each_other_are_named():

@@ -1,4 +1,5 @@
 import os
+import re
 import stat
 from types import SimpleNamespace
 
@@ -56,26 +57,26 @@ def file(folder):
     return path
 
 
-@pytest.mark.parametrize("mode", [0o600, 0o644, 0o444, 0o755, 0o400])
-def test_private_modes(file, mode):
-    file.chmod(mode)
-    check_private(file)
-
-
 @pytest.mark.parametrize("mode", [0o666, 0o664, 0o622, 0o602, 0o620])
 def test_modes_with_which_others_can_write(file, mode):
+    file.chmod(0o755)
+    check_private(file)
     file.chmod(mode)
     with pytest.raises(NotPrivate) as raised:
         check_private(file)
     assert str(raised.value) == f"{file} can be changed by other users: run chmod go-w {file}"
 
 
-@pytest.mark.parametrize("mode", [0o777, 0o775, 0o722])
-def test_directories_in_which_others_can_write(folder, file, mode):
-    folder.chmod(mode)
+def test_directories_in_which_others_can_write(folder, file):
+    folder.chmod(0o775)
     for path in (folder, file):
         with pytest.raises(NotPrivate, match=f"{folder} can be changed by other users"):
             check_private(path)
+    # Sticky ones protect their files, but not themselves.
+    folder.chmod(0o1777)
+    check_private(file)
+    with pytest.raises(NotPrivate):
+        check_private(folder)
 
 
 def test_what_a_umask_of_002_leaves_in_the_users_own_group_is_private(folder, file, group):
@@ -111,20 +112,10 @@ def test_groups_with_others_in_them(file, group, account, changed):
 
 
 def test_groups_without_a_name(file, monkeypatch):
-    def missing(_):
-        raise KeyError
-
-    monkeypatch.setattr("grp.getgrgid", missing)
+    monkeypatch.setattr("grp.getgrgid", {}.__getitem__)
     file.chmod(0o664)
     with pytest.raises(NotPrivate):
         check_private(file)
-
-
-def test_sticky_directories_protect_files_but_not_themselves(folder, file):
-    folder.chmod(0o1777)
-    check_private(file)
-    with pytest.raises(NotPrivate):
-        check_private(folder)
 
 
 def test_owners(folder, file, owned):
@@ -176,10 +167,8 @@ def test_message_is_printable(tmp_path):
     path = tmp_path / "a\x1b[31m b"
     path.mkdir()
     path.chmod(0o777)
-    with pytest.raises(NotPrivate) as raised:
+    with pytest.raises(NotPrivate, match=re.escape(f"chmod go-w '{tmp_path}/a?[31m b'")):
         check_private(path)
-    assert str(raised.value).isprintable()
-    assert f"chmod go-w '{tmp_path}/a?[31m b'" in str(raised.value)
 
 
 def test_directories_are_made_private_whatever_the_umask(tmp_path):

@@ -1,4 +1,5 @@
 import contextlib
+import json
 from dataclasses import replace
 
 import pytest
@@ -10,9 +11,11 @@ from pep_variants.choose.preferences import (
     given_variables,
     preferences_from_options,
     read_configuration,
+    unmatched,
 )
 from pep_variants.errors import PreferenceError
 from pep_variants.limits import SETTINGS_BYTES
+from pep_variants.model.metadata import Metadata
 from pep_variants.model.property import Selector
 from support.waiting import processor_limit
 
@@ -82,6 +85,8 @@ REFUSED = [
     ("variant-allow-provider", ["a; os_name == 'nt'"], "'a;' is not a requirement"),
     ("variant-allow-provider", [">=1"], "'>=1' is not a requirement"),
     ("variant-plugin-variable", ["A=b"], "'A=b' is not the name of an environment variable"),
+    ("variant-on-plugin-error", "ignore", "expected 'abort' or 'skip'"),
+    ("variant-plugin-sandbox", "ignore", "expected 'auto'"),
 ]
 
 
@@ -89,11 +94,12 @@ REFUSED = [
 def test_refused(option, value, quoted):
     (known,) = [item for item in OPTIONS if item.name == option]
     variable = "VARIANTS_" + known.key.upper().replace("-", "_")
-    listed = ", ".join(f'"{item}"' for item in value)
+    text = value if isinstance(value, str) else " ".join(value)
+    line = f"{known.key} = {json.dumps(value)}"
     for place, read in (
         (f"--{option}", lambda: preferences_from_options({option: value})),
-        (variable, lambda: from_environment({variable: " ".join(value)})),
-        (f"x.toml: {known.key}", lambda: read_configuration(f"{known.key} = [{listed}]", "x.toml")),
+        (variable, lambda: from_environment({variable: text})),
+        (f"x.toml: {known.key}", lambda: read_configuration(line, "x.toml")),
     ):
         with pytest.raises(PreferenceError) as raised:
             read()
@@ -101,81 +107,53 @@ def test_refused(option, value, quoted):
         assert quoted in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("key", "expected"), [("on-plugin-error", "'abort' or 'skip'"), ("plugin-sandbox", "'auto'")]
+ALL = Preferences(
+    use_variants=False,
+    forced={"torch": "cu128", "numpy": ""},
+    prefer=(LEVEL, SM),
+    exclude=(Selector("amd"), Selector("intel")),
+    platform_file="/etc/my machine.toml",
+    enable=frozenset({"acme", "other"}),
+    allow_providers=("acme>=1,<2", "b"),
+    coherent=("nvidia",),
 )
-def test_choices(key, expected):
-    variable = "VARIANTS_" + key.upper().replace("-", "_")
-    for read in (
-        lambda: preferences_from_options({f"variant-{key}": "ignore"}),
-        lambda: from_environment({variable: "ignore"}),
-        lambda: read_configuration(f'{key} = "ignore"', "variants.toml"),
-        lambda: read_configuration(f"{key} = ['skip']", "variants.toml"),
-    ):
-        with pytest.raises(PreferenceError, match=f"expected {expected}"):
-            read()
 
 
 def test_variables():
-    found = from_environment(
-        {
-            "VARIANTS_NO_VARIANTS": "1",
-            "VARIANTS_VARIANT": "torch=cu128, numpy=",
-            "VARIANTS_PREFER": "x86_64 :: level :: v3 nvidia::sm_arch",
-            "VARIANTS_EXCLUDE": "amd,intel",
-            "VARIANTS_PLATFORM": "/etc/my machine.toml",
-            "VARIANTS_ENABLE": "acme other",
-            "VARIANTS_ALLOW_PROVIDER": "acme >=1,<2 b",
-            "VARIANTS_COHERENT": " nvidia ",
-            "VARIANTS_UNKNOWN": "x",
-            "OTHER": "x",
-        }
-    )
-    assert found == Preferences(
-        use_variants=False,
-        forced={"torch": "cu128", "numpy": ""},
-        prefer=(LEVEL, SM),
-        exclude=(Selector("amd"), Selector("intel")),
-        platform_file="/etc/my machine.toml",
-        enable=frozenset({"acme", "other"}),
-        allow_providers=("acme>=1,<2", "b"),
-        coherent=("nvidia",),
-    )
+    variables = {
+        "NO_VARIANTS": "1",
+        "VARIANT": "torch=cu128, numpy=",
+        "PREFER": "x86_64 :: level :: v3 nvidia::sm_arch",
+        "EXCLUDE": "amd,intel",
+        "PLATFORM": "/etc/my machine.toml",
+        "ENABLE": "acme other",
+        "ALLOW_PROVIDER": "acme >=1,<2 b",
+        "COHERENT": " nvidia ",
+        "UNKNOWN": "x",
+    }
+    environ = {f"VARIANTS_{name}": value for name, value in variables.items()}
+    assert from_environment({**environ, "OTHER": "x"}) == ALL
+    for nothing in ("", " ", "\n"):
+        assert from_environment(dict.fromkeys(environ, nothing), ALL) == ALL
+    for text, use in (("YES", False), ("on", False), ("0", True), ("F", True), ("off", True)):
+        for before in (True, False):
+            given = {"VARIANTS_NO_VARIANTS": text}
+            assert from_environment(given, Preferences(before)).use_variants is use
+    with pytest.raises(
+        PreferenceError, match=r"^VARIANTS_NO_VARIANTS: expected 1 or 0, found 'm'$"
+    ):
+        from_environment({"VARIANTS_NO_VARIANTS": "m"})
 
 
-@pytest.mark.parametrize("text", ["", " ", "\n"])
-def test_empty_variables_are_not_set(text):
-    environ = {"VARIANTS_" + item.key.upper().replace("-", "_"): text for item in OPTIONS}
-    assert from_environment(environ, Preferences(prefer=(LEVEL,))) == Preferences(prefer=(LEVEL,))
-
-
-@pytest.mark.parametrize(
-    ("text", "use"),
-    [
-        *((text, False) for text in ("1", "YES", "on")),
-        *((text, True) for text in ("0", "F", "off")),
-    ],
-)
-def test_flag_variables(text, use):
-    for before in (True, False):
-        found = from_environment({"VARIANTS_NO_VARIANTS": text}, Preferences(use_variants=before))
-        assert found.use_variants is use
-
-
-def test_refused_flag_variable():
-    with pytest.raises(PreferenceError) as raised:
-        from_environment({"VARIANTS_NO_VARIANTS": "maybe"})
-    assert str(raised.value) == "VARIANTS_NO_VARIANTS: expected 1 or 0, found 'maybe'"
-
-
-CONFIGURATION = """
+def test_configuration():
+    text = """
 no-variants = true
-variant = ["torch=cu128"]
+variant = ["torch=cu128", "numpy="]
 prefer = ["x86_64 :: level :: v3", "nvidia :: sm_arch"]
-exclude = "amd"
-platform = "machine.toml"
-enable = ["acme"]
-allow-provider = ["acme>=1,<2"]
+exclude = "amd intel"
+platform = "/etc/my machine.toml"
+enable = ["acme", "other"]
+allow-provider = ["acme>=1,<2", "b"]
 coherent = ["nvidia"]
 
 # As variantlib has them.
@@ -183,30 +161,20 @@ namespace_priorities = ["nvidia", "x86_64"]
 feature_priorities.nvidia = ["sm_arch"]
 property_priorities.x86_64.level = ["v2", "v3"]
 """
-
-
-def test_configuration():
-    expected = Preferences(
-        use_variants=False,
-        forced={"torch": "cu128"},
-        prefer=(LEVEL, SM),
-        exclude=(Selector("amd"),),
-        platform_file="machine.toml",
-        enable=frozenset({"acme"}),
-        allow_providers=("acme>=1,<2",),
-        coherent=("nvidia",),
+    expected = replace(
+        ALL,
         namespace_priorities=("nvidia", "x86_64"),
         feature_priorities={"nvidia": ("sm_arch",)},
         property_priorities={"x86_64": {"level": ("v2", "v3")}},
     )
-    assert read_configuration(CONFIGURATION, "x") == expected
-    assert read_configuration(CONFIGURATION.encode(), "x") == expected
+    assert read_configuration(text, "x") == read_configuration(text.encode(), "x") == expected
     assert read_configuration("", "x") == Preferences()
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ("on-plugin-error = ['skip']", "expected 'abort' or 'skip'"),
         (
             "prefers = []",
             "prefers: unknown key; the keys are allow-provider, before-version, catalog, ",
@@ -298,3 +266,52 @@ def test_a_forced_label_and_no_variants_leave_the_order_of_versions():
     values = {"variant-before-version": [":all:"]}
     assert not preferences_from_options({**values, "variant": ["gpu=x"]}).puts_first("gpu")
     assert not preferences_from_options({**values, "no-variants": True}).puts_first("gpu")
+
+
+# Names on the command line that match nothing.
+
+SEEN = [
+    Metadata(("nvidia", "x86_64"), {"v3": {"x86_64": {"level": ("v3",)}}}),
+    Metadata(("nvidia",), {"cu": {"nvidia": {"sm_arch": ("90_real",)}}}),
+]
+
+
+@pytest.mark.parametrize(
+    ("option", "preferences", "name"),
+    [
+        ("--variant", Preferences(forced={"gppu": "cu"}), "--variant gppu=cu: this command has"),
+        (
+            "--variant-exclude",
+            Preferences(exclude=(Selector.parse("x86_63"), Selector.parse("x86_64"))),
+            "--variant-exclude 'x86_63' matches no variant",
+        ),
+        (
+            "--variant-prefer",
+            Preferences(prefer=(Selector.parse("nvidia :: sm_arch :: 91"),)),
+            "--variant-prefer 'nvidia :: sm_arch :: 91' matches no variant",
+        ),
+        (
+            "--variant-enable",
+            Preferences(enable=frozenset(("nope", "nvidia"))),
+            "--variant-enable 'nope' matches no variant",
+        ),
+    ],
+)
+def test_a_name_that_matches_nothing(option, preferences, name):
+    for arguments in (["install", option, "x", "gpu"], ["install", f"{option}=x", "gpu"]):
+        (text,) = unmatched(preferences, arguments, ["gpu"], SEEN)
+        assert text.startswith(name)
+    # From a setting or a variable it is for all commands.
+    assert unmatched(preferences, ["install", "gpu"], ["gpu"], SEEN) == ()
+
+
+def test_what_matches_is_not_mentioned():
+    preferences = Preferences(
+        forced={"gpu": "cu"},
+        prefer=(Selector.parse("nvidia :: sm_arch"),),
+        exclude=(Selector.parse("x86_64"),),
+        enable=frozenset(("nvidia",)),
+    )
+    options = ["--variant", "--variant-prefer", "--variant-exclude", "--variant-enable"]
+    assert unmatched(preferences, options, ["gpu", "other"], SEEN) == ()
+    assert unmatched(preferences, options, ["gpu"], []) == ()

@@ -4,46 +4,27 @@ from pep_variants.model.metadata import Metadata
 from pep_variants.model.platform import Platform, Support
 from pep_variants.model.property import Selector
 
-
-def variant(text):
-    """Properties from ``ns.feature=value|value ns.feature=value``."""
-    found = {}
-    for item in text.split():
-        name, values = item.split("=")
-        namespace, feature = name.split(".")
-        found.setdefault(namespace, {})[feature] = tuple(sorted(values.split("|")))
-    return found
+MACHINE = Platform(
+    {
+        "a": Support({"f": ("3", "2", "1"), "g": ("on",)}),
+        "b": Support({"f": ("x", "y")}),
+    }
+)
 
 
-def machine(text):
-    """A platform from the same, where order is preference."""
-    found = {}
-    for item in text.split():
-        name, values = item.split("=")
-        namespace, feature = name.split(".")
-        found.setdefault(namespace, {})[feature] = tuple(values.split("|"))
-    return Platform({namespace: Support(features) for namespace, features in found.items()})
-
-
-def ranking(variants, supported, namespaces="a b", preferences=None, **priorities):
-    found = Metadata(
-        tuple(namespaces.split()),
-        {label: variant(text) for label, text in variants.items()},
-        **priorities,
-    )
-    return rank(found, machine(supported), preferences)
-
-
-MACHINE = "a.f=3|2|1 a.g=on b.f=x|y"
+def ranking(variants, **preferences):
+    return rank(Metadata(("a", "b"), variants), MACHINE, Preferences(**preferences))
 
 
 def test_reasons():
+    variant = {
+        "b": {"f": ("q", "z")},
+        "a": {"f": ("9",), "g": ("on",), "h": ("1", "2")},
+        "c": {"f": ("1",)},
+    }
     found = ranking(
-        {"l": "b.f=z|q a.f=9 a.g=on a.h=1|2 c.f=1", "m": "a.f=3"},
-        MACHINE,
-        preferences=Preferences(
-            exclude=(Selector("b"), Selector("a", "f"), Selector("a", "g", "on"), Selector("d"))
-        ),
+        {"l": variant, "m": {"a": {"f": ("3",)}}},
+        exclude=(Selector("b"), Selector("a", "f"), Selector("a", "g", "on"), Selector("d")),
     )
     assert found.labels == ()
     assert found.reasons("l") == (
@@ -56,31 +37,22 @@ def test_reasons():
         Reason("c", "f", ("1",), ()),
     )
     assert found.reasons("m") == (Reason("a", "f", ("3",), (), Selector("a", "f")),)
-    assert found.rejected[0] == ("l", found.metadata.variants["l"], found.reasons("l"))
-    assert found.reasons("unknown") == ()
-    assert found.reasons("null") == ()
+    assert found.rejected[0] == ("l", variant, found.reasons("l"))
+    assert found.reasons("unknown") == found.reasons("null") == ()
 
 
-def test_supported_properties():
+def test_supported_properties_and_positions():
+    variant = {"b": {"f": ("q", "x", "y")}, "a": {"f": ("1", "3", "9"), "g": ("on",)}}
     found = ranking(
-        {"l": "b.f=y|x|q a.g=on a.f=1|3|9", "m": "a.f=9|1"},
-        MACHINE,
-        preferences=Preferences(prefer=(Selector("b"), Selector("a", "f", "1"))),
+        {"m": {"a": {"f": ("9",)}}, "n": {"a": {"f": ("2",)}}, "l": variant, "null": {}},
+        prefer=(Selector("b"), Selector("a", "f", "1")),
     )
     supported = found.supported("l")
     assert [(name, list(features.items())) for name, features in supported.items()] == [
         ("b", [("f", ("x", "y"))]),
         ("a", [("f", ("1", "3")), ("g", ("on",))]),
     ]
-    assert found.ranked[0] == ("l", found.metadata.variants["l"], supported)
-    assert found.supported("null") == {}
-    assert found.supported("unknown") == {}
-
-
-def test_positions():
-    found = ranking({"l": "a.f=1", "null": "", "m": "a.f=9", "n": "a.f=2"}, MACHINE)
-    assert found.positions["n"] == 0
-    assert found.positions["l"] == 1
-    assert found.positions["null"] == 2
+    assert found.ranked[0] == ("l", variant, supported)
+    assert found.supported("null") == found.supported("unknown") == {}
+    assert [found.positions[label] for label in ("l", "n", "null")] == [0, 1, 2]
     assert "m" not in found.positions
-    assert "unknown" not in found.positions

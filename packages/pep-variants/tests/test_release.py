@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import re
 
 import pytest
 from release_files import NAME, a_wheel, document, wheel
@@ -34,15 +35,18 @@ class Index:
         self.hashes = hashes or {}
         self.listed = list(files) if listed is None else listed
 
-    def file(self, name):
-        digests = {"sha256": self.hashes[name]} if name in self.hashes else {}
-        return ReleaseFile(name, f"https://files.example/{name}", digests)
-
     def reader(self, source=SOURCE):
-        wheels = [self.file(name) for name in self.listed if name.endswith(".whl")]
-        return ReleaseReader(
-            wheels, self.file(NAME) if NAME in self.listed else None, source=source
-        )
+        files = {
+            name: ReleaseFile(
+                name,
+                f"https://files.example/{name}",
+                {"sha256": self.hashes[name]} if name in self.hashes else {},
+            )
+            for name in self.listed
+        }
+        document = files.pop(NAME, None)
+        names = [name for name in files if name.endswith(".whl")]
+        return ReleaseReader([files[name] for name in names], document, source=source)
 
     def answer(self, fetch):
         name = fetch.file.filename
@@ -63,18 +67,6 @@ class Index:
         while fetches := reader.wanted():
             reader.receive(fetches[0], self.answer(fetches[0]))
         return reader
-
-    def result(self):
-        return self.read().result()
-
-    def error(self):
-        with pytest.raises(VariantError) as caught:
-            self.result()
-        return str(caught.value)
-
-
-def digest(data):
-    return hashlib.sha256(data).hexdigest()
 
 
 def test_the_file_on_the_index_is_used_alone():
@@ -120,78 +112,87 @@ def test_the_error_is_the_same_in_any_order(order):
     for fetch in reader.wanted()[::order]:
         reader.receive(fetch, index.answer(fetch))
     assert not reader.wanted()
+    late = io.BytesIO()
+    reader.receive(fetch, Whole(late))
+    assert late.closed
     with pytest.raises(MetadataError, match=r"-a\.whl: cannot be fetched: off"):
         reader.result()
 
 
-@pytest.mark.parametrize(
-    ("data", "problem"),
-    [
-        (b"[]", "app-1.0-variants.json: "),
-        (bytes(DOCUMENT_BYTES + 1), "larger than 8 MiB"),
-        (Failed("no answer in time"), "variants.json: cannot be fetched: no answer in time"),
-        (Failed("at https://me:secret@host/"), "cannot be fetched: at https://****@host/"),
-        (Whole(document("b")), "does not match its sha256 hash: expected"),
-    ],
-)
-def test_wheels_are_not_read_in_place_of_a_broken_file(data, problem):
-    index = Index(
-        {a_wheel("a"): wheel(document("a")), NAME: data}, hashes={NAME: digest(document("a"))}
-    )
-    assert problem in index.error()
-    assert index.asked == [(NAME, None)]
+A, B = a_wheel("a"), a_wheel("b")
+GOOD = wheel(document("a"))
+OTHER = json.loads(document("b"))
+OTHER["providers"]["n"]["requires"] = ["other"]
+HASH = hashlib.sha256(document("a")).hexdigest()
+LABELS = [f"x{number}" for number in range(INSPECTED_WHEELS + 1)]
 
-
-def test_why_a_wheel_was_read_is_in_the_error():
-    index = Index({a_wheel("a"): Failed("no connection")}, listed=[a_wheel("a"), NAME])
-    assert index.error() == (
+# The files, the words of the error, and the hashes, if any.
+ERRORS = {
+    # Wheels are not read in place of a document that is broken.
+    "document": ({NAME: b"[]", A: GOOD}, "app-1.0-variants.json: ", None),
+    "large document": ({NAME: bytes(DOCUMENT_BYTES + 1), A: GOOD}, "larger than 8 MiB", None),
+    "document that fails": (
+        {NAME: Failed("at https://me:secret@host/"), A: GOOD},
+        "variants.json: cannot be fetched: at https://****@host/",
+        None,
+    ),
+    "another document": (
+        {NAME: Whole(document("b")), A: GOOD},
+        "does not match its sha256 hash: expected",
+        {NAME: HASH},
+    ),
+    "no document, and a wheel that fails": (
+        {NAME: Absent("HTTP status 404"), A: Failed("no connection")},
         f"{SOURCE}: lists {NAME}, but it cannot be fetched (HTTP status 404); "
-        f"https://files.example/{a_wheel('a')}: cannot be fetched: no connection"
-    )
+        f"https://files.example/{A}: cannot be fetched: no connection",
+        None,
+    ),
+    "no variant.json": (
+        {A: wheel(None)}, "is named a variant wheel, but has no variant.json", None,
+    ),
+    "another label": (
+        {A: wheel(document("b"))},
+        "the filename has label 'a', the metadata inside lists 'b'",
+        None,
+    ),
+    "broken": ({A: wheel(b"{")}, "app-1.0.dist-info/variant.json: not valid JSON", None),
+    "another project": (
+        {A: GOOD.replace(b"app-1.0.dist", b"bpp-1.0.dist")}, "does not belong to app", None,
+    ),
+    "gone": ({A: Absent("HTTP status 403")}, "cannot be fetched: HTTP status 403", None),
+    "contradiction": (
+        {A: GOOD, B: wheel(json.dumps(OTHER).encode(), "b")}, "providers.n differs: ", None,
+    ),
+    "another wheel": ({A: Whole(GOOD)}, f"{A}: does not match its sha256 hash", {A: "00"}),
+    "large wheel": (
+        {A: Whole(bytes(INSPECTED_WHEEL_BYTES + 1))},
+        f"larger than the {INSPECTED_WHEEL_BYTES} bytes that are downloaded",
+        None,
+    ),
+    "many labels": (
+        {a_wheel(label): wheel(document(label), label) for label in LABELS},
+        "65 labels are too many to read the metadata from the wheels",
+        None,
+    ),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("data", "problem"),
-    [
-        (wheel(None), "is named a variant wheel, but has no variant.json"),
-        (wheel(document("b")), "the filename has label 'a', the metadata inside lists 'b'"),
-        (wheel(b"{"), "app-1.0.dist-info/variant.json: not valid JSON"),
-        (wheel(document("a")).replace(b"app-1.0.dist", b"bpp-1.0.dist"), "does not belong to app"),
-        (Absent("HTTP status 403"), "cannot be fetched: HTTP status 403"),
-    ],
-)
-def test_a_broken_wheel(data, problem):
-    assert problem in Index({a_wheel("a"): data}).error()
-
-
-def test_wheels_that_contradict_each_other():
-    tree = json.loads(document("b"))
-    tree["providers"]["n"]["requires"] = ["other"]
-    index = Index(
-        {
-            a_wheel("a"): wheel(document("a")),
-            a_wheel("b"): wheel(json.dumps(tree).encode(), "b"),
-        }
-    )
-    assert "providers.n differs: " in index.error()
+@pytest.mark.parametrize(("files", "problem", "hashes"), ERRORS.values(), ids=ERRORS)
+def test_errors(files, problem, hashes):
+    index = Index(files, hashes=hashes)
+    with pytest.raises(VariantError, match=re.escape(problem)):
+        index.read().result()
+    if NAME in files and not isinstance(files[NAME], Absent):
+        assert index.asked == [(NAME, None)]
+    if len(files) > INSPECTED_WHEELS:
+        assert not index.asked
+        fewer = Index(dict([*files.items()][1:])).read().result()
+        assert len(fewer.variants) == INSPECTED_WHEELS
 
 
 def test_a_wheel_that_the_user_named():
-    index = Index({a_wheel("a"): wheel(None)})
-    with pytest.raises(MetadataError) as caught:
-        index.read(source=None).result()
-    assert str(caught.value).startswith(f"https://files.example/{a_wheel('a')}: is named")
-
-
-@pytest.mark.parametrize("number", [INSPECTED_WHEELS, INSPECTED_WHEELS + 1])
-def test_many_labels(number):
-    labels = [f"x{i}" for i in range(number)]
-    index = Index({a_wheel(label): wheel(document(label), label) for label in labels})
-    if number <= INSPECTED_WHEELS:
-        assert len(index.result().variants) == len(index.asked) == number
-        return
-    assert "65 labels are too many to read the metadata from the wheels" in index.error()
-    assert not index.asked
+    with pytest.raises(VariantError, match=f"^https://files.example/{A}: is named a variant"):
+        Index({A: wheel(None)}).read(source=None).result()
 
 
 # Servers.
@@ -201,7 +202,7 @@ def test_many_labels(number):
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_server_without_ranges(answers, stream):
     data = wheel(document("a"))
-    index = Index({a_wheel("a"): data}, hashes={a_wheel("a"): digest(data)})
+    index = Index({a_wheel("a"): data}, hashes={A: hashlib.sha256(data).hexdigest()})
     reader = index.reader()
     for answer in answers:
         reader.receive(reader.wanted()[0], answer)
@@ -210,16 +211,6 @@ def test_a_server_without_ranges(answers, stream):
     reader.receive(reader.wanted()[0], Whole(file if stream else data))
     assert set(reader.result().variants) == {"a"}
     assert file.closed is stream
-
-
-def test_a_whole_wheel_is_verified():
-    index = Index({a_wheel("a"): Whole(wheel(document("a")))}, hashes={a_wheel("a"): "00"})
-    assert f"{a_wheel('a')}: does not match its sha256 hash" in index.error()
-
-
-def test_a_wheel_that_is_too_large_to_download():
-    index = Index({a_wheel("a"): Whole(bytes(INSPECTED_WHEEL_BYTES + 1))})
-    assert f"larger than the {INSPECTED_WHEEL_BYTES} bytes that are downloaded" in index.error()
 
 
 @pytest.mark.parametrize(
@@ -273,16 +264,6 @@ def test_local_files_are_read_for_local_pages_only(page, allowed, name):
     assert "secret" not in str(caught.value)
 
 
-def test_a_late_answer_is_ignored():
-    index = Index({a_wheel("a"): b"", a_wheel("b"): b""})
-    reader = index.reader()
-    first, second = reader.wanted()
-    reader.receive(first, Whole(b""))
-    stream = io.BytesIO()
-    reader.receive(second, Whole(stream))
-    assert stream.closed
-
-
 # HTTP responses.
 
 WHEEL = ReleaseFile(a_wheel("a"), "https://files.example/a.whl")
@@ -325,13 +306,10 @@ def test_responses(wanted, status, headers, body, answer):
     assert read(Fetch(WHEEL, wanted), status, headers, io.BytesIO(body).read) == answer
 
 
-def test_at_most_the_limit_is_read():
-    sizes = []
-    read(Fetch(WHEEL), 200, {}, lambda size: sizes.append(size) or b"")
-    assert sizes == [INSPECTED_WHEEL_BYTES + 1]
-
-
-def test_request_headers():
+def test_requests():
     assert Fetch(WHEEL).headers == {"Accept-Encoding": "identity", "Cache-Control": "no-cache"}
     assert Fetch(WHEEL, Range(None, 5)).headers["Range"] == "bytes=-5"
     assert Fetch(WHEEL, Range(5, 5)).headers["Range"] == "bytes=5-9"
+    sizes = []
+    read(Fetch(WHEEL), 200, {}, lambda size: sizes.append(size) or b"")
+    assert sizes == [INSPECTED_WHEEL_BYTES + 1]

@@ -1,7 +1,6 @@
 import gzip
 import io
 import tarfile
-import tracemalloc
 import zipfile
 
 import pytest
@@ -10,6 +9,7 @@ from pep_variants.errors import InvalidSdist
 from pep_variants.limits import CORE_METADATA_BYTES
 from pep_variants.wheelfile import sdist
 from pep_variants.wheelfile.sdist import read_pkg_info
+from support.waiting import memory_limit
 
 PKG_INFO = b"Metadata-Version: 2.4\nName: demo\nVersion: 1.0\n"
 FORMATS = [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT]
@@ -120,26 +120,16 @@ def test_members_are_counted_and_not_kept(monkeypatch):
     """One empty member takes 512 bytes, four of the gzip file: tarfile takes 1.3 KB of memory."""
     monkeypatch.setattr(sdist, "SDIST_MEMBERS", 5_000)
     data = gzip.compress(header(tarfile.REGTYPE, 0) * 5_001)
-    tracemalloc.start()
-    try:
-        with pytest.raises(InvalidSdist, match="more than 5000 members"):
-            read(data)
-        assert tracemalloc.get_traced_memory()[1] < 2_000_000
-    finally:
-        tracemalloc.stop()
+    with memory_limit(2_000_000), pytest.raises(InvalidSdist, match="more than 5000 members"):
+        read(data)
 
 
 @pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.XHDTYPE])
 def test_unpacked_bytes_are_counted_and_not_kept(kind, monkeypatch):
     monkeypatch.setattr(sdist, "SDIST_UNPACKED", 32 * 2**20)
     data = gzip.compress(header(kind, 64 * 2**20) + bytes(64 * 2**20))
-    tracemalloc.start()
-    try:
-        with pytest.raises(InvalidSdist, match="unpacks to more than 32 MiB"):
-            read(data)
-        assert tracemalloc.get_traced_memory()[1] < 4_000_000
-    finally:
-        tracemalloc.stop()
+    with memory_limit(4_000_000), pytest.raises(InvalidSdist, match="unpacks to more than 32 MiB"):
+        read(data)
 
 
 def test_negative_sizes():

@@ -1,10 +1,9 @@
 import pytest
 from packaging.tags import Tag
 
-from pep_variants.choose.markers import NON_VARIANT, VariantContext
 from pep_variants.choose.preferences import Preferences, preferences_from_options
 from pep_variants.choose.selection import File, missing_variant, select
-from pep_variants.errors import MetadataError, NoSuchVariant, VariantError
+from pep_variants.errors import MetadataError, NoSuchVariant
 from pep_variants.model.metadata import Metadata
 from pep_variants.model.platform import Platform, Support
 
@@ -17,9 +16,7 @@ METADATA = Metadata(
     ("gpu", "cpu"),
     {
         "null": {},
-        "v2": {"cpu": {"level": ("v2",)}},
-        "v3": {"cpu": {"level": ("v3",)}},
-        "v4": {"cpu": {"level": ("v4",)}},
+        **{level: {"cpu": {"level": (level,)}} for level in ("v2", "v3", "v4")},
         "gpu": GPU,
     },
     source="p-1-variants.json",
@@ -30,9 +27,9 @@ WITH_GPU = Platform(
 )
 
 
-def wheel(label, source=INDEX, tag="py3-none-any", build=""):
+def wheel(label, source=INDEX, tag="py3-none-any"):
     end = "" if label is None else f"-{label}"
-    return File(f"p-1{build}-{tag}{end}.whl", source, object())
+    return File(f"p-1-{tag}{end}.whl", source, object())
 
 
 SDIST = File("p-1.tar.gz", INDEX, object())
@@ -43,27 +40,18 @@ def chosen(files, *, metadata=METADATA, platform=CPU, tags=None, **options):
 
     def read(source):
         found = metadata[source] if isinstance(metadata, dict) else metadata
-        if isinstance(found, VariantError):
+        if isinstance(found, Exception):
             raise found
         return found
 
-    values = {name.replace("_", "-"): value for name, value in options.items()}
     return select(
         files,
         metadata=read,
-        platform=platform if callable(platform) else lambda _: platform,
-        preferences=preferences_from_options(values),
+        platform=lambda _: platform,
+        preferences=preferences_from_options(options),
         project="p",
         tags=tags,
     )
-
-
-def never(*args):
-    raise AssertionError("this is not needed")
-
-
-def labels(selection):
-    return [file.label for file in selection.files]
 
 
 def test_metadata_is_asked_for_once():
@@ -78,19 +66,9 @@ def test_metadata_is_asked_for_once():
     assert asked == [INDEX, DIRECTORY]
 
 
-def test_context_and_why():
-    files = [wheel("gpu"), wheel("null"), wheel(None), SDIST]
-    found = chosen(files, platform=WITH_GPU)
-    gpu, null, plain, sdist = found.files
-    # Only what this machine supports is true here, the best first.
-    assert found.context(gpu) == VariantContext(
-        "gpu", {"gpu": {"driver": ("12",), "arch": ("90",)}}
-    )
-    assert found.why(gpu) == "gpu driver 12, gpu arch 90"
-    assert found.context(null) == VariantContext("null", {})
-    assert found.why(null) == ""
-    assert found.context(plain) == found.context(sdist) == NON_VARIANT
-    assert found.why(plain) == found.why(sdist) == ""
+def test_other_errors_are_not_swallowed():
+    with pytest.raises(ConnectionError):
+        chosen([wheel("v3")], metadata=ConnectionError(INDEX))
 
 
 # Tags: inside a label they decide, between labels they do not.
@@ -124,120 +102,105 @@ def test_tags():
     ]
 
 
-CONTRARY = Metadata(
-    ("cpu", "gpu"),
-    {"v3": {"cpu": {"level": ("v1",)}}, "gpu": GPU, "null": {}},
-    source="other",
-)
-
-
 def test_sources_that_contradict_each_other_come_one_after_the_other():
-    sources = (INDEX, OTHER)
-    order = [("gpu", 0), ("v3", 0), ("null", 0), ("v3", 1), ("gpu", 1), ("null", 1)]
-    files = [wheel(label, source) for label in ("null", "v3", "gpu") for source in sources]
-    files += [wheel(None, sources[1]), wheel(None, sources[0])]
-    found = chosen(files, metadata={INDEX: METADATA, OTHER: CONTRARY}, platform=WITH_GPU)
+    contrary = Metadata(
+        ("cpu", "gpu"), {"v3": {"cpu": {"level": ("v1",)}}, "gpu": GPU, "null": {}}, source="other"
+    )
+    files = [wheel(label, source) for label in ("null", "v3", "gpu") for source in (INDEX, OTHER)]
+    files += [wheel(None, OTHER), wheel(None, INDEX)]
+    found = chosen(files, metadata={INDEX: METADATA, OTHER: contrary}, platform=WITH_GPU)
     assert [(file.label, file.source) for file in found.files] == [
-        *((label, sources[number]) for label, number in order if label != "null"),
-        ("null", sources[0]),
-        (None, sources[0]),  # before the null variant of the next source
-        ("null", sources[1]),
-        (None, sources[1]),
+        ("gpu", INDEX),
+        ("v3", INDEX),
+        ("v3", OTHER),
+        ("gpu", OTHER),
+        ("null", INDEX),
+        (None, INDEX),  # before the null variant of the next source
+        ("null", OTHER),
+        (None, OTHER),
     ]
     assert found.rankings[INDEX] is not found.rankings[OTHER]
     assert found.problems == {}
     # Each is judged by its own words.
-    v3 = {file.source: file for file in found.files if file.label == "v3"}
-    assert found.why(v3[INDEX]) == "cpu level v3"
-    assert found.why(v3[OTHER]) == "cpu level v1"
-
-
-BROKEN = MetadataError("https://other/p-1-variants.json", "variants", "is broken")
-
-
-def test_other_errors_are_not_swallowed():
-    def fail(source):
-        raise ConnectionError(source)
-
-    with pytest.raises(ConnectionError):
-        select([wheel("v3")], metadata=fail, platform=never, preferences=Preferences(), project="p")
+    assert [found.why(file) for file in found.files if file.label == "v3"] == [
+        "cpu level v3",
+        "cpu level v1",
+    ]
 
 
 # Forced labels that cannot be had.
 
-
-def missing(files, **options):
-    return missing_variant("p", [("1", chosen(files, **options), files)])
-
-
 ALL = [wheel(None), SDIST, *map(wheel, ("null", "v2", "v3", "v4", "gpu"))]
+BROKEN = MetadataError("https://other/p-1-variants.json", "variants", "is broken")
+
+
+def missing(files, forced, **more):
+    found = chosen(files, variant=[forced] if forced else [], **more)
+    return missing_variant("p", [("1", found, files)])
 
 
 @pytest.mark.parametrize(
-    ("forced", "words"),
+    ("forced", "files", "more", "words"),
     [
         (
-            "v9",
+            "p=v9",
+            ALL,
+            {},
             "p 1 has no variant 'v9', which --variant p=v9 asks for; "
             "there are: gpu, null, v2, v3, v4",
         ),
         (
-            "gpu",
+            "p=gpu",
+            ALL,
+            {},
             "variant 'gpu' of p 1, which --variant p=gpu asks for, does not fit: "
             "needs gpu :: arch 90 or 100 and needs gpu :: driver 12; "
             "nothing of gpu is supported here. "
             "Variants that fit: v3, v2, null",
         ),
+        ("p=", [wheel("v3")], {}, "p 1 has no non-variant wheel, which --variant p= asks for"),
+        (
+            "p=v3",
+            [wheel("v3"), wheel(None)],
+            {"metadata": BROKEN},
+            f"variant 'v3' of p 1, which --variant p=v3 asks for, does not fit: {BROKEN}. "
+            "Variants that fit: none",
+        ),
+        (
+            "p=new",
+            [wheel("new"), wheel("v3")],
+            {},
+            "variant 'new' of p 1, which --variant p=new asks for, does not fit: "
+            "the index does not say what it needs. Variants that fit: v3",
+        ),
+        (
+            "p=v3",
+            [wheel("v3", tag="cp39-cp39-x"), wheel("v2")],
+            {"tags": TAGS},
+            "variant 'v3' of p 1, which --variant p=v3 asks for, does not fit: "
+            "none of its wheels is for this platform. Variants that fit: v2",
+        ),
     ],
 )
-def test_missing_variant(forced, words):
-    error = missing(ALL, variant=[f"p={forced}"])
+def test_missing_variant(forced, files, more, words):
+    error = missing(files, forced, **more)
     assert isinstance(error, NoSuchVariant)
     assert str(error) == words
 
 
 def test_nothing_is_missing():
-    assert missing(ALL) is None
-    assert missing(ALL, variant=["p=v3"]) is None
-    assert missing(ALL, variant=["q=v9"]) is None
-    assert missing([]) is None
-    assert missing_variant("p", []) is None
-
-
-def test_missing_non_variant_wheel():
-    assert str(missing([wheel("v3")], variant=["p="])) == (
-        "p 1 has no non-variant wheel, which --variant p= asks for"
-    )
-
-
-def test_missing_because_broken():
-    error = missing([wheel("v3"), wheel(None)], metadata=BROKEN, variant=["p=v3"])
-    assert "does not fit: https://other/p-1-variants.json: variants: is broken. " in str(error)
-    assert str(error).endswith("Variants that fit: none")
-
-
-def test_missing_because_unknown():
-    error = missing([wheel("new"), wheel("v3")], variant=["p=new"])
-    assert "does not fit: the index does not say what it needs. " in str(error)
-
-
-def test_missing_because_of_tags():
-    files = [wheel("v3", tag="cp39-cp39-x"), wheel("v2")]
-    error = missing(files, variant=["p=v3"], tags=TAGS)
-    assert "does not fit: none of its wheels is for this platform. " in str(error)
+    for forced in ("", "p=v3", "q=v9"):
+        assert missing(ALL, forced) is None
+    assert missing([], "") is missing_variant("p", []) is None
 
 
 def test_missing_is_about_the_newest_version():
-    old = [wheel("v3")]
-    new = [wheel("v2")]
-    wanted = {"variant": ["p=v3"]}
-    versions = [("2", chosen(new, **wanted), new), ("1", chosen(old, **wanted), old)]
-    assert missing_variant("p", versions) is None
-    wanted = {"variant": ["p=v9"]}
-    versions = [("2", chosen(new, **wanted), new), ("1", chosen(old, **wanted), old)]
-    assert str(missing_variant("p", versions)) == (
-        "p 2 has no variant 'v9', which --variant p=v9 asks for; there are: v2"
-    )
-
-
-# Whatever there is.
+    new, old = [wheel("v2")], [wheel("v3")]
+    for label, there in (("v3", True), ("v9", False)):
+        versions = [
+            (version, chosen(files, variant=[f"p={label}"]), files)
+            for version, files in (("2", new), ("1", old))
+        ]
+        error = missing_variant("p", versions)
+        assert (error is None) is there
+    assert str(error) == "p 2 has no variant 'v9', which --variant p=v9 asks for; there are: v2"

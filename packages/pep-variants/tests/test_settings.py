@@ -1,8 +1,9 @@
 import json
 import os
 import re
-import subprocess
 import sys
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -164,7 +165,8 @@ def test_key_in_place(key, role, state, files, load, approve, monkeypatch):
     assert reason in warning
 
 
-def test_the_rest_of_an_unapproved_file_counts_and_one_line_says_what_does_not(files, load):
+def test_every_key_counts_in_a_private_file_and_the_narrowing_ones_in_an_unapproved(files, load):
+    assert load() == (Preferences(), [])
     expected = everything_of(Role.PROJECT, files)
     found, (warning,) = load()
     allowed = {"use_variants", "forced", "prefer", "exclude", "before_version", "coherent"}
@@ -172,12 +174,8 @@ def test_the_rest_of_an_unapproved_file_counts_and_one_line_says_what_does_not(f
     assert found == Preferences(**{name: getattr(expected, name) for name in allowed})
     ignored = ", ".join(option.key for option in OPTIONS if not option.narrows)
     assert f": {ignored} ignored: " in warning
-
-
-@pytest.mark.parametrize("role", [Role.ENVIRONMENT, Role.USER, Role.SYSTEM])
-def test_all_of_a_private_file_counts(role, files, load):
-    assert load() == (Preferences(), [])
-    expected = everything_of(role, files)
+    files[Role.PROJECT].unlink()
+    expected = everything_of(Role.USER, files)
     assert load() == (expected, [])
 
 
@@ -199,9 +197,14 @@ def test_keys_count_from_the_most_important_place(files, load):
         forced={"a": "user"},
         namespace_priorities=("system",),
     )
-    found, _ = load()
-    assert found.coherent == ("project",)
-    assert found.prefer == (Selector("environment"),)
+    candidates = [Place(path, role) for role, path in files.items()]
+    options = {"variant-prefer": ["option"]}
+    found = load_settings(options, {}, warn=pytest.fail, candidates=candidates)
+    assert found.origins["coherent"] == str(files[Role.PROJECT])
+    assert found.origins["prefer"] == "--variant-prefer"
+    found = load_settings({}, {"VARIANTS_PREFER": "x"}, warn=pytest.fail, candidates=candidates)
+    assert found.origins["prefer"] == "VARIANTS_PREFER"
+    assert found.preferences.coherent == ("project",)
 
 
 def test_an_unapproved_file_does_not_undo_what_was_narrowed(files, load, approve):
@@ -219,21 +222,6 @@ def test_an_unapproved_file_does_not_undo_what_was_narrowed(files, load, approve
     assert found.exclude == (Selector("project"), Selector("user"))
     assert found.use_variants
     assert found.forced == {"a": "other", "c": "other"}
-
-
-def test_origins(files):
-    files[Role.USER].write_text("prefer = 'user'\nallow-provider = 'p'\ncoherent = 'a'")
-    settings = load_settings(
-        {"variant-prefer": ["x"]},
-        {"VARIANTS_COHERENT": "x"},
-        warn=pytest.fail,
-        candidates=[Place(files[Role.USER], Role.USER)],
-    )
-    assert settings.origins == {
-        "prefer": "--variant-prefer",
-        "coherent": "VARIANTS_COHERENT",
-        "allow_providers": str(files[Role.USER]),
-    }
 
 
 def test_what_a_machine_is_relative_to(files, load, tmp_path):
@@ -254,33 +242,26 @@ def test_what_a_machine_is_relative_to(files, load, tmp_path):
 # Approvals.
 
 
-def test_approval_is_forgotten_when_the_file_changes(files, load, approve):
+def test_approval_is_forgotten_when_the_file_or_its_machine_changes(files, load, approve):
     path = files[Role.PROJECT]
-    everything_of(Role.PROJECT, files)
-    approve(path)
-    before, (warning,) = load()
-    assert before.allow_providers
-    assert ": catalog, catalog-mirror ignored: " in warning
-    path.write_text(path.read_text() + "# changed")
-    found, (warning,) = load()
-    assert found.allow_providers == ()
-    assert "allow-provider" in warning
-    remedy = f"look at it and run variants trust {path.parent}"
-    assert f"it has changed since you approved it: {remedy}" in warning
-
-
-def test_approval_is_forgotten_when_the_platform_file_changes(files, load, approve):
-    path = files[Role.PROJECT]
-    path.write_text("platform = 'machine.toml'")
     machine = path.parent / "machine.toml"
-    machine.write_text("")
+    expected = everything_of(Role.PROJECT, files)
+    nothing = Preferences()
+    for file in (path, machine):
+        approve(path)
+        before, (warning,) = load()
+        assert ": catalog, catalog-mirror ignored: " in warning
+        assert before == replace(
+            expected, catalog=nothing.catalog, catalog_mirrors=nothing.catalog_mirrors
+        )
+        file.write_text(file.read_text() + "# changed")
+        found, (warning,) = load()
+        assert (found.allow_providers, found.platform_file) == ((), None)
+        remedy = f"look at it and run variants trust {path.parent}"
+        assert f"it has changed since you approved it: {remedy}" in warning
     approve(path)
-    assert load()[0].platform_file == str(machine)
-    machine.write_text("# changed")
-    assert load()[0].platform_file is None
     machine.unlink()
-    found, (warning,) = load()
-    assert found.platform_file is None
+    _, (warning,) = load()
     assert "it has changed since you approved it" in warning
 
 
@@ -330,27 +311,19 @@ def test_broken_file(text, files, load, tmp_path):
 
 
 @posix
-@pytest.mark.parametrize("role", [Role.PROJECT, Role.USER])
-@pytest.mark.parametrize("kind", ["device", "pipe", "directory", "large", "loop"])
-def test_file_that_is_no_file(kind, role, files, load):
-    path = files[role]
-    if kind == "device":
-        path.symlink_to("/dev/zero")
-    elif kind == "pipe":
-        os.mkfifo(path)
-    elif kind == "directory":
-        path.mkdir()
-    elif kind == "loop":
-        path.symlink_to(path)
-    else:
-        path.write_bytes(b"#" * (SETTINGS_BYTES + 1))
-    if role is not Role.PROJECT:
-        with pytest.raises(PreferenceError, match=re.escape(f"{path}: cannot be read: ")):
-            load()
-        return
+def test_file_that_cannot_be_read(files, load):
+    for role in (Role.PROJECT, Role.USER):
+        files[role].symlink_to("/dev/zero")
+    with pytest.raises(PreferenceError, match=re.escape(f"{files[Role.USER]}: cannot be read: ")):
+        load()
+    files[Role.USER].unlink()
+    files[Role.USER].write_bytes(b"#" * (SETTINGS_BYTES + 1))
+    with pytest.raises(PreferenceError, match="cannot be read: larger than"):
+        load()
+    files[Role.USER].unlink()
     found, (warning,) = load()
     assert found == Preferences()
-    assert warning.startswith(f"{path}: cannot be read: ")
+    assert warning.startswith(f"{files[Role.PROJECT]}: cannot be read: not a regular file")
 
 
 # Which places are consulted.
@@ -368,50 +341,41 @@ def test_isolated_leaves_out_variables_and_the_files_of_project_and_user(files, 
     assert found.prefer == (Selector("option"),)
 
 
-SCRIPT = """
-import json, os, sys
-from pep_variants.settings.loader import load_preferences
-warnings = []
-found = load_preferences({}, os.environ, warn=warnings.append)
-print(json.dumps([[item.namespace for item in found.prefer], found.coherent, warnings]))
-"""
-
-
-@pytest.mark.parametrize(
-    ("flags", "prefer", "coherent", "warnings"),
-    [(["-E"], [], ["project"], 1), (["-I"], [], [], 0)],
-)
-def test_flags_of_python(flags, prefer, coherent, warnings, tmp_path):
-    (tmp_path / "variants.toml").write_text("coherent = 'project'\nallow-provider = 'p'")
-    nowhere = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"), str(tmp_path / "none"))
-    done = subprocess.run(
-        [sys.executable, *flags, "-c", SCRIPT],
-        env={**os.environ, **nowhere, "VARIANTS_PREFER": "variable"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    found = json.loads(done.stdout)
-    assert (found[0], found[1], len(found[2])) == (prefer, coherent, warnings)
-
-
-def test_whether_there_is_any_file(tmp_path, monkeypatch):
+@pytest.fixture
+def nowhere(tmp_path, monkeypatch):
+    """No file counts but that of the working directory, in which there is none yet."""
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "none"))
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("isolated", "coherent", "number"), [(False, ("project",), 1), (True, (), 0)]
+)
+@pytest.mark.usefixtures("nowhere")
+def test_flags_of_python(isolated, coherent, number, tmp_path, monkeypatch):
+    """With -E variables do not count, with -I the files of the project and user neither."""
+    (tmp_path / "variants.toml").write_text("coherent = 'project'\nallow-provider = 'p'")
+    flags = {name: getattr(sys.flags, name) for name in dir(sys.flags)}
+    flags |= {"ignore_environment": 1, "isolated": int(isolated)}
+    monkeypatch.setattr(sys, "flags", SimpleNamespace(**flags))
+    warnings = []
+    found = load_preferences({}, {"VARIANTS_PREFER": "variable"}, warn=warnings.append)
+    assert (found, len(warnings)) == (Preferences(coherent=coherent), number)
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_whether_there_is_any_file(tmp_path):
     assert not any_file()
     (tmp_path / "variants.toml").write_text("")
     assert any_file()
-
-
-def test_places(tmp_path):
-    found = places(tmp_path / "cwd", str(tmp_path / "venv"))
+    found = places(tmp_path, str(tmp_path / "venv"))
+    assert [(place.role, place.path) for place in found[:2]] == [
+        (Role.PROJECT, tmp_path / "variants.toml"),
+        (Role.ENVIRONMENT, tmp_path / "venv" / "variants.toml"),
+    ]
     assert [place.role for place in found] == list(ROLES)
-    assert found[0].path == tmp_path / "cwd" / "variants.toml"
-    assert found[1].path == tmp_path / "venv" / "variants.toml"
-    assert {place.path.name for place in found} == {"variants.toml"}
     assert places(prefix="x", prefix_is_project=True)[1].role is Role.PROJECT
 
 

@@ -1,6 +1,7 @@
 """Settings handed to installers; credentials that stay out of sight."""
 
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -67,8 +68,8 @@ def test_nothing_shows_credentials():
 
 def test_identity_is_about_files_not_about_the_way_to_them(tmp_path):
     base = FULL.identity(["acme"])
-    same = Sources(**{**vars(FULL), "timeout": 9, "proxy": None, "keyring": False})
-    other_user = Sources(**{**vars(FULL), "index_url": "https://you:x@index.example/simple/"})
+    same = replace(FULL, timeout=9, proxy=None, keyring=False)
+    other_user = replace(FULL, index_url="https://you:x@index.example/simple/")
     assert same.identity(["acme"]) == other_user.identity(["acme"]) == base
     for name, value in {
         "index_url": None,
@@ -79,7 +80,7 @@ def test_identity_is_about_files_not_about_the_way_to_them(tmp_path):
         "trusted_hosts": (),
         "cert": None,
     }.items():
-        assert Sources(**{**vars(FULL), name: value}).identity(["acme"]) != base
+        assert replace(FULL, **{name: value}).identity(["acme"]) != base
 
 
 def test_identity_sees_rebuilt_local_wheels(tmp_path):
@@ -97,29 +98,10 @@ def test_identity_sees_rebuilt_local_wheels(tmp_path):
 
 def test_from_environ():
     assert Sources.from_environ({}) == Sources(index_strategy=BEST_MATCH)
-    environ = {
-        "PIP_INDEX_URL": "https://a.example",
-        "PIP_EXTRA_INDEX_URL": "https://b.example https://c.example",
-        "PIP_FIND_LINKS": "/wheels",
-        "PIP_NO_INDEX": "true",
-        "PIP_TRUSTED_HOST": "a.example",
-        "PIP_CERT": "/ca.pem",
-        "PIP_CLIENT_CERT": "/client.pem",
-        "PIP_PROXY": "http://proxy.example",
-        "PIP_KEYRING_PROVIDER": "import",
-    }
-    assert Sources.from_environ(environ) == Sources(
-        "https://a.example",
-        ("https://b.example", "https://c.example"),
-        ("/wheels",),
-        no_index=True,
-        index_strategy=BEST_MATCH,
-        trusted_hosts=("a.example",),
-        cert="/ca.pem",
-        client_cert="/client.pem",
-        proxy="http://proxy.example",
-        keyring=True,
-    )
+    found = Sources.from_environ(FULL.for_pip())
+    urls = tuple(url.replace(" ", "%20") for url in FULL.extra_index_urls)
+    assert found == replace(FULL, extra_index_urls=urls, index_strategy=BEST_MATCH)
+    assert Sources.from_environ({"PIP_NO_INDEX": "true"}).no_index
 
 
 @pytest.mark.parametrize(

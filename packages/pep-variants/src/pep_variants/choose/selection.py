@@ -239,7 +239,8 @@ def missing_variant(
     fitting: list[str] = []
     for ranking in selection.rankings.values():  # sources that agree share one
         reasons += why_not(ranking, forced)
-        fitting += ranking.labels
+        others = {ranking.metadata.label_of(label) for label in labels} - {forced}
+        fitting += (label for label in ranking.labels if label in others)
     if forced in selection.unknown:
         reasons.append("the index does not say what it needs")
     if not reasons:

@@ -33,7 +33,6 @@ pytestmark = [
     pytest.mark.nightly,
     pytest.mark.skipif(sys.platform != "linux", reason="these machines have Linux"),
 ]
-PAGES = ROOT / "docs" / "how-to"
 
 
 @pytest.fixture
@@ -85,7 +84,7 @@ def test_driver_upgrade(there: Reader) -> None:
         'dependencies = ["torch"]\n'
     )
     there.type_in("pip install --quiet torch; (cd project; unset VIRTUAL_ENV; uv-variants sync)")
-    page = Page(PAGES / "driver-upgrade.md")
+    page = Page(ROOT / "docs/how-to/driver-upgrade.md")
     there.follow(page, failing=["variants check", "variants doctor torch"])
 
 
@@ -94,12 +93,12 @@ def test_driver_upgrade(there: Reader) -> None:
 def test_driver_too_old(there: Reader) -> None:
     with_drivers(there, {"nvidia-driver-550": "12.4"})
     there.environ["VARIANTS_CATALOG"] = "default"
-    there.follow(Page(PAGES / "driver-too-old.md"))
+    there.follow(Page(ROOT / "docs/how-to/driver-too-old.md"))
 
 
 def test_from_index_url(there: Reader, field: Field) -> None:
     with_drivers(there, {"nvidia-driver-580": "13.0"})
-    there.follow(Page(PAGES / "from-index-url.md"), replaced=field.builds.mirrors)
+    there.follow(Page(ROOT / "docs/how-to/from-index-url.md"), replaced=field.builds.mirrors)
 
 
 @pytest.mark.usefixtures("field")
@@ -108,7 +107,7 @@ def test_wrong_choice(there: Reader) -> None:
     there.environ |= driver_variables(driver_library(there.environments), "12.4", "9.0")
     there.environ |= {"VARIANTS_CATALOG": "default", DRIVER_OVERRIDE: "11.8"}
     there.type_in("pip install --quiet torch==2.14.0")
-    page = Page(PAGES / "wrong-choice.md")
+    page = Page(ROOT / "docs/how-to/wrong-choice.md")
     there.follow(page, failing=["variants doctor torch", "variants doctor torch"])
 
 
@@ -139,7 +138,7 @@ def test_wsl(there: Reader) -> None:
     library = build_library(there.home / "driver", NVML, nvml("12.8", "8.9"))
     files = {"proc/sys/kernel/osrelease": "5.15.167.4-microsoft-standard-WSL2\n", "dev/dxg": ""}
     on_machine(there, files, {"usr/lib/wsl/lib/libnvidia-ml.so.1": library})
-    there.follow(Page(PAGES / "wsl.md"))
+    there.follow(Page(ROOT / "docs/how-to/wsl.md"))
 
 
 ORIN = """\
@@ -165,7 +164,7 @@ def test_jetson(there: Reader) -> None:
     with served(Index()) as jetson:
         jetson.add_wheel(Wheel("torch", "2.9.1", tag="py3-none-linux_aarch64"))
         replaced = {"https://pypi.jetson-ai-lab.io/jp6/cu126": jetson.url.rstrip("/")}
-        there.follow(Page(PAGES / "jetson.md"), replaced=replaced)
+        there.follow(Page(ROOT / "docs/how-to/jetson.md"), replaced=replaced)
 
 
 @pytest.mark.usefixtures("field")
@@ -178,7 +177,7 @@ def test_mig(there: Reader) -> None:
     there.tool("docker", f'shift 5; LD_LIBRARY_PATH={inside} exec "$@"')
     on_machine(there, {"proc/driver/nvidia/capabilities/gpu0/mig/gi1/access": ""}, {})
     there.environ["LD_LIBRARY_PATH"] = str(library.parent)
-    there.follow(Page(PAGES / "mig.md"))
+    there.follow(Page(ROOT / "docs/how-to/mig.md"))
 
 
 @pytest.mark.usefixtures("field")
@@ -192,4 +191,4 @@ def test_several_gpus(there: Reader) -> None:
     }
     on_machine(there, files, {})
     there.environ["LD_LIBRARY_PATH"] = str(library.parent)
-    there.follow(Page(PAGES / "several-gpus.md"))
+    there.follow(Page(ROOT / "docs/how-to/several-gpus.md"))

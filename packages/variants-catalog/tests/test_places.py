@@ -39,14 +39,14 @@ def sdist(version: str, **more) -> Listed:
     return Listed(f"app-{version}.tar.gz", object(), **more)
 
 
-def read(own=(), **pages) -> list[tuple[str, object]]:
+def read(own=(), targets=(), project=ENTRY, **pages) -> list[tuple[str, object]]:
     """Return labelled name, or that of a variant wheel, and the file of what is added."""
-    reader = PlaceReader(ENTRY)
+    reader = PlaceReader(project)
     for page in reader.pages:
         key = page.url.split("/")[2].partition(".")[0] if not page.place else ""
         key = key or page.place.rpartition("/")[2].partition(".")[0]
         reader.answer(page, pages.get(key, [wheel("0.1", name="other")]))
-    found = reader.files(own, {})
+    found = reader.files(own, {"app-cu12": targets})
     assert not reader.unavailable
     return [
         (each.published.filename if each.published else each.listed.filename, each.listed.file)
@@ -115,6 +115,41 @@ def test_the_same_file_on_the_index_of_the_user_stays():
     assert not read(own, cpu=[wheel("1.0", sha256="a" * 64)])
     assert read(own, cpu=[wheel("1.0", sha256="b" * 64)])
     assert read([wheel("1.0")], cpu=[wheel("1.0")])  # without hashes
+
+
+class TestOtherNames:
+    """C15: an index says which versions of its projects there are."""
+
+    def names(self, own, targets, text=TEXT):
+        found = read(own, targets, read_entry(text, ""))
+        return [name for name, _ in found]
+
+    def target(self, version, **more):
+        return wheel(version, name="app_cu12", **more)
+
+    @pytest.mark.parametrize("own", [wheel("1.0", position=1), sdist("1.0", position=1)])
+    def test_versions_of_the_index(self, own):
+        expected = ["app-1.0-py3-none-any-renamed.whl"]
+        assert self.names([own], [self.target("1.0"), self.target("99.0")]) == expected
+        assert self.names([own], [self.target("1.0", position=1)]) == expected
+        assert self.names([own], [self.target("1.0", position=2)]) == []
+        assert self.names([], [self.target("1.0")]) == []
+
+    def test_an_internal_project_of_that_name(self):
+        """The private index comes first and has the project, the public one has the build."""
+        assert self.names([wheel("3.0")], [self.target("25.12", position=1)]) == []
+
+    def test_a_placeholder(self):
+        text = TEXT.replace("documentation", 'placeholder = "<=0.1"\ndocumentation')
+        expected = ["app-25.12-py3-none-any-renamed.whl"]
+        assert self.names([sdist("0.1")], [self.target("25.12")], text) == expected
+        assert self.names([], [self.target("25.12")], text) == expected
+        assert self.names([sdist("0.1")], [self.target("25.12", position=1)], text) == []
+        own = [wheel("3.0"), sdist("0.1", position=1)]
+        assert self.names(own, [self.target("25.12", position=1)], text) == []
+        assert self.names(own, [self.target("3.0", position=0)], text) == [
+            "app-3.0-py3-none-any-renamed.whl"
+        ]
 
 
 def test_platforms():

@@ -159,8 +159,8 @@ class UploadIndex:
 
 
 @contextmanager
-def upload_index(_folder: object = None) -> Iterator[UploadIndex]:
-    """Run an index that is empty at first; its files are in memory, whatever folder is named."""
+def upload_index() -> Iterator[UploadIndex]:
+    """Run an index that is empty at first; its files are in memory."""
     index = UploadIndex()
 
     class Handler(handler_of(index.answer)):  # type: ignore[misc]  # made by a function

@@ -86,7 +86,7 @@ def batch(tmp_path, build_wheel, variant_json):
 
 
 @pytest.fixture
-def upload_index(monkeypatch):
+def index(monkeypatch):
     """An index with the upload API that takes the user me, and no other credentials around."""
     from support.upload_server import upload_index
     from variants_cli.publishing import upload_api

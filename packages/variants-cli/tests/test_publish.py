@@ -55,11 +55,6 @@ def second(batch):
 
 
 @pytest.fixture
-def index(upload_index):
-    return upload_index
-
-
-@pytest.fixture
 def publish(variants, index, monkeypatch):
     """Publish a directory; return the result. The list of what was sent starts anew."""
     monkeypatch.setenv("TWINE_USERNAME", "me")
@@ -292,30 +287,18 @@ def test_failures_that_pass(dist, index, publish, faults):
     assert "again in" in result.err
 
 
-def test_no_retries(dist, index, publish, monkeypatch):
-    """The same command finishes it."""
-    monkeypatch.setattr(upload_api, "RETRIES", 0)
-    index.faults[NULL] = [Fault(503)]
-    result = publish(dist)
-    assert result.code == 1
-    assert f"{NULL}: status 503: run the command again later" in result.err
-    assert set(index.files) == {DOCUMENT, WHEEL3}
-    result = publish(dist)
-    assert result.code == 0, result.err
-    assert index.sent == [NULL, PLAIN, SDIST]
-
-
 @pytest.mark.parametrize(
     ("fault", "messages"),
     [
         (Fault(503, headers={"Retry-After": "7200"}), ["asks to wait for 7200 seconds"]),
+        (Fault(503), [f"{WHEEL3}: status 503: run the command again later"]),
         (Fault(413), ["does not take", "higher limit"]),
         (Fault(400, body=b'{"message": "Metadata is bad: hunter2hunter2"}'),
          [f'refuses {WHEEL3} (status 400: {{"message": "Metadata is bad: ****"}})']),
     ],
 )  # fmt: skip
 def test_refused_wheel(dist, index, publish, fault, messages):
-    index.faults[WHEEL3] = [fault]
+    index.faults[WHEEL3] = [fault] * (upload_api.RETRIES + 1)
     result = publish(dist)
     assert (result.code, set(index.files)) == (1, {DOCUMENT})
     assert all(message in result.err for message in messages), result.err

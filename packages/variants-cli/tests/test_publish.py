@@ -257,6 +257,18 @@ def test_overwritten_by_another_publisher(published, second, index, publish, oth
     assert result.code == 0, result.err
 
 
+def test_overwritten_while_it_is_read(published, second, index, publish):
+    """The page that was read lists the old metadata, the server has the new one already."""
+    index.before = dict(index.files)
+    tree = json.loads(index.files[DOCUMENT])
+    tree["variants"] |= {"v2": {"x86_64": {"level": ["v2"]}}}
+    index.files[DOCUMENT] = json.dumps(tree).encode()
+    index.stale = 2  # one for the comparison of files
+    result = publish(second)
+    assert result.code == 0, result.err
+    assert index.labels(DOCUMENT) == {"null", "v2", "v3", "v4"}
+
+
 def test_labels_lost_before(published, second, index, publish):
     """The page lists a wheel whose label the document lost: it comes back from the wheel."""
     tree = json.loads(index.files[DOCUMENT])

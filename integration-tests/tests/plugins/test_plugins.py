@@ -188,12 +188,3 @@ def test_all_that_a_plugin_has(make_runner):
     found = runner.ask_all("acme", provider, {})
     assert found.features == {"level": ("three", "two", "one")}
     assert runner.ask("acme", provider, {}).features == {"level": ("two", "one")}
-
-
-def test_not_allowed(make_runner, tmp_path):
-    runner = make_runner("other")
-    provider = ProviderInfo(("acme-variant-provider>=1",))
-    with pytest.raises(ProviderError, match="'acme-variant-provider>=1', which is not allowed"):
-        runner.ask("acme", provider, {})
-    assert runner.judge(provider, {}).requirement == "acme-variant-provider>=1"
-    assert not (tmp_path / "cache").exists()

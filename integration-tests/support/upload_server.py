@@ -81,6 +81,7 @@ class UploadIndex:
         takes_metadata: accepts ``*-variants.json``.
         replaces: pattern of filenames that an upload replaces; others are refused if they differ.
         stale: how many reads of a page still show what was there before the last upload.
+        before: what `files` was before the last upload.
         faults: pattern of the filename to faults, each of which happens once.
         hook: called with stage and filename of each upload.
     """
@@ -93,9 +94,9 @@ class UploadIndex:
     takes_metadata: bool = True
     replaces: str = f"{re.escape(METADATA)}$"
     stale: int = 0
+    before: dict[str, bytes] = field(default_factory=dict)
     faults: dict[str, list[Fault]] = field(default_factory=dict)
     hook: Callable[[str, str], None] = lambda _stage, _filename: None
-    _before: dict[str, bytes] = field(default_factory=dict)
 
     @property
     def simple(self) -> str:
@@ -121,7 +122,7 @@ class UploadIndex:
         files = self.files
         if self.stale and path.startswith("/simple/"):
             self.stale -= 1
-            files = self._before
+            files = self.before
         self.pages.files = {}
         for name, data in sorted(files.items()):
             self.pages.add(name.partition("-")[0], name, data)
@@ -153,14 +154,14 @@ class UploadIndex:
         old = self.files.get(filename, content)
         if old != content and not re.search(self.replaces, filename):
             return Fault(400, reason="File already exists")
-        self._before = dict(self.files)
+        self.before = dict(self.files)
         self.files[filename] = content
         return Fault(200, reason="OK")
 
 
 @contextmanager
-def upload_index(_folder: object = None) -> Iterator[UploadIndex]:
-    """Run an index that is empty at first; its files are in memory, whatever folder is named."""
+def upload_index() -> Iterator[UploadIndex]:
+    """Run an index that is empty at first; its files are in memory."""
     index = UploadIndex()
 
     class Handler(handler_of(index.answer)):  # type: ignore[misc]  # made by a function

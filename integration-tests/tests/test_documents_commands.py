@@ -541,10 +541,7 @@ def upload_api(reader: Reader) -> Prepared:
     make(reader, x86, "dist", both, null="", x86_64_v3=levels["v3"], x86_64_v4=levels["v4"])
     make(reader, x86, "dist-v2", both, x86_64_v2=levels["v2"])
     make(reader, arm, "dist-arm", both, arm8="aarch64 :: version :: 8.2a")
-    with (
-        upload_index(reader.home / "index") as index,
-        upload_index(reader.home / "other") as other,
-    ):
+    with upload_index() as index, upload_index() as other:
         reader.type_in(f"variants publish dist --repository-url {other.url}")
         other.replaces = "$^"
         index.faults[re.escape("-null.whl")] = [Fault(507, reason="Insufficient Storage")]

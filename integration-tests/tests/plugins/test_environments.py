@@ -163,16 +163,6 @@ def test_settings_of_indexes_are_of_a_form_that_installers_take(
     assert re.search(r"acme-variant-provider(==|-)1\.0", done.stdout + done.stderr)
 
 
-def test_dependencies_are_installed_and_named(wheelhouse, ask):
-    wheelhouse.add("zebra", version="3")
-    wheelhouse.add("base", version="2", requires=("zebra",))
-    more = {"requires": ("base>=1", "missing ; extra == 'more'"), "extras": ("more",)}
-    wheelhouse.plugin(f"import base, zebra\n{wheelhouse.acme}", **more)
-    answer = ask()
-    assert answer.features == LEVELS
-    assert answer.resolved == ("acme-variant-provider==2.0", "base==2", "zebra==3")
-
-
 @with_or_without_uv
 def test_no_dependency_is_built_from_source(wheelhouse, script, tmp_path, path):
     """Nor one that the plugin names by its URL, to which pip does not apply ``--only-binary``."""
@@ -300,21 +290,6 @@ def test_killed_while_making_it(script, ask, tmp_path, environments):
 
 
 # What may happen to one later.
-
-
-def test_plugin_that_changes_its_environment(wheelhouse, ask, environments):
-    """It does not see on the next run what it wrote on the one before."""
-    source = (
-        "import os, pathlib, sys\nhere = pathlib.Path(__file__).parent\n"
-        "assert not (here / 'written.py').exists(), 'not as installed'\n"
-        "(here / 'written.py').write_text('x = 1')\n"
-        "(here / 'sitecustomize.py').write_text('raise SystemExit')\n"
-    )
-    wheelhouse.plugin(source + wheelhouse.acme)
-    for _ in range(2):
-        answer = ask(sandbox="off")
-        assert answer.features == LEVELS
-    assert len(environments()) == 1
 
 
 def module(environment):

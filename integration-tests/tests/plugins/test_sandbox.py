@@ -446,8 +446,9 @@ def test_a_fork_bomb(say):
 
 @pytest.mark.parametrize("answers", [True, False])
 def test_a_daemon_without_the_mark_is_ended(say, answers):
-    """It has a session, parent and environment of its own; the reaper has it all the same."""
+    """It has a session, parent and environment of its own, and ignores signals like the plugin."""
     code = (
+        "import signal\nfor each in (1, 2, 3, 15): signal.signal(each, signal.SIG_IGN)\n"
         "r, w = os.pipe()\n"
         "if not os.fork():\n"
         "    os.setsid()\n"

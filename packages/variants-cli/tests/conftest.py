@@ -1,5 +1,6 @@
 """A small wheel factory, and the command as its users run it."""
 
+import io
 import json
 import os
 import signal
@@ -15,9 +16,10 @@ from variants_cli.main import main
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[3] / "integration-tests"))  # for `support`
 
-from wheel_files import make_variant_json, row
+from wheel_files import make_variant_json
 
 from support.json_outputs import check_output
+from support.wheels import Wheel
 
 
 @pytest.fixture
@@ -35,56 +37,32 @@ def build_wheel(tmp_path):
         *,
         folder=tmp_path,
         variant=None,
-        files=None,
-        requires_python=None,
-        requires=(),
-        description="",
         method=zipfile.ZIP_DEFLATED,
         comment=b"",
         record=None,
         record_last=True,
+        **more,
     ):
-        # variant: content of variant.json, a tree or text. files: more files by path.
+        # variant: content of variant.json, a tree or text. more: of `support.wheels.Wheel`.
         # record: a function that edits the text of RECORD, or returns None for no RECORD.
-        name, version = filename.split("-")[:2]
-        dist_info = f"{name}-{version}.dist-info"
-        metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-        if requires_python:
-            metadata += f"Requires-Python: {requires_python}\n"
-        metadata += "".join(f"Requires-Dist: {requirement}\n" for requirement in requires)
-        if description:
-            metadata += f"\n{description}"
-        tag = "-".join(filename.removesuffix(".whl").split("-")[2:5])
-        contents = {
-            f"{name}/__init__.py": f"version = '{version}'\n",
-            **(files or {}),
-            f"{dist_info}/METADATA": metadata,
-            f"{dist_info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\n"
-            f"Root-Is-Purelib: true\nTag: {tag}\n",
-        }
-        if variant is not None:
-            text = variant if isinstance(variant, str) else json.dumps(variant)
-            contents[f"{dist_info}/variant.json"] = text
-        contents = {
-            path: data.encode() if isinstance(data, str) else data
-            for path, data in contents.items()
-        }
-        listed = "".join(row(path, data) for path, data in contents.items())
-        listed += f"{dist_info}/RECORD,,\n"
-        listed = record(listed) if record else listed
+        name, version, *tag = filename.removesuffix(".whl").split("-")[:5]
+        wheel = Wheel(name, version, tag="-".join(tag), variant_json=variant, **more)
+        with zipfile.ZipFile(io.BytesIO(wheel.build())) as built:
+            contents = {path: built.read(path) for path in built.namelist()}
+        path, data = contents.popitem()
+        listed = record(data.decode()) if record else data.decode()
         if listed is not None:
-            last = {f"{dist_info}/RECORD": listed.encode()}
+            last = {path: listed.encode()}
             contents = {**contents, **last} if record_last else {**last, **contents}
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / filename
-        with zipfile.ZipFile(path, "w", method) as archive:
-            for number, (name, data) in enumerate(contents.items()):
-                info = zipfile.ZipInfo(name, (2020, 2, 2, 3, number % 60, 14))
+        with zipfile.ZipFile(folder / filename, "w", method) as archive:
+            for number, (path, data) in enumerate(contents.items()):
+                info = zipfile.ZipInfo(path, (2020, 2, 2, 3, number % 60, 14))
                 info.compress_type = method
-                info.external_attr = (0o100755 if name.endswith(".so") else 0o100644) << 16
+                info.external_attr = (0o100755 if path.endswith(".so") else 0o100644) << 16
                 archive.writestr(info, data)
             archive.comment = comment
-        return path
+        return folder / filename
 
     return build
 
@@ -108,7 +86,7 @@ def batch(tmp_path, build_wheel, variant_json):
 
 
 @pytest.fixture
-def upload_index(monkeypatch):
+def index(monkeypatch):
     """An index with the upload API that takes the user me, and no other credentials around."""
     from support.upload_server import upload_index
     from variants_cli.publishing import upload_api

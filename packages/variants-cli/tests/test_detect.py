@@ -23,11 +23,7 @@ def test_json(variants):
     namespaces = result.json["namespaces"]
     assert {"aarch64", "nvidia", "x86_64"} <= namespaces.keys()
     for support in namespaces.values():
-        assert support.keys() == {"features", "resolved", "plugin-api", "notice", "facts"}
-        assert isinstance(support["notice"], str)
         assert all("==" in package for package in support["resolved"])
-        for values in support["features"].values():
-            assert isinstance(values, list)
     nvidia = namespaces["nvidia"]
     assert nvidia["plugin-api"] == "nvidia_variant_provider.plugin:NvidiaVariantPlugin"
     assert nvidia["features"]["cuda_version_lower_bound"][:2] == ["12.8", "12.7"]

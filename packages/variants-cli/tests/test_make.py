@@ -307,7 +307,7 @@ def test_edits(local, tmp_path, build_wheel, variants):
     wheel = build_wheel(
         f"torch_nightly-2.10.0+{local}-{tags}.whl",
         requires=requires,
-        description="Tensors.\n\nRequires-Dist: nothing\n",
+        description="Tensors.\n\nRequires-Dist: nothing",
         files={f"torch_nightly-2.10.0+{local}.data/scripts/run": "#!python\n"},
     )
     result = variants(

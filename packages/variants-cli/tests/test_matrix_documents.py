@@ -17,12 +17,10 @@ import pytest
 from pep_variants.choose.explanation import why_not
 from pep_variants.choose.ranking import rank
 from pep_variants.detect.detector import Detector
-from pep_variants.detect.known_machines import BY_NAME
 from pep_variants.detect.machines import load_machine
 from pep_variants.formats.reader import read_metadata
 from pep_variants.providers.cpu import known_cpus
 from variants_cli import matrices
-from variants_cli.matrix.backends import additions
 from variants_cli.matrix.combination import combine
 from variants_cli.matrix.output import metadata
 from variants_cli.matrix.reading import read_matrix
@@ -126,15 +124,30 @@ def test_variants_are_those_of_the_table(name):
     assert sorted(BUILDS[name].variants) == sorted(wanted)
 
 
-def test_flags_are_those_of_the_recipe():
-    flags = "-mavx512f -mavx512dq -mavx512vl -mavx512bw -mfma"
-    for name in ALL:
-        settings = BUILDS[name].variants[BUILDS[name].label("sm89-avx512")].settings
-        is_torch = name.startswith("torch-")  # the others are built by setuptools
-        found = settings.flags if is_torch else settings.compiler_flags
-        assert {key: " ".join(words) for key, words in found.items()} == dict.fromkeys(
-            ("CFLAGS", "CXXFLAGS") if is_torch else ("c", "cxx"), flags
-        )
+RECIPE = {
+    "avx": "-mavx",
+    "avx2": "-mavx2 -mfma",
+    "avx512": "-mavx512f -mavx512dq -mavx512vl -mavx512bw -mfma",
+    "avx512bf16": "-mavx512f -mavx512dq -mavx512vl -mavx512bw -mavx512bf16 -mfma",
+    "avx512vnni": "-mavx512f -mavx512dq -mavx512vl -mavx512bw -mavx512vnni -mfma",
+    "armv8_2": "-march=armv8.2-a",
+    "armv9": "-march=armv9-a",
+}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_flags_are_those_of_the_recipe(name):
+    """torchvision is built by setuptools, where CFLAGS would take the place of ``-O3``."""
+    is_torch = name.startswith("torch-")
+    languages = ("CFLAGS", "CXXFLAGS") if is_torch else ("c", "cxx")
+    for variant in BUILDS[name].variants.values():
+        settings = variant.settings
+        found, none = settings.flags, settings.compiler_flags
+        if not is_torch:
+            found, none = none, found
+            assert settings.environment["MAX_JOBS"] == "32"
+        flags = tuple(RECIPE[variant.values["cpu"].name].split())
+        assert (found, none) == (dict.fromkeys(languages, flags), {})
 
 
 # Compute capability, the architecture, and one of its own kind of CPU: "Which GPU do you have?" and
@@ -252,85 +265,21 @@ def test_oldest_driver(name):
         )
 
 
-EXAMPLES = sorted(BY_NAME)
-
-# Special builds are for those who ask, on whichever machine, and are no worse for the others.
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_no_special_build_without_asking(name):
-    builds = BUILDS[name]
-    for where in EXAMPLES:
-        found = builds.ranked(load_machine(where))
-        assert not [label for label in found.labels if label.endswith(("bf16", "vnni"))], where
-        for workload, ending in ((BF16, "avx512bf16"), (INT8, "avx512vnni")):
-            asked = builds.chosen(load_machine(where), workload)
-            if asked != next(iter(found.labels), None):
-                assert asked is not None
-                assert asked.endswith(f"_{ending}")
-                assert asked.replace(ending, "avx512") == found.labels[0]  # same GPU
-
-
 def test_the_metadata_says_it_in_the_standard_format():
     tree = json.loads(BUILDS[TORCH_12_8].text)
     assert tree["providers"][INT8] == {"static-properties": {"build": ["on"]}, "optional": True}
     assert tree["$schema"].endswith("v0.2.0.json")
 
 
-# torchvision agrees with torch.
-
-
-def test_torchvision_of_cuda_12_8_agrees_everywhere():
-    torch, vision = BUILDS[TORCH_12_8], BUILDS[VISION_12_8]
-    assert json.loads(torch.text) == json.loads(vision.text)
-
-
-@pytest.mark.parametrize("workload", ["", BF16, INT8])
-def test_torchvision_of_cuda_12_9_agrees_where_torch_has_the_build(workload):
-    torch, vision = BUILDS[TORCH_12_9], BUILDS[VISION_12_9]
-    differing = {}
-    for where in EXAMPLES:
-        enable = [workload] if workload else []
-        pair = (
-            torch.chosen(load_machine(where), *enable),
-            vision.chosen(load_machine(where), *enable),
-        )
-        if pair[0] != pair[1]:
-            differing[where] = pair
-            assert pair[1] not in torch
-    # The Turing and AVX builds, which PyTorch has not on that branch.
-    assert sorted(differing) == [
-        "cpu-bulldozer",
-        "cpu-sandybridge",
-        "gtx-1080-ti-sandybridge",
-        "quadro-rtx-8000-skylake-avx512",
-        "rtx-2080-ti-zen2",
-    ]
-
-
 @pytest.mark.parametrize(
-    ("vision", "torch"), [(VISION_12_8, TORCH_12_8), (VISION_12_9, TORCH_13_0)]
+    ("torch", "vision"), [(TORCH_12_8, VISION_12_8), (TORCH_12_9, VISION_12_9)]
 )
-def test_torchvision_has_the_flags_of_torch_behind_those_of_the_interpreter(vision, torch):
-    """It is built by setuptools, where CFLAGS would take the place of ``-O3``."""
-
-    def cpus(name, of):
-        return {
-            variant.values["cpu"].name: of(variant.settings)
-            for variant in BUILDS[name].variants.values()
-        }
-
-    words = cpus(torch, lambda settings: (settings.flags["CFLAGS"], settings.flags["CXXFLAGS"]))
-    added = cpus(
-        vision, lambda settings: (settings.compiler_flags["c"], settings.compiler_flags["cxx"])
-    )
-    assert added == {cpu: words[cpu] for cpu in added}
-    for variant in BUILDS[vision].variants.values():
-        assert not variant.settings.flags
-        assert variant.settings.environment["MAX_JOBS"] == "32"
-    some = next(v for v in BUILDS[vision].variants.values() if v.values["cpu"].name == "avx2")
-    found = additions(some.settings.compiler_flags, {}, {}, system="linux", interpreter="-O3")
-    assert found == dict.fromkeys(("CFLAGS", "CXXFLAGS"), "-O3 -mavx2 -mfma")
+def test_torchvision_agrees_where_torch_has_the_build(torch, vision):
+    """The same order of the same properties: each machine gets builds that go together."""
+    trees = [json.loads(BUILDS[name].text) for name in (torch, vision)]
+    variants = [tree.pop("variants") for tree in trees]
+    assert trees[0] == trees[1]
+    assert variants[0].items() <= variants[1].items()
 
 
 # ROCm: the release of the field, as a matrix.

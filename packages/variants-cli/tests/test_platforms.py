@@ -1,6 +1,5 @@
-"""`variants platforms`, and a machine in place of a platform file for other commands."""
+"""`variants platforms`."""
 
-import json
 import subprocess
 import sys
 import zipfile
@@ -73,33 +72,3 @@ def test_wheel_contains_matrices(tmp_path):
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         assert "variants_cli/matrices/pytorch.toml" in archive.namelist()
-
-
-@pytest.fixture
-def document(tmp_path, variant_json):
-    path = tmp_path / "example_pkg-1.0-variants.json"
-    tree = variant_json("null", namespaces=["nvidia", "x86_64"])
-    tree["variants"] |= {
-        "cuda12": {"nvidia": {"cuda_version_lower_bound": ["12.0"], "sm_arch": ["80_real"]}},
-        "v3": {"x86_64": {"level": ["v3"]}},
-    }
-    path.write_text(json.dumps(tree))
-    return path
-
-
-@pytest.mark.parametrize(
-    ("machine", "selected"), [("a100-zen3", "cuda12"), ("cuda=11.4,sm=8.0,cpu=zen3", "v3")]
-)
-def test_rank(variants, document, monkeypatch, machine, selected):
-    assert variants("rank", document, "--json", "--platform", machine).json["selected"] == selected
-    monkeypatch.setenv("VARIANTS_PLATFORM", machine)
-    assert variants("rank", document, "--json").json["selected"] == selected
-
-
-def test_rank_of_no_machine(variants, document):
-    assert variants("rank", document, "--platform", "a100") == (
-        1,
-        "",
-        "error: 'a100' is neither a platform file nor a known machine: did you mean a100-zen3, "
-        "a100-cascadelake or a100-altra? 'variants platforms' lists the machines\n",
-    )

@@ -55,11 +55,6 @@ def second(batch):
 
 
 @pytest.fixture
-def index(upload_index):
-    return upload_index
-
-
-@pytest.fixture
 def publish(variants, index, monkeypatch):
     """Publish a directory; return the result. The list of what was sent starts anew."""
     monkeypatch.setenv("TWINE_USERNAME", "me")
@@ -262,6 +257,18 @@ def test_overwritten_by_another_publisher(published, second, index, publish, oth
     assert result.code == 0, result.err
 
 
+def test_overwritten_while_it_is_read(published, second, index, publish):
+    """The page that was read lists the old metadata, the server has the new one already."""
+    index.before = dict(index.files)
+    tree = json.loads(index.files[DOCUMENT])
+    tree["variants"] |= {"v2": {"x86_64": {"level": ["v2"]}}}
+    index.files[DOCUMENT] = json.dumps(tree).encode()
+    index.stale = 2  # one for the comparison of files
+    result = publish(second)
+    assert result.code == 0, result.err
+    assert index.labels(DOCUMENT) == {"null", "v2", "v3", "v4"}
+
+
 def test_labels_lost_before(published, second, index, publish):
     """The page lists a wheel whose label the document lost: it comes back from the wheel."""
     tree = json.loads(index.files[DOCUMENT])
@@ -292,30 +299,18 @@ def test_failures_that_pass(dist, index, publish, faults):
     assert "again in" in result.err
 
 
-def test_no_retries(dist, index, publish, monkeypatch):
-    """The same command finishes it."""
-    monkeypatch.setattr(upload_api, "RETRIES", 0)
-    index.faults[NULL] = [Fault(503)]
-    result = publish(dist)
-    assert result.code == 1
-    assert f"{NULL}: status 503: run the command again later" in result.err
-    assert set(index.files) == {DOCUMENT, WHEEL3}
-    result = publish(dist)
-    assert result.code == 0, result.err
-    assert index.sent == [NULL, PLAIN, SDIST]
-
-
 @pytest.mark.parametrize(
     ("fault", "messages"),
     [
         (Fault(503, headers={"Retry-After": "7200"}), ["asks to wait for 7200 seconds"]),
+        (Fault(503), [f"{WHEEL3}: status 503: run the command again later"]),
         (Fault(413), ["does not take", "higher limit"]),
         (Fault(400, body=b'{"message": "Metadata is bad: hunter2hunter2"}'),
          [f'refuses {WHEEL3} (status 400: {{"message": "Metadata is bad: ****"}})']),
     ],
 )  # fmt: skip
 def test_refused_wheel(dist, index, publish, fault, messages):
-    index.faults[WHEEL3] = [fault]
+    index.faults[WHEEL3] = [fault] * (upload_api.RETRIES + 1)
     result = publish(dist)
     assert (result.code, set(index.files)) == (1, {DOCUMENT})
     assert all(message in result.err for message in messages), result.err

@@ -27,9 +27,9 @@ def dist(batch):
 
 
 @pytest.fixture
-def index(upload_index):
-    upload_index.credentials = None
-    return upload_index
+def index(index):
+    index.credentials = None
+    return index
 
 
 def start(folder, index):

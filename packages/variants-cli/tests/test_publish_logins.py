@@ -28,12 +28,12 @@ def dist(batch):
 
 
 @pytest.fixture
-def index(upload_index, tmp_path, monkeypatch):
+def index(index, tmp_path, monkeypatch):
     """An index that takes the user me, whose home directory is empty."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    return upload_index
+    return index
 
 
 @pytest.fixture

@@ -85,6 +85,7 @@ def test_preferences(metadata, variants, monkeypatch):
     def selected(*options):
         return variants("rank", metadata, "--json", *options).json["selected"]
 
+    assert selected("--platform", "a100-zen3") == "null"  # a machine in place of a file
     here = ("--variant-platform", "platform.toml")
     assert selected(*here, "--variant-prefer", "gpu::arch") == "driver2"
     excluded = ("--variant-exclude", "gpu :: arch", "--variant-exclude", "gpu::driver::3")
@@ -103,9 +104,12 @@ def test_preferences(metadata, variants, monkeypatch):
         (" " * (9 * 1024 * 1024), (), "{path}: larger than 8 MiB"),
         ("{}", ("--platform", "missing.toml"), "missing.toml"),
         ("{}", ("--platform", "{path}"), "{path}"),
+        ("{}", ("--platform", "a100"),
+         "'a100' is neither a platform file nor a known machine: did you mean a100-zen3, "
+         "a100-cascadelake or a100-altra? 'variants platforms' lists the machines"),
         ("{}", ("--variant-prefer", "UPPER"), "--variant-prefer: 'UPPER'"),
     ],
-)
+)  # fmt: skip
 def test_broken_input(metadata, variants, content, options, problem):
     metadata.write_text(content)
     options = [text.format(path=metadata) for text in options]

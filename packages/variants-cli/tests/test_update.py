@@ -195,42 +195,29 @@ def test_a_page_larger_than_clients_read(monkeypatch, limit, most):
 
 def old_wheels():
     """Wheels of format 0.0.3, which is kept: no later one has its priorities and static values."""
-    trees = []
-    for label, count, extra in (
-        ("x", 1, {}),
-        ("00000000", 2, {"optional": False}),
-        ("y", 3, {}),
+    acme = {"requires": ["acme"]}
+    all_three = {"a": acme, "c": {"requires": ["c"], "install-time": False}}
+    for label, namespaces, providers, static in (
+        ("x", "a", {"a": acme}, {}),
+        ("00000000", "ab", {"a": {**acme, "optional": False}}, {}),
+        ("y", "abc", all_three, {"c": {"z": ["1"], "b": ["2"]}}),
     ):
-        providers = {
-            "a": {"requires": ["acme"], **extra},
-            "c": {"requires": ["c"], "install-time": False},
-        }
-        tree = make_variant_json(
-            label, {"a": {"f": [label]}} if label != "00000000" else {}, ("a", "b", "c")[:count],
-            providers=dict(list(providers.items())[: 2 if count == 3 else 1]),
-        )  # fmt: skip
-        tree["$schema"] = f"{OLD}v0.0.3.json"
-        tree["static-properties"] = {"c": {"z": ["1"], "b": ["2"]}} if count == 3 else {}
+        properties = {} if label == "00000000" else {"a": {"f": [label]}}
+        tree = make_variant_json(label, properties, namespaces, providers=providers)
+        tree |= {"$schema": f"{OLD}v0.0.3.json", "static-properties": static}
         tree["default-priorities"]["feature"] = {"a": ["f", "g"]}
         tree["default-priorities"]["property"] = {"a": {"g": ["2"], "f": ["y", "x"]}}
-        trees.append(tree)
-    return [wheel(label=next(iter(tree["variants"])), version="0.9", tree=tree) for tree in trees]
+        yield wheel(label=label, version="0.9", tree=tree)
 
 
 def acme_wheels():
     """Wheels whose providers and namespaces grow: metadata of format 0.2.0."""
-    provider = {"a": {"requires": ["acme"]}}
-    more = {**provider, "b": {"static-properties": {"f": ["1"]}}}
-    trees = [
-        make_variant_json("one", {"a": {"f": ["1"]}}, ("a",), providers=provider),
-        make_variant_json("two", {"b": {"f": ["1"]}}, ("a", "b"), providers=more),
-        make_variant_json("null", {}, ("a",), providers=provider),
-    ]
-    return [
-        wheel(label=next(iter(tree["variants"])), version="3.0",
-              tree={**tree, "$schema": f"{OLD}v0.2.0.json"})
-        for tree in trees
-    ]  # fmt: skip
+    one = {"a": {"requires": ["acme"]}}
+    two = {**one, "b": {"static-properties": {"f": ["1"]}}}
+    for label, namespace, providers in (("one", "a", one), ("two", "b", two), ("null", "", one)):
+        properties = {namespace: {"f": ["1"]}} if namespace else {}
+        tree = make_variant_json(label, properties, providers, providers=providers)
+        yield wheel(label=label, version="3.0", tree={**tree, "$schema": f"{OLD}v0.2.0.json"})
 
 
 ALL = [

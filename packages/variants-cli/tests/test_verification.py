@@ -5,8 +5,8 @@ import venv
 from pathlib import Path
 
 import pytest
-from wheel_files import row
 
+from pep_variants.wheelfile.record import digest_of
 from support.doctor_report import check_report
 from variants_cli.verification import START_FILES, verify
 from variants_index.doctor.findings import lines
@@ -36,7 +36,7 @@ def install(folder, name, files):
     info = f"{name}.dist-info"
     project, version = name.split("-")
     files = {**files, f"{info}/METADATA": f"Name: {project}\nVersion: {version}\n".encode()}
-    text = "".join(row(path, data) for path, data in files.items())
+    text = "".join(f"{path},{digest_of(data)},{len(data)}\n" for path, data in files.items())
     text += f"{info}/RECORD,,\n{project}/__pycache__/__init__.cpython-312.pyc,,\n"
     files = {**files, f"{info}/RECORD": text.encode(), f"{project}/__pycache__/a.pyc": b"compiled"}
     for path, data in files.items():

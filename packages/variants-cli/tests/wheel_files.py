@@ -16,11 +16,6 @@ def make_variant_json(label, properties=None, namespaces=("x86_64",), **keys):
     }
 
 
-def row(path, data):
-    """Return the line of RECORD for a file."""
-    return f"{path},{digest_of(data)},{len(data)}\n"
-
-
 def contents(path):
     with zipfile.ZipFile(path) as archive:
         return {info.filename: archive.read(info) for info in archive.infolist()}

@@ -52,7 +52,14 @@ from twine.utils import EnvironmentFlag
 from pep_variants import VariantError, parse_filename, split_label
 from pep_variants.internal import DOCUMENT_BYTES, METADATA_SUFFIX, NULL_LABEL, printable, redacted
 from variants_index import PackageIndexError, Session
-from variants_index.internal import BUSY, InvalidUrl, NotFound, retry_after, split_credentials
+from variants_index.internal import (
+    BUSY,
+    BadResponse,
+    InvalidUrl,
+    NotFound,
+    retry_after,
+    split_credentials,
+)
 
 from ..checks.live_index import check_live
 from ..console import note
@@ -330,8 +337,7 @@ class UploadApi:
         for release in releases:
             if release.document is None:
                 continue
-            page = self.page(release.project)
-            there, data = self._merged(release, page)
+            page, there, data = self._merged(release)
             if dry or (there is not None and there.data == data):
                 continue
             files = page.files if page is not None else ()
@@ -447,8 +453,7 @@ class UploadApi:
     def _publish(self, release: Release) -> bytes:
         """Bring the document of *release* and what the index has together; return the result."""
         for number in range(ROUNDS):
-            page = self.page(release.project)
-            there, data = self._merged(release, page)
+            page, there, data = self._merged(release)
             if there is not None and there.data == data:
                 return data
             if number:
@@ -463,19 +468,15 @@ class UploadApi:
             "publishers: run the command again when they are done"
         )
 
-    def _merged(self, release: Release, page: Page | None) -> tuple[VariantFile | None, bytes]:
-        """Return the document that is there, and what it has to be.
+    def _merged(self, release: Release) -> tuple[Page | None, VariantFile | None, bytes]:
+        """Return the page, the document that is there, and what it has to be.
 
         Raises:
             Conflict: the two contradict each other.
         """
         assert release.document is not None
-        own, there = VariantFile(release.document, release.document_name), None
-        entry = entry_of(page, release.document_name)
-        if entry is not None:
-            with _reading():
-                answer = self._session.fetch(entry.url, limit=DOCUMENT_BYTES, hashes=entry.hashes)
-            there = VariantFile(answer.body, redacted(entry.url))
+        own = VariantFile(release.document, release.document_name)
+        page, there = self._there(release)
         try:
             known = {*own.metadata.variants, *(there.metadata.variants if there else ())}
             lost = self._lost(release, page, known, own)
@@ -487,8 +488,27 @@ class UploadApi:
                 "published stays as it is: use another label, or a new version"
             ) from None
         if there and same_meaning(there.metadata, VariantFile(data, own.source).metadata):
-            return there, there.data
-        return there, data
+            return page, there, there.data
+        return page, there, data
+
+    def _there(self, release: Release) -> tuple[Page | None, VariantFile | None]:
+        """Return the page and the document on it, again if that was replaced in the meantime."""
+        with _reading():
+            for number in range(SETTLING):
+                page = self.page(release.project)
+                entry = entry_of(page, release.document_name)
+                if entry is None:
+                    break
+                url, hashes = entry.url, entry.hashes
+                try:
+                    answer = self._session.fetch(url, limit=DOCUMENT_BYTES, hashes=hashes)
+                except (BadResponse, NotFound):
+                    if number == SETTLING - 1:
+                        raise
+                    time.sleep(pause(number))
+                else:
+                    return page, VariantFile(answer.body, redacted(url))
+        return page, None
 
     def _lost(
         self, release: Release, page: Page | None, known: set[str], own: VariantFile

@@ -43,6 +43,8 @@ def test_another_python(python, version, full):
     environment = target_environment([], python)
     assert environment["python_version"] == ".".join(map(str, version))
     assert environment["python_full_version"] == ".".join(map(str, full))
+    if environment["implementation_name"] == "cpython":
+        assert environment["implementation_version"] == environment["python_full_version"]
     assert environment["platform_system"] == default_environment()["platform_system"]
 
 

@@ -105,6 +105,14 @@ def test_what_stays_installed_counts(labels, roots, expected, is_upgraded):
     assert found["ext"] == ("1" if expected is None else f"1-{expected}")
 
 
+def test_what_a_build_needs_is_taken_back():
+    """Though what was chosen first, base, has nothing to do with it."""
+    files = [wheel("base", "1"), *TORCH, wheel("zext", "1", "t8")]
+    provider = provider_of(files, Files({"zext": EXT_FILES["ext"]}))
+    found = resolve(provider, "base==1", "torch==987", "zext==1")
+    assert found == {"base": "1", "torch": "8", "zext": "1-t8"}
+
+
 @pytest.mark.parametrize("name", ["ext", "zext"])
 def test_none_fits(name):
     builds = [wheel(name, "1", f"t{version}") for version in "78"]

@@ -139,6 +139,14 @@ def test_the_order_of_sources_does_not_depend_on_what_is_left_out():
     assert list(ordering.arrange("foo", items[1:2])) == [items[1]]
 
 
+@pytest.mark.parametrize("label", ["v2", None])
+def test_files_that_only_the_order_of_the_client_tells_apart(label):
+    same = [wheel("1", label), wheel("1", label, source=B)]
+    for items in (same, same[::-1]):
+        ordering = make(Files({A: METADATA, B: METADATA}))
+        assert list(ordering.arrange("foo", [wheel("1", "unknown"), *items])) == items
+
+
 @pytest.mark.parametrize(
     ("error", "place"),
     [(ZeroDivisionError("fault"), "platform"), (VariantError("fault"), "platform"),

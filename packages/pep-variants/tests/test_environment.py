@@ -11,6 +11,7 @@ from pep_variants.model.environment import system_markers, target_environment
     [
         ("manylinux_2_28_x86_64", ("posix", "linux", "Linux", "x86_64")),
         ("manylinux2014_aarch64", ("posix", "linux", "Linux", "aarch64")),
+        ("linux_ppc64le", ("posix", "linux", "Linux", "ppc64le")),
         ("macosx_14_0_arm64", ("posix", "darwin", "Darwin", "arm64")),
         ("win_amd64", ("nt", "win32", "Windows", "AMD64")),
     ],
@@ -28,10 +29,22 @@ def test_unknown_tags():
     assert here == default_environment()
 
 
-def test_another_python():
-    environment = target_environment([], (3, 99))
-    assert environment["python_version"] == "3.99"
-    assert environment["python_full_version"] == "3.99.0"
+HERE = sys.version_info[:2]
+
+
+@pytest.mark.parametrize(
+    ("python", "version", "full"),
+    [
+        ((3, 99), (3, 99), (3, 99, 0)),
+        ((*HERE, 99), HERE, (*HERE, 99)),
+    ],
+)
+def test_another_python(python, version, full):
+    environment = target_environment([], python)
+    assert environment["python_version"] == ".".join(map(str, version))
+    assert environment["python_full_version"] == ".".join(map(str, full))
+    if environment["implementation_name"] == "cpython":
+        assert environment["implementation_version"] == environment["python_full_version"]
     assert environment["platform_system"] == default_environment()["platform_system"]
 
 

@@ -53,6 +53,7 @@ def test_values_are_shortened(value):
     assert len(text) == 80
     assert text.endswith("…")
     assert len(shortened(value, 200)) == 200
+    assert shortened("x" * 78) == repr("x" * 78)
 
 
 def test_values_without_a_representation():

@@ -77,6 +77,12 @@ def test_the_file_on_the_index_is_used_alone():
     assert index.asked == [(NAME, None)]
 
 
+def test_a_document_of_the_very_limit_is_verified():
+    large = document("a").ljust(DOCUMENT_BYTES)
+    with pytest.raises(MetadataError, match="does not match its sha256 hash"):
+        Index({NAME: Whole(large)}, hashes={NAME: HASH}).read().result()
+
+
 @pytest.mark.parametrize("listed", [False, True])
 def test_without_it_one_wheel_of_each_label_is_read(listed):
     names = [a_wheel("b"), "app-1.0-py2-none-any-b.whl", a_wheel("a"), "app-1.0-py3-none-any.whl"]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pep_variants import limits
 from pep_variants.errors import InvalidWheel
 from pep_variants.wheelfile.zip_rewriting import (
     CHUNK,
@@ -318,9 +319,32 @@ def test_more_entries_than_16_bits_count():
     assert archive.read("65999") == b""
 
 
+def end_64(count=0, length=0, signature=b"PK\6\6"):
+    """Return an archive of end records alone."""
+    numbers = (44, 45, 45, 0, 0, count, count, length, 0)
+    return struct.pack("<4sQ2H2I4Q", signature, *numbers) + LOCATOR + written()
+
+
+LOCATOR = b"PK\6\7" + bytes(16)
+ENTRIES, BYTES = limits.WHEEL_ENTRIES, limits.WHEEL_DIRECTORY_BYTES
+
+
+@pytest.mark.parametrize("data", [written(), end_64()])
+def test_empty_archives(data):
+    directory, _ = directory_of(data)
+    assert not directory.entries
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
+        (lambda _: end_64(signature=b"PK\0\0"), "its zip64 end record is not where it should be"),
+        (lambda _: LOCATOR + written(), "its zip64 end record is not where it should be"),
+        (lambda data: data[:-18] + b"\1\0" + data[-16:], "it is split into several files"),
+        (lambda _: end_64(count=ENTRIES), f"0 entries, its end record says {ENTRIES}"),
+        (lambda _: end_64(count=ENTRIES + 1), f"its directory has {ENTRIES + 1} entries"),
+        (lambda _: end_64(length=BYTES), "its central directory is not where"),
+        (lambda _: end_64(length=BYTES + 1), f"its directory has 0 entries of {BYTES + 1} bytes"),
         (lambda data: data + b"more", "other data follows its end record"),
         (lambda data: data[1:], "its central directory is not where its end record says"),
         (lambda data: data[:-22], "it has no end record"),

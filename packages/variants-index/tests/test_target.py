@@ -28,18 +28,9 @@ cuda_version_lower_bound = ["12.8"]
 """
 
 
-@pytest.mark.parametrize(
-    ("platform", "environment"),
-    [
-        ("linux_ppc64le", ("posix", "linux", "Linux", "ppc64le")),
-        ("macos", ("posix", "darwin", "Darwin", "arm64")),
-        ("windows", ("nt", "win32", "Windows", "AMD64")),
-    ],
-)
-def test_environment_of_a_platform(platform, environment):
-    target = make_target(python_version="3.12", platforms=[platform])
-    keys = ("os_name", "sys_platform", "platform_system", "platform_machine")
-    assert tuple(target.environment[key] for key in keys) == environment
+def test_environment_of_a_platform():
+    target = make_target(python_version="3.12", platforms=["windows"])
+    assert target.environment["platform_machine"] == "AMD64"
     assert target.environment["python_full_version"] == "3.12.0"
     assert target.environment.keys() == default_environment().keys()
     assert not target.here

@@ -7,14 +7,15 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from anyio import from_thread, to_thread
 from upstream_server import JSON
 from worlds import APP, CU128, CU128_HERE, KEY
 
-from variants_index.internal import BadResponse
+from variants_index.internal import BadResponse, Unreachable
 from variants_proxy import Limits, Upstream, index_url
 from variants_proxy.errors import UpstreamError
 from variants_proxy.sharing import gather_limited
-from variants_proxy.upstream.upstreams import Budget
+from variants_proxy.upstream.upstreams import LARGE, Budget
 
 PAGE = f"{index_url(KEY)}app/"
 PUBLIC = "93.184.216.34"
@@ -160,6 +161,26 @@ def test_work_that_takes_too_long():
             await Budget("main", Limits()).fetch(release.wait, 0.05)
         assert caught.value.status == 504
         release.set()
+
+    asyncio.run(work())
+
+
+def test_one_large_response_at_a_time():
+    budget = Budget("main", Limits(page_seconds=0))
+    for _ in range(2):  # what is held is given back, and nothing else
+        with budget.large_response() as grown, budget.large_response() as other:
+            for size in (LARGE, LARGE + 1, LARGE + 2):
+                grown(size)
+            other(LARGE)
+            with pytest.raises(Unreachable, match="responses are not read in time"):
+                other(LARGE + 1)
+
+
+def test_computations_have_threads_of_their_own():
+    async def work():
+        threads = to_thread.current_default_thread_limiter()
+        in_use = lambda: from_thread.run_sync(lambda: threads.borrowed_tokens)  # noqa: E731
+        assert await Budget("main", Limits()).compute(in_use) == 0
 
     asyncio.run(work())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 from typing import Generic, TypeVar
 
 from pep_variants import File, Selection
@@ -87,21 +88,17 @@ class Decision(Generic[CT]):
         """
         groups: dict[Hashable, int] = {}
         places = {}
-        run = 0  # of files that are all variants, or all none
-        was_plain = False
-        rankings = self.selection.rankings
-        for file in self.selection.files:
-            is_plain = file.label is None
-            run += is_plain is not was_plain
-            was_plain = is_plain
-            ranking = rankings.get(file.source)
-            group: Hashable = run
-            if ranking is not None and file.label is not None:
-                label = ranking.metadata.label_of(file.label)
-                # Null variants are ordered by source, see `select`.
-                who = id(ranking) if ranking.metadata.properties_of(label) else file.source
-                group = (run, who, file.label)
-            places[file.source, file.label] = groups.setdefault(group, len(groups))
+        runs = groupby(self.selection.files, key=lambda file: file.label is None)
+        for run, (_, files) in enumerate(runs):
+            for file in files:
+                group: Hashable = run
+                if file.label is not None:
+                    ranking = self.selection.rankings[file.source]
+                    label = ranking.metadata.label_of(file.label)
+                    # Null variants are ordered by source, see `select`.
+                    who = id(ranking) if ranking.metadata.properties_of(label) else file.source
+                    group = (run, who, file.label)
+                places[file.source, file.label] = groups.setdefault(group, len(groups))
         return places
 
     def choice(self, files: Sequence[File[CT]], kept: Iterable[tuple[int, int]]) -> Iterator[int]:

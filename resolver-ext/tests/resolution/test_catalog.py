@@ -269,6 +269,7 @@ class TestBothNames:
             cudf.resolve(*(text.format(cudf.world.server.url) for text in wanted))
         assert "which have the same files" in str(caught.value)
         assert message in "\n".join((str(caught.value), *caught.value.details))
+        assert "you asked for cudf" not in caught.value.details
 
     def test_a_project_that_requires_its_build(self, cudf):
         """It has no files of its own."""

@@ -45,6 +45,10 @@ class TestWhatIsTaken:
         assert note[1:] == ("2.0", "1.0", "cu128", why)
         assert found.to_tree()["version_notes"]["gpu"] == note._asdict()
 
+    def test_no_pre_release(self, two):
+        two.add(cuda("gpu", "1.5rc1", "12.8"))
+        assert two.names("gpu", pre=True, options=ALL) == "gpu-1.0-cu128"
+
     def test_others_speak_first(self, two):
         """The newest version of what needs it is not given up for an older one."""
         two.add(Wheel("app", "2.0", requires=("lib",)), Wheel("app", "1.0"))
@@ -80,6 +84,7 @@ class TestCosts:
         for number in range(20):
             world.add(cuda("gpu", f"1.{number}", "13.0"))
         assert self.fetched(world, options=ALL) == 16
+        assert "none of the 16 newest versions" in world.resolve("gpu", options=ALL).warnings[0]
 
     def test_backtracking(self, world):
         """Versions that are refused for their dependencies are not looked through again."""

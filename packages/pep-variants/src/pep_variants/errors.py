@@ -63,6 +63,11 @@ def shortened(value: object, limit: int = 80) -> str:
         text = repr(value[:limit] if isinstance(value, str) else value)
     except (RecursionError, ValueError):  # deeply nested data, integers of thousands of digits
         text = f"<{type(value).__name__}>"
+    return cut(text, limit)
+
+
+def cut(text: str, limit: int) -> str:
+    """Return *text* with at most *limit* characters."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
@@ -83,8 +88,7 @@ def in_words(value: object, limit: int = 200) -> str:
         value: a string, a list of strings, mappings of them, or an object with a string form.
         limit: the most characters.
     """
-    words = printable(", ".join(itertools.islice(_flat(value), limit))) or "nothing"
-    return words if len(words) <= limit else words[: limit - 1] + "…"
+    return cut(printable(", ".join(itertools.islice(_flat(value), limit))) or "nothing", limit)
 
 
 def _flat(value: object) -> Iterator[str]:

@@ -48,6 +48,7 @@ from pep_variants.internal import (
     read_regular,
     shortened,
     system_markers,
+    target_environment,
     toml,
 )
 
@@ -67,7 +68,7 @@ NAMES = {
 """Short names of common platforms; any other name is a platform tag."""
 
 _KEYS = ("python-version", "platform", "abi", "name")
-_PYTHON = re.compile(r"(\d+)\.(\d+)(\.\d+)?")
+_PYTHON = re.compile(r"\d+\.\d+(\.\d+)?")
 _OLDEST = {"x86_64": 5, "i686": 5}
 
 _ANY_SYSTEM = "any"
@@ -152,16 +153,22 @@ def make_target(
     if not (python_version or platforms or abi):
         here = host_target(platform)
         return replace(here, name=name) if name else here
-    environment = {key: str(value) for key, value in default_environment().items()}
+    python: tuple[int, ...] = sys.version_info[:3]
     if python_version is not None:
-        _set_python(environment, python_version)
-    tags_of: list[str] = []
-    for given in platforms:
-        tags_of += _expanded(NAMES.get(given, given))
-    if platforms:
-        _set_system(environment, NAMES.get(platforms[0], platforms[0]))
-    major, minor = map(int, environment["python_version"].split("."))
-    tags = _tags((major, minor), environment["implementation_name"], abi, tags_of or None)
+        if not _PYTHON.fullmatch(python_version):
+            raise TargetError(
+                f"{shortened(python_version)} is not a valid python-version: write it like 3.12"
+            )
+        python = tuple(map(int, python_version.split(".")))
+    systems = [NAMES.get(given, given) for given in platforms]
+    if systems and system_markers(systems[0]) is None:
+        raise TargetError(
+            f"platform {shortened(platforms[0])} is not known: name a platform tag such as "
+            f"manylinux_2_28_x86_64, macosx_14_0_arm64 or win_amd64, or one of {', '.join(NAMES)}"
+        )
+    environment = target_environment(systems, python)
+    tags_of = [tag for system in systems for tag in _expanded(system)]
+    tags = _tags(python[:2], environment["implementation_name"], abi, tags_of or None)
     described = f"Python {environment['python_version']} on {', '.join(platforms) or sys.platform}"
     return Target(
         name or described, environment, tuple(dict.fromkeys(tags)), platform, here=not platforms
@@ -257,26 +264,6 @@ def _system_of(machine: str, platform: Platform) -> tuple[str, ...]:
     return () if same else (wanted,)
 
 
-def _set_python(environment: dict[str, str], version: str) -> None:
-    match = _PYTHON.fullmatch(version)
-    if match is None:
-        raise TargetError(f"{shortened(version)} is not a valid python-version: write it like 3.12")
-    full = version if match[3] else f"{version}.0"
-    environment |= {"python_version": f"{match[1]}.{match[2]}", "python_full_version": full}
-    if environment["implementation_name"] == "cpython":
-        environment["implementation_version"] = full
-
-
-def _set_system(environment: dict[str, str], platform: str) -> None:
-    markers = system_markers(platform)
-    if markers is None:
-        raise TargetError(
-            f"platform {shortened(platform)} is not known: name a platform tag such as "
-            f"manylinux_2_28_x86_64, macosx_14_0_arm64 or win_amd64, or one of {', '.join(NAMES)}"
-        )
-    environment |= markers
-
-
 def _expanded(platform: str) -> list[str]:
     """Return *platform* and all platform tags whose wheels it can use, best first."""
     match = LINUX.fullmatch(modern_tag(platform))
@@ -297,7 +284,7 @@ def _expanded(platform: str) -> list[str]:
 
 
 def _tags(
-    version: tuple[int, int], implementation: str, abi: str | None, platforms: list[str] | None
+    version: tuple[int, ...], implementation: str, abi: str | None, platforms: list[str] | None
 ) -> list[Tag]:
     digits = f"{version[0]}{version[1]}"
     if implementation == "cpython":

@@ -75,7 +75,7 @@ def patch_runner(module: ModuleType) -> None:
     if BUILT_IN:
         return  # the files that are run include it
 
-    @replace(module, "get_runnable_pip", shows=True)
+    @replace(module, "get_runnable_pip")
     def get_runnable_pip(original: Original) -> str:
         runner: str = original()
         # Older pips import it from the module where it is patched already.

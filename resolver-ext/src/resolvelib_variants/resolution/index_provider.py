@@ -67,12 +67,12 @@ class SpecifierRequirement:
     project: str
     extra: str
     specifier: str
-    url: str | None = None
-    order: int | None = None
-    text: str = field(default="", compare=False)
+    url: str | None
+    order: int | None
+    text: str = field(compare=False)
 
     def __str__(self) -> str:
-        return self.text or f"{self.project}{self.specifier}"
+        return self.text
 
 
 @dataclass(frozen=True)

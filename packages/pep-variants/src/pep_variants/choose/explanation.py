@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from ..errors import listed
+from ..errors import cut, listed
 from ..model.platform import Platform, Support
 from ..model.property import ABI_DEPENDENCY, Properties, properties_tree
 from ..providers.base import FeatureWords
@@ -139,7 +139,7 @@ def why_not(ranking: Ranking, label: str, *, notices: bool = True) -> tuple[str,
         if namespace == ABI_DEPENDENCY:
             phrases.append(" and ".join(map(needs, unmet)) + UNRESOLVED)
             continue
-        notice = f" ({_cut(support.notice)})" if notices and support.notice else ""
+        notice = f" ({cut(support.notice, _NOTICE_LENGTH)})" if notices and support.notice else ""
         needed = " and ".join(map(needs, unmet))
         phrases.append(needed + NOTHING.format(namespace) + notice)
     return tuple(phrases)
@@ -171,7 +171,7 @@ def absent(platform: Platform, namespaces: Sequence[str], labels: Sequence[str])
             text = "the platform file lists nothing of {}"
         elif support.notice:
             text = f"nothing of {namespace} is supported"
-            notes.append(_cut(support.notice))
+            notes.append(cut(support.notice, _NOTICE_LENGTH))
         else:
             text = "{} found"
             what = f"no {ACCELERATORS.get(namespace, f'support for {namespace}')}"
@@ -290,8 +290,3 @@ def joined_reasons(reasons: Sequence[str], most: int = 2) -> str:
     more = len(reasons) - most
     rest = f"; and {more} more {'reason' if more == 1 else 'reasons'}" if more > 0 else ""
     return "; ".join(reasons[:most]) + rest
-
-
-def _cut(notice: str) -> str:
-    """Return *notice* for a row of a table; `notices` has the whole of it."""
-    return notice if len(notice) <= _NOTICE_LENGTH else f"{notice[: _NOTICE_LENGTH - 1]}…"

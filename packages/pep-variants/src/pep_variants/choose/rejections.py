@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.utils import canonicalize_name
 
-from ..errors import InvalidMarker, printable, redacted
+from ..errors import printable, redacted
 from ..model.metadata import Metadata, natural
 from ..model.platform import Platform, Support
 from ..model.property import ABI_DEPENDENCY
 from .explanation import absent, joined_reasons, why_chosen, why_not
-from .markers import VariantContext, reduce_requirement, split_requirement
+from .markers import reduce_requirement, split_requirement
 from .ranking import Ranking, rank
 
 if TYPE_CHECKING:
@@ -514,14 +514,15 @@ def required_by_marker(
         name = _NAME.match(text)
         if name is None or canonicalize_name(name[0]) != wanted:
             continue
-        if not _applies(text, selection.context(file)):
+        if reduce_requirement(text, selection.context(file)) is None:
             continue
         dependency, marker = split_requirement(text)
         label = file.label or "without a label"
         others = [
             item.label or ""
             for item in selection.files
-            if item.label != file.label and not _applies(text, selection.context(item))
+            if item.label != file.label
+            and reduce_requirement(text, selection.context(item)) is None
         ]
         ways = [f"choose another variant with --variant {project}={other}" for other in others[:1]]
         if any(item.label is None for item in selection.files):
@@ -531,10 +532,3 @@ def required_by_marker(
             f"marker {marker}. Markers take no part in choosing a variant"
             + (f": {', or '.join(ways)}" if ways else ", and the others that fit require it, too")
         )
-
-
-def _applies(requirement: str, context: VariantContext) -> bool:
-    try:
-        return reduce_requirement(requirement, context) is not None
-    except InvalidMarker:
-        return False

@@ -70,10 +70,10 @@ class NewestBuild:
     @property
     def lack(self) -> str:
         """Why no build of the newest version fits, in a clause; empty if it has none."""
-        chosen = None if self.decision is None else self.decision.chosen
-        if self.decision is None or chosen is None:
+        if self.decision is None:
             return ""
-        return why_not_better(self.decision, chosen)
+        assert self.decision.chosen is not None  # see `newest_build`
+        return why_not_better(self.decision, self.decision.chosen)
 
     def preferred(self) -> VersionNote:
         """Return the note for where the build is taken, or where too many versions were read."""

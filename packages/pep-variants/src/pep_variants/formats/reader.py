@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from .. import limits
-from ..errors import MetadataError, UnsupportedSchema, printable, redacted, shortened
+from ..errors import MetadataError, UnsupportedSchema, cut, printable, redacted, shortened
 from ..gc_pause import paused
 from ..model.generation import BY_SHAPE, Generation, UnknownSchema, generation_of, schema_version
 from ..model.label import LABEL, NULL_LABEL, ZERO_LABEL
@@ -372,7 +372,8 @@ class _Reader:
 
     def _error(self, path: str, problem: str) -> MetadataError:
         place = ".".join(part for part in (self._prefix, path) if part)
-        return MetadataError(self._source, _shortened_path(place), problem)
+        # It has labels of untrusted files in it.
+        return MetadataError(self._source, cut(printable(place), 160), problem)
 
 
 def _in_lists(features: object) -> object:
@@ -397,9 +398,3 @@ def _copied(value: Any) -> Any:  # noqa: ANN401
     if isinstance(value, list):
         return [_copied(item) for item in value]
     return value
-
-
-def _shortened_path(path: str) -> str:
-    """Return *path* printable on one line: it has labels of untrusted files in it."""
-    path = printable(path)
-    return path if len(path) <= 160 else f"{path[:159]}…"

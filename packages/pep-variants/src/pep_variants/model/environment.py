@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 
 LINUX = re.compile(r"(manylinux|musllinux)_(\d+)_(\d+)_(\w+)|(linux)_(\w+)")
@@ -46,7 +47,7 @@ def target_environment(platforms: Sequence[str], python: Sequence[int]) -> dict[
     Args:
         platforms: its platform tags, most preferred first; none for the system that this runs on.
             A tag that is not known leaves the variables as they are here.
-        python: version of its Python, two or three numbers.
+        python: version of its Python, two or three numbers; a missing third is 0, as in pip and uv.
     """
     from packaging.markers import default_environment
 
@@ -55,9 +56,8 @@ def target_environment(platforms: Sequence[str], python: Sequence[int]) -> dict[
         if markers := system_markers(platform):
             environment |= markers
             break
-    version = ".".join(map(str, python[:2]))
-    if environment["python_version"] != version:
-        full = ".".join(map(str, (*python, 0)[:3]))
+    if tuple(python) != sys.version_info[:3]:  # else it may be a pre-release
+        version, full = (".".join(map(str, (*python, 0)[:count])) for count in (2, 3))
         environment |= {"python_version": version, "python_full_version": full}
         if environment["implementation_name"] == "cpython":
             environment["implementation_version"] = full

@@ -21,7 +21,7 @@ from urllib.parse import unquote
 
 from packaging.version import Version
 
-from pep_variants.internal import KNOWN_MACHINES
+from pep_variants.internal import KNOWN_MACHINES, cut
 from variants_catalog.internal import Unavailable
 from variants_index.internal import is_for_platform
 
@@ -290,9 +290,7 @@ def _template() -> Template:
     environment = Environment(
         loader=FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["short"] = lambda text: (
-        text if len(text) <= _LENGTH else f"{text[: _LENGTH - 1]}…"
-    )
+    environment.filters["short"] = lambda text: cut(text, _LENGTH)
     return environment.get_template("landing.html")
 
 

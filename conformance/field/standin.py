@@ -69,10 +69,11 @@ class Standin(Index):
         """Return the answer to a request; the files of a project appear when it is asked for."""
         project = path.strip("/").partition("/")[2].partition("/")[0]
         if project not in self.files:
-            self.files.update(found := _files(project))
-            for name in found.get(project, ()):
-                if project in pages() and _version(name) in pages()[project].unhashed:
-                    self.unhashed |= set() if name.endswith(".json") else {name}
+            self.files.update(_files(project))
+            if page := pages().get(project):
+                self.unhashed.update(
+                    name for name in page.wheels if _version(name) in page.unhashed
+                )
         return super().answer(path, headers)
 
 

@@ -244,7 +244,8 @@ class Index:
             return self.metadata_files.get(filename)
         return metadata_of(data) if self.core_metadata else None
 
-    def _entries(self, page: str) -> Iterator[dict[str, Any]]:
+    def entries(self, page: str) -> Iterator[dict[str, Any]]:
+        """Yield what a page lists, as in its JSON."""
         folder = f"{self.files_url}/files{page if page.startswith('/') else f'/{page}/'}"
         for filename, data in self.files[page].items():
             if filename in self.unlisted:
@@ -267,7 +268,7 @@ class Index:
 
     def _html(self, pages: Iterable[str]) -> bytes:
         rows = []
-        for entry in itertools.chain.from_iterable(map(self._entries, pages)):
+        for entry in itertools.chain.from_iterable(map(self.entries, pages)):
             name, url = entry.pop("filename"), entry.pop("url")
             fragment = "".join(f"#{kind}={each}" for kind, each in entry.pop("hashes").items())
             promised = entry.pop("core-metadata")
@@ -281,7 +282,8 @@ class Index:
 
     def _json(self, page: str) -> bytes:
         meta = {"api-version": "1.1" if self.sizes else "1.0"}
-        return json.dumps({"meta": meta, "name": page, "files": [*self._entries(page)]}).encode()
+        name = page.strip("/").rpartition("/")[2]
+        return json.dumps({"meta": meta, "name": name, "files": [*self.entries(page)]}).encode()
 
 
 def _key(project: str) -> str:

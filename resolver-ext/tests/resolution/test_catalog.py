@@ -109,7 +109,7 @@ def test_a_place_that_is_an_index_of_the_user(field):
 @pytest.mark.parametrize("on_page", [True, False])
 def test_hashes_are_those_of_published_files(field, on_page):
     if on_page:
-        field.places.without_hashes.clear()
+        field.places.unhashed.clear()
     library = Wheel("cudalib", "126").build()
     rest = f"cudalib==126 --hash=sha256:{digest(library)}"
     own = digest(family("2.9.0", "cu126")[0].build())
@@ -124,7 +124,7 @@ def test_hashes_are_those_of_published_files(field, on_page):
 def test_places_that_fail(field):
     """C7: their variants are lost, and a host is named once."""
     for name in ("torch", "torchvision"):
-        del field.places.pages[page("cu130", name)]
+        del field.places.files[page("cu130", name)]
     resolution = field.resolve("torchvision")
     assert labels(resolution) == {"torch": "cuda12.8", "torchvision": "cuda12.8"}
     (warning,) = resolution.warnings
@@ -283,7 +283,7 @@ class TestTogether:
     @pytest.mark.parametrize("lacking", ["torch", "torchvision"])
     def test_one_build_is_missing(self, field, wanted, lacking):
         """What is chosen first is followed, if it can be; else it is said."""
-        del field.places.pages[page("cu130", lacking)]
+        del field.places.files[page("cu130", lacking)]
         found = field.resolve(*wanted)
         agree = lacking == wanted[0]
         assert set(labels(found).values()) == {"cuda12.8", *([] if agree else ["cuda13.0"])}

@@ -244,7 +244,7 @@ class TestIndexes:
 
     def test_what_its_owner_says_of_a_project(self, world):
         world.add(*wheels("demo", "1.0"))
-        page = json.loads(world.server._json("demo"))
+        page = json.loads(world.server.answer("/simple/demo/", {"Accept": JSON}).body)
         page["project-status"] = {"status": "deprecated", "reason": "use x"}
         body = json.dumps(page).encode()
         world.server.resources["/simple/demo/"] = Answer(body=body, kind=JSON)

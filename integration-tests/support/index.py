@@ -25,6 +25,8 @@ from .loopback import serving
 from .wheels import Release, Wheel
 
 JSON = "application/vnd.pypi.simple.v1+json"
+LONG_AGO = "Mon, 01 Jan 2024 00:00:00 GMT"
+"""A cache that guesses from this how long a page is fresh would guess too much."""
 CUT = 2
 """Bytes that are missing of an answer that is cut off."""
 
@@ -122,7 +124,7 @@ class Index:
         metadata_hashes: pages give the hashes of PEP 658 files, as PyPI does.
         sizes: pages give sizes, as PyPI does.
         ranges: answer requests for a part of a file with that part.
-        etags: give pages entity tags.
+        etags: give pages entity tags, and the date of a change long ago.
         page_headers: more headers of pages.
         files_url: what the URLs of files begin with: of another server, or of this one.
         requests: paths asked for so far.
@@ -235,7 +237,8 @@ class Index:
             found = self._json(page), JSON
         else:
             found = self._html([page]), "text/html"
-        return Answer(200, *found, self.page_headers, etag=self.etags).to(headers)
+        more = {"Last-Modified": LONG_AGO} if self.etags else {}
+        return Answer(200, *found, {**more, **self.page_headers}, etag=self.etags).to(headers)
 
     def _metadata(self, page: str, filename: str) -> bytes | None:
         """Return the PEP 658 file of a wheel."""

@@ -176,7 +176,7 @@ def _wheel(file: Mapping[str, Any], published: Mapping[str, bytes]) -> Wheel:
 
 
 def _places(index: Index) -> dict[str, str]:
-    root = index.url.removesuffix("/simple/")
+    root = index.root
     found = {}
     for project, files in index.files.items():
         for filename, data in files.items():

@@ -9,7 +9,7 @@ those of these bytes; a file that the field listed without a hash is listed with
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -70,13 +70,11 @@ class Standin(Index):
         project = path.strip("/").partition("/")[2].partition("/")[0]
         if project not in self.files:
             self.files.update(_files(project))
+            if page := pages().get(project):
+                self.unhashed.update(
+                    name for name in page.wheels if _version(name) in page.unhashed
+                )
         return super().answer(path, headers)
-
-    def _entries(self, project: str) -> Iterator[tuple[str, str, str]]:
-        page = pages().get(project)
-        for filename, url, sha256 in super()._entries(project):
-            listed = page is None or _version(filename) not in page.unhashed
-            yield filename, url, sha256 if listed or filename.endswith(".json") else ""
 
 
 @cache

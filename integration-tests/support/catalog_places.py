@@ -17,7 +17,7 @@ BUILDS = {"cu130": "13.0", "cu128": "12.8", "cu126": "12.6"}
 def add(builds: Builds, place: str, *wheels: Wheel) -> None:
     """Put *wheels* on the index *place*, such as ``cu128``."""
     for wheel in wheels:
-        builds.add(f"{HOST}/whl/{place}/{wheel.name}/", wheel)
+        builds.put(f"{HOST}/whl/{place}/{wheel.name}/", wheel)
 
 
 def page(place: str, project: str = "torch") -> str:
@@ -66,7 +66,7 @@ def pytorch(*tags: str, versions: Iterable[str] = ("2.8.0", "2.9.0"), mac: str =
 
     Wheels for *mac*, a tag, have no local version, and are with those for CPUs.
     """
-    found = Field(Index(ranges=True), Builds(without_hashes={page("cu126")}))
+    found = Field(Index(ranges=True), Builds(unhashed={page("cu126")}))
     tags = tags or (PURE,)
     for version in versions:
         for tag in tags:

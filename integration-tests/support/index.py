@@ -1,4 +1,4 @@
-"""A real index server on loopback: PEP 503 and PEP 691 pages over files in memory.
+"""A package index on loopback, with files in memory, and the server of it and of other answers.
 
 Faults are put where a test wants them; every request is recorded.
 """
@@ -9,21 +9,39 @@ import base64
 import hashlib
 import html
 import http.server
+import io
 import itertools
 import json
 import re
 import ssl
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from email.message import Message
+from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from .loopback import serving
 from .wheels import Release, Wheel
 
 JSON = "application/vnd.pypi.simple.v1+json"
+LONG_AGO = "Mon, 01 Jan 2024 00:00:00 GMT"
+"""A cache that guesses from this how long a page is fresh would guess too much."""
+CUT = 2
+"""Bytes that are missing of an answer that is cut off."""
+
+
+class Request(str):
+    """Path of a request, with its headers."""
+
+    __slots__ = ("headers",)
+    headers: Mapping[str, str]
+
+    def __new__(cls, path: str, headers: Mapping[str, str]) -> Request:
+        """Return the path *path*."""
+        found = super().__new__(cls, path)
+        found.headers = headers
+        return found
 
 
 @dataclass(frozen=True)
@@ -35,12 +53,16 @@ class Answer:
         body: contents; parts are sent one by one, without saying how many bytes there will be.
         kind: content type.
         headers: more headers; a ``Content-Length`` of one's own may lie.
+        ranges: give the part that is asked for.
+        etag: give it a tag, and answer 304 to a client that has it.
     """
 
     status: int = 200
     body: bytes | Iterable[bytes] = b""
     kind: str = "application/octet-stream"
     headers: Mapping[str, str] = field(default_factory=dict)
+    ranges: bool = False
+    etag: bool = False
 
     @classmethod
     def endless(cls) -> Answer:
@@ -48,62 +70,99 @@ class Answer:
         return cls(body=itertools.repeat(b" " * 65536))
 
     @classmethod
-    def cut_off(cls, body: bytes) -> Answer:
+    def cut_off(cls, body: bytes, **more: Any) -> Answer:
         """Return an answer that ends before it should."""
-        return cls(body=body, headers={"Content-Length": str(len(body) + 1000)})
+        return cls(body=body, headers={"Content-Length": str(len(body) + CUT)}, **more)
 
     @classmethod
     def redirect(cls, path: str) -> Answer:
         """Return a redirection to *path*."""
         return cls(302, headers={"Location": path})
 
+    def to(self, asked: Mapping[str, str]) -> Answer:
+        """Return what a client gets whose request has the headers *asked*."""
+        status, body, headers = self.status, self.body, dict(self.headers)
+        if self.etag and isinstance(body, bytes):
+            headers["ETag"] = f'"{_sha256(body)[:16]}"'
+            if asked.get("If-None-Match") == headers["ETag"]:
+                return replace(self, status=304, body=b"", headers=headers)
+        if self.ranges and isinstance(body, bytes):
+            match = re.fullmatch(r"bytes=(\d*)-(\d*)", asked.get("Range", ""))
+            if match is None:
+                headers["Accept-Ranges"] = "bytes"
+            else:
+                first, last = match.groups()
+                start = int(first) if first else max(0, len(body) - int(last))
+                end = min(int(last) + 1, len(body)) if first and last else len(body)
+                headers["Content-Range"] = f"bytes {start}-{end - 1}/{len(body)}"
+                status, body = 206, body[start:end]
+        return replace(self, status=status, body=body, headers=headers)
+
 
 @dataclass
 class Index:
-    """Files by project, and how they are served.
+    """Files by page, and how they are served.
 
     Below `url`, the root of the simple API, every project has its page. `links_url` is a page
     with all files, for ``--find-links``.
 
     Attributes:
-        files: contents by project and filename.
+        files: contents by filename, by name of the project or path of a page of any other place.
         metadata_files: PEP 658 files, by filename of the wheel.
-        attributes: by filename, what else the page says of a file: ``yanked`` (a reason) and
-            ``requires-python``.
+        core_metadata: the other wheels have such files too, as is in them.
+        attributes: by filename, what else the page says of a file, such as ``yanked`` (a reason)
+            and ``requires-python``.
         hashes: give sha256 fragments.
+        unhashed: filenames and paths of pages without them.
         wrong_hashes: filenames whose announced hash is wrong.
         unlisted: filenames that the page leaves out.
-        faults: answers by filename that replace the file's.
-        page_faults: answers by project that replace the page's; the one of "" is for all.
+        resources: what else is there, by path; a call gets the headers of the request.
+        faults: answers by path or filename in place of what is there; the one of "" is for all
+            pages. Those of a list are given once each.
         api: ``json`` (PEP 691 when asked for) or ``html`` (PEP 503 only).
-        credentials: ``user:password`` that every request must have.
+        credentials: ``user:password`` or a bearer's token that every request must have.
         metadata_hashes: pages give the hashes of PEP 658 files, as PyPI does.
+        sizes: pages give sizes, as PyPI does.
         ranges: answer requests for a part of a file with that part.
+        etags: give pages entity tags, and the date of a change long ago.
+        page_headers: more headers of pages.
+        files_url: what the URLs of files begin with: of another server, or of this one.
         requests: paths asked for so far.
     """
 
     files: dict[str, dict[str, bytes]] = field(default_factory=dict)
     metadata_files: dict[str, bytes] = field(default_factory=dict)
-    attributes: dict[str, dict[str, str]] = field(default_factory=dict)
+    core_metadata: bool = False
+    attributes: dict[str, dict[str, Any]] = field(default_factory=dict)
     hashes: bool = True
+    unhashed: set[str] = field(default_factory=set)
     wrong_hashes: set[str] = field(default_factory=set)
     unlisted: set[str] = field(default_factory=set)
-    faults: dict[str, Callable[[], Answer]] = field(default_factory=dict)
-    page_faults: dict[str, Callable[[], Answer]] = field(default_factory=dict)
+    resources: dict[str, Answer | Callable[[Mapping[str, str]], Answer]] = field(
+        default_factory=dict
+    )
+    faults: dict[str, Answer | Callable[[], Answer] | list[Answer]] = field(default_factory=dict)
     api: str = "json"
     credentials: str = ""
     metadata_hashes: bool = False
+    sizes: bool = False
     ranges: bool = False
-    requests: list[str] = field(default_factory=list)
+    etags: bool = False
+    page_headers: Mapping[str, str] = field(default_factory=dict)
+    files_url: str = ""
+    requests: list[Request] = field(default_factory=list)
     url: str = ""
 
-    def add(self, project: str, filename: str, data: bytes) -> None:
-        """Put a file on the index."""
-        self.files.setdefault(_normalized(project), {})[filename] = data
+    def add(self, project: str, filename: str, data: bytes, **attributes: Any) -> bytes:
+        """Put a file on the index; return its contents."""
+        self.files.setdefault(_key(project), {})[filename] = data
+        if attributes:
+            self.attributes[filename] = attributes
+        return data
 
-    def add_wheel(self, wheel: Wheel, *, metadata_file: bool = False) -> None:
+    def add_wheel(self, wheel: Wheel, *, metadata_file: bool = False, **attributes: Any) -> None:
         """Put a wheel on the index, with its PEP 658 file if wanted."""
-        self.add(wheel.name, wheel.filename, wheel.build())
+        self.add(wheel.name, wheel.filename, wheel.build(), **attributes)
         if metadata_file:
             self.metadata_files[wheel.filename] = wheel.metadata()
 
@@ -122,7 +181,7 @@ class Index:
 
     def remove(self, project: str, filename: str) -> None:
         """Take a file off the index."""
-        del self.files[_normalized(project)][filename]
+        del self.files[_key(project)][filename]
 
     @property
     def fetched(self) -> list[str]:
@@ -130,111 +189,131 @@ class Index:
         return [path.rpartition("/")[2] for path in self.requests if path.startswith("/files/")]
 
     @property
+    def root(self) -> str:
+        """URL of the server, without a slash."""
+        return self.url.removesuffix("/simple/")
+
+    @property
     def links_url(self) -> str:
         """Page that lists all files of all projects."""
-        return self.url.replace("/simple/", "/links/")
+        return f"{self.root}/links/"
 
     def answer(self, path: str, headers: Mapping[str, str]) -> Answer:
         """Return the answer to a request."""
-        self.requests.append(path)
-        expected = f"Basic {base64.b64encode(self.credentials.encode()).decode()}"
+        self.requests.append(Request(path, headers))
+        expected = f"Bearer {self.credentials}"
+        if ":" in self.credentials:
+            expected = f"Basic {base64.b64encode(self.credentials.encode()).decode()}"
         if self.credentials and headers.get("Authorization") != expected:
             return Answer(401, b"who is it?", headers={"WWW-Authenticate": 'Basic realm="index"'})
-        parts = [unquote(part) for part in path.split("?")[0].strip("/").split("/")]
-        if parts[0] == "simple" and len(parts) == 2:
-            fault = self.page_faults.get(_normalized(parts[1])) or self.page_faults.get("")
-            if fault is not None:
-                return fault()
-        if parts[0] == "simple" and len(parts) == 2 and _normalized(parts[1]) in self.files:
-            project = _normalized(parts[1])
-            if self.api == "json" and JSON in headers.get("Accept", ""):
-                return Answer(body=self._json(project), kind=JSON)
-            return Answer(body=self._html([project]), kind="text/html")
-        if parts == ["links"]:
-            return Answer(body=self._html(self.files), kind="text/html")
-        if parts[0] == "files" and len(parts) == 3:
-            _, project, filename = parts
-            if filename in self.faults:
-                return self.faults[filename]()
-            data = self.files.get(project, {}).get(filename)
+        plain = unquote(path.partition("?")[0])
+        for key in (path, plain.rpartition("/")[2]):
+            if fault := self.faults.get(key):
+                found = fault.pop(0) if isinstance(fault, list) else fault
+                return (found if isinstance(found, Answer) else found()).to(headers)
+        if resource := self.resources.get(path):
+            return (resource if isinstance(resource, Answer) else resource(headers)).to(headers)
+        return self._found(plain, headers)
+
+    def _found(self, path: str, headers: Mapping[str, str]) -> Answer:
+        kind, _, rest = path.strip("/").partition("/")
+        if kind == "files":
+            folder, _, filename = rest.rpartition("/")
+            page = folder if folder in self.files else f"/{folder}/"
+            data = self.files.get(page, {}).get(filename)
             if data is None and filename.endswith(".metadata"):
-                data = self.metadata_files.get(filename[: -len(".metadata")])
+                data = self._metadata(page, filename.removesuffix(".metadata"))
             if data is not None:
-                wanted = headers.get("Range", "") if self.ranges else ""
-                return self.part(data, wanted) if self.ranges else Answer(body=data)
-        return Answer(404, b"not found", kind="text/plain")
+                return Answer(body=data, ranges=self.ranges).to(headers)
+        page = _key(rest) if kind == "simple" else path
+        if path.strip("/") == "links":
+            found = self._html(self.files), "text/html"
+        elif path == "/simple/" and JSON in headers.get("Accept", ""):
+            tree = {"meta": {"api-version": "1.1"}, "projects": [{"name": n} for n in self.files]}
+            found = json.dumps(tree).encode(), JSON
+        elif page not in self.files:
+            return Answer(404, b"not found", kind="text/plain")
+        elif self.api == "json" and JSON in headers.get("Accept", ""):
+            found = self._json(page), JSON
+        else:
+            found = self._html([page]), "text/html"
+        more = {"Last-Modified": LONG_AGO} if self.etags else {}
+        return Answer(200, *found, {**more, **self.page_headers}, etag=self.etags).to(headers)
 
-    @staticmethod
-    def part(data: bytes, wanted: str) -> Answer:
-        """Return the bytes that a ``Range`` header asks for, all of them without one."""
-        match = re.fullmatch(r"bytes=(\d*)-(\d*)", wanted)
-        if match is None:
-            return Answer(body=data, headers={"Accept-Ranges": "bytes"})
-        first, last = match.groups()
-        start = int(first) if first else max(0, len(data) - int(last))
-        end = min(int(last) + 1, len(data)) if first and last else len(data)
-        place = f"bytes {start}-{end - 1}/{len(data)}"
-        return Answer(206, data[start:end], headers={"Content-Range": place})
+    def _metadata(self, page: str, filename: str) -> bytes | None:
+        """Return the PEP 658 file of a wheel."""
+        data = self.files.get(page, {}).get(filename)
+        if filename in self.metadata_files or data is None or not filename.endswith(".whl"):
+            return self.metadata_files.get(filename)
+        return metadata_of(data) if self.core_metadata else None
 
-    def _entries(self, project: str) -> Iterator[tuple[str, str, str]]:
-        for filename, data in self.files[project].items():
+    def entries(self, page: str) -> Iterator[dict[str, Any]]:
+        """Yield what a page lists, as in its JSON."""
+        folder = f"{self.files_url}/files{page if page.startswith('/') else f'/{page}/'}"
+        for filename, data in self.files[page].items():
             if filename in self.unlisted:
                 continue
-            sha256 = hashlib.sha256(data).hexdigest() if self.hashes else ""
-            if filename in self.wrong_hashes:
-                sha256 = "0" * 64
-            yield filename, f"/files/{project}/{filename}", sha256
-
-    def _core_metadata(self, filename: str) -> bool | dict[str, str]:
-        """Return what a page says of the PEP 658 file of a wheel."""
-        data = self.metadata_files.get(filename)
-        if data is None or not self.metadata_hashes:
-            return data is not None
-        return {"sha256": hashlib.sha256(data).hexdigest()}
-
-    def _html(self, projects: Iterable[str]) -> bytes:
-        rows = []
-        for filename, url, sha256 in itertools.chain.from_iterable(map(self._entries, projects)):
-            fragment = f"#sha256={sha256}" if sha256 else ""
-            promised = self._core_metadata(filename)
-            text = f"sha256={promised['sha256']}" if isinstance(promised, dict) else "true"
-            extra = f' data-core-metadata="{text}"' if promised else ""
-            for name, value in self.attributes.get(filename, {}).items():
-                extra += f' data-{name}="{html.escape(value)}"'
-            rows.append(f'<a href="{url}{fragment}"{extra}>{filename}</a><br>')
-        return f"<!DOCTYPE html><html><body>{''.join(rows)}</body></html>".encode()
-
-    def _json(self, project: str) -> bytes:
-        files = [
-            {
+            sha256 = "0" * 64 if filename in self.wrong_hashes else _sha256(data)
+            hashed = self.hashes and self.unhashed.isdisjoint((page, filename))
+            metadata = self._metadata(page, filename)
+            promised: Any = metadata is not None
+            if metadata is not None and self.metadata_hashes:
+                promised = {"sha256": _sha256(metadata)}
+            yield {
                 "filename": filename,
-                "url": url,
-                "hashes": {"sha256": sha256} if sha256 else {},
-                "core-metadata": self._core_metadata(filename),
+                # Publishers' pages quote ``+``.
+                "url": folder + (quote(filename) if page.startswith("/") else filename),
+                "hashes": {"sha256": sha256} if hashed else {},
+                "core-metadata": promised,
+                **({"size": len(data)} if self.sizes else {}),
                 **self.attributes.get(filename, {}),
             }
-            for filename, url, sha256 in self._entries(project)
-        ]
-        return json.dumps(
-            {"meta": {"api-version": "1.0"}, "name": project, "files": files}
-        ).encode()
+
+    def _html(self, pages: Iterable[str]) -> bytes:
+        rows = []
+        for entry in itertools.chain.from_iterable(map(self.entries, pages)):
+            name, url = entry.pop("filename"), entry.pop("url")
+            fragment = "".join(f"#{kind}={each}" for kind, each in entry.pop("hashes").items())
+            promised = entry.pop("core-metadata")
+            if promised:
+                text = f"sha256={promised['sha256']}" if isinstance(promised, dict) else "true"
+                entry["core-metadata"] = text
+            entry.pop("size", None)
+            more = "".join(f' data-{key}="{html.escape(each)}"' for key, each in entry.items())
+            rows.append(f'<a href="{html.escape(url + fragment)}"{more}>{name}</a><br>')
+        return f"<!DOCTYPE html><html><body>{''.join(rows)}</body></html>".encode()
+
+    def _json(self, page: str) -> bytes:
+        meta = {"api-version": "1.1" if self.sizes else "1.0"}
+        name = page.strip("/").rpartition("/")[2]
+        return json.dumps({"meta": meta, "name": name, "files": [*self.entries(page)]}).encode()
 
 
-def _normalized(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+def _key(project: str) -> str:
+    """Return the key of a project's page, or of the page at a path."""
+    return project if "/" in project else re.sub(r"[-_.]+", "-", project).lower()
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def metadata_of(wheel: bytes) -> bytes:
+    """Return the METADATA in the contents of a wheel."""
+    with zipfile.ZipFile(io.BytesIO(wheel)) as archive:
+        (path,) = (name for name in archive.namelist() if name.endswith("dist-info/METADATA"))
+        return archive.read(path)
 
 
 def handler_of(
-    answer: Callable[[str, Message], Answer],
-    posted: Callable[[str], object] | None = None,
-    silent: Container[str] = (),
+    answer: Callable[[str, Mapping[str, str]], Answer],
+    posted: Callable[[str, Mapping[str, str]], object] | None = None,
 ) -> type[http.server.BaseHTTPRequestHandler]:
     """Return what answers requests.
 
     Args:
         answer: called with path and headers of a ``GET`` or ``HEAD``.
-        posted: called with the path of a ``POST``, which is accepted.
-        silent: paths without an answer, until the client goes away.
+        posted: called with path and headers of a ``POST``, which is accepted.
     """
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -243,22 +322,24 @@ def handler_of(
         disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
-            if self.path in silent:
-                self.connection.recv(1)
-            found = answer(self.path, self.headers)
+            self.send(answer(self.path, self.headers))  # type: ignore[arg-type]  # reads as one
+
+        def send(self, found: Answer, reason: str | None = None) -> None:
+            """Send an answer."""
             headers = {"Content-Type": found.kind, **found.headers}
-            if isinstance(found.body, bytes):
-                headers.setdefault("Content-Length", str(len(found.body)))
-                parts: Iterable[bytes] = (found.body,)
-                self.close_connection = headers["Content-Length"] != str(len(found.body))
+            parts = found.body
+            if isinstance(parts, bytes):
+                length = str(len(parts))
+                headers.setdefault("Content-Length", length)
+                parts = (parts,)
+                self.close_connection |= headers["Content-Length"] != length
             else:
-                parts = found.body
                 self.close_connection = True
-            self.send_response(found.status)
+            self.send_response(found.status, reason)
             for name, value in headers.items():
                 self.send_header(name, value)
             self.end_headers()
-            if self.command == "GET":
+            if self.command != "HEAD":
                 with suppress(ConnectionError):
                     for part in parts:
                         self.wfile.write(part)
@@ -268,10 +349,8 @@ def handler_of(
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
             if posted is not None:
-                posted(self.path)
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+                posted(self.path, self.headers)  # type: ignore[arg-type]
+            self.send(Answer())
 
         def log_message(self, *args: Any) -> None:
             pass
@@ -280,14 +359,16 @@ def handler_of(
 
 
 @contextmanager
-def served(index: Index, tls: ssl.SSLContext | None = None) -> Iterator[Index]:
+def served(index: Index | None = None, tls: ssl.SSLContext | None = None) -> Iterator[Index]:
     """Serve *index* on a free port of loopback; its `url` is the simple API's root.
 
     With *tls* it is an HTTPS server.
     """
+    index = Index() if index is None else index
+
     handler = handler_of(
-        lambda path, headers: index.answer(path, {k.title(): v for k, v in headers.items()}),
-        lambda path: index.requests.append(f"POST {path}"),
+        lambda path, headers: index.answer(path, headers),  # a test may replace the method
+        lambda path, headers: index.requests.append(Request(f"POST {path}", headers)),
     )
     with serving(handler, tls) as url:
         index.url = f"{url}/simple/"

@@ -7,12 +7,10 @@ by ``--variant-catalog-mirror``, so the entries themselves are used.
 
 from __future__ import annotations
 
-import hashlib
-import html
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from urllib.parse import quote, unquote, urlsplit
+from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from packaging.requirements import Requirement
 from packaging.version import Version
@@ -21,7 +19,7 @@ import variants_catalog
 from variants_catalog.catalogs import DirectoryCatalog
 from variants_catalog.entries import PLACEHOLDER, CatalogProject, target
 
-from .index import Answer, Index, served
+from .index import Index, served
 from .wheels import PURE, Wheel
 
 LINUX = "py3-none-manylinux_2_17_x86_64.manylinux2014_x86_64"
@@ -36,70 +34,20 @@ TORCH = ("2.5.1", "2.7.1", "2.8.0", "2.9.1", "2.10.0", "2.13.0", "2.14.0")
 
 
 @dataclass
-class Builds:
-    """Pages of all places but PyPI, for `support.index.served`.
+class Builds(Index):
+    """Pages of all places but PyPI."""
 
-    Attributes:
-        pages: contents of files by filename, by path of the page.
-        faults: answers by path that replace a page's.
-        without_hashes: paths of pages whose links have no hashes.
-        requests: paths asked for so far.
-        files_url: URL of the host that has the files; empty for the same host.
-        url: root of the server.
-    """
+    api: str = "html"
 
-    pages: dict[str, dict[str, bytes]] = field(default_factory=dict)
-    faults: dict[str, Answer] = field(default_factory=dict)
-    without_hashes: set[str] = field(default_factory=set)
-    requests: list[str] = field(default_factory=list)
-    files_url: str = ""
-    url: str = ""
-
-    def add(self, page: str, wheel: Wheel) -> None:
+    def put(self, page: str, wheel: Wheel) -> None:
         """Put a wheel on the page at the URL *page*."""
-        self.pages.setdefault(page_path(page), {})[wheel.filename] = wheel.build()
-
-    @property
-    def root(self) -> str:
-        """URL of the server."""
-        return self.url.removesuffix("/simple/")
+        self.add(page_path(page), wheel.filename, wheel.build())
 
     @property
     def mirrors(self) -> dict[str, str]:
         """What replaces the hosts of the places, for ``--variant-catalog-mirror``."""
-        hosts = {path.split("/")[2] for path in self.pages}
+        hosts = {path.split("/")[2] for path in self.files}
         return {f"https://{host}": f"{self.root}/hosts/{host}" for host in sorted(hosts)}
-
-    @property
-    def urls(self) -> dict[str, str]:
-        """Paths of files by their SHA-256."""
-        return {
-            hashlib.sha256(data).hexdigest(): f"/files{path}{quote(name)}"
-            for path, files in self.pages.items()
-            for name, data in files.items()
-        }
-
-    def answer(self, path: str, _: Mapping[str, str]) -> Answer:
-        """Return the answer to a request."""
-        self.requests.append(path)
-        if path in self.faults:
-            return self.faults[path]
-        folder, _, name = path.removeprefix("/files").rpartition("/")
-        data = self.pages.get(f"{folder}/", {}).get(unquote(name))
-        if path.startswith("/files/") and data is not None:
-            return Answer(body=data)
-        if path in self.pages:
-            return Answer(body=self._page(path).encode(), kind="text/html")
-        return Answer(404)
-
-    def _page(self, path: str) -> str:
-        lines = ["<!DOCTYPE html>", "<html><body>"]
-        for name, data in self.pages[path].items():
-            link = f"{self.files_url}/files{path}{quote(name)}"
-            if path not in self.without_hashes:
-                link += f"#sha256={hashlib.sha256(data).hexdigest()}"
-            lines.append(f'<a href="{html.escape(link)}">{html.escape(name)}</a><br/>')
-        return "\n".join((*lines, "</body></html>", ""))
 
 
 def page_path(page: str) -> str:
@@ -126,11 +74,6 @@ class Field:
         return [f"--variant-catalog-mirror={item}" for item in self.mirrors]
 
     @property
-    def root(self) -> str:
-        """URL of the server."""
-        return self.url.removesuffix("/simple/")
-
-    @property
     def mirrors(self) -> list[str]:
         """Values of ``--variant-catalog-mirror``."""
         return [f"{start}={place}" for start, place in self.builds.mirrors.items()]
@@ -150,7 +93,7 @@ def field_of(
     for entry in entries:
         for place in entry.places:
             # Every page has files of other versions.
-            found.builds.add(entry.page(place), Wheel(entry.name, "0.0.1+old", tag=LINUX))
+            found.builds.put(entry.page(place), Wheel(entry.name, "0.0.1+old", tag=LINUX))
         for text in versions[entry.name]:
             version = Version(text)
             extras: dict[str, str] = {}
@@ -159,7 +102,7 @@ def field_of(
                     continue
                 if item.place is not None:
                     for wheel in _wheels(entry, item.local, text, item.place):
-                        found.builds.add(entry.page(item.place), wheel)
+                        found.builds.put(entry.page(item.place), wheel)
                 elif item.requires and target(item) == entry.name:
                     extra = item.requires[0].partition("[")[2].partition("]")[0]
                     extras[extra] = f"{entry.name}-{extra}-plugin"
@@ -205,7 +148,7 @@ def published(**versions: Iterable[str]) -> Field:
 @contextmanager
 def standing_in(found: Field) -> Iterator[Field]:
     """Serve *found*: the index, the places, and a host for files of the places."""
-    files = Builds(found.builds.pages, requests=found.builds.requests)
-    with served(found.index), served(files), served(found.builds):  # type: ignore[arg-type]
+    files = Builds(found.builds.files, requests=found.builds.requests)
+    with served(found.index), served(files), served(found.builds):
         found.builds.files_url = files.root
         yield found

@@ -227,14 +227,14 @@ def standin() -> Field:
                 found.index.add_wheel(Wheel(name, version, tag=tag, requires=requires))
                 local = "" if system == "macos" else "+cpu"
                 cpu = Wheel(name, f"{version}{local}", tag=tag, requires=requires)
-                found.builds.add(f"{whl}/cpu/{name}/", cpu)
+                found.builds.put(f"{whl}/cpu/{name}/", cpu)
             for build in builds_of(name, version):
                 for system in build.systems:
                     local = f"{version}+{build.local}"
                     wheel = Wheel(name, local, tag=TAGS[system], requires=requires)
-                    found.builds.add(f"{whl}/{build.local}/{name}/", wheel)
+                    found.builds.put(f"{whl}/{build.local}/{name}/", wheel)
         for place in ("cu121", "cu124"):  # of older releases, which are not here
-            found.builds.add(f"{whl}/{place}/{name}/", Wheel(name, "0.0.1+old", tag=LINUX))
+            found.builds.put(f"{whl}/{place}/{name}/", Wheel(name, "0.0.1+old", tag=LINUX))
     for release, torch in RELEASES["vllm"].items():
         requires = (f"torch=={torch}",)
         found.index.add_wheel(Wheel("vllm", release, tag=LINUX, requires=requires))
@@ -242,5 +242,5 @@ def standin() -> Field:
         for local in ("cpu", *(each.local for each in builds_of("vllm", release))):
             if on_pypi is None or local != on_pypi.local:
                 wheel = Wheel("vllm", f"{release}+{local}", tag=LINUX, requires=requires)
-                found.builds.add(f"{astral}/{local}/vllm/", wheel)
+                found.builds.put(f"{astral}/{local}/vllm/", wheel)
     return found

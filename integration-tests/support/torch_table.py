@@ -14,15 +14,15 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from .certificates import certified
 from .choices import Chosen, by_pip, by_resolve
 from .environments import PIPS, Environments
-from .index import Answer, served
+from .index import Index, served
 from .proxied_network import http_proxy
-from .published_builds import Builds, Field, standing_in
+from .published_builds import Field, standing_in
 from .torch_field import BOXES, Box, Picks, newest, standin, uses_gpu
 from .uvs import UVS, Machine, downloaded_uv, uv_variants
 
@@ -36,20 +36,6 @@ UV_PLATFORMS = {
 }
 INTEL = 'mount --bind {folder} /sys/bus/pci/devices && exec "$@"'
 """Shows a command Intel's graphics card, for ``unshare``."""
-
-
-@dataclass
-class _Host:
-    """The stand-in's pages of one host, at its own paths."""
-
-    builds: Builds
-    host: str
-    requests: list[str] = field(default_factory=list)
-    url: str = ""
-
-    def answer(self, path: str, headers: Mapping[str, str]) -> Answer:
-        """Return the answer to a request."""
-        return self.builds.answer(f"/hosts/{self.host}{path}", headers)
 
 
 @dataclass(frozen=True)
@@ -89,16 +75,22 @@ def running(folder: Path, environments: Environments) -> Iterator[World]:
     uv = downloaded_uv(UVS[-1], environments.wheelhouse)
     machine = Machine(uv, uv_variants(environments.folder), home, work)
     with standing_in(standin()) as found:
-        host = _Host(found.builds, HOST)
-        with served(host, tls.context):  # type: ignore[arg-type] # answers as an index does
-            place = host.url.removesuffix("/simple/").partition("://")[2]
-            with http_proxy(names={f"{HOST}:443": place}) as proxy:
-                variables = {
-                    "HTTPS_PROXY": proxy.url,
-                    "NO_PROXY": "127.0.0.1",
-                    "SSL_CERT_FILE": str(tls.authority),
-                }
-                yield World(found, variables, environments, machine)
+        start = f"/hosts/{HOST}"
+        pages = {
+            path.removeprefix(start): files
+            for path, files in found.builds.files.items()
+            if path.startswith(start)
+        }
+        with (
+            served(Index(pages, api="html"), tls.context) as host,
+            http_proxy(names={f"{HOST}:443": host.root.partition("://")[2]}) as proxy,
+        ):
+            variables = {
+                "HTTPS_PROXY": proxy.url,
+                "NO_PROXY": "127.0.0.1",
+                "SSL_CERT_FILE": str(tls.authority),
+            }
+            yield World(found, variables, environments, machine)
 
 
 def resolved(world: World, boxes: Sequence[Box], projects: Iterable[str]) -> list[Picks]:

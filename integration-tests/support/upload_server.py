@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from werkzeug.formparser import parse_form_data
 
-from .index import Answer, Index, handler_of
+from .index import Answer, Index, Request, handler_of
 from .loopback import serving
 
 METADATA = "-variants.json"
@@ -126,7 +126,7 @@ class UploadIndex:
         self.pages.files = {}
         for name, data in sorted(files.items()):
             self.pages.add(name.partition("-")[0], name, data)
-        return self.pages.answer(path, {name.title(): text for name, text in headers.items()})
+        return self.pages.answer(path, headers)
 
     def receive(self, upload: Upload, content: bytes) -> Fault:
         """Return the answer to a whole upload, as a `Fault` even where it is taken."""
@@ -166,7 +166,7 @@ def upload_index() -> Iterator[UploadIndex]:
 
     class Handler(handler_of(index.answer)):  # type: ignore[misc]  # made by a function
         def do_POST(self) -> None:  # noqa: N802 - the name is the library's
-            index.pages.requests.append(self.path)
+            index.pages.requests.append(Request(self.path, self.headers))
             try:
                 upload, content = self._received()
                 is_here = self.path == "/legacy/"
@@ -174,16 +174,8 @@ def upload_index() -> Iterator[UploadIndex]:
                 if not answer.status:
                     raise Cut
                 upload.status = answer.status
-                self.send_response(answer.status, answer.reason or None)
-                length = {"Content-Length": str(len(answer.body))}
-                for name, text in {
-                    "Content-Type": "text/plain",
-                    **answer.headers,
-                    **length,
-                }.items():
-                    self.send_header(name, text)
-                self.end_headers()
-                self.wfile.write(answer.body)
+                found = Answer(answer.status, answer.body, "text/plain", answer.headers)
+                self.send(found, answer.reason or None)
             except ConnectionError:
                 self.close_connection = True
                 with suppress(OSError):

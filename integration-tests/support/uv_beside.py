@@ -92,7 +92,7 @@ def places(environments: Environments, folder: Path) -> Iterator[Place]:
         more["dated"].attributes[f"old-{version}-py3-none-any.whl"] = {
             "upload-time": f"{year}-01-01T00:00:00Z"
         }
-    more["denied"].page_faults[""] = lambda: Answer(403, b"no")
+    more["denied"].faults[""] = lambda: Answer(403, b"no")
     keyring = folder / "keyring-bin" / "keyring"
     keyring.parent.mkdir()
     keyring.write_text(

@@ -6,6 +6,7 @@ catalogue, mirrors that lead to the stand-in, and a platform file.
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -191,7 +192,9 @@ class Place:
                 )
                 for item in toml.loads(text)["package"]
             }
-        urls = self.field.builds.urls | self.served()
+        pages = map(self.field.builds.entries, self.field.builds.files)
+        files = itertools.chain.from_iterable(pages)
+        urls = {each["hashes"]["sha256"]: each["url"] for each in files} | self.served()
         return {
             project: (version, next((urls[each] for each in hashes if each in urls), ""))
             for project, (version, hashes) in found.items()

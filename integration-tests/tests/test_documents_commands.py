@@ -6,7 +6,6 @@ on pages laid out as those of the catalogue's places. Most pages are run nightly
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import platform
@@ -18,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from conformance.field.standin import Standin
 from support.certificates import certified
 from support.documents import File, Page, Reader
 from support.environments import PIPS, ROOT
-from support.index import Answer, Index, served
+from support.index import Index, served
 from support.nvidia_drivers import NVML, build_library, driver_library, driver_variables, nvml
 from support.patched_pip import patched_pip
 from support.plugins import PLUGIN, acme_index
@@ -300,22 +300,6 @@ def with_errors(name: str) -> list[str]:
     return [each.text for each in commands if any("error: " in line for line in each.lines)]
 
 
-class Repository:
-    """The company's own server: everything at one host, for those who have a password."""
-
-    wanted = f"Basic {base64.b64encode(b'me:secret').decode()}"
-    url = ""
-
-    def __init__(self, field: Field) -> None:
-        self._field = field
-
-    def answer(self, path: str, headers: Mapping[str, str]) -> Answer:
-        if headers.get("Authorization") != self.wanted:
-            return Answer(401, headers={"WWW-Authenticate": 'Basic realm="packages"'})
-        hosts = path.removeprefix("/files").startswith("/hosts/")
-        return (self._field.builds if hosts else self._field.index).answer(path, headers)
-
-
 @page(
     "docs/how-to/company-proxy.md",
     use="uv variants",
@@ -324,8 +308,11 @@ class Repository:
 def company_proxy(reader: Reader) -> Prepared:
     with_shim(reader)
     certificates = certified(reader.home / "certificates", "packages.example")
-    repository = Repository(published(torch=TORCH))
-    with served(repository, certificates.context) as server:  # type: ignore[type-var]
+    found = published(torch=TORCH)
+    # The company's own server: everything at one host, for those who have a password.
+    files = {**found.index.files, **found.builds.files}
+    repository = replace(found.index, files=files, credentials="me:secret")
+    with served(repository, certificates.context) as server:
         port = server.url.split(":")[2].split("/")[0]
         names = {"packages.example:443": f"127.0.0.1:{port}"}
         with http_proxy("me:pass", names=names) as proxy:

@@ -147,9 +147,9 @@ def test_nothing_is_lost_when_things_fail(fleet, tmp_path):
             assert all(each.result().is_success for each in asked)
         fleet.processes[1].send_signal(signal.SIGSTOP)
         check_installs(url)
-        fleet.index.page_faults[""] = lambda: Answer(500, b"the index is down")
+        fleet.index.faults[""] = lambda: Answer(500, b"the index is down")
         check_installs(url)
-    del fleet.index.page_faults[""]
+    del fleet.index.faults[""]
     fleet.processes[1].send_signal(signal.SIGCONT)
     fleet.start(0)
 

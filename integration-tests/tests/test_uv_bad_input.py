@@ -88,7 +88,7 @@ def test_faults_of_an_index_end_as_with_uv(
     at_work: Machine, index: Index, fault: str, causes: tuple[str, ...]
 ) -> None:
     if fault == "broken JSON":
-        index.page_faults["plain"] = lambda: Answer(200, b'{"files": [', JSON)
+        index.faults["/simple/plain/"] = lambda: Answer(200, b'{"files": [', JSON)
     elif fault == "truncated wheel":
         index.faults["plain-1.0-py3-none-any.whl"] = lambda: Answer.cut_off(b"PK\x03\x04")
     else:

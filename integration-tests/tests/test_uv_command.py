@@ -48,7 +48,7 @@ def test_what_a_killed_command_left_is_removed_by_the_next(machine: Machine, ind
         released.wait(60)
         return Answer(503)
 
-    index.page_faults["always"] = held
+    index.faults["/simple/always/"] = held
     folder = machine.home / "tmp"
     folder.mkdir(mode=0o700)
     machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url, "TMPDIR": str(folder)})

@@ -21,7 +21,7 @@ def world(tmp_path):
     # Tests of the wrapper alone run without what these need.
     from world import World
 
-    from support.index_server import served
+    from support.index import served
 
     with served() as server:
         yield World(server, tmp_path)

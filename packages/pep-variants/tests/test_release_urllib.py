@@ -8,7 +8,7 @@ from release_files import NAME, a_wheel, document, wheel
 
 from pep_variants.errors import MetadataError
 from pep_variants.release import ReleaseFile
-from support.index_server import Resource, served
+from support.index import Answer, served
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "use-the-engine.md"
 WHEELS = {a_wheel(label): wheel(document(label), label, padding=300_000) for label in "ab"}
@@ -27,13 +27,13 @@ def variant_metadata():
 def test_by_ranges(variant_metadata):
     with served() as server:
         server.resources = {
-            f"/{name}": Resource(data, ranges=True) for name, data in WHEELS.items()
+            f"/{name}": Answer(body=data, ranges=True) for name, data in WHEELS.items()
         }
-        wheels = [ReleaseFile(name, f"{server.url}/{name}") for name in WHEELS]
-        listed = ReleaseFile(NAME, f"{server.url}/{NAME}")
-        found = variant_metadata(wheels, listed, f"{server.url}/")
+        wheels = [ReleaseFile(name, f"{server.root}/{name}") for name in WHEELS]
+        listed = ReleaseFile(NAME, f"{server.root}/{NAME}")
+        found = variant_metadata(wheels, listed, f"{server.root}/")
     assert set(found.variants) == {"a", "b"}
-    ranges = [headers.get("Range") for _, headers in server.requests]
+    ranges = [each.headers.get("Range") for each in server.requests]
     assert ranges == [None, *["bytes=-65536", "bytes=0-16383"] * 2]
 
 

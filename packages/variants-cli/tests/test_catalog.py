@@ -391,5 +391,5 @@ class TestLive:
         for label, expected in ((None, missing), ("cuda12.8", [])):
             add(live.places, "variant", Wheel("torch", "2.9.0", label))
             assert live.check(more=index) == expected
-        live.places.pages.clear()
+        live.places.files.clear()
         assert live.check(more=index) == [("error", "source-unusable", "")]

@@ -104,10 +104,7 @@ def test_no_redirect_to_another_host(variants, dist, index, status):
     class Elsewhere(handler_of(lambda path, headers: Answer(404))):
         def do_POST(self):
             received.append(self.rfile.read(int(self.headers["Content-Length"])))
-            self.send_response(status)
-            self.send_header("Location", index.url)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+            self.send(Answer(status, headers={"Location": index.url}))
 
     with serving(Elsewhere) as url:
         result = variants("publish", dist, "--repository-url", f"{url}/legacy/", *ME)

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import pytest
 
 from pep_variants.sources import Sources
-from support.index_server import served
+from support.index import served
 from variants_index.http.session import Session
 
 

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from support.index_server import Resource, served
+from support.index import Answer, served
 from support.raw_server import got
 from variants_index.errors import BadResponse, PackageIndexError
 from variants_index.http.transports import AddressPolicy, ForbiddenAddress, Reach, reach_of
@@ -133,7 +133,7 @@ def internet(monkeypatch):
 def public(internet, server):
     """A server with a public address: http://index.example/."""
     internet.names.update({"index.example": PUBLIC, "files.example": OTHER_PUBLIC})
-    port = int(server.url.rpartition(":")[2])
+    port = int(server.root.rpartition(":")[2])
     internet.places.update({PUBLIC: port, OTHER_PUBLIC: port})
     return server
 
@@ -141,8 +141,8 @@ def public(internet, server):
 @pytest.fixture
 def inside(other):
     """A server of this machine, which nothing may reach."""
-    other.resources["/secret"] = Resource(b"secret")
-    other.port = int(other.url.rpartition(":")[2])
+    other.resources["/secret"] = Answer(body=b"secret")
+    other.port = int(other.root.rpartition(":")[2])
     return other
 
 
@@ -155,8 +155,8 @@ def inside(other):
 def test_a_public_index_leads_nowhere_inside(session, internet, public, inside, host, way):
     internet.names.update({"rebound.example": "127.0.0.1", "a.internal": "192.168.0.1"})
     url = f"http://{host}:{inside.port}/secret"
-    public.resources["/simple/demo/"] = Resource.redirect(url)
-    public.resources["/a"] = Resource.redirect("http://files.example/simple/demo/")
+    public.resources["/simple/demo/"] = Answer.redirect(url)
+    public.resources["/a"] = Answer.redirect("http://files.example/simple/demo/")
     asking = session()
     start = {
         "redirect": "http://index.example/simple/demo/",
@@ -170,7 +170,7 @@ def test_a_public_index_leads_nowhere_inside(session, internet, public, inside, 
 
 def test_an_answer_of_dns_that_changes_does_not_help(session, internet, public, inside):
     internet.names["files.example"] = [OTHER_PUBLIC, "127.0.0.1"]
-    public.resources["/a"] = Resource(b"body", headers={"Connection": "close"})
+    public.resources["/a"] = Answer(body=b"body", headers={"Connection": "close"})
     asking = session()
     assert asking.fetch("http://files.example/a", limit=100).body == b"body"
     with pytest.raises(BadResponse, match="not a public address"):
@@ -187,8 +187,8 @@ def test_an_index_that_also_claims_to_be_here_leads_nowhere_inside(
     internet.names["index.example"] = addresses
     internet.places.update({"127.0.0.1": 9, "::1": 9})  # "discard": refuses
     secret = f"http://localhost:{inside.port}/secret"
-    public.resources["/simple/demo/"] = Resource.redirect(secret)
-    public.resources["/simple/"] = Resource(b"")
+    public.resources["/simple/demo/"] = Answer.redirect(secret)
+    public.resources["/simple/"] = Answer(body=b"")
     asking = session()
     if way == "redirect":
         with pytest.raises(BadResponse, match="not a public address"):
@@ -210,8 +210,8 @@ def test_a_configured_host_may_be_inside_however_it_is_spelled(session, internet
 
 
 def test_public_places_may_lead_to_each_other(session, public):
-    public.resources["/simple/demo/"] = Resource.redirect("http://files.example/b")
-    public.resources["/b"] = Resource(b"body")
+    public.resources["/simple/demo/"] = Answer.redirect("http://files.example/b")
+    public.resources["/b"] = Answer(body=b"body")
     assert session().fetch("http://index.example/simple/demo/", limit=100).body == b"body"
 
 
@@ -221,9 +221,9 @@ def test_public_places_may_lead_to_each_other(session, public):
      {"extra_index_urls": ("{url}/simple/",)}],
 )  # fmt: skip
 def test_what_the_user_names_may_be_inside(session, public, inside, options):
-    public.resources["/simple/demo/"] = Resource.redirect(f"{inside.url}/secret")
+    public.resources["/simple/demo/"] = Answer.redirect(f"{inside.root}/secret")
     options = {
-        name: tuple(value.format(url=inside.url) for value in values)
+        name: tuple(value.format(url=inside.root) for value in values)
         for name, values in options.items()
     }
     asking = session(**options)
@@ -232,25 +232,25 @@ def test_what_the_user_names_may_be_inside(session, public, inside, options):
 
 def test_an_index_inside_may_lead_to_others_there(session, inside):
     with served() as other:
-        other.resources["/demo-1.0.tar.gz"] = Resource(b"sdist")
-        inside.page("demo", {"demo-1.0.tar.gz": {"url": f"{other.url}/demo-1.0.tar.gz"}})
-        inside.resources["/a"] = Resource.redirect(f"{other.url}/demo-1.0.tar.gz")
-        asking = session(inside.simple)
-        (file,) = asking.fetch_page(f"{inside.simple}demo/", "demo").files
+        other.resources["/demo-1.0.tar.gz"] = Answer(body=b"sdist")
+        inside.add("demo", "demo-1.0.tar.gz", b"", url=f"{other.root}/demo-1.0.tar.gz")
+        inside.resources["/a"] = Answer.redirect(f"{other.root}/demo-1.0.tar.gz")
+        asking = session(inside.url)
+        (file,) = asking.fetch_page(f"{inside.url}demo/", "demo").files
         assert asking.fetch(file.url, limit=100).body == b"sdist"
-        assert session(inside.simple).fetch(f"{inside.url}/a", limit=100).body == b"sdist"
+        assert session(inside.url).fetch(f"{inside.root}/a", limit=100).body == b"sdist"
         with pytest.raises(BadResponse):
-            session(inside.simple).fetch(f"{other.url}/demo-1.0.tar.gz", limit=100)
+            session(inside.url).fetch(f"{other.root}/demo-1.0.tar.gz", limit=100)
 
 
 def test_through_a_proxy(session, internet, public, inside):
     """The proxy resolves names; addresses are not even sent to it."""
     with served() as proxy:
-        proxy.resources["http://index.example/a"] = Resource.redirect(f"{inside.url}/secret")
-        asking = session(environ={"http_proxy": proxy.url})
+        proxy.resources["http://index.example/a"] = Answer.redirect(f"{inside.root}/secret")
+        asking = session(environ={"http_proxy": proxy.root})
         with pytest.raises(BadResponse, match="not a public address"):
             asking.fetch("http://index.example/a", limit=100)
-        assert proxy.paths == ["http://index.example/a"]
+        assert proxy.requests == ["http://index.example/a"]
     assert inside.requests == []
 
 
@@ -260,8 +260,8 @@ def test_behind_a_proxy_no_name_is_resolved(session, internet, public):
         links = b'<a href="http://files.example/demo-1.0.tar.gz">'
         for url, body in (("simple/demo/", links), ("demo-1.0.tar.gz", b"sdist")):
             host = "files" if body == b"sdist" else "index"
-            proxy.resources[f"http://{host}.example/{url}"] = Resource(body, kind="text/html")
-        asking = session(environ={"http_proxy": proxy.url})
+            proxy.resources[f"http://{host}.example/{url}"] = Answer(body=body, kind="text/html")
+        asking = session(environ={"http_proxy": proxy.root})
         (file,) = asking.fetch_page("http://index.example/simple/demo/", "demo").files
         assert asking.fetch(file.url, limit=100).body == b"sdist"
     assert set(internet.asked) == {"127.0.0.1"}  # the proxy

@@ -10,7 +10,7 @@ from pep_variants.choose.preferences import Preferences
 from pep_variants.errors import CatalogError
 from pep_variants.sources import BEST_MATCH, FIRST_INDEX, Sources
 from support.catalog_places import entry, variant
-from support.index_server import Resource, served
+from support.index import Answer, served
 from support.wheels import Wheel
 from variants_catalog.catalogs import PreferredCatalog, read_catalog
 from variants_index.distribution_metadata import fetch_core_metadata
@@ -48,27 +48,26 @@ def catalog(text, source="/app.toml", **preferences):
 class World:
     def __init__(self, own, publisher):
         self.own, self.publisher = own, publisher
-        self.entry = app(publisher.url)
+        self.entry = app(publisher.root)
         requires = ("base", "speed; extra == 'fast'")
         plain = Wheel("app", "1.0", requires=requires, extras=("fast",))
-        own.page("app", {plain.filename: plain.build()})
+        own.add_wheel(plain)
         other = Wheel("app-other", "1.0", requires_python=">=3.9")
-        file = {"body": other.build(), "requires-python": ">=3.9", "yanked": "broken"}
-        own.page("app-other", {other.filename: file})
+        own.add_wheel(other, **{"requires-python": ">=3.9", "yanked": "broken"})
         # A page may be elsewhere, and with it its links.
         for place, at in (("cu12", "/whl/cu12"), ("cu13", "/r2")):
             wheel = Wheel("app", f"1.0+{place}")
             name = wheel.filename.replace("+", "%2B")
-            publisher.resources[f"{at}/{name}"] = Resource(wheel.build(), ranges=True)
+            publisher.resources[f"{at}/{name}"] = Answer(body=wheel.build(), ranges=True)
             link = f'<a href="../{name}">x</a>'.encode()
-            publisher.resources[f"/whl/{place}/app/"] = Resource.redirect(f"{at}/app/")
-            publisher.resources[f"{at}/app/"] = Resource(link, kind="text/html")
+            publisher.resources[f"/whl/{place}/app/"] = Answer.redirect(f"{at}/app/")
+            publisher.resources[f"{at}/app/"] = Answer(body=link, kind="text/html")
         links = "<a href='app-1.0+pt-py3-none-any.whl'>x</a><a href='b-1.0-py3-none-any.whl'>y</a>"
-        publisher.resources["/links.html"] = Resource(links.encode(), kind="text/html")
+        publisher.resources["/links.html"] = Answer(body=links.encode(), kind="text/html")
 
     @property
     def sources(self):
-        return Sources(index_url=self.own.simple)
+        return Sources(index_url=self.own.url)
 
     def session(self):
         return Session(self.sources, environ={}, retries=0)
@@ -108,9 +107,9 @@ def test_all_kinds(world):
             label: (item.published, str(item.version), str(item.release), item.place)
             for label, item in found.items()
         }
-        page = f"{world.publisher.url}/whl/cu12/app/"
+        page = f"{world.publisher.root}/whl/cu12/app/"
         assert described["cuda12"] == ("app-1.0+cu12-py3-none-any.whl", "1.0+cu12", "1.0", page)
-        own = ("app-1.0-py3-none-any.whl", "1.0", "1.0", f"{world.own.simple}app/")
+        own = ("app-1.0-py3-none-any.whl", "1.0", "1.0", f"{world.own.url}app/")
         assert described["extra"] == described[None] == own
         optional = "speed; extra == 'fast'"
         for label, requires in (
@@ -141,11 +140,11 @@ def test_pages_are_fetched_side_by_side(world):
         assert labels(finder.project("app")) == LABELS
         finder.project("app")
     prefetcher.close()
-    assert len(world.publisher.paths) == 4
+    assert len(world.publisher.requests) == 4
 
 
 def test_a_mirror_with_credentials(world):
-    place = world.publisher.url
+    place = world.publisher.root
     text = app("https://publisher.example")
     mirrors = {"https://publisher.example": place.replace("//", "//me:secret@")}
     with world.session() as session:
@@ -159,7 +158,7 @@ def test_a_mirror_with_credentials(world):
         shown = [project.places, project.warnings, project.versions.values()]
         assert "secret" not in repr(shown)
     login = base64.b64encode(b"me:secret").decode()
-    assert {headers["Authorization"] for _, headers in world.publisher.requests} == {
+    assert {each.headers["Authorization"] for each in world.publisher.requests} == {
         f"Basic {login}"
     }
 
@@ -202,17 +201,10 @@ WITH_PLACEHOLDER = entry("rmm", [RMM], more='placeholder = "<1"\n')
 def test_what_an_index_says_of_versions(text, own, builds, strategy, taken):
     """C15: no build of another name adds a version, or comes from a later index."""
     with served() as one, served() as two:
-        servers = (one, two)
-        pages = {}
         for name, files in (("rmm", own), ("rmm-cu12", builds)):
             for position, version in files:
-                wheel = Wheel(name, version)
-                pages.setdefault((position, name), {})[wheel.filename] = wheel.build()
-        for (position, name), files in pages.items():
-            servers[position].page(name, files)
-        sources = Sources(
-            index_url=two.simple, extra_index_urls=(one.simple,), index_strategy=strategy
-        )
+                (one, two)[position].add_wheel(Wheel(name, version))
+        sources = Sources(index_url=two.url, extra_index_urls=(one.url,), index_strategy=strategy)
         with Session(sources, environ={}, retries=0) as session:
             finder = PackageFinder(session, sources, catalog=catalog(text))
             project = finder.project("rmm")
@@ -226,14 +218,14 @@ def test_what_an_index_says_of_versions(text, own, builds, strategy, taken):
 
 
 def test_an_index_that_does_not_tell_of_another_name(world):
-    world.own.resources["/simple/app-other/"] = Resource(b"", 500)
+    world.own.resources["/simple/app-other/"] = Answer(500)
     with world.session() as session:
         finder = PackageFinder(session, world.sources, catalog=catalog(world.entry))
         project = finder.project("app")
     assert labels(project) == LABELS[:-1]
     (item,) = project.unavailable
     assert str(item) == (
-        f"app: variant other cannot be had: {world.own.simple}app-other/: the server cannot answer "
+        f"app: variant other cannot be had: {world.own.url}app-other/: the server cannot answer "
         "now (HTTP status 500): try later"
     )
 

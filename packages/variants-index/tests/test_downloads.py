@@ -9,7 +9,7 @@ import pytest
 
 from pep_variants.errors import InvalidWheel
 from pep_variants.wheelfile.wheel import open_wheel
-from support.index_server import Resource
+from support.index import Answer
 from variants_index import downloads
 from variants_index.errors import BadResponse, PackageIndexError
 
@@ -36,8 +36,8 @@ def opened(server, session):
     """Open the wheel of the server."""
 
     def opened(hashes=None):
-        asking = session(server.simple, retries=0)
-        return downloads.opened(asking, f"{server.url}/big.whl", hashes)
+        asking = session(server.url, retries=0)
+        return downloads.opened(asking, f"{server.root}/big.whl", hashes)
 
     return opened
 
@@ -48,15 +48,15 @@ def metadata(stream):
 
 
 def test_a_large_wheel_takes_a_few_small_requests(server, opened):
-    server.resources["/big.whl"] = Resource(WHEEL, ranges=True)
+    server.resources["/big.whl"] = Answer(body=WHEEL, ranges=True)
     with opened() as stream:
         assert metadata(stream) == METADATA
     assert len(server.requests) <= 3
-    assert all("Range" in headers for _, headers in server.requests)
+    assert all("Range" in each.headers for each in server.requests)
 
 
 def test_without_parts_it_is_downloaded_and_verified(server, opened):
-    server.resources["/big.whl"] = Resource(WHEEL)
+    server.resources["/big.whl"] = Answer(body=WHEEL)
     with opened(HASHES) as stream:
         assert metadata(stream) == METADATA
     with pytest.raises(BadResponse, match="sha256"), opened({"sha256": "0" * 64}):
@@ -81,14 +81,14 @@ def test_local(tmp_path, session):
 )
 def test_wrong_ranges(server, opened, size, span):
     headers = {"Content-Range": span} if span else {}
-    server.resources["/big.whl"] = Resource([(WHEEL * 2)[-size:]], 206, headers=headers)
+    server.resources["/big.whl"] = Answer(206, [(WHEEL * 2)[-size:]], headers=headers)
     with pytest.raises((PackageIndexError, InvalidWheel)), opened() as stream:
         metadata(stream)
 
 
 def test_a_file_that_changes(server, opened):
     first, second = (
-        Resource(WHEEL, ranges=True, headers={"ETag": f'"{number}"'}) for number in (1, 2)
+        Answer(body=WHEEL, ranges=True, headers={"ETag": f'"{number}"'}) for number in (1, 2)
     )
     server.faults["/big.whl"] = [first, second]
     with opened() as stream:
@@ -100,13 +100,13 @@ def test_a_file_that_changes(server, opened):
 @pytest.mark.parametrize(
     ("resource", "message"),
     [
-        (Resource.endless(), "larger than the 100000 bytes expected"),
-        (Resource(b"few"), "has 3 bytes, expected 100000"),
+        (Answer.endless(), "larger than the 100000 bytes expected"),
+        (Answer(body=b"few"), "has 3 bytes, expected 100000"),
     ],
 )
 def test_a_download_is_bounded(server, session, tmp_path, resource, message):
     server.resources["/big.whl"] = resource
-    asking, url = session(server.simple), f"{server.url}/big.whl"
+    asking, url = session(server.url), f"{server.root}/big.whl"
     with (tmp_path / "copy").open("wb") as copy, pytest.raises(BadResponse, match=message):
         downloads.download(asking, url, copy, {}, size=100_000)
     assert (tmp_path / "copy").stat().st_size <= 100_000

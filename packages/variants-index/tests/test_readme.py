@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import variants_index
-from support.index_server import served
+from support.index import served
 from support.wheels import NVIDIA, Release, metadata
 
 README = Path(__file__).parents[1] / "README.md"
@@ -21,7 +21,8 @@ def index():
     tree = metadata(variants, namespaces=["nvidia"], providers={"nvidia": NVIDIA})
     wheels = Release("demo", "1.0", tree).wheels()
     with served() as server:
-        server.page("demo", {wheel.filename: {"body": wheel.build()} for wheel in wheels})
+        for wheel in wheels:
+            server.add_wheel(wheel)
         yield server
 
 
@@ -33,7 +34,7 @@ def test_example(index, monkeypatch, capsys):
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     (printed,) = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
     assert len(re.findall(r"^(?!from |$)", code, re.MULTILINE)) <= 15
-    code = code.replace("https://wheels.example/simple/", index.simple)
+    code = code.replace("https://wheels.example/simple/", index.url)
     exec(compile(code, str(README), "exec"), {})
     assert capsys.readouterr().out == printed
 

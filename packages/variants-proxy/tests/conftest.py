@@ -11,9 +11,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))  # for the modules beside
 
 from upstream_server import Upstream as Server
-from upstream_server import served
 from worlds import RunningProxy
 
+from support.index import served
 from support.proxies import serving_proxy
 from variants_proxy import Limits, Settings, Upstream, create_app
 
@@ -39,7 +39,7 @@ def start(tmp_path):
             given = tuple(
                 item
                 if isinstance(item, Upstream)
-                else Upstream(f"index{number}" if number else "main", item.simple)
+                else Upstream(f"index{number}" if number else "main", item.url)
                 for number, item in enumerate(upstreams)
             )
             options.setdefault("cache", tmp_path / "cache")

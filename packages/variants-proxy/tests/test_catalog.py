@@ -9,31 +9,37 @@ from itertools import product
 
 import httpx
 import pytest
-from publishers import ARM, EXTRA, INDEX, LINUX, MAC, OTHER_NAME, WINDOWS, Publisher
-from upstream_server import metadata_of, wheel
+from publishers import ARM, EXTRA, INDEX, LINUX, MAC, OTHER_NAME, TORCH, WINDOWS, publish
+from upstream_server import wheel
 from worlds import BARE, KEY, Asked, key
 
+from support.index import Answer, metadata_of
 from variants_catalog.installed_builds import ORIGIN_FILE, read_origin
 from variants_catalog.listings import Unavailable
 from variants_proxy import Limits, Upstream
 
 HERE = f"torch-2.9.0+cu128-cp312-cp312-{LINUX}.whl"
-PATH = f"/whl/cu128/{HERE.replace('+', '%2B')}"
+PATH = f"/files/whl/cu128/torch/{HERE.replace('+', '%2B')}"
 PLAIN = f"torch-2.9.0-cp312-cp312-{LINUX}.whl"
 CU126 = f"torch-2.9.0+cu126-cp312-cp312-{LINUX}.whl"
+PAGE = "/whl/cu128/torch/"
 ALL = (LINUX, WINDOWS, ARM)
+
+
+def torch(publisher):
+    """Return the entry of torch with the URL of its publisher."""
+    return TORCH.replace("URL", publisher.root)
 
 
 @pytest.fixture
 def publisher(other):
-    found = Publisher(other)
     for version in ("2.8.0", "2.9.0"):
-        found.add("cu128", f"{version}+cu128", ALL, "cuda-lib==12.8")
-        found.add("cu126", f"{version}+cu126", (LINUX, WINDOWS), "cuda-lib==12.6")
-        found.add("cpu", f"{version}+cpu", ALL, hashed=False)
-        found.add("cpu", version, (MAC,))
-    found.add("cu130", "2.9.0+cu130", ALL, "cuda-lib==13.0")
-    return found
+        publish(other, "cu128", f"{version}+cu128", ALL, "cuda-lib==12.8")
+        publish(other, "cu126", f"{version}+cu126", (LINUX, WINDOWS), "cuda-lib==12.6")
+        publish(other, "cpu", f"{version}+cpu", ALL, hashed=False)
+        publish(other, "cpu", version, (MAC,))
+    publish(other, "cu130", "2.9.0+cu130", ALL, "cuda-lib==13.0")
+    return other
 
 
 @pytest.fixture
@@ -66,7 +72,7 @@ def catalog(tmp_path):
 @pytest.fixture
 def begin(own, publisher, catalog, start):
     """Start a proxy for the user's index with the entry of torch."""
-    return lambda **options: start(own, catalog=catalog(publisher.entry()), **options)
+    return lambda **options: start(own, catalog=catalog(torch(publisher)), **options)
 
 
 def names(files, version="2.9.0"):
@@ -92,13 +98,13 @@ class TestPublishersFiles:
             "2.9.0+cu128-cp312-cp312-win_amd64",
             "2.9.0-cp312-none-macosx_11_0_arm64",
         ]
-        file, data = files[HERE], publisher.server.faults[PATH][2]
-        assert file["url"] == f"{publisher.server.url}{PATH}"
+        file, data = files[HERE], publisher.files[PAGE][HERE]
+        assert file["url"] == f"{publisher.root}{PATH}"
         assert file["hashes"] == {"sha256": hashlib.sha256(data).hexdigest()}
         metadata = hashlib.sha256(metadata_of(data)).hexdigest()
         assert file["core-metadata"] == {"sha256": metadata}
         tree = proxy.report("torch")
-        assert tree["catalog"]["documentation"] == "https://example.org/torch"
+        assert tree["catalog"]["documentation"] == "https://example.org/start"
         assert (tree["catalog"]["problem"], tree["catalog"]["unavailable"]) == ("", [])
         (newest, _) = tree["versions"]
         assert [row["label"] for row in newest["variants"]][:2] == ["cuda12.8", "cuda12.6"]
@@ -107,12 +113,12 @@ class TestPublishersFiles:
         assert newest["published"][PLAIN] == HERE
 
     def test_preferences(self, publisher, begin):
-        publisher.add("cu128", "2.9.0+cu128", ("win_arm64",))
+        publish(publisher, "cu128", "2.9.0+cu128", ("win_arm64",))
         proxy = begin()
         for options in ({"variant": ["torch="]}, {"no-variants": True}):
             files = proxy.files("torch", key(**options))
             assert [name for name in files if "2.9.0" in name and LINUX in name] == [PLAIN]
-        assert not [path for path in publisher.server.paths if path.startswith("/whl")]
+        assert not [path for path in publisher.requests if "/whl/" in path]
         for options, expected in (
             ({}, "cu128"),
             ({"variant": ["torch=cuda12.6"]}, "cu126"),
@@ -128,9 +134,9 @@ class TestPublishersFiles:
 
     def test_no_lesser_build_under_a_higher_version(self, own, publisher, catalog, start):
         """An installer would take it: 2.9.0+cu130 is newer than 2.9.0+cu128."""
-        publisher.add("cu126", "2.9.0+cu126", ("linux_x86_64",))
-        entry = publisher.entry().replace("lower_bound :: 13.0", "lower_bound :: 12.7")
-        publisher.add("cu130", "2.9.0+cu130", ("linux_x86_64",))
+        publish(publisher, "cu126", "2.9.0+cu126", ("linux_x86_64",))
+        entry = torch(publisher).replace("lower_bound :: 13.0", "lower_bound :: 12.7")
+        publish(publisher, "cu130", "2.9.0+cu130", ("linux_x86_64",))
         files = Asked(start(own, catalog=catalog(entry))).files("torch")
         assert [name for name in names(files) if "linux" in name and "x86" in name] == [
             "2.9.0+cu128-cp312-cp312-manylinux_2_28_x86_64",
@@ -138,29 +144,30 @@ class TestPublishersFiles:
 
     def test_another_python_and_host(self, own, publisher, begin):
         """Where the best variant has no wheel, the next one counts; files may be elsewhere."""
-        publisher.add("cu126", "2.9.0+cu126", (LINUX,), python="cp313")
-        Publisher(publisher.server, own).add("cu128", "2.9.0+cu128", (LINUX,), python="cp314")
+        publish(publisher, "cu126", "2.9.0+cu126", (LINUX,), python="cp313")
+        (name,) = publish(publisher, "cu128", "2.9.0+cu128", (LINUX,), python="cp314")
+        publisher.attributes[name] = {"url": f"{own.root}/{name}"}
         files = Asked(begin()).files("torch")
         assert "2.9.0+cu126-cp313-cp313-manylinux_2_28_x86_64" in names(files)
-        assert files[f"torch-2.9.0+cu128-cp314-cp314-{LINUX}.whl"]["url"].startswith(own.url)
+        assert files[name]["url"].startswith(own.root)
 
     def test_a_project_that_is_only_there(self, upstream, other, publisher, catalog, start):
-        main, last = Upstream("main", upstream.simple), Upstream("last", f"{other.url}/simple/")
-        proxy = start(main, last, catalog=catalog(publisher.entry()))
+        main, last = Upstream("main", upstream.url), Upstream("last", other.url)
+        proxy = start(main, last, catalog=catalog(torch(publisher)))
         assert HERE in Asked(proxy, index="last").files("torch")
         assert Asked(proxy, index="main").get(project="torch").status_code == 404
         assert HERE in proxy.files("torch")
-        assert not [path for path in other.paths if "/whl/" in path and "torch" not in path]
+        assert not [path for path in other.requests if "/whl/" in path and "torch" not in path]
 
     def test_what_the_user_pinned(self, own, publisher, catalog, start):
-        place = catalog(publisher.entry())
-        explicit = Upstream("main", own.simple, explicit=True)
+        place = catalog(torch(publisher))
+        explicit = Upstream("main", own.url, explicit=True)
         for proxy in (
             start(explicit, catalog=place),
             start(own, catalog=place, pinned=frozenset({"torch"})),
         ):
             assert HERE not in Asked(proxy).files("torch")
-        cu126 = Upstream("main", f"{publisher.server.url}/whl/cu126")
+        cu126 = Upstream("main", f"{publisher.root}/whl/cu126")
         files = Asked(start(cu126, catalog=place)).files("torch")
         assert all("cu126" in name for name in files)
 
@@ -182,14 +189,11 @@ class TestPublishersFiles:
 
     def test_a_place_with_credentials(self, publisher, begin, tmp_path):
         """The proxy has them, its clients do not: files pass through it."""
-        server = publisher.server
         (tmp_path / "netrc").write_text("machine 127.0.0.1\nlogin me\npassword secret\n")
-        for path in list(server.faults):
-            server.guarded[path] = server.faults.pop(path)
-        server.credentials = "Basic bWU6c2VjcmV0"
+        publisher.credentials = "me:secret"
         environ = {"HOME": str(tmp_path), "PATH": "", "NETRC": str(tmp_path / "netrc")}
         proxy = begin(environ=environ)
-        file, data = proxy.files("torch")[HERE], server.guarded[PATH][2]
+        file, data = proxy.files("torch")[HERE], publisher.files[PAGE][HERE]
         assert file["url"].startswith(proxy.url)
         assert proxy.get(file["url"]).content == data
         assert proxy.get(f"{file['url']}.metadata").content == metadata_of(data)
@@ -202,9 +206,9 @@ class TestAgreement:
         versions = ("0.23.0", "0.24.0")
         for backend, version in product(("cu130", "cu128", "cu126", "cpu"), versions):
             local = f"{version}+{backend}"
-            publisher.add(backend, local, (LINUX,), "torch", project="torchvision")
-        text = publisher.entry()
-        vision = text.replace('"torch"', '"torchvision"').replace('["torchvision"]', '["torch"]')
+            publish(publisher, backend, local, (LINUX,), "torch", project="torchvision")
+        text = torch(publisher)
+        vision = text.replace('"torch"', '"torchvision"').replace("['torchvision']", "['torch']")
         entries = catalog(text, vision)
 
         def chosen(backend):
@@ -219,7 +223,7 @@ class TestAgreement:
         report = proxy.report("torchvision", forced)
         assert "; as for torch, which it belongs to" in report["versions"][0]["why"]
         # The publisher has no torch for 12.8: nothing with that label is taken for the other.
-        del publisher.server.faults["/whl/cu128/torch/"]
+        del publisher.files[PAGE]
         asked = Asked(start(own, catalog=entries))
         assert CU126 in asked.files("torch")
         assert set(asked.files("torchvision")) == chosen("cu126")
@@ -231,33 +235,31 @@ class TestFailures:
     @pytest.mark.parametrize(
         ("answer", "reason"),
         [
-            ((500, {}, b""), "500"),
-            ((200, {"Content-Type": "text/html"}, None), "no complete response"),
-            ((404, {}, b""), ""),
+            (Answer(500), "500"),
+            (None, "no complete response"),
+            (Answer(404), ""),
         ],
         ids=["status", "slow", "none"],
     )
     def test_a_place(self, publisher, begin, caplog, answer, reason):
         ended = threading.Event()
-        is_slow = answer[2] is None
         late = (ended.wait(20) and b"" for _ in range(1))
-        faults = publisher.server.faults
-        faults["/whl/cu128/torch/"] = (*answer[:2], late) if is_slow else answer
-        proxy = begin(limits=Limits(catalog_seconds=0.5 if is_slow else 20))
+        publisher.faults[PAGE] = answer or Answer(body=late, kind="text/html")
+        proxy = begin(limits=Limits(catalog_seconds=20 if answer else 0.5))
         assert CU126 in Asked(proxy).files("torch")
         found = unavailable(proxy)
         ended.set()
         assert len(found) == bool(reason)
         for each in found:
             assert reason in each.reason
-            assert each.host == publisher.server.url
+            assert each.host == publisher.root
             assert str(each) in caplog.text
 
     @pytest.mark.parametrize("problem", ["torch.toml", "missing"])
     def test_a_catalogue_that_cannot_be_read(
         self, own, publisher, catalog, start, caplog, tmp_path, problem
     ):
-        place = catalog(publisher.entry() + "[[variant]]\nlabel = 1\n")
+        place = catalog(torch(publisher) + "[[variant]]\nlabel = 1\n")
         if problem == "missing":
             place = str(tmp_path / "missing")
         proxy = start(own, catalog=place)
@@ -266,11 +268,11 @@ class TestFailures:
         assert problem in proxy.report("torch")["catalog"]["problem"]
 
     def test_at_a_url(self, own, publisher, start):
-        publisher.server.faults["/torch.toml"] = (200, {}, publisher.entry().encode())
-        proxy = start(own, catalog=f"{publisher.server.url}/torch.toml")
+        publisher.faults["/torch.toml"] = Answer(200, torch(publisher).encode())
+        proxy = start(own, catalog=f"{publisher.root}/torch.toml")
         for _ in range(2):
             assert HERE in Asked(proxy).files("torch")
-        assert publisher.server.paths.count("/torch.toml") == 1
+        assert publisher.requests.count("/torch.toml") == 1
 
 
 class TestOtherNames:
@@ -330,7 +332,7 @@ class TestOtherNames:
 
     def test_the_publishers_hash(self, cupy, catalog, start):
         """The file that is sent is checked against what the publisher's page says of it."""
-        cupy.lies.add(self.PUBLISHED)
+        cupy.wrong_hashes.add(self.PUBLISHED)
         proxy = start(cupy, catalog=catalog(OTHER_NAME))
         file = proxy.files("cupy")[self.SERVED]
         with pytest.raises(httpx.HTTPError):
@@ -339,7 +341,7 @@ class TestOtherNames:
     def test_of_another_index(self, cupy, other, catalog, start):
         """C15: the first index that has the project decides, and what is before it."""
         entries = catalog(OTHER_NAME)
-        first, last = Upstream("first", f"{other.url}/simple/"), Upstream("last", cupy.simple)
+        first, last = Upstream("first", other.url), Upstream("last", cupy.url)
         proxy = start(first, last, catalog=entries)
         assert self.NAME in Asked(proxy, index="last").files("cupy")
         other.add("cupy", "cupy-14.2.0.tar.gz", b"source")
@@ -351,7 +353,7 @@ class TestOtherNames:
 
     def test_an_index_that_fails(self, cupy, catalog, start):
         """Of an index that fails for the other name nothing is taken, and it is said."""
-        cupy.faults["/simple/cupy-cuda12x/"] = (500, {}, b"")
+        cupy.faults["/simple/cupy-cuda12x/"] = Answer(500)
         proxy = start(cupy, catalog=catalog(OTHER_NAME))
         assert set(Asked(proxy).files("cupy")) == {"cupy-14.2.0.tar.gz"}
         (found,) = unavailable(proxy, "cupy")
@@ -396,7 +398,7 @@ class TestGivenHashes:
         assert proxy.report("jax")["catalog"]["excluded"] is True
 
     def test_publishers_files(self, publisher, begin):
-        digest = hashlib.sha256(publisher.server.faults[PATH][2]).hexdigest()
+        digest = hashlib.sha256(publisher.files[PAGE][HERE]).hexdigest()
         proxy = begin(hashes={"torch": frozenset((digest,))})
         found = {name for name in Asked(proxy).files("torch") if "+" in name}
         assert HERE in found
@@ -411,10 +413,10 @@ def test_an_index_of_variants(upstream, other, catalog, start):
     other.add_release("2.0", "numpy")
     upstream.add("app", "app-2.0-py3-none-any.whl", wheel("app-2.0-py3-none-any.whl"))
     upstream.add_release("1.0", labels=("null", "cu126"))
-    asked = Asked(start(upstream, catalog=catalog(INDEX.replace("URL", other.url))))
+    asked = Asked(start(upstream, catalog=catalog(INDEX.replace("URL", other.root))))
     files = asked.files()
     assert set(files) == {"app-1.0-0_cu126-py3-none-any.whl", "app-2.0-0_cu128-py3-none-any.whl"}
     file = files["app-2.0-0_cu128-py3-none-any.whl"]
-    assert asked.get(file["url"]).headers["Location"].startswith(other.url)
+    assert asked.get(file["url"]).headers["Location"].startswith(other.root)
     data = other.files["app"]["app-2.0-py3-none-any-cu128.whl"]
     assert file["hashes"]["sha256"] == hashlib.sha256(data).hexdigest()

@@ -73,7 +73,7 @@ def serving(folder, *arguments, before="", **variables):
 
 def test_serve(tmp_path, upstream):
     (tmp_path / "token").write_text("secret\n")
-    variables = {"VARIANTS_PROXY_INDEX": f"own={upstream.simple} two={upstream.simple}"}
+    variables = {"VARIANTS_PROXY_INDEX": f"own={upstream.url} two={upstream.url}"}
     (tmp_path / "box.toml").write_text(machine_text("a100-zen3", "a test"))
     options = ("--token-file", "token", "--access-log", "--platform", "box=box.toml")
     with serving(tmp_path, *options, **variables) as (url, process):

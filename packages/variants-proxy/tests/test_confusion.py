@@ -5,8 +5,10 @@ import io
 import json
 import zipfile
 
-from upstream_server import document, metadata_of, wheel
+from upstream_server import document, wheel
 from worlds import APP, CU128
+
+from support.index import Answer, metadata_of
 
 BAIT = "bait-1.0-py3-none-any-cu128.whl"
 MARKED = "helper; 'nvidia' in variant_namespaces"
@@ -66,16 +68,11 @@ class TestAnnouncements:
         assert len(parts) == len(trusted)
         add_bait(other, sha256(trusted))
         path = f"/files/bait/{BAIT}"
-        answer = other.answer
 
-        def lying(asked, headers):
-            if asked == path:
-                other.requests.append((asked, headers))
-                data = parts if headers.get("Range") else trusted
-                return other._part(data, headers.get("Range", ""))
-            return answer(asked, headers)
+        def lying(headers):
+            return Answer(body=parts if headers.get("Range") else trusted, ranges=True)
 
-        other.answer = lying
+        other.resources[path] = lying
         proxy = start(upstream, other)
         proxy.page("bait")
         file = proxy.files("app")[APP]

@@ -1,6 +1,5 @@
 """``variants-proxy export``: the answers to one machine as files, for real installers."""
 
-import base64
 import hashlib
 import json
 import os
@@ -9,12 +8,13 @@ import sys
 from urllib.parse import unquote
 
 import pytest
-from publishers import LINUX, OTHER_NAME, Publisher
+from publishers import LINUX, OTHER_NAME, TORCH, publish
 from test_cli import run
-from upstream_server import JSON, wheel
+from upstream_server import wheel
 from worlds import APP, NVIDIA
 
 from pep_variants.formats.platform_file import write_platform
+from support.index import JSON, Answer
 from variants_index.pages import read_page
 
 PLAIN = "plain-1.0-py3-none-any.whl"
@@ -29,7 +29,7 @@ def export(tmp_path, upstream):
         wanted = [item for name in projects or ("app",) for item in ("--project", name)]
         done = run(
             tmp_path, "export", "out", "--platform", platform, *wanted, *options,
-            "--index", f"main={index or upstream.simple}",
+            "--index", f"main={index or upstream.url}",
         )  # fmt: skip
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr
@@ -67,7 +67,7 @@ class TestPages:
     def test_what_is_there(self, upstream, export, tmp_path):
         upstream.add_release("1.0")
         upstream.add("app", "app-1.0.tar.gz", b"source")
-        upstream.base = upstream.url
+        upstream.files_url = upstream.root
         done = export()
         out = tmp_path / "out"
         assert done.stdout.strip() == f"{out.as_uri()}/simple/"
@@ -89,7 +89,7 @@ class TestPages:
         assert entry["size"] == len(data)
         metadata = first[f"files/main/app/cu128/{APP}.metadata"]
         assert entry["core-metadata"] == {"sha256": hashlib.sha256(metadata).hexdigest()}
-        assert files(out)["app-1.0.tar.gz"]["url"] == f"{upstream.url}/files/app/app-1.0.tar.gz"
+        assert files(out)["app-1.0.tar.gz"]["url"] == f"{upstream.root}/files/app/app-1.0.tar.gz"
         html, of_json = (
             read_page(first[f"simple/app/index.{end}"], kind, "https://x.example/simple/app/").files
             for end, kind in (("html", "text/html"), ("v1_json", JSON))
@@ -116,8 +116,8 @@ class TestPages:
     def test_of_an_index_with_credentials(self, upstream, export, tmp_path):
         """What needs them is stored, as no one else has them."""
         upstream.add("plain", PLAIN, wheel(PLAIN))
-        upstream.credentials = f"Basic {base64.b64encode(b'me:secret').decode()}"
-        export("plain", index=upstream.simple.replace("://", "://me:secret@"))
+        upstream.credentials = "me:secret"
+        export("plain", index=upstream.url.replace("://", "://me:secret@"))
         out = tmp_path / "out"
         assert files(out, "plain")[PLAIN]["url"].startswith("../../files/main/plain/-/")
         assert not any(b"secret" in data for data in tree(out).values())
@@ -127,13 +127,13 @@ class TestPages:
         upstream.add("app", "app-1.0.tar.gz", b"source")
         name = "dep-1.0-py3-none-any.whl"
         upstream.add("dep", name, wheel(name))
-        upstream.base, upstream.hashes = upstream.url, False
+        upstream.files_url, upstream.hashes = upstream.root, False
         url = export("app", "dep", options=("--files",)).stdout.strip()
         out, target = tmp_path / "out", tmp_path / "installed"
         for project in ("app", "dep"):
             for name in files(out, project):
                 stored(out, project, name)
-        assert upstream.url not in json.dumps([page(out), page(out, "dep")])
+        assert upstream.root not in json.dumps([page(out), page(out, "dep")])
         command = [sys.executable, "-m", "pip", "--isolated", "install", "--no-cache-dir"]
         command += ["--quiet", "--index-url", url, "--target", str(target), "app"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -145,12 +145,11 @@ class TestPages:
 class TestCatalog:
     def test_a_publishers_build(self, upstream, export, tmp_path, caplog):
         """It has its own name, which says what it is: it can be a link."""
-        publisher = Publisher(upstream)
-        ((name, data),) = publisher.add("cu128", "2.9.0+cu128", (LINUX,)).items()
+        ((name, data),) = publish(upstream, "cu128", "2.9.0+cu128", (LINUX,)).items()
         for backend in ("cu126", "cu130"):
-            publisher.add(backend, f"2.9.0+{backend}", (LINUX,))
-        upstream.faults["/whl/cpu/torch/"] = (500, {}, b"")  # a place that is down
-        (tmp_path / "torch.toml").write_text(publisher.entry())
+            publish(upstream, backend, f"2.9.0+{backend}", (LINUX,))
+        upstream.faults["/whl/cpu/torch/"] = Answer(500)  # a place that is down
+        (tmp_path / "torch.toml").write_text(TORCH.replace("URL", upstream.root))
         plain = f"torch-2.9.0-cp312-cp312-{LINUX}.whl"
         upstream.add("torch", plain, wheel(plain))
         options = ("--variant-catalog", "torch.toml", "--system", "linux-x86_64")
@@ -158,7 +157,7 @@ class TestCatalog:
         assert caplog.text.count("torch: variant") == 1
         ((found, file),) = files(tmp_path / "out", "torch").items()
         assert found == name
-        assert file["url"] == f"{upstream.url}/whl/cu128/{name.replace('+', '%2B')}"
+        assert file["url"] == f"{upstream.root}/files/whl/cu128/torch/{name.replace('+', '%2B')}"
         export("torch==2.9.0", options=(*options, "--files"))
         assert list(files(tmp_path / "out", "torch")) == [name]
         assert stored(tmp_path / "out", "torch", name)[1] == data
@@ -183,7 +182,7 @@ class TestProblems:
         before = tree(tmp_path / "out")
         name = "app-2.0-py3-none-any-cu128.whl"
         upstream.add_release("2.0")
-        upstream.lies.add(name)
+        upstream.wrong_hashes.add(name)
         done = export(code=1)
         assert name in done.stderr
         assert "http://127.0.0.1" in done.stderr
@@ -237,6 +236,6 @@ class TestProblems:
     def test_a_link_out_of_the_folder(self, upstream, export, tmp_path):
         for name in ("..", "a%2f..%2f..%2fb-1.0.tar.gz", "app-1.0.tar.gz"):
             upstream.add("app", name, b"x")
-        upstream.base = upstream.url
+        upstream.files_url = upstream.root
         export(options=("--files",), code=1)
         assert {path.name for path in tmp_path.iterdir()} <= {"out", "cache", "gpu.toml"}

@@ -10,10 +10,11 @@ from io import BytesIO
 
 import httpx
 import pytest
-from upstream_server import document, metadata_of, wheel
+from upstream_server import document, wheel
 from worlds import APP, BARE, CU128, CU128_HERE, KEY, MARKED, Asked, key
 
 from pep_variants.wheelfile.core_metadata import requirements_of
+from support.index import Answer, metadata_of
 from variants_proxy import Limits, index_url
 
 
@@ -67,37 +68,37 @@ class TestMarkers:
     @pytest.mark.parametrize("absolute", [False, True])
     def test_versions_without_variants(self, upstream, start, absolute):
         upstream.core_metadata = True
-        upstream.base = upstream.url if absolute else ""
+        upstream.files_url = upstream.root if absolute else ""
         for version, requires in (("1.0", ()), ("2.0", MARKED), ("2.1", MARKED), ("3.0", MARKED)):
             name = f"app-{version}-py3-none-any.whl"
             upstream.add("app", name, wheel(name, *requires))
         proxy = start(upstream, limits=Limits(hashed_versions=3))
         files = proxy.files()
-        assert files[APP]["url"] == f"{upstream.url}/files/app/{APP}"
+        assert files[APP]["url"] == f"{upstream.root}/files/app/{APP}"
         assert files[APP]["hashes"] == sha256(upstream.files["app"][APP])
         for version in ("2.0", "2.1", "3.0"):
             file = files[f"app-{version}-py3-none-any.whl"]
             assert file["hashes"] == sha256(rewritten(proxy, file, "b"))
 
     def test_it_takes_one_look_to_see_that_there_are_none(self, upstream, start):
-        upstream.core_metadata, upstream.base = True, upstream.url
+        upstream.core_metadata, upstream.files_url = True, upstream.root
         for version in ("1.0", "10.0", "9.0"):
             name = f"app-{version}-py3-none-any.whl"
             upstream.add("app", name, wheel(name, "b"))
         start(upstream).files()
-        page, look = upstream.paths
+        page, look = upstream.requests
         assert look == "/files/app/app-10.0-py3-none-any.whl.metadata"
         start(upstream).files()  # the look is remembered, the page is asked for again
-        assert upstream.paths[2:] == [page]
+        assert upstream.requests[2:] == [page]
 
     @pytest.mark.parametrize("beside", [False, True])
     def test_metadata_that_is_not_cheap_or_not_there_changes_nothing(self, upstream, start, beside):
-        upstream.core_metadata, upstream.base = beside, upstream.url
+        upstream.core_metadata, upstream.files_url = beside, upstream.root
         upstream.add("app", APP, wheel(APP, *MARKED))
-        upstream.faults[f"/files/app/{APP}.metadata"] = 403, {}, b""
+        upstream.faults[f"/files/app/{APP}.metadata"] = Answer(403)
         (file,) = start(upstream).page()["files"]
-        assert file["url"] == f"{upstream.url}/files/app/{APP}"
-        assert len(upstream.paths) == 1 + beside
+        assert file["url"] == f"{upstream.root}/files/app/{APP}"
+        assert len(upstream.requests) == 1 + beside
 
     def test_versions_without_variants_beside_others(self, upstream, start):
         upstream.add_release("1.0")
@@ -187,7 +188,7 @@ class TestTransfers:
 
         def whole_ones_in_parts(asked, headers):
             is_whole = asked == f"/files/app/{CU128}" and "Range" not in headers
-            return (200, {}, parts()) if is_whole else answer(asked, headers)
+            return Answer(body=parts()) if is_whole else answer(asked, headers)
 
         marked.whole_ones_in_parts = whole_ones_in_parts
         return sent
@@ -266,12 +267,12 @@ class TestBytes:
         for number in range(1, 6):
             data = {"app/data": b"x" * self.SIZE}
             upstream.add_release(f"{number}.0", *MARKED, labels=("null", "cu128"), files=data)
-        upstream.base = upstream.url
+        upstream.files_url = upstream.root
         found, answer = {}, upstream.answer
 
         def counted(path, headers):
             result = answer(path, headers)
-            found[path] = found.get(path, 0) + len(result[2])
+            found[path] = found.get(path, 0) + len(result.body)
             return result
 
         monkeypatch.setattr(upstream, "answer", counted)
@@ -299,7 +300,7 @@ class TestBytes:
 
     def test_what_is_not_inspected_is_compared(self, upstream, start, sent):
         """The page has no hash, so the proxy has to."""
-        upstream.lies.add("app-5.0-py3-none-any-cu128.whl")
+        upstream.wrong_hashes.add("app-5.0-py3-none-any-cu128.whl")
         asked = Asked(start(upstream), hashes=False)
         file = asked.files()[self.NEWEST]
         assert asked.get(f"{file['url']}.metadata").status_code == 200
@@ -366,14 +367,14 @@ class TestPromises:
         upstream.requests.clear()
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "no such folder"))
         assert proxy.get(url).status_code == 307
-        assert set(upstream.paths) == {f"/files/app/{CU128}"}
+        assert set(upstream.requests) == {f"/files/app/{CU128}"}
         assert not [path for path in (tmp_path / "cache").rglob("tmp*") if path.is_file()]
         started = start(upstream)
         started.files()
         upstream.requests.clear()
         for running in (proxy, started):
             assert running.get(url.replace(proxy.url, running.url)).status_code == 307
-        assert upstream.paths == []
+        assert upstream.requests == []
 
     def test_the_index_says_something_else_later(self, upstream, start):
         upstream.add_release()
@@ -397,8 +398,8 @@ class TestPromises:
         upstream.add_release()
         upstream.ranges = ranges
         upstream.core_metadata = True
-        upstream.faults[f"/files/app/{CU128}.metadata"] = (200, {}, b"another")
-        upstream.lies.add(CU128)
+        upstream.faults[f"/files/app/{CU128}.metadata"] = Answer(200, b"another")
+        upstream.wrong_hashes.add(CU128)
         proxy = start(upstream)
         file = proxy.files()[APP]
         assert file["hashes"] == {}
@@ -428,7 +429,7 @@ class TestReleases:
         tree = proxy.get(self.URL).json()
         assert {wheel["label"] for wheel in tree["wheels"]} == {"null", "cu126", "cu128", "cu130"}
         for found in tree["wheels"]:
-            assert found["url"] == f"{upstream.url}/files/app/{found['filename']}"
+            assert found["url"] == f"{upstream.root}/files/app/{found['filename']}"
             assert found["hashes"] == sha256(upstream.files["app"][found["filename"]])
             assert found["plain"] == APP
             assert (found["marked"], found["served"]) == (False, None)

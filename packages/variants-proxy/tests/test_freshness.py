@@ -9,11 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 from test_cli import serving
-from upstream_server import JSON, served, wheel
 from upstream_server import Upstream as Server
+from upstream_server import wheel
 from worlds import CU128_HERE, KEY, MARKED
 
 from support.certificates import certified
+from support.index import JSON, Answer, served
 from variants_proxy import Limits, Upstream, index_url
 from variants_proxy.headers import Document, accepted_formats, for_one_client
 
@@ -69,7 +70,7 @@ class TestHeaders:
     def test_of_an_open_proxy(self, upstream, start):
         """The path of a key is for every cache, one URL for all for those with Authorization."""
         upstream.add_release()
-        upstream.faults["/simple/broken/"] = (500, {}, b"broken")
+        upstream.faults["/simple/broken/"] = Answer(500, b"broken")
         proxy = start(upstream)
         page = proxy.get(PAGE)
         assert page.headers["cache-control"] == "no-cache"
@@ -90,7 +91,7 @@ class TestHeaders:
 
     def test_with_a_token_nothing_is_public(self, upstream, tmp_path):
         upstream.add_release()
-        arguments = ("--index", f"own={upstream.simple}")
+        arguments = ("--index", f"own={upstream.url}")
         with (
             serving(tmp_path, *arguments, VARIANTS_PROXY_TOKEN="s3cret") as (url, _),
             httpx.Client(base_url=url, trust_env=False) as client,
@@ -120,7 +121,7 @@ class TestPages:
         with ThreadPoolExecutor(8) as pool:
             pages = list(pool.map(lambda _: json.dumps(proxy.page()), range(8)))
         assert len(set(pages)) == 1
-        assert upstream.paths.count("/simple/app/") == 1
+        assert upstream.requests.count("/simple/app/") == 1
 
     @pytest.mark.parametrize("plain", [False, True])
     def test_a_new_process_asks_whether_a_page_has_changed(self, upstream, start, plain):
@@ -129,7 +130,7 @@ class TestPages:
         names = [file["filename"] for file in start(upstream).page()["files"]]
         asked = len(upstream.requests)
         assert [file["filename"] for file in start(upstream).page()["files"]] == names
-        (headers,) = (h for path, h in upstream.requests[asked:] if path == "/simple/app/")
+        (headers,) = (each.headers for each in upstream.requests[asked:] if each == "/simple/app/")
         assert "If-None-Match" in headers
         upstream.add_release("2.0")
         assert len(start(upstream).page()["files"]) > len(names)
@@ -141,9 +142,9 @@ class TestPages:
             server.add_release()
         proxy = start(upstream, fresh_seconds=0.0)
         proxy.page()
-        upstream.faults["/simple/app/"] = (302, {"Location": f"{other.simple}app/"}, b"")
+        upstream.faults["/simple/app/"] = Answer.redirect(f"{other.url}app/")
         proxy.page()
-        asked = [headers for path, headers in other.requests if path == "/simple/app/"]
+        asked = [each.headers for each in other.requests if each == "/simple/app/"]
         assert ["If-None-Match" in headers for headers in asked] == [True, False]
 
     @pytest.mark.parametrize("begin", [(), ("1.0",)])
@@ -151,7 +152,7 @@ class TestPages:
     def test_what_was_published_a_moment_ago(self, upstream, start, begin, path):
         """The upstream is asked again whenever a client asks, whatever it said before."""
         upstream.etags = True
-        upstream.cache_control = "max-age=600"
+        upstream.page_headers = {"Cache-Control": "max-age=600"}
         for version in begin:
             upstream.add_release(version)
         proxy = start(upstream)
@@ -160,7 +161,7 @@ class TestPages:
         assert "app-2.0-" in proxy.get(f"{path}app/").text
         asked = len(upstream.requests)
         assert "app-2.0-" in proxy.get(f"{path}app/").text
-        (headers,) = (h for asked_for, h in upstream.requests[asked:] if "simple" in asked_for)
+        (headers,) = (each.headers for each in upstream.requests[asked:] if "simple" in each)
         assert "If-None-Match" in headers
 
     def test_two_proxies_beside_each_other_answer_the_same(self, upstream, start):
@@ -169,12 +170,12 @@ class TestPages:
         upstream.core_metadata = True
         proxy = start(upstream)
         first = proxy.get(PAGE, headers={"Accept": JSON})
-        asked = len(upstream.paths)
+        asked = len(upstream.requests)
         assert proxy.get(proxy.url + PAGE + f".variant/cu128/{CU128_HERE}").status_code == 200
-        assert "/simple/app/" not in upstream.paths[asked:]
-        asked = len(upstream.paths)
+        assert "/simple/app/" not in upstream.requests[asked:]
+        asked = len(upstream.requests)
         second = start(upstream).get(PAGE, headers={"Accept": JSON})
-        assert not [path for path in upstream.paths[asked:] if "/files/" in path]
+        assert not [path for path in upstream.requests[asked:] if "/files/" in path]
         assert first.content == second.content
         tag = second.headers["ETag"]
         assert first.headers["ETag"] == tag
@@ -191,12 +192,12 @@ class TestOutages:
 
         upstream.add("plain", PLAIN, wheel(PLAIN))
         for number in range(20):
-            other.faults[f"/simple/p{number}/"] = (200, {"Content-Type": JSON}, drip())
+            other.faults[f"/simple/p{number}/"] = Answer(200, drip(), JSON)
         proxy = start(upstream, other, limits=Limits(page_seconds=1.0, connections=4))
         with ThreadPoolExecutor(20) as pool:
             paths = [f"{index_url(KEY, 'index1')}p{number}/" for number in range(20)]
             slow = [pool.submit(proxy.get, path) for path in paths]
-            while not other.paths:
+            while not other.requests:
                 time.sleep(0.01)
             for _ in range(10):
                 assert proxy.get(f"{index_url(KEY, 'main')}plain/").status_code == 200
@@ -213,12 +214,12 @@ class TestOutages:
         paths = [f"{index_url(KEY)}{name}/" for name in ("plain", "other")]
         assert [proxy.get(path).status_code for path in paths] == [200, 200]
         for name in ("plain", "other", "new"):
-            upstream.faults[f"/simple/{name}/"] = (status, {}, b"")
-        asked = len(upstream.paths)
+            upstream.faults[f"/simple/{name}/"] = Answer(status)
+        asked = len(upstream.requests)
         for running in (proxy, start(upstream, fresh_seconds=0.0)):
             assert [running.get(path).status_code for path in paths] == [200, 200]
             assert running.get(f"{index_url(KEY)}new/").status_code == status
-        assert "/simple/other/" not in upstream.paths[asked:]
+        assert "/simple/other/" not in upstream.requests[asked:]
 
     def test_an_untrusted_certificate_is_none(self, start, tmp_path):
         """V7: an error that names the cause, though there is an old page; T6: no 5xx."""
@@ -226,12 +227,12 @@ class TestOutages:
         server.add("plain", PLAIN, wheel(PLAIN))
         certificates = certified(tmp_path / "tls")
         with served(server, certificates.context):
-            at = Upstream("main", server.simple)
+            at = Upstream("main", server.url)
             trusting = start(at, ca_bundle=certificates.authority)
             assert trusting.get(path).status_code == 200
-            asked = len(server.paths)
+            asked = len(server.requests)
             answer = start(at).get(path)
         assert answer.status_code == 424
         assert "the certificate is not accepted (unable to get local issuer" in answer.text
-        assert f"{server.simple}plain/" in answer.text
-        assert len(server.paths) == asked
+        assert f"{server.url}plain/" in answer.text
+        assert len(server.requests) == asked

@@ -7,11 +7,12 @@ import re
 import httpx
 import pytest
 from markupsafe import escape
-from publishers import LINUX, Publisher
+from publishers import LINUX, TORCH, publish
 from test_cli import serving
 from upstream_server import wheel
 from worlds import KEY
 
+from support.index import Answer
 from variants_proxy import Upstream
 from variants_proxy.index_urls import keyed_url
 from variants_proxy.server.landing import INSTALLERS, POLICY, Address
@@ -78,7 +79,7 @@ def test_the_machine_in_place_of_a_platform(proxy):
 
 
 def test_a_token_is_not_shown(upstream, tmp_path):
-    arguments = ("--index", f"own={upstream.simple}")
+    arguments = ("--index", f"own={upstream.url}")
     with serving(tmp_path, *arguments, VARIANTS_PROXY_TOKEN="s3cret") as (url, _):
         query = f"{url}/?project=app&platform=t4-cascadelake"
         assert httpx.get(query, trust_env=False).status_code == 401
@@ -117,19 +118,18 @@ def test_files_of_the_system(proxy, platform, system, words, others):
 
 
 def test_a_publishers_build(upstream, start, tmp_path):
-    publisher = Publisher(upstream)
     for version in ("2.8.0", "2.9.0"):
-        publisher.add("cu128", f"{version}+cu128", (LINUX,))
-    (tmp_path / "torch.toml").write_text(publisher.entry())
+        publish(upstream, "cu128", f"{version}+cu128", (LINUX,))
+    (tmp_path / "torch.toml").write_text(TORCH.replace("URL", upstream.root))
     plain = f"torch-2.9.0-cp312-cp312-{LINUX}.whl"
     upstream.add("torch", plain, wheel(plain))
-    upstream.faults["/whl/cu126/torch/"] = (500, {}, b"")
+    upstream.faults["/whl/cu126/torch/"] = Answer(500)
     proxy = start(upstream, catalog=str(tmp_path / "torch.toml"))
     text = asked(proxy, "torch", platform="h100-zen4", system="linux").text
     for words in (
         "What this machine gets: torch 2.9.0<", "<strong>Variant cuda12.8</strong>",
         f"<code>torch-2.9.0+cu128-cp312-cp312-{LINUX}.whl</code>: cuda12.8",
-        "https://example.org/torch", "torch: variant cuda12.6 from ", "2.8.0: Variant cuda12.8",
+        "https://example.org/start", "torch: variant cuda12.6 from ", "2.8.0: Variant cuda12.8",
     ):  # fmt: skip
         assert words in text
 

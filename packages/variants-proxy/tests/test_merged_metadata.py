@@ -9,11 +9,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from packaging.requirements import Requirement
-from upstream_server import JSON, document
+from upstream_server import document
 from upstream_server import wheel as built_wheel
 from worlds import KEY, Asked
 
 from pep_variants.wheelfile.core_metadata import read_fields, requirements_of
+from support.index import JSON, Answer
 from variants_proxy import index_url
 from variants_proxy.pages.merged_metadata import WheelMetadata, merge_metadata
 
@@ -304,7 +305,7 @@ class TestServed:
         asked = Asked(start(index))
         assert required(asked.get, asked.files(), self.CUDA) == self.MERGED
         # uv does not read the METADATA of plain wheels: they have no build tag.
-        assert asked.files()[self.PLAIN]["url"] == f"{index.url}/files/app/{self.PLAIN}"
+        assert asked.files()[self.PLAIN]["url"] == f"{index.root}/files/app/{self.PLAIN}"
         add(index, f"1-{MAC}", "", "a", "mac")
         name = f"app-1.0-1-cp312-cp312-{MAC}.whl"
         files = asked.files()
@@ -337,7 +338,7 @@ class TestServed:
 
     def test_a_wheel_that_cannot_be_read(self, index, start):
         for suffix in ("", ".metadata"):
-            index.faults[f"/files/app/{self.PLAIN}{suffix}"] = (404, {}, b"")
+            index.faults[f"/files/app/{self.PLAIN}{suffix}"] = Answer(404)
         asked = Asked(start(index))
         assert required(asked.get, asked.files(), self.CUDA) == ("a", "cuda")
 

@@ -1,9 +1,10 @@
 """Find-links places and indexes that both have files of one version: judged together, as by pip."""
 
 import pytest
-from upstream_server import JSON, wheel
+from upstream_server import wheel
 from worlds import APP, CU128_HERE, KEY
 
+from support.index import JSON, Answer
 from variants_proxy import Upstream, links_url
 
 SPECIFIC = "app-1.0-cp310-abi3-manylinux_2_17_x86_64.whl"
@@ -21,8 +22,8 @@ def both(upstream, other, start):
     """Start a proxy before an index and a find-links page, the page of `app` of another server."""
 
     def begin(**options):
-        links = Upstream("links", f"{other.simple}app/", "find-links")
-        return start(Upstream("main", upstream.simple), links, **options)
+        links = Upstream("links", f"{other.url}app/", "find-links")
+        return start(Upstream("main", upstream.url), links, **options)
 
     return begin
 
@@ -51,7 +52,7 @@ def test_the_index_is_asked_for_what_is_requested_only(upstream, other, both, re
     other.add("app", APP, wheel(APP))
     proxy = both(requested=requested)
     assert linked(proxy) == shown
-    assert ("/simple/app/" in upstream.paths) == bool(requested)
+    assert ("/simple/app/" in upstream.requests) == bool(requested)
 
 
 def test_equals_stay_in_both_places(upstream, other, both):
@@ -64,6 +65,6 @@ def test_equals_stay_in_both_places(upstream, other, both):
 
 
 def test_a_find_links_place_goes_without_an_index_that_fails(upstream, other, both):
-    upstream.faults["/simple/app/"] = (500, {}, b"")
+    upstream.faults["/simple/app/"] = Answer(500)
     other.add_release(labels=["cu128"])
     assert linked(both(requested=REQUESTED)) == [CU128_HERE]

@@ -10,10 +10,11 @@ from urllib.parse import urljoin
 
 import httpx
 import pytest
-from upstream_server import JSON, metadata_of, wheel
+from upstream_server import wheel
 from worlds import APP, BARE, CU128, CU128_HERE, KEY, MARKED, NVIDIA, Asked, key, label_of
 
 from pep_variants.formats.platform_file import write_platform
+from support.index import JSON, Answer, metadata_of
 from variants_index.http.credentials import Credentials
 from variants_proxy import Limits, Machine, Upstream, encode, host_target, index_url, links_url
 from variants_proxy.errors import InvalidSetting
@@ -51,7 +52,7 @@ def test_a_variant(upstream, start, beside):
     assert len(upstream.requests) == asked  # it was read for the page
     answer = proxy.get(file["url"])
     assert answer.status_code == 307
-    assert answer.headers["Location"] == f"{upstream.url}/files/app/{CU128}"
+    assert answer.headers["Location"] == f"{upstream.root}/files/app/{CU128}"
 
 
 def test_preferences_are_in_the_key(upstream, start):
@@ -82,7 +83,7 @@ def test_the_metadata_file(upstream, start, problem, label):
     elif problem == "broken":
         upstream.add("app", name, b"{")
     else:
-        upstream.lies.add(name)
+        upstream.wrong_hashes.add(name)
     assert label_of(start(upstream).files()[APP]) == label
 
 
@@ -90,7 +91,7 @@ def test_a_fault_of_ours_costs_the_variants(upstream, start, monkeypatch):
     upstream.add_release(plain=True)
     monkeypatch.setattr("variants_proxy.choice.choice.select", lambda *_, **__: 1 / 0)
     proxy = start(upstream)
-    assert proxy.files()[APP]["url"] == f"{upstream.url}/files/app/{APP}"
+    assert proxy.files()[APP]["url"] == f"{upstream.root}/files/app/{APP}"
     assert proxy.get(f"{index_url(key(variant=['app=cu128']))}app/").status_code == 500
 
 
@@ -99,7 +100,7 @@ def test_list_of_projects(upstream, other, start):
     other.add("a", "a-1.0-py3-none-any.whl", b"x")
     entries = [{"name": f"project-{number}"} for number in range(5_000)]
     tree = {"meta": {"api-version": "1.1"}, "projects": entries}
-    upstream.faults["/simple/"] = (200, {"Content-Type": JSON}, json.dumps(tree).encode())
+    upstream.faults["/simple/"] = Answer(200, json.dumps(tree).encode(), JSON)
     proxy = start(upstream, other, limits=Limits(page_bytes=1000))
     found = proxy.get(index_url(KEY), headers={"Accept": JSON}).json()["projects"]
     assert found[:2] == [{"name": "a"}, {"name": "project-0"}]
@@ -133,8 +134,8 @@ class TestDirectories:
 
     def test_find_links_of_a_server(self, upstream, start):
         upstream.add_release("1.0", *MARKED)
-        upstream.html = True
-        proxy = start(Upstream("links", f"{upstream.url}/simple/app/", "find-links"))
+        upstream.api = "html"
+        proxy = start(Upstream("links", f"{upstream.url}app/", "find-links"))
         file = proxy.files()[APP]
         data = proxy.get(file["url"]).content
         assert file["hashes"] == {"sha256": hashlib.sha256(data).hexdigest()}
@@ -158,16 +159,16 @@ class TestUpstreams:
         other.add("plain", PLAIN, b"x")
         proxy = start(upstream, other)
         assert set(proxy.files()) == {APP}
-        upstream.faults["/simple/fails/"] = (500, {}, b"")  # one that fails is not passed over
+        upstream.faults["/simple/fails/"] = Answer(500)  # one that fails is not passed over
         assert proxy.get(f"{index_url(KEY)}fails/").status_code == 500
-        assert other.paths == []
+        assert other.requests == []
         assert set(proxy.files("plain")) == {PLAIN}
         answer = proxy.get(f"{index_url(KEY)}nothing/")
         assert (answer.status_code, answer.text) == (404, "no index has the project nothing\n")
 
     def test_explicit_ones_are_only_under_their_name(self, upstream, other, start):
         other.add("app", "app-2.0-py3-none-any.whl", b"x")
-        proxy = start(upstream, Upstream("own", other.simple, explicit=True))
+        proxy = start(upstream, Upstream("own", other.url, explicit=True))
         assert proxy.get(PAGE).status_code == 404
         assert set(proxy.files(index="own")) == {"app-2.0-py3-none-any.whl"}
 
@@ -184,12 +185,12 @@ class TestUpstreams:
     def test_files_that_need_credentials_pass_through(self, upstream, other, start, kind, caplog):
         upstream.add_release(plain=True)
         upstream.add("app", OLD, b"old")
-        upstream.attributes[OLD] = {"url": f"{other.url}/elsewhere.whl"}
-        upstream.credentials = "Bearer s3cr3t" if kind == "bearer" else "Basic bWU6czNjcjN0"
+        upstream.attributes[OLD] = {"url": f"{other.root}/elsewhere.whl"}
+        upstream.credentials = "s3cr3t" if kind == "bearer" else "me:s3cr3t"
         given = {
-            "basic": Upstream("main", upstream.simple, credentials=Credentials("me", "s3cr3t")),
-            "url": Upstream("main", upstream.simple.replace("//", "//me:s3cr3t@")),
-            "bearer": Upstream("main", upstream.simple, token="s3cr3t"),
+            "basic": Upstream("main", upstream.url, credentials=Credentials("me", "s3cr3t")),
+            "url": Upstream("main", upstream.url.replace("//", "//me:s3cr3t@")),
+            "bearer": Upstream("main", upstream.url, token="s3cr3t"),
         }[kind]
         with caplog.at_level(logging.DEBUG, "variants_proxy"):
             proxy = start(given)
@@ -199,7 +200,7 @@ class TestUpstreams:
         assert wheel.content == upstream.files["app"][CU128]
         for answer in (page, wheel):
             assert answer.headers["Cache-Control"].startswith("private")
-        assert files[OLD]["url"] == f"{other.url}/elsewhere.whl"
+        assert files[OLD]["url"] == f"{other.root}/elsewhere.whl"
         assert "s3cr3t" not in page.text + caplog.text + repr(given)
         answer = start(upstream).get(PAGE)  # without them the answer says what to do
         assert answer.status_code == 403
@@ -207,21 +208,21 @@ class TestUpstreams:
 
 
 class TestPlainPages:
-    @pytest.mark.parametrize("html", [False, True])
+    @pytest.mark.parametrize("api", ["json", "html"])
     @pytest.mark.parametrize("base", ["absolute", "../.."])
-    def test_lists_what_the_upstream_does(self, upstream, start, html, base):
+    def test_lists_what_the_upstream_does(self, upstream, start, api, base):
         """With and without credentials, which clients of in-place pages send themselves."""
         data = upstream.add("plain", PLAIN, wheel(PLAIN))
-        upstream.base, upstream.html = upstream.url if base == "absolute" else base, html
+        upstream.files_url, upstream.api = upstream.root if base == "absolute" else base, api
         for token in ("", "token"):
-            upstream.credentials = token and f"Bearer {token}"
-            proxy = start(Upstream("main", upstream.simple, token=token))
+            upstream.credentials = token
+            proxy = start(Upstream("main", upstream.url, token=token))
             (file,) = Asked(proxy).files("plain").values()
             # Relative links are as the index has them: the client is at its URL.
-            url = urljoin(f"{upstream.simple}plain/", file["url"])
+            url = urljoin(f"{upstream.url}plain/", file["url"])
             (elsewhere,) = proxy.page("plain")["files"]
             assert (url == elsewhere["url"]) is not bool(token)
-            assert url == f"{upstream.url}/files/plain/{PLAIN}"
+            assert url == f"{upstream.root}/files/plain/{PLAIN}"
             assert file["hashes"] == {"sha256": hashlib.sha256(data).hexdigest()}
             assert b"<a href=" in proxy.get(f"{index_url(KEY)}plain/").content
 
@@ -230,7 +231,7 @@ class TestPlainPages:
         """Another process that knows its contents does not read them, nor any METADATA."""
         upstream.add("plain", PLAIN, wheel(PLAIN))
         upstream.core_metadata, upstream.etags = True, etags
-        own = httpx.get(f"{upstream.simple}plain/", headers={"Accept": JSON})
+        own = httpx.get(f"{upstream.url}plain/", headers={"Accept": JSON})
         answer = Asked(start(upstream)).get(project="plain")
         assert (answer.content, answer.headers["Content-Type"]) == (own.content, JSON)
         assert answer.headers["Cache-Control"] == "no-cache"
@@ -242,7 +243,7 @@ class TestPlainPages:
         known = {"Accept": JSON, "If-None-Match": tag}
         assert asked.get(project="plain", headers=known).status_code == 304
         assert asked.get(project="plain").content == own.content
-        assert upstream.paths == ["/simple/plain/"] * 2
+        assert upstream.requests == ["/simple/plain/"] * 2
 
     def test_variants_come_to_a_page_that_had_none(self, upstream, start):
         """A project is plain as long as each of its pages was."""
@@ -267,12 +268,12 @@ class TestPlainPages:
 
     def test_relative_links_after_a_redirect(self, upstream, start):
         upstream.add("plain", PLAIN, wheel(PLAIN))
-        upstream.base = "../.."
-        body = httpx.get(f"{upstream.simple}plain/", headers={"Accept": JSON}).content
-        upstream.faults["/elsewhere/below/plain/"] = (200, {"Content-Type": JSON}, body)
-        upstream.faults["/simple/plain/"] = (302, {"Location": "/elsewhere/below/plain/"}, b"")
+        upstream.files_url = "../.."
+        body = httpx.get(f"{upstream.url}plain/", headers={"Accept": JSON}).content
+        upstream.faults["/elsewhere/below/plain/"] = Answer(200, body, JSON)
+        upstream.faults["/simple/plain/"] = Answer.redirect("/elsewhere/below/plain/")
         file = Asked(start(upstream)).files("plain")[PLAIN]
-        assert file["url"] == f"{upstream.url}/elsewhere/files/plain/{PLAIN}"
+        assert file["url"] == f"{upstream.root}/elsewhere/files/plain/{PLAIN}"
 
 
 def test_in_place(upstream, start):
@@ -285,7 +286,7 @@ def test_in_place(upstream, start):
     digest = hashlib.sha256(upstream.files["app"][CU128]).hexdigest()
     assert files[CU128_HERE]["url"] == f".variant/cu128/{CU128_HERE}"
     assert files[CU128_HERE]["hashes"] == {"sha256": digest}
-    assert files["app-1.0.tar.gz"]["url"] == f"{upstream.url}/files/app/app-1.0.tar.gz"
+    assert files["app-1.0.tar.gz"]["url"] == f"{upstream.root}/files/app/app-1.0.tar.gz"
     assert asked.get(project="nothing").status_code == 404
     assert asked.get(project="").status_code == 404
 

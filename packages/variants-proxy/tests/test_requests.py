@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from anyio import from_thread, to_thread
-from upstream_server import JSON
 from worlds import APP, CU128, CU128_HERE, KEY
 
+from support.index import JSON, Answer
 from variants_index.internal import BadResponse, Unreachable
 from variants_proxy import Limits, Upstream, index_url
 from variants_proxy.errors import UpstreamError
@@ -24,11 +24,11 @@ PUBLIC = "93.184.216.34"
 @pytest.mark.parametrize(
     ("fault", "status"),
     [
-        ((200, {"Content-Type": JSON}, b"{"), 502),
-        ((200, {"Content-Type": JSON, "Content-Length": "9"}, b"{"), 502),
-        ((200, {"Content-Type": JSON}, b" " * 2**20 + b"{}"), 502),
-        ((302, {"Location": "/simple/app/"}, b""), 502),
-        *(((given, {}, b""), status) for given, status in (
+        (Answer(200, b"{", JSON), 502),
+        (Answer.cut_off(b"{", kind=JSON), 502),
+        (Answer(200, b" " * 2**20 + b"{}", JSON), 502),
+        (Answer.redirect("/simple/app/"), 502),
+        *((Answer(given), status) for given, status in (
             (500, 500), (429, 429), (451, 451), (401, 403), (404, 404), (410, 404))),
     ],
 )  # fmt: skip
@@ -89,7 +89,7 @@ def test_no_request_hides_in_another(upstream, start, head):
 
 def test_a_public_index_leads_to_another_index_of_the_user(upstream, other, start, monkeypatch):
     """As in other clients; the login of that index does not go there. See also the attacks."""
-    port = int(upstream.url.rpartition(":")[2])
+    port = int(upstream.root.rpartition(":")[2])
     resolve, connect = socket.getaddrinfo, socket.create_connection
 
     def resolved(host, *args, **options):
@@ -102,25 +102,25 @@ def test_a_public_index_leads_to_another_index_of_the_user(upstream, other, star
     monkeypatch.setattr(socket, "create_connection", connected)
     public = Upstream("main", f"http://index.example:{port}/simple/")
     upstream.add_release()
-    upstream.attributes[CU128] = {"url": f"{other.url}/files/app/{CU128}"}
+    upstream.attributes[CU128] = {"url": f"{other.root}/files/app/{CU128}"}
     other.files = upstream.files
     refused = start(public)
     answer = refused.get(refused.files()[APP]["url"])
     assert answer.status_code == 502
     assert "not a public address" in answer.text
     assert other.requests == []
-    second = Upstream("second", other.simple.replace("http://", "http://user:password@"))
+    second = Upstream("second", other.url.replace("http://", "http://user:password@"))
     proxy = start(public, second)
     answer = proxy.get(proxy.files()[APP]["url"], follow_redirects=True)
     assert answer.content == upstream.files["app"][CU128]
-    assert not any("Authorization" in headers for _, headers in other.requests)
+    assert not any("Authorization" in each.headers for each in other.requests)
 
 
 def test_scripts_of_an_upstream_do_not_run(upstream, start):
     """A page that is handed on as it is."""
     page = b"<script>alert(1)</script><a href='https://files.example/plain-1.0.tar.gz'>x</a>"
-    upstream.faults["/simple/plain/"] = (200, {"Content-Type": "text/html"}, page)
-    upstream.faults["/simple/x/"] = (200, {"Content-Type": "image/svg+xml"}, b"<svg/>")
+    upstream.faults["/simple/plain/"] = Answer(200, page, "text/html")
+    upstream.faults["/simple/x/"] = Answer(200, b"<svg/>", "image/svg+xml")
     proxy = start(upstream)
     for project, accept in (("plain", "text/html"), ("plain", JSON), ("x", "text/html")):
         answer = proxy.get(f"{index_url(KEY)}{project}/", headers={"Accept": accept})
@@ -143,7 +143,7 @@ def test_a_list_of_projects_that_takes_long_to_read(upstream, start, monkeypatch
         return original(*arguments)
 
     monkeypatch.setattr(pages, "read_projects", slowly)
-    upstream.faults["/simple/"] = (200, {"Content-Type": "text/html"}, b"<a href='x/'>x</a>")
+    upstream.faults["/simple/"] = Answer(200, b"<a href='x/'>x</a>", "text/html")
     proxy = start(upstream)
     with ThreadPoolExecutor(1) as pool:
         asking = pool.submit(proxy.get, index_url(KEY))

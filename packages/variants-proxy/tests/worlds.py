@@ -1,10 +1,10 @@
 """The machine of most tests, its platform key, and what clients see of a proxy."""
 
 import httpx
-from upstream_server import JSON
 
 from pep_variants.choose.preferences import preferences_from_options
 from pep_variants.model.platform import Platform, Support
+from support.index import JSON
 from variants_proxy import Machine, encode, index_url, links_url
 from variants_proxy.choice.in_place_names import wheel_at
 from variants_proxy.clients import ClientSettings

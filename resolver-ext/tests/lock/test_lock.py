@@ -13,7 +13,7 @@ from pep_variants.errors import InconsistentMetadata, LockError
 from pep_variants.formats import toml
 from resolvelib_variants.resolution import RequirementSet, parse_requirement
 from support.catalog_places import numbered_entry
-from support.index_server import Resource
+from support.index import Answer
 from support.wheels import Wheel
 from variants_index.downloads import Download, download_files
 from variants_index.errors import BadResponse, NotFound
@@ -40,7 +40,6 @@ def demo(world):
 
 def locked(world, *requirements, targets=None, folder=None, **options):
     """Resolve and return the contents of the lock file."""
-    world.publish()
     requirement_set = RequirementSet(tuple(map(parse_requirement, requirements)))
     with world.resolver(**options) as resolver:
         return write_lock(
@@ -89,11 +88,11 @@ class TestWriting:
             "name": "demo",
             "version": "1.0",
             "dependencies": [{"name": "both"}, {"name": "fast"}, {"name": "runtime"}],
-            "index": demo.server.simple,
+            "index": demo.server.url,
             "wheels": [
                 {
-                    "url": f"{demo.server.url}/files/{wheel}",
-                    "hashes": {"sha256": digest(demo.files["demo"][wheel]["body"])},
+                    "url": f"{demo.server.root}/files/demo/{wheel}",
+                    "hashes": {"sha256": digest(demo.files["demo"][wheel])},
                 }
             ],
             "variants-json": {
@@ -197,7 +196,7 @@ class TestChoosing:
             "name": "demo",
             "version": "1.0",
             "filename": "demo-1.0-py3-none-any-cu128.whl",
-            "url": f"{demo.server.url}/files/demo-1.0-py3-none-any-cu128.whl",
+            "url": f"{demo.server.root}/files/demo/demo-1.0-py3-none-any-cu128.whl",
             "hashes": item.to_tree()["hashes"],
             "size": None,
             "label": "cu128",
@@ -208,13 +207,12 @@ class TestChoosing:
 
 class TestDownloading:
     def order(self, demo, label="cu128", **changes):
-        demo.publish()
         filename = f"demo-1.0-py3-none-any-{label}.whl"
         (package,) = (item for item in demo.resolve("demo").packages if item.name == "demo")
         given = {
             "filename": filename,
-            "url": f"{demo.server.url}/files/{filename}",
-            "hashes": {"sha256": digest(demo.files["demo"][filename]["body"])},
+            "url": f"{demo.server.root}/files/demo/{filename}",
+            "hashes": {"sha256": digest(demo.files["demo"][filename])},
             "metadata": package.metadata,
         }
         return Download(**{**given, **changes})
@@ -227,7 +225,7 @@ class TestDownloading:
         order = self.order(demo)
         (path,) = self.fetch(demo, order)
         assert digest(path.read_bytes()) == order.hashes["sha256"]
-        demo.server.resources[f"/files/{order.filename}"] = Resource(status=404)
+        demo.server.faults[order.filename] = Answer(404)
         assert self.fetch(demo, order) == [path]  # what is there already is not fetched
         path.write_bytes(b"damaged")
         with pytest.raises(NotFound, match="404"):
@@ -248,9 +246,9 @@ class TestDownloading:
         assert not list(demo.folder.glob("wheels/*"))
 
     def test_another_variant_than_promised(self, demo):
-        tree = json.loads(demo.files["demo"]["demo-1.0-variants.json"]["body"])
+        tree = json.loads(demo.files["demo"]["demo-1.0-variants.json"])
         tree["variants"]["cu128"]["nvidia"]["cuda_version_lower_bound"] = ["12.7"]
-        demo.files["demo"]["demo-1.0-variants.json"] = {"body": json.dumps(tree).encode()}
+        demo.files["demo"]["demo-1.0-variants.json"] = json.dumps(tree).encode()
         with pytest.raises(InconsistentMetadata, match=r"12\.7.*12\.8"):
             self.fetch(demo, self.order(demo))
         assert list((demo.folder / "wheels").iterdir()) == []
@@ -298,8 +296,8 @@ class TestCatalogue:
         package = packages["cupy-cuda12x"]
         wheel = self.build("cupy-cuda12x")
         (file,) = package.wheels
-        assert (str(package.version), package.index) == ("14.2.0", world.server.simple)
-        assert file.url == f"{world.server.url}/files/{wheel.filename}"
+        assert (str(package.version), package.index) == ("14.2.0", world.server.url)
+        assert file.url == f"{world.server.root}/files/{wheel.name}/{wheel.filename}"
         assert file.hashes == {"sha256": digest(wheel.build())}
 
     def test_several_machines(self, world):

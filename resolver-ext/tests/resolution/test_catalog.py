@@ -19,7 +19,7 @@ from support.catalog_places import (
     place_url,
     pytorch,
 )
-from support.index_server import Resource
+from support.index import Answer
 from support.published_builds import standing_in
 from support.wheels import Wheel
 from variants_index.downloads import Download, download_files
@@ -109,7 +109,7 @@ def test_a_place_that_is_an_index_of_the_user(field):
 @pytest.mark.parametrize("on_page", [True, False])
 def test_hashes_are_those_of_published_files(field, on_page):
     if on_page:
-        field.places.without_hashes.clear()
+        field.places.unhashed.clear()
     library = Wheel("cudalib", "126").build()
     rest = f"cudalib==126 --hash=sha256:{digest(library)}"
     own = digest(family("2.9.0", "cu126")[0].build())
@@ -124,7 +124,7 @@ def test_hashes_are_those_of_published_files(field, on_page):
 def test_places_that_fail(field):
     """C7: their variants are lost, and a host is named once."""
     for name in ("torch", "torchvision"):
-        del field.places.pages[page("cu130", name)]
+        del field.places.files[page("cu130", name)]
     resolution = field.resolve("torchvision")
     assert labels(resolution) == {"torch": "cuda12.8", "torchvision": "cuda12.8"}
     (warning,) = resolution.warnings
@@ -152,11 +152,12 @@ class TestOtherNames:
         tree, server = package.to_tree(), cupy.world.server
         assert (tree["name"], tree["version"], tree["label"]) == ("cupy", "14.2.0", "cuda13")
         assert tree["published_as"] == "cupy-cuda13x==14.2.0"
-        assert (tree["filename"], tree["url"]) == (self.FILE, f"{server.url}/files/{self.FILE}")
-        assert tree["index"] == f"{server.simple}cupy-cuda13x/"
+        assert tree["filename"] == self.FILE
+        assert tree["url"] == f"{server.root}/files/cupy-cuda13x/{self.FILE}"
+        assert tree["index"] == f"{server.url}cupy-cuda13x/"
         assert tree["requires"] == ["numpy"]
         assert tree["why"].endswith("; published as cupy-cuda13x")
-        body = cupy.world.files["cupy-cuda13x"][self.FILE]["body"]
+        body = cupy.world.files["cupy-cuda13x"][self.FILE]
         assert tree["hashes"] == {"sha256": digest(body)}
         file, candidate = package.file, package.candidate
         wanted = Download(
@@ -193,8 +194,8 @@ class TestOtherNames:
 
     def test_a_file_of_another_project(self, cupy):
         evil = Wheel("evil", "14.2.0").metadata()
-        cupy.world.server.resources[f"/files/{self.FILE}.metadata"] = Resource(evil)
-        cupy.world.files["cupy-cuda13x"][self.FILE]["core-metadata"] = True
+        cupy.world.server.faults[f"{self.FILE}.metadata"] = Answer(body=evil)
+        cupy.world.server.attributes[self.FILE] = {"core-metadata": True}
         with pytest.raises(NoSolution) as caught:
             cupy.resolve("cupy")
         assert any("METADATA is of 'evil'" in text for text in caught.value.details)
@@ -209,7 +210,7 @@ class TestOtherNames:
             "cupy 14.2.0: builds of the catalogue that are rewritten when they are installed are "
             "left out, as hashes are given",
         )
-        build = cupy.world.files["cupy-cuda13x"][self.FILE]["body"]
+        build = cupy.world.files["cupy-cuda13x"][self.FILE]
         with pytest.raises(NoSolution):
             cupy.resolve(lines=[f"cupy==14.2.0 --hash=sha256:{digest(build)}"])
 
@@ -260,13 +261,13 @@ class TestBothNames:
             (("cudf", "ancient"), "ancient 1.0 needs cupy<13"),
             (("cupy-cuda12x==13.6.0", "cupy>=14"), "you asked for cupy>=14"),
             (("cudf", "cupy", "cupy-cuda13x"), "cupy and cupy-cuda13x and cupy-cuda12x are requ"),
-            (("cudf", "cupy @ {}/files/cupy-14.2.0-py3-none-any.whl"), "leave out http"),
+            (("cudf", "cupy @ {}/files/cupy/cupy-14.2.0-py3-none-any.whl"), "leave out http"),
         ],
     )
     def test_what_the_build_cannot_stand_for(self, cudf, wanted, message):
-        cudf.world.add(Wheel("cupy", "12.0")).publish()
+        cudf.world.add(Wheel("cupy", "12.0"))
         with pytest.raises(SameFiles) as caught:
-            cudf.resolve(*(text.format(cudf.world.server.url) for text in wanted))
+            cudf.resolve(*(text.format(cudf.world.server.root) for text in wanted))
         assert "which have the same files" in str(caught.value)
         assert message in "\n".join((str(caught.value), *caught.value.details))
         assert "you asked for cudf" not in caught.value.details
@@ -283,7 +284,7 @@ class TestTogether:
     @pytest.mark.parametrize("lacking", ["torch", "torchvision"])
     def test_one_build_is_missing(self, field, wanted, lacking):
         """What is chosen first is followed, if it can be; else it is said."""
-        del field.places.pages[page("cu130", lacking)]
+        del field.places.files[page("cu130", lacking)]
         found = field.resolve(*wanted)
         agree = lacking == wanted[0]
         assert set(labels(found).values()) == {"cuda12.8", *([] if agree else ["cuda13.0"])}
@@ -315,13 +316,12 @@ class TestTogether:
 def test_an_index_of_variants(field):
     """The publisher's variant wheels of a version come before the builds that are described."""
     path = field.catalog / "torch.toml"
-    index = f'variants-index = "{field.world.server.url}/variants"\n'
+    index = f'variants-index = "{field.world.server.root}/variants"\n'
     path.write_text(path.read_text().replace("coherent", f"{index}coherent"))
     release = cuda("torch", "2.9.0", "12.0")
-    tree = json.dumps(release.metadata).encode()
-    files = {wheel.filename: wheel.build() for wheel in release.wheels()}
-    server = field.world.server
-    server.page("torch", {**files, release.metadata_filename: tree})
-    server.resources["/variants/torch/"] = server.resources.pop("/simple/torch/")
+    field.world.server.files["/variants/torch/"] = {
+        release.metadata_filename: json.dumps(release.metadata).encode(),
+        **{wheel.filename: wheel.build() for wheel in release.wheels()},
+    }
     for wanted, label in (("torch", "cu120"), ("torch==2.8.0", "cuda13.0")):
         assert labels(field.resolve(wanted)) == {"torch": label}

@@ -10,7 +10,7 @@ from world import cuda, short, target
 
 from pep_variants.sources import Sources
 from resolvelib_variants.resolution import NoSolution, RequirementSet, Wanted, parse_requirement
-from support.index_server import Resource, served
+from support.index import JSON, Answer, served
 from support.wheels import Release, Wheel, metadata
 from variants_index.errors import BadResponse, Unreachable
 from variants_index.target import make_target
@@ -114,9 +114,9 @@ class TestDependencies:
     )  # fmt: skip
     def test_broken_metadata_costs_the_file(self, world, broken):
         world.add(*wheels("demo", "1.0", "2.0"))
-        path = "/files/demo-2.0-py3-none-any.whl.metadata"
-        world.server.resources[path] = Resource(broken)
-        world.files["demo"]["demo-2.0-py3-none-any.whl"]["core-metadata"] = True
+        name = "demo-2.0-py3-none-any.whl"
+        world.server.metadata_files[name] = broken
+        world.server.attributes[name] = {"core-metadata": True}
         resolution = world.resolve("demo")
         assert short(resolution) == "demo-1.0"
         (warning,) = resolution.warnings
@@ -128,7 +128,7 @@ class TestFiles:
         local = tmp_path / "local-1.0-py3-none-any.whl"
         local.write_bytes(Wheel("local", "1.0", requires=("demo",)).build())
         world.add(*wheels("demo", "1.0", "2.0"))
-        url = f"{world.server.url}/files/demo-1.0-py3-none-any.whl"
+        url = f"{world.server.root}/files/demo/demo-1.0-py3-none-any.whl"
         resolution = world.resolve(str(local), f"demo @ {url}")
         assert short(resolution) == "demo-1.0 local-1.0"
         assert resolution.by_name["demo"].to_tree()["index"] is None
@@ -161,7 +161,7 @@ class TestFiles:
         world.add(Wheel("demo", "1.0", requires=("other",), files=big), core_metadata=False)
         world.add(Wheel("other", "1.0"), core_metadata=False)
         assert world.names("demo") == "demo-1.0 other-1.0"
-        asked = [headers for path, headers in world.server.requests if path.endswith(".whl")]
+        asked = [each.headers for each in world.server.requests if each.endswith(".whl")]
         assert asked
         assert all("Range" in headers for headers in asked)
 
@@ -169,16 +169,16 @@ class TestFiles:
         world.add(Wheel("demo", "1.0"), core_metadata=False)
         for _ in range(2):
             assert world.names("demo", cached=True) == "demo-1.0"
-        assert sum(path.endswith(".whl") for path in world.server.paths) == 1
+        assert sum(path.endswith(".whl") for path in world.server.requests) == 1
 
     def test_promised_metadata_that_is_not_there(self, world):
         world.add(Wheel("demo", "1.0"))
-        del world.server.resources["/files/demo-1.0-py3-none-any.whl.metadata"]
+        world.server.faults["demo-1.0-py3-none-any.whl.metadata"] = Answer(404)
         assert world.names("demo") == "demo-1.0"
 
     def test_metadata_with_another_hash(self, world):
         world.add(Wheel("demo", "1.0"))
-        world.server.resources["/files/demo-1.0-py3-none-any.whl.metadata"] = Resource(b"x")
+        world.server.faults["demo-1.0-py3-none-any.whl.metadata"] = Answer(body=b"x")
         with pytest.raises(BadResponse, match="sha256"):
             world.names("demo")
 
@@ -237,20 +237,20 @@ class TestIndexes:
     def test_one_that_is_down_is_no_reason_to_ask_the_next(self, world):
         world.add(*wheels("demo", "9.0"))
         with served() as private:
-            private.resources["/simple/demo/"] = Resource(status=503)
-            sources = Sources(index_url=world.server.simple, extra_index_urls=(private.simple,))
+            private.faults["/simple/demo/"] = Answer(503)
+            sources = Sources(index_url=world.server.url, extra_index_urls=(private.url,))
             with pytest.raises(Unreachable, match="503"):
                 world.names("demo", sources=sources)
 
     def test_what_its_owner_says_of_a_project(self, world):
-        world.add(*wheels("demo", "1.0")).publish()
-        page = world.server.resources["/simple/demo/"]
-        page.body = page.body.replace(
-            b'"name"', b'"project-status": {"status": "deprecated", "reason": "use x"}, "name"'
-        )
+        world.add(*wheels("demo", "1.0"))
+        page = json.loads(world.server.answer("/simple/demo/", {"Accept": JSON}).body)
+        page["project-status"] = {"status": "deprecated", "reason": "use x"}
+        body = json.dumps(page).encode()
+        world.server.resources["/simple/demo/"] = Answer(body=body, kind=JSON)
         with world.resolver() as resolver:
             resolution = resolver.resolve(RequirementSet((parse_requirement("demo"),)), target())
-        place = f"{world.server.simple}demo/"
+        place = f"{world.server.url}demo/"
         assert resolution.warnings == (f"demo is deprecated on {place}: use x",)
 
 
@@ -333,10 +333,10 @@ class TestVariants:
         for version in ("1.0", "2.0", "3.0"):
             world.add(cuda("demo", version, "12.8"))
         world.names("demo")
-        assert world.server.paths == [
+        assert world.server.requests == [
             "/simple/demo/",
-            "/files/demo-3.0-variants.json",
-            "/files/demo-3.0-py3-none-any-cu128.whl.metadata",
+            "/files/demo/demo-3.0-variants.json",
+            "/files/demo/demo-3.0-py3-none-any-cu128.whl.metadata",
         ]
 
     def test_a_release_that_is_passed_over_is_named(self, world):
@@ -357,9 +357,9 @@ class TestVariants:
             world.add(release)
         with pytest.raises(NoSolution, match="no version fits of demo") as caught:
             world.names("demo")
-        metadata_requests = [path for path in world.server.paths if path.endswith(".json")]
+        metadata_requests = [path for path in world.server.requests if path.endswith(".json")]
         assert len(metadata_requests) == len(set(metadata_requests)) == 3
-        assert not any(path.endswith(".metadata") for path in world.server.paths)
+        assert not any(path.endswith(".metadata") for path in world.server.requests)
         needs = "needs CUDA driver 13.0 or newer, this one supports up to 12.8"
         assert caught.value.details == (
             "you asked for demo",
@@ -375,7 +375,7 @@ class TestVariants:
             cuda("demo", "1.0", "12.8", "13.0", requires=("other; variant_label == 'cu128'",))
         )
         world.add(Wheel("other", "1.0"))
-        url = f"{world.server.url}/files/demo-1.0-py3-none-any-{{}}.whl"
+        url = f"{world.server.root}/files/demo/demo-1.0-py3-none-any-{{}}.whl"
         assert world.names(url.format("cu128")) == "demo-1.0-cu128 other-1.0"
         with pytest.raises(NoSolution) as caught:
             world.names(url.format("cu130"))
@@ -434,43 +434,41 @@ class TestFailures:
             world.names(wanted)
         assert caught.value.details == (
             f"you asked for {wanted}",
-            detail.format(world.server.simple),
+            detail.format(world.server.url),
         )
 
 
 class TestCaches:
     def test_a_second_time_pages_are_revalidated_and_nothing_else_is_fetched(self, world):
         world.add(cuda("demo", "1.0", "12.8", requires=("other",)), Wheel("other", "1.0"))
-        for path, found in world.server.resources.items():
-            if path.endswith(".metadata"):
-                found.headers["Cache-Control"] = "max-age=1000"
+        kept = {"Cache-Control": "max-age=1000"}
+        for name, data in world.server.metadata_files.items():
+            world.server.faults[f"{name}.metadata"] = Answer(body=data, headers=kept)
         first = world.names("demo", cached=True)
         before = len(world.server.requests)
         assert world.names("demo", cached=True) == first
         again = world.server.requests[before:]
-        assert {path for path, _ in again} == {"/simple/demo/", "/simple/other/"}
+        assert set(again) == {"/simple/demo/", "/simple/other/"}
 
     def test_an_index_that_goes_offline_in_the_middle(self, world):
         world.add(Wheel("demo", "1.0", requires=("other",)), Wheel("other", "1.0"))
-        world.publish()
-        page = world.server.resources.pop("/simple/other/")
-        world.server.resources["/simple/other/"] = Resource(b"<", lie=100)
+        world.server.faults["/simple/other/"] = Answer.cut_off(b"<")
         with pytest.raises(Unreachable, match="/simple/other/: the response is cut off"):
             with world.resolver(cached=True) as resolver:
                 resolver.resolve(RequirementSet((parse_requirement("demo"),)), target())
-        world.server.resources["/simple/other/"] = page
+        world.server.faults.clear()
         assert world.names("demo", cached=True) == "demo-1.0 other-1.0"
 
 
 def test_targets_share_what_was_fetched(world):
-    world.add(cuda("demo", "1.0", "12.8", requires=("other",)), Wheel("other", "1.0")).publish()
+    world.add(cuda("demo", "1.0", "12.8", requires=("other",)), Wheel("other", "1.0"))
     requirement_set = RequirementSet((parse_requirement("demo"),))
     with world.resolver() as resolver:
         found = [
             short(resolver.resolve(requirement_set, on)) for on in (target(), target(NO_GPU, "cpu"))
         ]
     assert found == ["demo-1.0-cu128 other-1.0", "demo-1.0-null other-1.0"]
-    assert len(world.server.paths) == len(set(world.server.paths))
+    assert len(world.server.requests) == len(set(world.server.requests))
 
 
 def test_plain_data_comes_out(world):
@@ -484,8 +482,8 @@ def test_plain_data_comes_out(world):
         "extras": [],
         "requested": True,
         "filename": "demo-1.0-py3-none-any-cu128.whl",
-        "url": f"{world.server.url}/files/demo-1.0-py3-none-any-cu128.whl",
-        "index": f"{world.server.simple}demo/",
+        "url": f"{world.server.root}/files/demo/demo-1.0-py3-none-any-cu128.whl",
+        "index": f"{world.server.url}demo/",
         "catalog": None,
         "published_as": None,
         "hashes": demo["hashes"],

@@ -28,7 +28,6 @@ class TestWhatIsAdvised:
         assert found.version_notes == {}
 
     def test_nor_by_an_explanation(self, two):
-        two.publish()
         for wanted, lines in (("gpu", 1), ("gpu>1", 0)):
             with two.resolver() as resolver:
                 found = explain(resolver, parse_requirement(wanted), target())
@@ -56,7 +55,6 @@ class TestWhatIsTaken:
         assert two.names("gpu", "app", options=ALL) == "app-2.0 gpu-2.0-null lib-1.0"
 
     def test_targets_of_one_lock_have_to_agree(self, two):
-        two.publish()
         wanted = RequirementSet((parse_requirement("gpu"),))
         targets = {"gpu": target(), "other": target(name="other"), "cpu": target(NO_GPU, "cpu")}
         for names, expected in (
@@ -70,10 +68,9 @@ class TestWhatIsTaken:
 
 class TestCosts:
     def fetched(self, world, on=None, **options):
-        world.publish()
         world.server.requests.clear()
         world.resolve("gpu", on=on, **options)
-        return sum(path.endswith("-variants.json") for path, _ in world.server.requests)
+        return sum(path.endswith("-variants.json") for path in world.server.requests)
 
     def test_nothing_without_an_accelerator(self, two):
         two.add(cuda("gpu", "0.9", "12.6"))

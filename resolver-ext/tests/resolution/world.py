@@ -1,8 +1,5 @@
 """What tests put on an index, and how they ask for it."""
 
-import hashlib
-import json
-
 from pep_variants.choose.preferences import preferences_from_options
 from pep_variants.formats.platform_file import read_platform
 from pep_variants.sources import Sources
@@ -40,48 +37,26 @@ def target(platform=GPU, name="gpu"):
 
 
 class World:
-    """An index.
-
-    Attributes:
-        server: the server, see `index_server`.
-        files: page entries by project and filename; `publish` shows them.
-    """
+    """An index and how it is asked; `files` are contents by project and filename."""
 
     def __init__(self, server, folder):
-        self.server = server
-        self.folder = folder
-        self.files = {}
+        self.server, self.folder, self.files = server, folder, server.files
+        server.ranges = server.etags = server.metadata_hashes = True
         self.links = folder / "links"
 
     def add(self, *items, core_metadata=True, **attributes):
         """Put wheels, releases and files (name, filename, bytes) on the index."""
         for item in items:
             if isinstance(item, Release):
-                self.add(*item.wheels(), core_metadata=core_metadata, **attributes)
-                data = json.dumps(item.metadata).encode()
-                self.add((item.name, item.metadata_filename, data))
+                self.server.add_release(item, metadata_file=core_metadata)
             elif isinstance(item, Wheel):
-                entry = dict(attributes)
-                if core_metadata:
-                    data = item.metadata()
-                    path = f"/files/{item.filename}.metadata"
-                    self.server.resources[path] = resource(data)
-                    entry["core-metadata"] = {"sha256": hashlib.sha256(data).hexdigest()}
-                entry["body"] = item.build()
-                self.files.setdefault(item.name, {})[item.filename] = entry
+                self.server.add_wheel(item, metadata_file=core_metadata, **attributes)
             else:
-                name, filename, data = item
-                self.files.setdefault(name, {})[filename] = {"body": data, **attributes}
-        return self
-
-    def publish(self):
-        for project, files in self.files.items():
-            copies = {filename: dict(entry) for filename, entry in files.items()}
-            self.server.page(project, copies, etag=True)
+                self.server.add(*item, **attributes)
         return self
 
     def resolver(self, *, options=None, cached=False, sources=None, **more):
-        sources = sources or Sources(index_url=self.server.simple, **more)
+        sources = sources or Sources(index_url=self.server.url, **more)
         store = Store(self.folder / "cache") if cached else None
         session = Session(sources, store=store, environ={}, retries=1, first_pause=0.01)
         return IndexResolver(
@@ -91,8 +66,7 @@ class World:
     def resolve(
         self, *requirements, on=None, constraints=(), pre=False, requirement_set=None, **options
     ):
-        """Publish and resolve; return the resolution."""
-        self.publish()
+        """Resolve; return the resolution."""
         requirement_set = requirement_set or RequirementSet(
             tuple(map(parse_requirement, requirements)),
             tuple(map(parse_requirement, constraints)),
@@ -104,12 +78,6 @@ class World:
     def names(self, *requirements, **options):
         """Resolve and return what is chosen, as ``name-version-label``."""
         return short(self.resolve(*requirements, **options))
-
-
-def resource(body):
-    from support.index_server import Resource
-
-    return Resource(body, ranges=True)
 
 
 def short(resolution):

@@ -49,6 +49,17 @@ def test_metadata_that_cannot_be_used(patched, serve, answer):
     assert index.fetched.count(FILE) <= (1 if answer.status != 302 else 40)
 
 
+@pytest.mark.matrix
+def test_a_redirect_to_a_local_file(patched, serve, tmp_path):
+    """It is not followed, whatever the file has."""
+    (tmp_path / "variants.json").write_bytes(GOOD)
+    index = serve(an_index())
+    index.faults[FILE] = lambda: Answer.redirect((tmp_path / "variants.json").as_uri())
+    done = dry_run(patched, index, "app")
+    installs(done, "app-2.0")
+    assert "302" in done.err, done
+
+
 @pytest.mark.one
 def test_directories(patched, tmp_path):
     """Of ``--find-links`` pip lists no metadata files; an index may be a directory of pages."""

@@ -10,7 +10,10 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 from pip._internal.exceptions import PipError
 from pip._internal.models.link import Link
@@ -85,7 +88,7 @@ def answer(network: Any, fetch: Fetch) -> FetchAnswer:
         except OSError as error:
             return Failed(error.strerror or str(error))
     try:
-        response = network.get(fetch.url, headers=fetch.headers, stream=True)
+        response = network.get(fetch.url, headers=fetch.headers, stream=True, hooks=_HOOKS)
         try:
             return read_response(fetch, response.status_code, response.headers, response.raw.read)
         finally:
@@ -94,6 +97,15 @@ def answer(network: Any, fetch: Fetch) -> FetchAnswer:
     except (OSError, ValueError, PipError, HTTPError) as error:
         return Failed(str(error))
 
+
+def _only_http(response: Any, **_: Any) -> None:
+    """Do not follow a redirect to a file; pip itself does not from 26.3 on."""
+    location = response.headers.get("location")
+    if location and urlsplit(urljoin(response.url, location)).scheme not in ("http", "https"):
+        del response.headers["location"]
+
+
+_HOOKS = {"response": _only_http}
 
 _CONNECTIONS = 8
 """Pages that are read at the same time; a project may have thirty of them."""
@@ -123,11 +135,14 @@ def read_pages(
     problems: dict[str, str] = {}
 
     slots = threading.Semaphore(_CONNECTIONS)
+    session: Any = SimpleNamespace(
+        get=partial(network.get, hooks=_HOOKS), head=partial(network.head, hooks=_HOOKS)
+    )
 
     def read(url: str) -> None:
         try:
             with slots:
-                response = _get_simple_response(url, session=network)
+                response = _get_simple_response(url, session=session)
                 pages[url] = list(parse_links(_make_index_content(response)))
         except Exception as error:  # of a place: others are read all the same
             logger.debug("The page %s cannot be read", url, exc_info=True)
@@ -163,7 +178,7 @@ def fetch_catalog(network: Any, url: str) -> bytes:
     """
     if not network.is_secure_origin(Link(url)):
         raise OSError("it decides where code comes from: use https, or --trusted-host")
-    response = network.get(url, stream=True)
+    response = network.get(url, stream=True, hooks=_HOOKS)
     try:
         response.raise_for_status()
         data: bytes = response.raw.read(CATALOG_BYTES + 1, decode_content=True)

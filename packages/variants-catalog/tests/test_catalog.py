@@ -8,6 +8,7 @@ from packaging.version import Version
 from pep_variants.choose.preferences import Preferences
 from pep_variants.errors import CatalogError
 from pep_variants.formats import toml
+from pep_variants.limits import CATALOG_BYTES
 from pep_variants.model.filename import parse_filename
 from support.catalog_places import entry, variant
 from variants_catalog.catalogs import (
@@ -368,3 +369,13 @@ PAGE = "https://index.example/simple/torch/"
 )
 def test_no_variants(project, places, options, said):
     assert no_variants(project, "1.0", places, **options) == said
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b'{"a": "' + b"x" * CATALOG_BYTES + b'"}', b'{"a": [' + b"0," * (CATALOG_BYTES // 4) + b"0]}"],
+    ids=["bytes", "values"],
+)
+def test_a_file_with_more_than_is_read(data):
+    with pytest.raises(CatalogError, match=f"larger than {CATALOG_BYTES} bytes"):
+        read_catalog(data, "catalog.json")

@@ -13,6 +13,7 @@ from rich.filesize import decimal as in_bytes
 
 from pep_variants import load_machine, rank, read_metadata
 from pep_variants.internal import BY_NAME, supporting
+from support.index import Answer
 from support.upload_server import RECEIVED, RECEIVING, STORED, Fault
 from variants_cli.indexing.wheelhouse import read_distribution
 from variants_cli.publishing import transaction, upload_api
@@ -267,6 +268,20 @@ def test_overwritten_while_it_is_read(published, second, index, publish):
     result = publish(second)
     assert result.code == 0, result.err
     assert index.labels(DOCUMENT) == {"null", "v2", "v3", "v4"}
+
+
+def test_overwritten_while_it_is_verified(published, second, index, publish):
+    """What is fetched is newer than the page that was read before it."""
+
+    def overwrite(*now):
+        if now == (STORED, DOCUMENT):
+            merged = Answer(body=index.files[DOCUMENT])
+            index.pages.faults[DOCUMENT] = [merged, merged, Answer(body=b"{}")]
+
+    index.hook = overwrite
+    result = publish(second)
+    assert result.code == 0, result.err
+    assert index.pages.faults[DOCUMENT] == []
 
 
 def test_labels_lost_before(published, second, index, publish):

@@ -363,9 +363,20 @@ class UploadApi:
         }
 
     def findings(self, project: NormalizedName, versions: Collection[Version]) -> list[Finding]:
-        """Return what is wrong with the live page of *project*, of these versions."""
+        """Return what is wrong with the live page of *project*, of these versions.
+
+        It is checked again if a file is not the one on the page: another publisher may have
+        replaced metadata in the meantime.
+        """
         releases = [(project, version) for version in versions]
-        return check_live(f"{self._pages}{project}/", self._session, releases=releases)[1]
+        found: list[Finding] = []
+        for number in range(SETTLING):
+            found = check_live(f"{self._pages}{project}/", self._session, releases=releases)[1]
+            if all(finding.code != "page-mismatch" for finding in found):
+                break
+            if number < SETTLING - 1:
+                time.sleep(pause(number))
+        return found
 
     def _is_devpi(self) -> bool:
         """Check access with a form without a file, which every server refuses and none keeps.

@@ -256,7 +256,7 @@ def preferences(random: Random) -> Tree:
         excluded = [" :: ".join(random.choice(used)[: random.randint(1, 3)])]
     features: dict[str, list[str]] = {}
     values: dict[str, dict[str, list[str]]] = {}
-    wishes: Tree = {}
+    given: Tree = {}
     kind = "options" if random.random() < 0.5 else "settings"
     if kind == "options":
         chosen = [random.choice(used)[: random.randint(1, 3)] for _ in range(random.randint(1, 3))]
@@ -266,7 +266,7 @@ def preferences(random: Random) -> Tree:
                 features.setdefault(item[0], []).append(item[1])
             if len(item) > 2:
                 values.setdefault(item[0], {}).setdefault(item[1], []).append(item[2])
-        wishes["variant-prefer"] = [" :: ".join(item) for item in chosen]
+        given["variant-prefer"] = [" :: ".join(item) for item in chosen]
     else:
         first = _some(random, namespaces, 1, 2)
         features = {n: _some(random, _UNIVERSE[n], 1, 2) for n in _some(random, namespaces)}
@@ -274,11 +274,11 @@ def preferences(random: Random) -> Tree:
             namespace: {f: _some(random, _UNIVERSE[namespace][f], 1, 2) for f in names}
             for namespace, names in features.items()
         }
-        wishes["namespace_priorities"] = first
-        wishes["feature_priorities"] = features
-        wishes["property_priorities"] = values
+        given["namespace_priorities"] = first
+        given["feature_priorities"] = features
+        given["property_priorities"] = values
     if excluded:
-        wishes["variant-exclude" if kind == "options" else "exclude"] = excluded
+        given["variant-exclude" if kind == "options" else "exclude"] = excluded
     wanted = reference.Preferences(first, features, values, excluded)
     order = reference.order(document, machine, preferences=wanted)
     rest = sorted(set(variants) - set(order))
@@ -290,7 +290,7 @@ def preferences(random: Random) -> Tree:
         "machine": machine,
         "plain": True,
         "document": document,
-        kind: wishes,
+        kind: given,
         "expect": expect,
     }
 

@@ -144,7 +144,7 @@ def isolated(command, setup, environment, **env):
 @pytest.mark.one
 @pytest.mark.nightly
 def test_nothing_can_be_written(fresh, index):
-    """Neither site-packages nor a home: pip installs to where it is told."""
+    """The shim works where neither site-packages nor the home can be written."""
     setup = f"mount --bind {fresh.path} {fresh.path} && mount -o remount,ro,bind {fresh.path}"
     env = {**CUDA_12_8, "HOME": "/proc/nowhere", "XDG_CACHE_HOME": "/proc/nowhere"}
     pip = (fresh.python, "-m", "pip")

@@ -1,5 +1,7 @@
 """Why the variants that are not taken are not, what is missed most, and what helps."""
 
+from functools import partial
+
 import pytest
 
 from pep_variants.choose.preferences import Preferences
@@ -12,6 +14,7 @@ from pep_variants.choose.rejections import (
     why_this,
 )
 from pep_variants.choose.selection import File, select
+from pep_variants.choose.version_order import Admitted, advise_over_releases
 from pep_variants.detect.detector import Detector
 from pep_variants.model.metadata import Metadata, ProviderInfo
 from pep_variants.model.platform import ELSEWHERE, Platform, Support
@@ -255,3 +258,72 @@ def test_advice_about_what_is_installed(labels, installed, text):
     )
     found = None if advice is None else advice.text("gpu", "2.0")
     assert found == (text and f"gpu 2.0 is installed {text}")
+
+
+BUILDS = {"cu13": cuda("13.0"), "cu12": cuda("12.0"), "null": {}}
+NO_GPU = Platform({"nvidia": Support()})
+OLD_AND_NEW = {"3.0": ("cu13", "null"), "2.0": ("cu13", "cu12", "null"), "1.0": ("cu12", "null")}
+
+
+def _admitted(platform):
+    return [
+        Admitted(version, labels, partial(chosen_of, BUILDS, platform, plain=False, there=labels))
+        for version, labels in OLD_AND_NEW.items()
+    ]
+
+
+@pytest.mark.parametrize(
+    ("version", "installed", "platform", "better"),
+    [
+        # The installed release has a build for the accelerator.
+        ("2.0", "null", driver("12.0"), "2.0 cu12"),
+        ("2.0", "null", driver("13.0", "12.0"), "2.0 cu13"),
+        ("2.0", "cu12", driver("13.0", "12.0"), "2.0 cu13"),
+        ("2.0", "cu12", driver("12.0"), None),
+        ("1.0", None, driver("13.0", "12.0"), "1.0 cu12"),
+        # It has none: the newest release that has one, up or down.
+        ("3.0", "cu13", driver("12.0"), "2.0 cu12"),
+        ("3.0", "null", driver("12.0"), "2.0 cu12"),
+        ("0.5", "null", driver("13.0", "12.0"), "3.0 cu13"),
+        ("0.5", None, driver("12.0"), "2.0 cu12"),
+        ("4.0", None, driver("12.0"), "2.0 cu12"),
+        # No accelerator, or none that any release is for.
+        ("3.0", "cu13", NO_GPU, "3.0 null"),
+        ("3.0", "null", NO_GPU, None),
+        ("3.0", None, driver("11.0"), None),
+        ("3.0", "cu13", driver("11.0"), "3.0 null"),
+        # Builds that nothing is known of.
+        ("4.0", "cu14", driver("12.0"), None),
+    ],
+)
+def test_advice_over_releases(version, installed, platform, better):
+    admitted = _admitted(platform)
+    has = bool(platform.support("nvidia").features)
+    advice = advise_over_releases("gpu", version, installed, admitted, lambda: has)
+    found = advice and f"{advice.version or version} {advice.better}"
+    assert found == better
+
+
+def test_what_is_said_of_another_release():
+    admitted = _admitted(driver("12.0"))
+    advice = advise_over_releases("gpu", "3.0", "cu13", admitted, lambda: True)
+    assert advice is not None
+    assert advice.text("gpu", "3.0") == (
+        "gpu 3.0 is installed as variant cu13, which does not fit this machine (needs CUDA driver "
+        "13.0 or newer, this one supports up to 12.0); variant cu12 of 2.0 does"
+    )
+    advice = advise_over_releases("gpu", "3.0", "null", admitted, lambda: True)
+    assert advice is not None
+    assert advice.text("gpu", "3.0") == (
+        "gpu 3.0 is installed as variant null; variant cu12 of 2.0 fits better (CUDA driver 12.0 "
+        "or newer)"
+    )
+
+
+def test_levels_of_a_cpu_are_no_reason_for_another_release():
+    variants = {**LEVELS, "null": {}}
+    admitted = [
+        Admitted("2.0", ("null",), lambda: chosen_of(variants, cpu("v2"), there=("null",))),
+        Admitted("1.0", ("v2",), lambda: chosen_of(variants, cpu("v2"), there=("v2", "null"))),
+    ]
+    assert advise_over_releases("gpu", "2.0", "null", admitted, lambda: False) is None

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .detect.detector import *
     from .detect.known_machines import *
     from .detect.machines import *
+    from .detect.surroundings import *
     from .digests import *
     from .directories import *
     from .errors import *
@@ -89,10 +90,12 @@ _NAMES = {
     ),
     "choose.selection": "missing_variant",
     "choose.version_order": (
-        "Admitted NewestBuild VersionNote has_accelerator is_accelerated newest_build"
+        "Admitted NewestBuild VersionNote advise_over_releases has_accelerator is_accelerated "
+        "newest_build"
     ),
     "detect.detector": "Answer PROVIDER_ID_LENGTH Refused provider_id",
     "detect.known_machines": "BY_NAME KNOWN_MACHINES KnownMachine",
+    "detect.surroundings": "Surroundings why_invisible",
     "detect.machines": "CPU WORDS machine_text names_file parse_facts",
     "digests": "Digests",
     "directories": "VARIABLE cache_directory",

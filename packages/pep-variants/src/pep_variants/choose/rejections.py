@@ -428,19 +428,21 @@ def _machine(selection: Selection[Any]) -> str:
 
 @dataclass(frozen=True)
 class Advice:
-    """Another file of the installed version fits this machine better.
+    """Another build of the installed project fits this machine better.
 
     Attributes:
         installed: label of what is installed, None if it is not a variant.
         better: label of what would be chosen today, None for a non-variant file.
         unfit: why the installed variant does not fit any more; empty if it does.
         why: in a few words why the better one fits; empty for the null variant.
+        version: of the better one, where the installed release has none; None for that release.
     """
 
     installed: str | None
     better: str | None
     unfit: tuple[str, ...]
     why: str
+    version: object = None
 
     def text(self, project: str, version: str, how: str = "installed") -> str:
         """Return it as a sentence about *version* of *project*.
@@ -452,6 +454,8 @@ class Advice:
         """
         found = "without variant" if self.installed is None else f"as variant {self.installed}"
         better = "the non-variant file" if self.better is None else f"variant {self.better}"
+        if self.version is not None:
+            better = f"{better} of {self.version}"
         if self.unfit:
             unfit = "; ".join(self.unfit)
             return (

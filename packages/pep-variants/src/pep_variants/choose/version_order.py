@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..model.label import NULL_LABEL, ZERO_LABEL
 from ..model.metadata import Metadata
 from ..providers.registry import ACCELERATORS
-from .rejections import why_not_better
+from .rejections import Advice, advise, why_not_better
 
 if TYPE_CHECKING:
     from ..model.platform import Platform
@@ -174,6 +174,46 @@ def newest_build(
         read += promising
         known |= _labels_elsewhere(decision)
     return None
+
+
+def advise_over_releases(
+    project: str,
+    version: Any,  # noqa: ANN401 - as clients have it
+    installed: str | None,
+    admitted: Iterable[Admitted],
+    has_accelerator: Callable[[], bool],
+) -> Advice | None:
+    """Return what is better than the installed build of any release, None for nothing.
+
+    That is the best build of the installed release if it is one for the accelerator that is here;
+    or else the best build of the newest release that has one, older or newer; or else, where no
+    release has one, the best build of the installed release.
+
+    Args:
+        project: normalized name.
+        version: that is installed.
+        installed: label of what is installed, None if it is not known as a variant.
+        admitted: versions to choose among, newest first, each judged for this machine. Without
+            those that are yanked, but for the installed one.
+        has_accelerator: whether there is one; asked before other releases are judged.
+    """
+    admitted = list(admitted)
+    own = next((each for each in admitted if each.version == version), None)
+    decision = own.judge() if own is not None and own.labels else None
+    advice = None if decision is None else advise(decision, installed)
+    if decision is not None and is_accelerated(decision, decision.chosen):
+        return advice
+    if decision is None and installed not in (None, NULL_LABEL, ZERO_LABEL):
+        return None  # a build that nothing is known of any more
+    # It stands for what is installed: nothing of it uses the accelerator.
+    first = Admitted(version, () if decision is None else ("",), lambda: decision)
+    others = [each for each in admitted if each.version != version]
+    found = newest_build(project, [first, *others], has_accelerator)
+    if found is None or found.build is None or found.build.chosen is None:
+        return advice
+    unfit = () if advice is None else advice.unfit
+    why = found.build.why(found.build.chosen)
+    return Advice(installed, found.label, unfit, why, found.version)
 
 
 def _labels_elsewhere(decision: Selection[Any] | None) -> set[str]:

@@ -226,3 +226,27 @@ def test_placeholders_of_local_versions_are_found_in_linear_time():
     assert variant.placeholders(Version(f"1.0+a{number}")) is None
     found = variant.placeholders(Version("1.0+a1.2c3e4g5"))
     assert found == {"b": "1.2", "d": "3", "f": "4", "h": "5"}
+
+
+def test_an_own_file_stands_in_for_a_place_that_lacks_its_build():
+    project = read_entry(
+        entry(
+            "app",
+            [
+                variant("cu128", 'index = "https://example.org/cu128"\nlocal = "cu128"', cuda="1"),
+                variant("cu128", 'local = ""\nplatforms = ["linux_x86_64"]', cuda="1"),
+            ],
+        ),
+        "app.toml",
+    )
+
+    def at(version: str, tag: str) -> Listed:
+        return Listed(f"app-{version}-py3-none-{tag}.whl", object())
+
+    own = [at("2.0", tag) for tag in ("manylinux_2_28_x86_64", "win_amd64")]
+    again = at("2.0-3", "manylinux_2_28_x86_64")
+    name = "app-2.0-py3-none-manylinux_2_28_x86_64-cu128.whl"
+    assert read(own, project=project) == [(name, own[0].file)]
+    place = at("2.0+cu128", "manylinux_2_17_x86_64")
+    labelled = "app-2.0-py3-none-manylinux_2_17_x86_64-cu128.whl"
+    assert read([*own, again], project=project, cu128=[place]) == [(labelled, place.file)]

@@ -20,6 +20,7 @@ from variants_catalog.entry_checks import sample_versions
 
 CUDA12 = variant("cuda12", 'requires = ["app-cu12=={version}"]', cuda="12.0")
 INDEX = variant("cuda12.8", 'index = "https://example.org/cu128"\nlocal = "cu128"', cuda="12.0")
+OWN = variant("cuda12.8", 'local = ""', cuda="12.0")
 NO_FAULT = "1 project checked: 0 errors, 0 warnings\n"
 
 
@@ -94,6 +95,11 @@ def test_the_shipped_catalogue(variants):
     assert done.out.split(" ", 1)[1] == "projects checked: 0 errors, 0 warnings\n"
 
 
+def test_a_build_that_the_own_index_has_as_well(variants, entries):
+    path = entries(app=INDEX + OWN) / "app.toml"
+    assert variants("catalog", "check", path).code == 0
+
+
 def codes(result):
     return [(item["severity"], item["code"], item["place"]) for item in result.json["findings"]]
 
@@ -109,6 +115,7 @@ def codes(result):
         (CUDA12 + 'versions = "<2"\n' + CUDA12 + 'versions = ">=1.9"\n', "overlap", "variant 2"),
         (CUDA12 + CUDA12, "overlap", "variant 2"),
         (INDEX + INDEX.replace("cuda12.8", "cuda12"), "overlap", "variant 2"),
+        (INDEX + OWN.replace("12.0", "12.8"), "overlap", "variant 2"),
     ],
 )
 def test_faults(variants, entries, tables, code, place):

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from pip._internal.exceptions import PipError
 from pip._vendor.packaging.utils import canonicalize_name
-from pip._vendor.packaging.version import InvalidVersion, Version
+from pip._vendor.packaging.version import Version
 
 from pep_variants.internal import METADATA_SUFFIX
 
-from .distributions import label_of
+from .distributions import label_of, platforms_of
 from .errors import logger
 from .guard import switch
 from .links import CatalogLink, index_position, rewritten_link
@@ -298,19 +298,16 @@ class SessionCatalog:
         entry = self.entry(dist.canonical_name)
         if entry is None:
             return None
-        return _installed_file(entry, dist, others)
+        from pep_variants.internal import read_version
+        from variants_catalog.internal import installed_build
 
-
-def _installed_file(
-    entry: CatalogProject, dist: Any, others: Mapping[str, Any]
-) -> PublishedFile | None:
-    filename = f"{entry.name}-{dist.version}-py3-none-any.whl"
-    marked = {item.place for item in entry.variants if item.place and item.local}
-    for place in entry.places if dist.version.local else ():
-        for file in entry.files(place, filename) if place in marked else ():
-            return file
-    own = entry.own_files(filename)
-    return next((file for file in own if _has_extras(dist, file, others)), None)
+        return installed_build(
+            entry,
+            Version(str(dist.version)),
+            platforms_of(dist),
+            dist.metadata.get_all("Requires-Dist", []),
+            {name: read_version(str(other.version)) for name, other in others.items()},
+        )
 
 
 def _listed(link: Any, candidate: Any, position: int = 0) -> Listed[Any]:
@@ -330,23 +327,3 @@ def _candidate(entry: CatalogProject, found: Found[Any]) -> Any:
     version = file.version if file.origin else candidate.version
     link = CatalogLink(candidate.link, entry, file, found.url, found.yanked)
     return InstallationCandidate(entry.name, str(version), link)
-
-
-def _has_extras(dist: Any, file: PublishedFile, others: Mapping[str, Any]) -> bool:
-    """Return whether what the extras of *file* add to *dist* is installed."""
-    from packaging.requirements import Requirement
-
-    if not file.requires:
-        return True  # the project's own wheel is this build
-    extras = Requirement(file.requires[0]).extras
-    without = {str(item) for item in dist.iter_dependencies()}
-    added = [item for item in dist.iter_dependencies(extras) if str(item) not in without]
-    return bool(added) and all(_is_met(item, others) for item in added)
-
-
-def _is_met(requirement: Any, others: Mapping[str, Any]) -> bool:
-    found = others.get(canonicalize_name(requirement.name))
-    try:
-        return found is not None and requirement.specifier.contains(found.version, prereleases=True)
-    except InvalidVersion:
-        return False

@@ -36,6 +36,12 @@ def label_of(dist: Any) -> str:
     return "" if text is None else context_of(text.encode(), None, values=False).label
 
 
+def platforms_of(dist: Any) -> list[str]:
+    """Return the platform tags of an installed wheel, nothing if its WHEEL file does not tell."""
+    lines = (read_file(dist, "WHEEL") or "").splitlines()
+    return [line.rpartition("-")[2].strip() for line in lines if line.startswith("Tag:")]
+
+
 def origin_of(dist: Any) -> Origin | None:
     """Return what an installed distribution was before it got the name of its project.
 

@@ -136,6 +136,9 @@ def _versions(entry: CatalogProject) -> Iterator[Finding]:
             yield error("no-version", entry.source, place, message, "correct the specifier")
     for (first, one), (second, other) in itertools.combinations(numbered, 2):
         no_mark = one.local is None or other.local is None
+        kept_twice = entry.is_own(one) is not entry.is_own(other)
+        if one.label == other.label and kept_twice and one.properties == other.properties:
+            continue  # the project's own index has the build as well
         if one.label == other.label:
             what = f"has the label {one.label!r} of variant {first}"
             remedy = "give the two disjoint versions, or different labels"

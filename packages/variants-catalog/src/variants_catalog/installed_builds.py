@@ -186,7 +186,7 @@ def _edits(metadata: bytes, entry: CatalogProject, file: PublishedFile) -> Edits
         else:
             added.append(text)
     if extras:
-        added += _of_extras(given, published, extras)
+        added += of_extras(given, published, extras)
     if not file.origin:
         return Edits(add=tuple(added))
     has_local = "+" in file.published_version
@@ -194,8 +194,14 @@ def _edits(metadata: bytes, entry: CatalogProject, file: PublishedFile) -> Edits
     return Edits(entry.name, has_local, removed, (*own, *added))
 
 
-def _of_extras(given: Sequence[str], project: str, extras: set[str]) -> list[str]:
-    """Return what *extras* add to the dependencies, and the extras that they name themselves."""
+def of_extras(given: Sequence[str], project: str, extras: set[str]) -> list[str]:
+    """Return what *extras* add to the dependencies, with those of extras that they name.
+
+    Args:
+        given: ``Requires-Dist`` values.
+        project: normalized name of the project that has them.
+        extras: normalized names; those that they name are added.
+    """
     while True:
         added: list[str] = []
         known = len(extras)

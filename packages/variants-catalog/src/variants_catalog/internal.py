@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .entry_checks import *
     from .installed_builds import *
     from .listings import *
+    from .recognition import *
 
 _NAMES = {
     "catalogs": (
@@ -26,6 +27,7 @@ _NAMES = {
     "entry_checks": "Finding check_entries check_file error warning",
     "installed_builds": "Origin added_files installed_metadata read_origin rewritten",
     "listings": "Found Listed PlacePage PlaceReader Unavailable by_host own_place pages_of",
+    "recognition": "installed_build",
 }
 
 

@@ -23,7 +23,7 @@ from pep_variants.internal import (
     without_userinfo,
 )
 
-from .entries import CatalogProject, PublishedFile, target
+from .entries import CatalogProject, PublishedFile, platform_kind, target
 
 F = TypeVar("F")
 
@@ -228,9 +228,14 @@ class PlaceReader(Generic[F]):
         hashes = {item.filename: item.sha256 for item in own if item.sha256 is not None}
         yanked = _yanked(own)
         found: dict[Version, dict[str, Found[F]]] = {}
+        at_places: set[tuple[str, ...]] = set()
         for item in self._described(own, targets):
             known = item.published
             assert known is not None
+            if item.url:
+                at_places.update(_uses(known))
+            elif not known.is_rewritten and at_places.issuperset(_uses(known)):
+                continue  # the same build of the project's own index
             # Wheels for Macs for example, which stay as the user's index lists them.
             is_own = known.label == NULL_LABEL and not known.is_rewritten
             same = is_own and hashes.get(known.published) == item.listed.sha256 is not None
@@ -285,6 +290,13 @@ class PlaceReader(Generic[F]):
         return tuple(
             dict.fromkeys(item.label for item in self.entry.variants if item.place in places)
         )
+
+
+def _uses(file: PublishedFile) -> Iterator[tuple[str, ...]]:
+    """Yield version, label, Python, ABI and kind of platform of what *file* is for."""
+    _, python, abi, platforms, _ = file.filename.rsplit("-", 4)
+    for platform in platforms.split("."):
+        yield str(file.version), file.label, python, abi, platform_kind(platform)
 
 
 def _is_newer(item: Found[F], before: Found[F]) -> bool:

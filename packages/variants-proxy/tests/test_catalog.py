@@ -202,11 +202,12 @@ class TestPublishersFiles:
 class TestAgreement:
     """torchvision comes from the variant that torch comes from."""
 
-    def test_forced_locked_and_missing(self, own, publisher, catalog, start):
+    @pytest.mark.parametrize("required", ["torch", "torch; platform_release != 'extra'"])
+    def test_forced_locked_and_missing(self, own, publisher, catalog, start, required):
         versions = ("0.23.0", "0.24.0")
         for backend, version in product(("cu130", "cu128", "cu126", "cpu"), versions):
             local = f"{version}+{backend}"
-            publish(publisher, backend, local, (LINUX,), "torch", project="torchvision")
+            publish(publisher, backend, local, (LINUX,), required, project="torchvision")
         text = torch(publisher)
         vision = text.replace('"torch"', '"torchvision"').replace("['torchvision']", "['torch']")
         entries = catalog(text, vision)

@@ -38,6 +38,10 @@ class Unreachable(PackageIndexError):
     """No usable response after all retries: no connection, cut off, overloaded."""
 
 
+class TimedOut(Unreachable):
+    """A response that is not complete in time."""
+
+
 class UntrustedServer(PackageIndexError):
     """The certificate of a server is not accepted: no outage, and no retry helps."""
 

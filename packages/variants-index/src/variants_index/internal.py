@@ -38,7 +38,7 @@ _NAMES = {
     "downloads": "MAX_DOWNLOAD opened",
     "errors": (
         "AccessDenied BadResponse InvalidPage InvalidUrl NotFound "
-        "TargetError Unreachable UntrustedServer UnusableDistribution"
+        "TargetError TimedOut Unreachable UntrustedServer UnusableDistribution"
     ),
     "evaluator": "REWRITTEN is_pinned",
     "package_finder": "by_version directory_files",

@@ -30,7 +30,7 @@ from pep_variants.internal import (
     shortened,
 )
 
-from ..errors import AccessDenied, BadResponse, NotFound, Unreachable
+from ..errors import AccessDenied, BadResponse, NotFound, TimedOut
 
 _VALIDATORS = {"ETag": "If-None-Match", "Last-Modified": "If-Modified-Since"}
 _VALIDATOR_CHARACTERS = 1000
@@ -214,7 +214,7 @@ def read_body(
 
     Raises:
         BadResponse: it is too large, or compressed in a way that was not asked for.
-        Unreachable: it takes too long.
+        TimedOut: it takes too long.
         httpx.HTTPError: the connection breaks.
     """
     with closing(response):
@@ -234,9 +234,7 @@ def read_body(
             if grown is not None:
                 grown(len(body))
             if time.monotonic() > until:
-                raise Unreachable(
-                    f"{redacted(url)}: no complete answer in time ({seconds:g} seconds)"
-                )
+                raise TimedOut(f"{redacted(url)}: no complete answer in time ({seconds:g} seconds)")
         decoder.finish()
         return bytes(body)
 

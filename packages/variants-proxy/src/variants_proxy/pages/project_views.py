@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
@@ -15,8 +15,10 @@ from packaging.utils import canonicalize_name
 from pep_variants.internal import (
     NON_VARIANT_LABEL,
     NULL_LABEL,
+    InvalidMarker,
     PluginFailed,
     iter_fields,
+    require_extras,
 )
 from variants_index import Page, PageFile
 
@@ -273,8 +275,10 @@ class ProjectViews:
             metadata = await self._wheels.read(upstream, newest)
         except (UpstreamError, ValueError):  # there are none
             return frozenset()
-        values = [item.value for item in iter_fields(metadata) if item.name == "requires-dist"]
-        matches = (_NAME.match(value) for value in values if "extra" not in value)
+        fields = list(iter_fields(metadata))
+        extras = {canonicalize_name(each.value) for each in fields if each.name == "provides-extra"}
+        values = [each.value for each in fields if each.name == "requires-dist"]
+        matches = (_NAME.match(value) for value in values if not _is_for(extras, value))
         return frozenset(canonicalize_name(match[1]) for match in matches if match is not None)
 
     async def _unhashed(
@@ -328,6 +332,14 @@ class ProjectViews:
         projects = await self._pages.projects(upstream)
         shown = [await self.view(client, upstream, project) for project in projects]
         return [item for item in shown if item is not None]
+
+
+def _is_for(extras: Collection[str], requirement: str) -> bool:
+    """Return whether a ``Requires-Dist`` value depends on one of *extras*, or cannot be read."""
+    try:
+        return require_extras(requirement, extras) != requirement
+    except InvalidMarker:
+        return True
 
 
 def _has_own_variants(release: Release) -> bool:

@@ -26,7 +26,7 @@ from anyio.to_thread import run_sync
 
 from pep_variants.internal import InvalidWheel, Sources, is_local
 from variants_index import PackageIndexError, PageFile, Session, Store
-from variants_index.internal import PORTS, AccessDenied, NotFound, Unreachable, UntrustedServer
+from variants_index.internal import PORTS, AccessDenied, NotFound, TimedOut, UntrustedServer
 
 from ..errors import UpstreamError
 from ..settings import Limits, Settings, Upstream
@@ -88,7 +88,7 @@ class Budget:
         memory for reading a page is up to ten times its size.
 
         Raises:
-            Unreachable: the other ones take too long.
+            TimedOut: the other ones take too long.
         """
         held = False
 
@@ -97,7 +97,7 @@ class Budget:
             if size > LARGE and not held:
                 held = self._large.acquire(timeout=self._limits.page_seconds)
                 if not held:
-                    raise Unreachable(f"index {self._name}: other responses are not read in time")
+                    raise TimedOut(f"index {self._name}: other responses are not read in time")
 
         try:
             yield grown
@@ -153,7 +153,7 @@ def _status(error: Exception) -> int:
         return 424  # not 5xx, which clients retry in vain
     if isinstance(error, PackageIndexError) and 400 <= error.status < 600:
         return error.status
-    return 504 if isinstance(error, Unreachable) and "in time" in str(error) else 502
+    return 504 if isinstance(error, TimedOut) else 502
 
 
 class Upstreams:

@@ -62,6 +62,20 @@ def gpu_index(**options: Any) -> Index:
     return index
 
 
+def by_value_index() -> Index:
+    """Return an index with a variant for three architectures, each with a dependency of its own."""
+    arches = ("80_real", "90_real", "100_real")
+    many = {**cuda(), "variants": {"null": {}, "many": {"nvidia": {"sm_arch": [*arches]}}}}
+    name = "for-{}; 'nvidia :: sm_arch :: {}' in variant_properties"
+    requires = tuple(name.format(arch[:-6], arch) for arch in arches)
+    index = Index()
+    index.add_release(Release("app", "1.0", many, requires))
+    for number in (8, 9, 10):
+        index.add_wheel(Wheel(f"for-{number}", "1.0"))
+    index.add_wheel(Wheel("other", "1.0", requires=("app",)))
+    return index
+
+
 ON_GPU = "always-1.0 app-1.0-cu128 for-128-1.0 for-cu128-1.0 for-gpu-1.0"
 ON_CPU = "always-1.0 app-1.0-null for-cpu-1.0"
 """What pip says it installs of `app_index` on a machine with `CUDA_12_8`, and on one without."""

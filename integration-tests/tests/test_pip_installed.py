@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import base64
+import csv
+import hashlib
+import io
 import json
 import socket
+import zipfile
 
 import pytest
 
+from support.environments import Environment
 from support.index import index_of
 from support.pip_commands import dry_run, installs, labels, versions
-from support.projects import CUDA_12_8, DRIVER, GPU, app_index, cuda, gpu_index
+from support.projects import CUDA_12_8, DRIVER, GPU, app_index, by_value_index, cuda, gpu_index
 from support.wheels import Release, Wheel
 
 NO_GPU = {DRIVER: "12.0"}
@@ -53,7 +59,7 @@ def test_life(fresh, serve):
     assert "app" not in versions(fresh)
 
 
-# What the README says of plain pip where the metadata of an installed project has variant markers:
+# What the reference says of plain pip where the metadata of what is installed has variant markers:
 # exit code since pip 24.1, exit code of pip 24.0, and what there is to read since pip 24.1.
 WITHOUT_SHIM = {
     "list": (0, 0, "app       1.0"),
@@ -66,30 +72,89 @@ WITHOUT_SHIM = {
 }
 
 
+@pytest.fixture
+def by_value(serve):
+    """An index with a project for several architectures, whose dependencies depend on them."""
+    return serve(by_value_index())
+
+
+def as_published(environment, index):
+    """Give *app* the METADATA of its wheel, as other installers write it."""
+    (info,) = environment.site_packages.glob("app-1.0.dist-info")
+    data = index.files["app"][f"app-1.0-py3-none-any-{labels(environment)['app']}.whl"]
+    with zipfile.ZipFile(io.BytesIO(data)) as wheel:
+        (info / "METADATA").write_bytes(wheel.read("app-1.0.dist-info/METADATA"))
+
+
+def recorded(environment, project="app"):
+    """Return whether each file of *project* is as RECORD has it."""
+    (info,) = environment.site_packages.glob(f"{project}-*.dist-info")
+    rows = list(csv.reader((info / "RECORD").read_text().splitlines()))
+    own = [row for row in rows if row[0].startswith(info.name) and row[1]]
+    assert any(row[0].endswith("METADATA") for row in own), rows
+    for path, digest, size in own:
+        data = (environment.site_packages / path).read_bytes()
+        found = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        assert (f"sha256={found}", str(len(data))) == (digest, size), path
+
+
+@pytest.mark.everywhere
 def test_without_the_shim(fresh, available, serve):
-    """As far as plain pip understands the metadata, it works on."""
+    """What was decided is written, so plain pip works; not if another installer wrote markers."""
     index = serve(app_index())
     fresh.pip("install", "-i", index.url, "app", env=CUDA_12_8)
-    assert fresh.pip("uninstall", "-y", "pep-variants-shim").code == 0
+    recorded(fresh)
+
+    def plain(command):
+        words = command.split()
+        url = ("-i", index.url) if words[0] == "install" else ()
+        return Environment(fresh.path).pip(*words, *url, env={"PEP_VARIANTS_SHIM": "0"})
+
+    assert plain("uninstall -y pep-variants-shim pip-variants").code == 0
+    show = plain("show app")
+    assert "Requires: always, for-128, for-cu128, for-gpu\n" in show.out, show
+    for command in ("check", "install -U always", "install app", "list --not-required", "inspect"):
+        done = plain(command)
+        assert (done.code, "WARNING" in done.text) == (0, False), done
+    as_published(fresh, index)
     old = available.pip.startswith("24.0")
     for command, (code, old_code, text) in WITHOUT_SHIM.items():
-        words = command.split()
-        done = fresh.pip(*words, *(("-i", index.url) if words[0] == "install" else ()))
+        done = plain(command)
         assert done.code == (old_code if old else code), (command, done)
         assert old or text in done.text, (command, done)
 
 
-def test_dependencies_by_value(fresh, serve):
-    """The values that this machine supports count; all of them where it supports none."""
-    arches = ("80_real", "90_real", "100_real")
-    many = {**cuda(), "variants": {"null": {}, "many": {"nvidia": {"sm_arch": [*arches]}}}}
-    name = "for-{}; 'nvidia :: sm_arch :: {}' in variant_properties"
-    requires = tuple(name.format(arch[:-6], arch) for arch in arches)
-    index = index_of([Release("app", "1.0", many, requires)])
-    for number in (8, 9, 10):
-        index.add_wheel(Wheel(f"for-{number}", "1.0"))
-    done = fresh.pip("install", "-i", serve(index).url, "app", env=CUDA_12_8)
+@pytest.mark.everywhere
+def test_what_was_decided_stays(fresh, by_value):
+    """Which values a machine supported when a variant was installed, also on another machine."""
+    url = ("-i", by_value.url)
+    done = fresh.pip("install", *url, "app", "--dry-run", env=CUDA_12_8)
+    installs(done, "app-1.0-many", "for-9-1.0")
+    done = fresh.pip("install", *url, "app", env=CUDA_12_8)
     assert "Successfully installed app-1.0-many for-9-1.0\n" in done.out, done
+    recorded(fresh)
+    for machine in (CUDA_12_8, {GPU: "10.0", DRIVER: "12.8"}, NO_GPU, {}):
+        assert "Requires: for-9\n" in fresh.pip("show", "app", env=machine).out
+        check = fresh.pip("check", env=machine)
+        assert (check.code, check.out) == (0, "No broken requirements found.\n"), check
+        inspected = json.loads(fresh.pip("inspect", env=machine).out)["installed"]
+        (found,) = (item["metadata"] for item in inspected if item["metadata"]["name"] == "app")
+        assert found["requires_dist"] == ["for-9"]
+        done = fresh.pip("install", *url, "other", "--dry-run", env=machine)
+        installs(done, "other-1.0")
+    # The wheel is installed again, for the machine that is here now.
+    done = fresh.pip("install", *url, "--force-reinstall", "app", env={**CUDA_12_8, GPU: "10.0"})
+    assert "Successfully installed app-1.0-many for-10-1.0\n" in done.out, done
+    assert "Requires: for-10\n" in fresh.pip("show", "app", env=NO_GPU).out
+    done = fresh.pip("uninstall", "-y", "app")
+    assert (done.code, done.err) == (0, ""), done
+    assert not list(fresh.site_packages.glob("app-1.0.dist-info"))
+
+
+def test_dependencies_by_value(fresh, by_value):
+    """Markers of another installer: the values that this machine supports, else all of them."""
+    fresh.pip("install", "-i", by_value.url, "app", env=CUDA_12_8)
+    as_published(fresh, by_value)
     assert "Requires: for-9\n" in fresh.pip("show", "app", env=CUDA_12_8).out
     assert fresh.pip("check", env=CUDA_12_8).code == 0
     assert "Requires: for-10, for-8, for-9\n" in fresh.pip("show", "app", env={GPU: "5.0"}).out

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from support.environments import Environment
 from support.index import Index, served
-from support.projects import CUDA_12_8, app_index, cuda, gpu_index
+from support.projects import CUDA_12_8, app_index, by_value_index, cuda, gpu_index
 from support.uvs import Machine, installed_labels, project
 from support.wheels import NVIDIA, Release, Wheel, metadata
 
@@ -297,6 +298,29 @@ def test_variant_markers_without_variants(every_machine: Machine, serve: Serve) 
     assert re.search(r'plain-1.0-py3-none-any.whl", hash = "sha256:', lock), lock
     assert names(machine) == {"always", "for-cpu", "plain"}
     assert machine.run("pip", "check", "--python", ".venv").code == 0
+
+
+def test_what_was_decided_stays(every_machine: Machine, patched: Environment, serve: Serve) -> None:
+    """Where the GPU is not in sight, and for uv and pip without us; installed by uv or by pip."""
+    index = serve(by_value_index())
+    machine = with_gpu(every_machine, index)
+    of_uv = machine.create_environment(PYTHON)
+    done = machine.run("pip", "install", "--python", ".venv", "app")
+    assert done.code == 0, done
+    of_pip = patched.copied(machine.work / "environment")
+    done = of_pip.pip("install", "-i", index.url, "app", env=CUDA_12_8)
+    assert done.code == 0, done
+    machine = machine.with_environ(NO_GPU)
+    for environment in (of_uv, of_pip):
+        for program in (machine.program, machine.uv):
+            where = ("--python", environment.python)
+            check = machine.execute(program, "pip", "check", *where)
+            assert check.code == 0, check
+            done = machine.execute(program, "pip", "install", "--dry-run", *where, "other")
+            assert " + other==1.0\n" in done.err, done
+            assert "for-" not in done.text.replace("for-9", ""), done
+        found = installed_labels(environment.path)
+        assert found == {"app": "many"}, found
 
 
 def test_switching(machine: Machine, serve: Serve) -> None:

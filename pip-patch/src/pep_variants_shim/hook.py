@@ -60,6 +60,7 @@ EXTRAS = {
     "models.pylock": "lock:patch_lock",  # 25.1 to 25.3
     "operations.check": "check:patch_check",
     "operations.freeze": "shown:patch_freeze",
+    "operations.install.wheel": "install:patch_install",
     "utils.misc": "start:patch_version",
     "utils.pylock": "lock:patch_pylock",  # since 26.0
     "wheel_builder": "build:patch_builder",

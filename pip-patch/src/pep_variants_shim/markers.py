@@ -1,9 +1,10 @@
 """Variant markers in core metadata, reduced before pip's own `packaging` sees them.
 
-While pip prepares a file they are evaluated with the values of its selection. Otherwise, as for
-files that are prepared later and for installed distributions, with those of their own
-``variant.json``, which was checked when the file was prepared. The engine is only imported where
-metadata has variant markers, or for an installed variant.
+While pip prepares a file they are evaluated with the values of its selection. What comes of it is
+what `patches.install` writes, so that installed distributions have no variant markers: no other
+machine, and no pip without the shim, judges them in another way. Those of other installers are
+evaluated with their own ``variant.json``. The engine is only imported where metadata has variant
+markers.
 """
 
 from __future__ import annotations
@@ -56,15 +57,19 @@ def reduce_contents(contents: bytes, variant_json: bytes | None) -> bytes:
     """
     if _HINT.encode() not in contents:
         return contents
+    session, link = last_session(), _prepared.get()
+    if session is not None and link is None and (contents, variant_json) in session.decided:
+        return session.decided[contents, variant_json]
     from pep_variants.internal import conditional_dependencies, metadata_terms, reduce_metadata
 
     terms = metadata_terms(contents)
     if not terms:
         return contents
-    session, link = last_session(), _prepared.get()
+    reduced = reduce_metadata(contents, _context(variant_json, values=_VALUES in terms))
     if session is not None and link is not None:
         session.get_ordering().note_conditional(link, conditional_dependencies(contents))
-    return reduce_metadata(contents, _context(variant_json, values=_VALUES in terms))
+        session.decided[contents, variant_json] = reduced
+    return reduced
 
 
 def reduce_message(message: email.message.Message, read_text: Callable[[str], str | None]) -> None:

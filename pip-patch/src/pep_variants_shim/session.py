@@ -42,6 +42,7 @@ class Session:
         labels: chosen labels by normalized project name, once pip has resolved.
         origins: name and version that publishers gave what is installed under another name, by
             the latter.
+        decided: METADATA without its variant markers, by METADATA and ``variant.json`` of a wheel.
         replaced: projects that are left out for another name of them, see `same_files`.
         catalog: what the command takes from the catalogue of existing builds.
     """
@@ -71,6 +72,7 @@ class Session:
         self.resolving = False
         self.labels: dict[str, str] = {}
         self.origins: dict[str, dict[str, str]] = {}
+        self.decided: dict[tuple[bytes, bytes | None], bytes] = {}
         self.replaced: dict[str, str] = {}
         self.version_notes: dict[str, Any] = {}
         self._chosen: dict[str, str | None] = {}
@@ -270,6 +272,7 @@ def nested_session() -> Iterator[None]:
         return
     inner = copy.copy(session)
     inner.labels, inner.origins, inner._chosen, inner.version_notes = {}, {}, {}, {}
+    inner.decided = {}
     session.options.builds = True
     inner._build_labels = session.labels_for_build()
     inner.ordering = inner._provider = None

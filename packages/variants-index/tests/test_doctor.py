@@ -505,6 +505,39 @@ def test_the_order_of_problems():
     }  # fmt: skip
 
 
+def test_no_advice_about_packages_for_a_machine_whose_gpu_is_hidden():
+    parts = {
+        "machine": Part(problems=(Problem("driver", "a mismatch", "sudo reboot"),), is_blind=True),
+        "packages": Part(problems=(
+            Problem("stale-variant", "take the build for CPUs", "pip install x"),
+            Problem("shared-files", "a and b own the same files", "pip install b"),
+        )),
+    }  # fmt: skip
+    found = Findings(parts)
+    assert [problem.code for problem in found.problems] == ["driver", "shared-files"]
+    parts["machine"] = Part()
+    assert [problem.code for problem in found.problems] == ["shared-files", "stale-variant"][::-1]
+
+
+@LINUX
+@pytest.mark.parametrize(
+    ("files", "environ", "drivers", "is_blind"),
+    [
+        ({}, EMPTY, NONE, False),
+        (pci("0x10de"), EMPTY, NONE, True),
+        (pci("0x1002"), EMPTY, NONE, True),
+        (pci("0x1002"), EMPTY, NVIDIA, False),
+        (DOCKER, EMPTY, NONE, True),
+        (DOCKER, EMPTY, NVIDIA, False),
+        (WSL, EMPTY, NONE, True),
+    ],
+)
+def test_where_a_gpu_may_be_hidden(root, files, environ, drivers, is_blind):
+    here = root({"etc/x": "", **files})
+    assert surroundings_part(environ, here, drivers).is_blind == is_blind
+    assert not surroundings_part(environ, here, drivers, is_described=True).is_blind
+
+
 def test_the_codes():
     """In the schema, in the reference, and in the sources of both commands."""
     schema = report_schema()

@@ -65,7 +65,7 @@ def common_parts(
         pip=pip,
     )  # fmt: skip
     return {
-        "machine": machine,
+        "machine": machine._replace(is_blind=machine.is_blind and not described),
         "surroundings": surroundings_part(environ, root, drivers, is_described=described),
         "configuration": configuration,
         "installers": installers(drivers),

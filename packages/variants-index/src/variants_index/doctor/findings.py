@@ -21,6 +21,9 @@ CODES = frozenset((
 ))  # fmt: skip
 """Every `Problem.code`; docs/reference/doctor.md has the cause of each."""
 
+PACKAGE_ADVICE = frozenset(("stale-variant", "better-variant", "unfit-variants", "catalog-off"))
+"""Codes of problems that hold only if detection sees every accelerator that is here."""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -49,11 +52,13 @@ class Part(NamedTuple):
         rows: what was found, subject and text.
         problems: what is wrong with it, and hints.
         tree: for JSON in place of the rows, None for them.
+        is_blind: there may be an accelerator here that detection does not see.
     """
 
     rows: tuple[tuple[str, str], ...] = ()
     problems: tuple[Problem, ...] = ()
     tree: Any = None
+    is_blind: bool = False
 
     def as_tree(self) -> Any:  # noqa: ANN401
         """Return it for JSON."""
@@ -73,11 +78,17 @@ class Findings(NamedTuple):
 
     @property
     def problems(self) -> list[Problem]:
-        """What fails, causes before effects; then hints, the closest to a choice first."""
+        """What fails, causes before effects; then hints, the closest to a choice first.
+
+        Advice about packages is left out while there may be an accelerator that is not seen: it
+        would take the build for that one away.
+        """
         parts = list(self.parts.values())
+        left_out = PACKAGE_ADVICE if any(part.is_blind for part in parts) else frozenset()
         failing = [each for part in parts for each in part.problems if each.fails]
         hints = [each for part in parts[::-1] for each in part.problems if not each.fails]
-        return list(dict.fromkeys(failing + hints))
+        found = dict.fromkeys(failing + hints)
+        return [problem for problem in found if problem.code not in left_out]
 
     @property
     def is_well(self) -> bool:

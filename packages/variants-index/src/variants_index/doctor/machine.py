@@ -5,15 +5,20 @@ The surroundings are container, WSL, login node, GPUs on the bus, and rights on 
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pep_variants.internal import ACCELERATORS, BUILTIN_NAMESPACES, Examined, examine_host
+from pep_variants.internal import (
+    ACCELERATORS,
+    BUILTIN_NAMESPACES,
+    Examined,
+    Surroundings,
+    examine_host,
+    why_invisible,
+)
 
 from .findings import Part, Problem
 
@@ -30,22 +35,14 @@ HIDING = tuple(dict.fromkeys(name for each in VENDORS.values() for name in each.
 _NOTHING = ("", "-1", "none", "void", "nodevfiles")
 """Values that hide all GPUs."""
 
-_PCI = {vendor.pci: vendor.title for vendor in VENDORS.values() if vendor.pci}
-_GPUS = ("0x03", "0x12")
-"""Classes of PCI devices that are GPUs: display controllers and accelerators."""
-
 _REMEDIES = {
     "NVIDIA": ("docker run --gpus all …", "sudo modprobe nvidia && nvidia-smi"),
     "AMD": ("docker run --device=/dev/kfd --device=/dev/dri …", "sudo modprobe amdgpu"),
 }
 """What brings a vendor's driver into a container, and what loads it."""
 
-_FILES = tuple(dict.fromkeys(name for vendor in VENDORS.values() for name in vendor.nodes))
-_SCHEDULERS = {"sbatch": "Slurm", "qsub": "PBS", "bsub": "LSF"}
-_JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
 _SHOWN = ("NVIDIA_VISIBLE_DEVICES", *HIDING)
 _DETECT = "variants detect -o platform.toml"
-_SMALL = 1 << 16
 
 
 class Drivers(NamedTuple):
@@ -98,7 +95,8 @@ def machine_part(environ: Mapping[str, str], root: Path) -> tuple[Part, Drivers]
         problems += _overridden(examined, real[namespace])
         if namespace in VENDORS:
             problems += _hidden(namespace, examined, real[namespace], environ)
-    return Part(tuple(rows), tuple(problems)), Drivers.of(found)
+    is_blind = any(each.fails and each.code in ("driver", "hidden-gpu") for each in problems)
+    return Part(tuple(rows), tuple(problems), is_blind=is_blind), Drivers.of(found)
 
 
 def _texts(examined: Examined) -> list[str]:
@@ -185,19 +183,13 @@ def surroundings_part(
         drivers: that detection found.
         is_described: a platform file says for which machine builds are chosen.
     """
-    container = _container(environ, root)
-    wsl = "microsoft" in _text(root / "proc/sys/kernel/osrelease").lower()
-    gpus = list(_bus_gpus(root))
-    devices = [path for pattern in _FILES for path in _glob(root, f"dev/{pattern}")]
-    closed = [path for path in devices if not os.access(path, os.R_OK | os.W_OK)]
-    path = environ.get("PATH")
-    names = (name for name in _SCHEDULERS if path and shutil.which(name, path=path))
-    scheduler = _SCHEDULERS.get(next(names, ""), "")
+    found = Surroundings.of(environ, root)
+    container, scheduler, gpus = found.container, found.scheduler, list(found.gpus)
     facts = {
         "container": container or "none found",
-        "WSL": "yes" if wsl else "no",
+        "WSL": "yes" if found.wsl else "no",
         "GPUs on the bus": ", ".join(f"{vendor} at {place}" for vendor, place in gpus) or "none",
-        "device files": ", ".join(map(str, devices)) or "none",
+        "device files": ", ".join(map(str, found.devices)) or "none",
         "job scheduler": scheduler or "none found",
         **{name: environ[name] for name in _SHOWN if name in environ},
     }
@@ -208,15 +200,15 @@ def surroundings_part(
             "you: join its group, and log in again",
             f"ls -l {path}",
         )
-        for path in closed
+        for path in found.closed
     ]
-    if wsl and not (root / "dev/dxg").exists():
+    if found.wsl and not (root / "dev/dxg").exists():
         text = (
             "this is WSL, and /dev/dxg is missing: WSL 1 has no GPUs, and WSL 2 needs a driver of "
             "the GPU on Windows. In PowerShell:"
         )
         problems.append(Problem("wsl", text, "wsl --update; wsl --set-version <distribution> 2"))
-    elif not closed:
+    elif not found.closed:
         problems += _without_driver(gpus, drivers, container)
     if not drivers.vendors and not gpus and not is_described:
         if container:
@@ -226,14 +218,18 @@ def surroundings_part(
                 "--variant-platform platform.toml"
             )
             problems.append(Problem("container-without-gpu", text, _DETECT, fails=False))
-        if scheduler and not any(name in environ for name in _JOBS):
+        if scheduler and not found.in_job:
             text = (
                 f"{scheduler} is here and no GPU is: a login node, whose variants are not those of "
                 "the compute nodes. Write a platform file in a job on one of them, and choose for "
                 "it with --variant-platform platform.toml"
             )
             problems.append(Problem("login-node", text, _DETECT, fails=False))
-    return Part(tuple(facts.items()), tuple(problems))
+    is_blind = not is_described and (
+        any(problem.fails for problem in problems)
+        or (not drivers.vendors and any(why_invisible(found, name) for name in VENDORS))
+    )
+    return Part(tuple(facts.items()), tuple(problems), is_blind=is_blind)
 
 
 def _without_driver(
@@ -257,45 +253,9 @@ def _without_driver(
             yield Problem("driver-missing", f"{text}, or install it", load, fails=fails)
 
 
-def _container(environ: Mapping[str, str], root: Path) -> str:
-    """Return the kind of container this is in, empty if none is seen."""
-    if (root / ".dockerenv").exists():
-        return "Docker"
-    if (root / "run/.containerenv").exists():
-        return "Podman"
-    if "APPTAINER_CONTAINER" in environ or "SINGULARITY_CONTAINER" in environ:
-        return "Apptainer"
-    if "KUBERNETES_SERVICE_HOST" in environ:
-        return "Kubernetes"
-    return environ.get("container", "")
-
-
-def _bus_gpus(root: Path) -> Iterator[tuple[str, str]]:
-    """Yield vendor and address of GPUs on the PCI bus."""
-    for device in _glob(root, "sys/bus/pci/devices/*"):
-        vendor = _PCI.get(_text(device / "vendor").strip())
-        if vendor and _text(device / "class").startswith(_GPUS):
-            yield vendor, device.name
-
-
 def _owner(path: Path) -> str:
     try:
         status = path.stat()
     except OSError:
         return "owner unknown"
     return f"owner {status.st_uid}, group {status.st_gid}, mode {status.st_mode & 0o777:o}"
-
-
-def _glob(root: Path, pattern: str) -> list[Path]:
-    try:
-        return sorted(root.glob(pattern))
-    except OSError:
-        return []
-
-
-def _text(path: Path) -> str:
-    try:
-        with path.open(errors="replace") as file:
-            return file.read(_SMALL)
-    except OSError:
-        return ""

@@ -27,6 +27,7 @@ from .wheels import Release, Wheel
 JSON = "application/vnd.pypi.simple.v1+json"
 LONG_AGO = "Mon, 01 Jan 2024 00:00:00 GMT"
 """A cache that guesses from this how long a page is fresh would guess too much."""
+PIECE = 2**16
 CUT = 2
 """Bytes that are missing of an answer that is cut off."""
 
@@ -124,10 +125,12 @@ class Index:
         metadata_hashes: pages give the hashes of PEP 658 files, as PyPI does.
         sizes: pages give sizes, as PyPI does.
         ranges: answer requests for a part of a file with that part.
+        suffixes: also those for its last bytes; else the file is sent whole for these.
         etags: give pages entity tags, and the date of a change long ago.
         page_headers: more headers of pages.
         files_url: what the URLs of files begin with: of another server, or of this one.
         requests: paths asked for so far.
+        sent: bytes of answers so far.
     """
 
     files: dict[str, dict[str, bytes]] = field(default_factory=dict)
@@ -147,11 +150,13 @@ class Index:
     metadata_hashes: bool = False
     sizes: bool = False
     ranges: bool = False
+    suffixes: bool = True
     etags: bool = False
     page_headers: Mapping[str, str] = field(default_factory=dict)
     files_url: str = ""
     requests: list[Request] = field(default_factory=list)
     url: str = ""
+    sent: int = 0
 
     def add(self, project: str, filename: str, data: bytes, **attributes: Any) -> bytes:
         """Put a file on the index; return its contents."""
@@ -206,6 +211,8 @@ class Index:
             expected = f"Basic {base64.b64encode(self.credentials.encode()).decode()}"
         if self.credentials and headers.get("Authorization") != expected:
             return Answer(401, b"who is it?", headers={"WWW-Authenticate": 'Basic realm="index"'})
+        if not self.suffixes and headers.get("Range", "").startswith("bytes=-"):
+            headers = {}
         plain = unquote(path.partition("?")[0])
         for key in (path, plain.rpartition("/")[2]):
             if fault := self.faults.get(key):
@@ -308,12 +315,14 @@ def metadata_of(wheel: bytes) -> bytes:
 def handler_of(
     answer: Callable[[str, Mapping[str, str]], Answer],
     posted: Callable[[str, Mapping[str, str]], object] | None = None,
+    sent: Callable[[int], object] | None = None,
 ) -> type[http.server.BaseHTTPRequestHandler]:
     """Return what answers requests.
 
     Args:
         answer: called with path and headers of a ``GET`` or ``HEAD``.
         posted: called with path and headers of a ``POST``, which is accepted.
+        sent: called with the number of bytes of a body, piece by piece.
     """
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -342,7 +351,11 @@ def handler_of(
             if self.command != "HEAD":
                 with suppress(ConnectionError):
                     for part in parts:
-                        self.wfile.write(part)
+                        for start in range(0, len(part), PIECE):
+                            piece = part[start : start + PIECE]
+                            self.wfile.write(piece)
+                            if sent is not None:
+                                sent(len(piece))
 
         do_HEAD = do_GET  # noqa: N815 - the name is the library's
 
@@ -366,9 +379,13 @@ def served(index: Index | None = None, tls: ssl.SSLContext | None = None) -> Ite
     """
     index = Index() if index is None else index
 
+    def count(size: int) -> None:
+        index.sent += size
+
     handler = handler_of(
         lambda path, headers: index.answer(path, headers),  # a test may replace the method
         lambda path, headers: index.requests.append(Request(f"POST {path}", headers)),
+        count,
     )
     with serving(handler, tls) as url:
         index.url = f"{url}/simple/"

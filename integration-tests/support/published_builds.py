@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from packaging.requirements import Requirement
@@ -63,10 +63,17 @@ class Field:
     Attributes:
         index: stands for PyPI.
         builds: the other places.
+        files: the files of the places, while they are served.
     """
 
     index: Index
     builds: Builds
+    files: Builds = field(default_factory=Builds)
+
+    @property
+    def sent(self) -> int:
+        """How many bytes all have sent so far."""
+        return sum(each.sent for each in (self.index, self.files, self.builds))
 
     @property
     def options(self) -> list[str]:
@@ -148,7 +155,7 @@ def published(**versions: Iterable[str]) -> Field:
 @contextmanager
 def standing_in(found: Field) -> Iterator[Field]:
     """Serve *found*: the index, the places, and a host for files of the places."""
-    files = Builds(found.builds.files, requests=found.builds.requests)
+    files = found.files = Builds(found.builds.files, requests=found.builds.requests)
     with served(found.index), served(files), served(found.builds):
         found.builds.files_url = files.root
         yield found

@@ -282,6 +282,10 @@ WHEEL = ReleaseFile(a_wheel("a"), "https://files.example/a.whl")
         (None, 404, {}, b"", Absent("HTTP status 404")),
         (Range(None, 2), 416, {}, b"", NoRanges.REFUSED),
         (None, 416, {}, b"", Failed("HTTP status 416")),
+        # It serves ranges, but does not know those of the end.
+        (Range(None, 2), 200, {"Accept-Ranges": "bytes"}, b"abc", NoRanges.REFUSED),
+        (Range(0, 1), 200, {"Accept-Ranges": "bytes"}, b"abc", Whole(b"abc")),
+        (Range(None, 2), 200, {"Accept-Ranges": "none"}, b"abc", Whole(b"abc")),
         (None, 206, {}, b"", Failed("HTTP status 206")),
         (Range(None, 2), 503, {}, b"", Failed("HTTP status 503")),
         (Range(None, 2), 206, {}, b"bc", NoRanges.NEVER),

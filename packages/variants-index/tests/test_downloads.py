@@ -55,6 +55,29 @@ def test_a_large_wheel_takes_a_few_small_requests(server, opened):
     assert all("Range" in each.headers for each in server.requests)
 
 
+def test_a_server_that_sends_all_for_the_last_bytes(server, session):
+    """It serves other ranges, and is not asked for these again."""
+    server.resources["/big.whl"] = Answer(body=WHEEL, ranges=True)
+    server.suffixes = False
+    asking = session(server.url, retries=0)
+    for _ in range(2):
+        with downloads.opened(asking, f"{server.root}/big.whl") as stream:
+            assert metadata(stream) == METADATA
+    asked = [each.headers["Range"].partition("=")[2] for each in server.requests]
+    assert [each[:3] for each in asked].count("-65") == 1
+    assert asked.count("0-0") == 2
+
+
+def test_a_long_download_for_the_metadata_is_said(server, session, caplog):
+    large = bytes(10 * 2**20)
+    server.resources["/large.whl"] = Answer(body=large)
+    with downloads.opened(session(server.url), f"{server.root}/large.whl") as stream:
+        assert stream.read() == large
+    assert caplog.messages == [
+        f"{server.root}/large.whl: downloading all of it for its metadata: its server has no ranges"
+    ]
+
+
 def test_without_parts_it_is_downloaded_and_verified(server, opened):
     server.resources["/big.whl"] = Answer(body=WHEEL)
     with opened(HASHES) as stream:

@@ -191,10 +191,13 @@ class TestPublishersFiles:
         """The proxy has them, its clients do not: files pass through it."""
         (tmp_path / "netrc").write_text("machine 127.0.0.1\nlogin me\npassword secret\n")
         publisher.credentials = "me:secret"
+        del publisher.metadata_files[HERE]
         environ = {"HOME": str(tmp_path), "PATH": "", "NETRC": str(tmp_path / "netrc")}
         proxy = begin(environ=environ)
         file, data = proxy.files("torch")[HERE], publisher.files[PAGE][HERE]
         assert file["url"].startswith(proxy.url)
+        # It is sent whole only, so its metadata is beside it.
+        assert file["core-metadata"] is True
         assert proxy.get(file["url"]).content == data
         assert proxy.get(f"{file['url']}.metadata").content == metadata_of(data)
 

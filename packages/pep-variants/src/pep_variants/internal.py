@@ -157,7 +157,8 @@ _NAMES = {
     "wheelfile.core_metadata": "METADATA_FILE first_field iter_fields read_fields requirements_of",
     "wheelfile.installed": "Installed find_installed metadata_field ownership_problems",
     "wheelfile.lazy_file": (
-        "FIRST_PART Part PartialFile REFUSED Range RangeRefused last_part read_content_range"
+        "FIRST_PART Part PartialFile REFUSED Range RangeRefused is_refused last_part "
+        "read_content_range"
     ),
     "wheelfile.record": "RECORD_FILE Row SIGNATURE_FILES digest_of read_record record_line",
     "wheelfile.rewriting": "Edits open_source with_metadata",

@@ -189,14 +189,16 @@ def read_response(
     """
     if status in ABSENT:
         return Absent(f"HTTP status {status}")
-    if status == _OK:
+    if status == _OK and fetch.range is None:
         return Whole(read(fetch.limit + 1))
     if fetch.range is None:
         return Failed(f"HTTP status {status}")
-    from .wheelfile.lazy_file import REFUSED, Part, read_content_range
+    from .wheelfile.lazy_file import Part, is_refused, read_content_range
 
-    if status in REFUSED:
+    if is_refused(fetch.range, status, headers.get("Accept-Ranges", "")):
         return NoRanges.REFUSED
+    if status == _OK:
+        return Whole(read(fetch.limit + 1))
     if status != _PARTIAL_CONTENT:
         return Failed(f"HTTP status {status}")
     span = read_content_range(headers.get("Content-Range", ""))

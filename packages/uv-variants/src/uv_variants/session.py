@@ -447,8 +447,12 @@ class Session:
             select.select((self._listening, self._woken), (), ())
             import logging
 
-            # What servers log is for logs; what the user has to know is said at the end.
+            # What servers log is for logs; what the user has to know is said at the end, but for
+            # what takes long.
             logging.getLogger().addHandler(logging.NullHandler())
+            waiting = logging.StreamHandler()
+            waiting.setFormatter(logging.Formatter("uv-variants: %(message)s"))
+            logging.getLogger("variants_index.downloads").addHandler(waiting)
             if not self._closed:
                 import asyncio
 

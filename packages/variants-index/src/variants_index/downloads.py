@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,7 +33,11 @@ if TYPE_CHECKING:
     from .catalog_builds import CatalogFile  # imported with a catalogue only: it takes a while
 
 
+logger = logging.getLogger(__name__)
+
 MAX_DOWNLOAD = 16 * 1024**3
+_NOTABLE = 8 * 1024**2
+"""Bytes after which a download of which only the metadata is wanted is said."""
 
 
 @contextmanager
@@ -64,8 +69,9 @@ def opened(
         ) as parts:
             yield parts  # type: ignore[misc] # has all that readers of archives use
         return
+    notice = f"{redacted(url)}: downloading all of it for its metadata: its server has no ranges"
     with temporary_file(session.store) as copy:
-        download(session, url, copy, hashes or {})
+        download(session, url, copy, hashes or {}, notice=notice)
         copy.seek(0)
         yield copy
 
@@ -77,8 +83,17 @@ def download(
     hashes: Mapping[str, str],
     *,
     size: int | None = None,
+    notice: str = "",
 ) -> None:
     """Download *url* to *target*, and check *hashes* and *size*.
+
+    Args:
+        session: makes the request.
+        url: http, https or file.
+        target: is written to.
+        hashes: expected digests.
+        size: expected, None if it is not known.
+        notice: logged as a warning if the file is so large that it takes a while.
 
     Raises:
         PackageIndexError: it cannot be fetched, or a hash or its size differs.
@@ -90,6 +105,9 @@ def download(
     with session.stream(url) as chunks:
         for chunk in chunks:
             written += len(chunk)
+            if notice and written > _NOTABLE:
+                logger.warning("%s", notice)
+                notice = ""
             if written > limit:
                 raise BadResponse(f"{redacted(url)}: is larger than the {limit} bytes expected")
             check.update(chunk)

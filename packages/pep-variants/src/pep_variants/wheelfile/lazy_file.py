@@ -30,6 +30,7 @@ class RangeRefused(Exception):
 
 REFUSED = (400, 416, 501)
 """HTTP statuses of servers that refuse ``bytes=-N``, though they may serve other ranges."""
+_OK = 200
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,19 @@ class Part:
     start: int
     total: int
     tag: str = ""
+
+
+def is_refused(wanted: Range, status: int, accepted: str) -> bool:
+    """Return whether a response refuses *wanted*, so that another range is worth a request.
+
+    Some servers that serve ranges send the whole file for ``bytes=-N``.
+
+    Args:
+        wanted: the range of the request.
+        status: HTTP status of the response.
+        accepted: value of its ``Accept-Ranges``, empty without.
+    """
+    return status in REFUSED or (status == _OK and wanted.start is None and accepted == "bytes")
 
 
 def read_content_range(value: str) -> tuple[int, int, int] | None:

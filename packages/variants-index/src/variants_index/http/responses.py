@@ -20,10 +20,11 @@ from dataclasses import dataclass, field
 import httpx
 
 from pep_variants.internal import (
-    REFUSED,
     Digests,
     Part,
+    Range,
     RangeRefused,
+    is_refused,
     limits,
     read_content_range,
     redacted,
@@ -239,16 +240,17 @@ def read_body(
         return bytes(body)
 
 
-def read_range(response: httpx.Response, url: str, length: int) -> Part | None:
+def read_range(response: httpx.Response, url: str, wanted: Range) -> Part | None:
     """Return the range of a file in *response*, None if it is not a range; close it.
 
     Raises:
         RangeRefused: the server does not serve this range.
-        BadResponse: it is another range, or larger than *length*.
+        BadResponse: it is another range, or larger than *wanted*.
         httpx.HTTPError: the connection breaks.
     """
     with closing(response):
-        if response.status_code in REFUSED:
+        accepted = response.headers.get("Accept-Ranges", "")
+        if is_refused(wanted, response.status_code, accepted):
             raise RangeRefused
         if response.status_code != _PARTIAL:
             return None
@@ -256,7 +258,7 @@ def read_range(response: httpx.Response, url: str, length: int) -> Part | None:
         if span is None:
             return None
         start, size, total = span
-        if size > length:
+        if size > wanted.length:
             raise BadResponse(f"{redacted(url)}: the server sends more than the range asked for")
         data = bytearray()
         for chunk in _pieces(response, url):

@@ -19,6 +19,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import IO, TypeVar
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -108,6 +109,7 @@ class Session:
         self._retries = retries
         self._first_pause = first_pause
         self._closed = threading.Event()
+        self._no_suffixes: set[str] = set()  # hosts that refuse ``bytes=-N``
         self.addresses = AddressPolicy(sources.trusted_hosts)
         self._routes = RoutingTransport(sources, environ, self.addresses)
         self._auth = AuthTransport(self._routes, environ, keyring=keyring)
@@ -289,17 +291,25 @@ class Session:
             return None
 
     def _request_range(self, url: str, wanted: Range) -> Part | None:
+        host = urlsplit(url).netloc
+        if wanted.start is None and host in self._no_suffixes:
+            raise RangeRefused
         headers = {
             "Range": wanted.header,
             "Accept-Encoding": "identity",
             "Cache-Control": "no-store",
         }
-        return self._retrying(
-            url,
-            headers,
-            lambda response: read_range(response, url, wanted.length),
-            allowed=_RANGE_STATUSES,
-        )
+        try:
+            return self._retrying(
+                url,
+                headers,
+                lambda response: read_range(response, url, wanted),
+                allowed=_RANGE_STATUSES,
+            )
+        except RangeRefused:
+            if wanted.start is None:
+                self._no_suffixes.add(host)  # some begin to send the whole file each time
+            raise
 
     def _retrying(
         self,

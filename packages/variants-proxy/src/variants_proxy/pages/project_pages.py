@@ -296,7 +296,11 @@ class _Entries:
             if is_direct:
                 return own.original
             name, url = self._place(offer)
-            return replace(own.original, filename=name, url=url, provenance=None)
+            core = own.original.core_metadata
+            known = {} if core is None else core  # as below
+            return replace(
+                own.original, filename=name, url=url, core_metadata=known, provenance=None
+            )
         reduced = self.markers.reduced.get(file.filename)
         # The contents are not known in advance.
         unknown = file.filename in self.markers.unknown

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
-from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
@@ -43,8 +44,11 @@ from ..upstream.releases import (
 )
 from ..upstream.upstream_pages import PageSource, UpstreamPages
 from ..upstream.upstreams import Upstreams
-from ..upstream.wheels import Wheels
+from ..upstream.wheels import Wheels, is_cheap
 from .plain_pages import PlainPages
+
+if TYPE_CHECKING:
+    from variants_catalog.internal import CatalogProject
 
 logger = logging.getLogger(__name__)
 
@@ -234,7 +238,7 @@ class ProjectViews:
         for name in entry.coherent:
             if name in client.locked and (labels := await self._labels(client, upstream, name)):
                 return Agreed(labels, name)
-        needed = await self._required(upstream, found)
+        needed = await self._required(upstream, found, entry)
         for name in entry.coherent:
             if name in needed:
                 labels = await self._labels(client, upstream, name, locked=False)
@@ -263,17 +267,26 @@ class ProjectViews:
             labels = [each for each in labels if each != NULL_LABEL] or labels
         return tuple(dict.fromkeys(label for label in labels if label is not None))
 
-    async def _required(self, upstream: Upstream, found: FetchedPage) -> frozenset[str]:
-        """Return what the newest of the publishers' files requires, without extras."""
-        versions = [
-            (version, file.filename, file)
+    async def _required(
+        self, upstream: Upstream, found: FetchedPage, entry: CatalogProject
+    ) -> frozenset[str]:
+        """Return what the newest version with publishers' files requires, without extras."""
+        files = [
+            (version, file)
             for file in found.page.files
-            if published(file) is not None and (version := wheel_version(file.filename)) is not None
+            if (version := wheel_version(file.filename)) is not None
         ]
+        newest = max((version for version, file in files if published(file)), default=None)
+        # All its wheels require the same projects: the cheapest is read, some have gigabytes.
+        wheels = sorted(
+            (file for version, file in files if version == newest),
+            key=lambda file: (not is_cheap(file), file.size or math.inf, file.filename),
+        )
+        if not wheels or not (is_cheap(wheels[0]) or not await self.source.leads(entry)):
+            return frozenset()
         try:
-            newest = max(versions, key=itemgetter(0, 1))[2]
-            metadata = await self._wheels.read(upstream, newest)
-        except (UpstreamError, ValueError):  # there are none
+            metadata = await self._wheels.read(upstream, wheels[0])
+        except UpstreamError:
             return frozenset()
         fields = list(iter_fields(metadata))
         extras = {canonicalize_name(each.value) for each in fields if each.name == "provides-extra"}

@@ -213,6 +213,16 @@ class CatalogPages:
         except CatalogError:
             return True
 
+    async def leads(self, entry: CatalogProject) -> bool:
+        """Return whether all that is coherent with *entry* is made for it, see `PageSource`."""
+        try:
+            others = [await self._source.entry(name) for name in entry.coherent]
+        except CatalogError:
+            return False
+        return all(
+            other is not None and len(other.coherent) < len(entry.coherent) for other in others
+        )
+
     def _counts(self, client: Client, upstream: Upstream, project: str) -> bool:
         settings, preferences = self._settings, client.machine.preferences
         if settings.catalog is None or not project or project in settings.pinned:

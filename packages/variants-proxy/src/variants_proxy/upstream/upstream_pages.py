@@ -42,6 +42,8 @@ from .releases import FetchedPage, Release, versions_of
 from .upstreams import Upstreams
 
 if TYPE_CHECKING:
+    from variants_catalog.internal import CatalogProject
+
     from ..clients import Client
 
 
@@ -121,6 +123,10 @@ class UpstreamPages:
         return await self._parsed(upstream, project)
 
     async def adds(self, upstream: Upstream, project: str, client: object) -> bool:  # noqa: ARG002
+        """Return False, see `PageSource`."""
+        return False
+
+    async def leads(self, entry: CatalogProject) -> bool:  # noqa: ARG002
         """Return False, see `PageSource`."""
         return False
 
@@ -499,3 +505,9 @@ class PageSource(Protocol):
 
     async def adds(self, upstream: Upstream, project: str, client: Client) -> bool:
         """Return whether the page may have files that the upstream's own does not have."""
+
+    async def leads(self, entry: CatalogProject) -> bool:
+        """Return whether all that is coherent with *entry* is made for it, as for torch.
+
+        That is coherent with fewer projects, and *entry* requires none of it.
+        """

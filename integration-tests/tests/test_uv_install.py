@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -375,3 +376,27 @@ def test_a_lock_of_a_directory(machine: Machine) -> None:
     lock = (machine.work / "uv.lock").read_text()
     assert '"http://find-links.localhost/wheels/.variant/cu128/app-1.0-0_cu128-' in lock
     assert str(machine.work) not in lock
+
+
+def test_older_names_of_the_null_variant(machine: Machine, serve: Serve) -> None:
+    """What is installed is the same for the installer, the lock and the doctor."""
+    schema = "https://variants-schema.wheelnext.dev/v0.0.2.json"
+    found = metadata({"00000000": {}}, namespaces=["nvidia"], providers={"nvidia": NVIDIA})
+    own = {**found, "$schema": schema}
+    index = Index()
+    wheel = Wheel("app", "1.0", "00000000", variant_json=own)
+    index.add_wheel(wheel)
+    index.add("app", "app-1.0-variants.json", json.dumps(own).encode())
+    machine = machine.with_environ({"UV_DEFAULT_INDEX": serve(index).url, "UV_PYTHON": PYTHON})
+    project(machine.work, ["app"])
+    for command in (
+        ("sync",),
+        ("sync", "--frozen"),
+        ("pip", "install", "--python", ".venv", "app"),
+    ):
+        done = machine.run(*command)
+        assert done.code == 0, done
+        assert machine.labels() == {"app": "00000000"}
+        assert ("app" in done.err) is (command == ("sync",)), done
+    done = machine.run("doctor")
+    assert done.out.count("app 1.0  null: what would be chosen now") == 2, done

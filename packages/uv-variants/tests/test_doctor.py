@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 from pep_variants.choose.rejections import Advice
+from pep_variants.internal import Installed
 from pep_variants.model.platform import Platform
 from uv_variants.doctor import examination
 from uv_variants.doctor.examination import (
@@ -14,12 +16,17 @@ from uv_variants.doctor.examination import (
     locked_problems,
     states_of,
 )
-from uv_variants.environments import Installed
 from uv_variants.uv_lock import Lock, LockMachine
 from variants_index.doctor.packages import BEST, UNKNOWN, WITHOUT, State
 
-TAGS = frozenset(("py3-none-any",))
 INDEX = "https://x/simple"
+
+
+def item(name, version, label):
+    """Return what is installed, from a wheel for all systems."""
+    found = Installed(name, Version(version), label)
+    found.__dict__["tags"] = frozenset(("py3-none-any",))
+    return found
 
 
 def report(*versions):
@@ -48,7 +55,7 @@ def answers(chosen="cu126", why="best of all", **verdicts):
 )
 def test_installed(label, fits, now, verdict):
     known = answers(cu126="chosen", cu128="rejected", null="compatible")
-    (state,) = states_of([Installed("gpu", "2.0", label, TAGS)], known)
+    (state,) = states_of([item("gpu", "2.0", label)], known)
     assert (state.fits, state.now, state.verdict) == (fits, now, verdict)
     assert (state.advice is None) == (label in ("cu126", "gone"))
     assert state.row == (
@@ -59,16 +66,16 @@ def test_installed(label, fits, now, verdict):
 
 def test_plain_projects_are_of_no_interest():
     nothing = IndexAnswers({}, {})
-    assert states_of([Installed("plain", "1.0", None, TAGS)], nothing) == []
+    assert states_of([item("plain", "1.0", None)], nothing) == []
     known = answers("null", null="chosen")
-    assert states_of([Installed("gpu", "2.0", None, TAGS)], known) == []
+    assert states_of([item("gpu", "2.0", None)], known) == []
 
 
 @pytest.mark.parametrize(("version", "verdict"), [("3.0", UNKNOWN), ("2.0", WITHOUT)])
 def test_versions_without_verdicts(version, verdict):
     empty = {"version": "2.0", "files": {}, "variants": []}
     known = IndexAnswers({"gpu": report(empty)}, {})
-    (state,) = states_of([Installed("gpu", version, "a", TAGS)], known)
+    (state,) = states_of([item("gpu", version, "a")], known)
     assert state.fits is None
     assert verdict in (state.verdict, WITHOUT)
 
@@ -134,7 +141,7 @@ def test_what_is_locked_may_be_a_decision():
 )
 def test_what_is_missed(chosen, why, missed):
     known = answers(chosen, why, **{chosen: "chosen", "cu128": "rejected"})
-    states = states_of([Installed("gpu", "2.0", chosen, TAGS)], known)
+    states = states_of([item("gpu", "2.0", chosen)], known)
     problems = list(installed_problems(states, []))
     assert [problem.text.partition("machine: ")[2] for problem in problems] == (
         [missed] if missed else []

@@ -1,8 +1,10 @@
 """What is printed of variants: those that were taken, and a forced one that cannot be had."""
 
 import pytest
+from packaging.version import Version
 
 from pep_variants import Verdict
+from pep_variants.internal import Installed
 from uv_variants.choices import (
     Choices,
     LockedLabel,
@@ -10,7 +12,6 @@ from uv_variants.choices import (
     report_variants,
     why_missing,
 )
-from uv_variants.environments import Installed
 
 MAC = {"torch-2.9.0-py3-none-macosx_11_0_arm64.whl": None}
 LINUX = "torch-2.9.0-py3-none-manylinux_2_17_x86_64.whl"
@@ -57,7 +58,7 @@ class Known(Choices):
 def test_why_one_was_taken(capsys, locked, why):
     chosen = Verdict("cu128", "chosen", "CUDA 12.8")
     choice = version({LINUX: "cu128"})._replace(verdicts=(chosen,), why=chosen.why, locked=locked)
-    report_variants([Installed("torch", "2.9.0", "cu128")], Known(choice), verbose=False)
+    report_variants([Installed("torch", Version("2.9.0"), "cu128")], Known(choice), verbose=False)
     assert capsys.readouterr().err == f"Variant cu128 for torch 2.9.0: {why}\n"
-    report_variants([Installed("torch", "2.9.0", "cu128")], Known(choice), verbose=True)
+    report_variants([Installed("torch", Version("2.9.0"), "cu128")], Known(choice), verbose=True)
     assert capsys.readouterr().err.startswith("Variants of torch 2.9.0:\n  cu128  chosen")

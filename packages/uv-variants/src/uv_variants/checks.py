@@ -106,11 +106,11 @@ def check_after(state: InstalledState) -> None:
         forced |= dict.fromkeys(now, "")
     for name, label in forced.items():
         found = now.get(name) or installed_without_variant(environments, name)
-        if found is None or (found.label or "") == label:
+        if found is None or found.is_variant(label or None):
             continue
         if context.preferences.catalog is not None:
             state.choices.ask([name])
-        if (state.choices.label_of(found) or "") != label:
+        if not state.choices.as_installed(found).is_variant(label or None):
             has = f"variant {found.label!r}" if found.label else "the non-variant wheel"
             raise VariantMissing(
                 f"{name} {found.version} is installed as {has}, not as {_option(name, label)} "

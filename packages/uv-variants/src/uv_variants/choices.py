@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pep_variants.internal import NULL_LABEL, ZERO_LABEL
+
 if TYPE_CHECKING:
     from pep_variants import Platform, Verdict
+    from pep_variants.internal import Installed
 
-    from .environments import Installed
     from .session import Session
 
 
@@ -84,6 +87,11 @@ class VersionChoice(NamedTuple):
         """Return whether uv is shown a file with *label*; empty for the non-variant wheel."""
         return any((shown or "") == label for shown in self.labels.values())
 
+    def named(self, label: str | None) -> str | None:
+        """Return *label* as `verdicts` have it: older formats name the null variant twice."""
+        known = {row.label for row in self.verdicts}
+        return NULL_LABEL if label == ZERO_LABEL and label not in known else label
+
     def label_for(self, tags: frozenset[str]) -> str | None:
         """Return the label that is shown to installers of wheels with one of *tags*."""
         from .named_projects import are_tags_of
@@ -99,9 +107,10 @@ class VersionChoice(NamedTuple):
 
         from .named_projects import are_tags_of
 
-        version = read_version(installed.version)
         for plain, name in self.published.items():
-            if read_version(name.split("-")[1]) == version and are_tags_of(plain, installed.tags):
+            if read_version(name.split("-")[1]) == installed.version and are_tags_of(
+                plain, installed.tags
+            ):
                 return self.labels.get(plain)
         return None
 
@@ -161,20 +170,21 @@ class Choices:
 
     def of_installed(self, installed: Installed) -> VersionChoice | None:
         """Return the choice for the version that is *installed*, None without one."""
-        versions = self.of(installed.name)
-        if not versions or installed.version in versions:
-            return versions.get(installed.version)
+        versions, wanted = self.of(installed.project), installed.version
+        if not versions or str(wanted) in versions:
+            return versions.get(str(wanted))
         from pep_variants.internal import read_version
 
-        wanted = read_version(installed.version)
-        if wanted is None:
-            return None
         # A build that the catalogue describes has a version with a local part.
         public = read_version(wanted.public)
         for version, choice in versions.items():
             if read_version(version) in (wanted, public if choice.published else wanted):
                 return choice
         return None
+
+    def as_installed(self, installed: Installed) -> Installed:
+        """Return *installed* with the label of a build of the catalogue, if it is one."""
+        return replace(installed, label=self.label_of(installed))
 
     def label_of(self, installed: Installed) -> str | None:
         """Return the label of what is *installed*, also of a build of the catalogue."""
@@ -232,7 +242,7 @@ def report_variants(
     for each in taken:
         choice = choices.of_installed(each)
         if verbose and choice is not None:
-            print(f"Variants of {each.name} {each.version}:", file=stream)
+            print(f"Variants of {each.project} {each.version}:", file=stream)
             from pep_variants.internal import table_lines
 
             for line in table_lines(choice.verdicts):
@@ -246,12 +256,12 @@ def report_variants(
             reason = f": {why}" if why else ""
             origin = choice.origin_of(each.label) if choice is not None else ""
             named = f" (published as {origin.partition('==')[0]})" if origin else ""
-            line = f"Variant {each.label} for {each.name} {each.version}{named}{reason}"
+            line = f"Variant {each.label} for {each.project} {each.version}{named}{reason}"
             if choice is not None and choice.is_missed and not hinted:
                 from pep_variants.internal import MORE
 
                 hinted = True
-                line += MORE.format(each.name)
+                line += MORE.format(each.project)
             print(line, file=stream)
 
 

@@ -6,13 +6,14 @@ Environments are found as uv finds them, and what is installed there is read fro
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pep_variants.internal import Installed, find_installed, read_version
 
 from .named_projects import name_of, normalized
 
@@ -243,54 +244,20 @@ def _tool_name(text: str) -> str:
     )
 
 
-_MAX_BYTES = 1 << 20
-
-
-@dataclass(frozen=True)
-class Installed:
-    """A distribution that is installed.
-
-    Attributes:
-        name: normalized project name.
-        version: as in the name of its dist-info directory.
-        label: of its variant, None without one.
-        tags: of its wheel.
-        folder: its dist-info directory, None for what is only locked.
-    """
-
-    name: str
-    version: str
-    label: str | None
-    tags: frozenset[str] = frozenset()
-    folder: Path | None = field(default=None, compare=False)
-
-
-def installed(environments: Iterable[Path]) -> list[Installed]:
-    """Return all distributions in *environments*."""
-    return [
-        Installed(name, version, _label(path / "variant.json"), _tags(path))
-        for name, version, path in _distributions(environments, "*")
-    ]
+def installed(environments: Iterable[Path]) -> dict[str, Installed]:
+    """Return all distributions in *environments*, by project (normalized name)."""
+    folders = (str(folder) for each in environments for folder in site_packages(each))
+    return {each.project: each for each in find_installed(folders)}
 
 
 def installed_variants(environments: Iterable[Path]) -> dict[str, Installed]:
-    """Return the variants in *environments*, by name."""
-    found: dict[str, Installed] = {}
-    for name, version, path in _distributions(environments, "*"):
-        label = _label(path / "variant.json")
-        if label is not None and name:
-            found[name] = Installed(name, version, label, _tags(path), path)
-    return found
-
-
-def installed_names(environments: Iterable[Path]) -> set[str]:
-    """Return the names (normalized) of all distributions in *environments*."""
-    return {name for name, _ in installed_versions(environments)}
+    """Return the variants in *environments*, by project (normalized name)."""
+    return {name: each for name, each in installed(environments).items() if each.label is not None}
 
 
 def installed_versions(environments: Iterable[Path]) -> set[tuple[str, str]]:
     """Return normalized name and version of all distributions in *environments*."""
-    return {(name, version) for name, version, _ in _distributions(environments, "*")}
+    return {(name, str(each.version)) for name, each in installed(environments).items()}
 
 
 def installed_requirements(environments: Iterable[Path], name: str) -> Iterator[str]:
@@ -298,36 +265,29 @@ def installed_requirements(environments: Iterable[Path], name: str) -> Iterator[
 
     What they require for their extras is left out.
     """
-    for _, _, path in _distributions(environments, "*"):
-        try:
-            headers = (path / "METADATA").read_text("utf-8", "replace").partition("\n\n")[0]
-        except OSError:
-            continue
-        for line in headers.splitlines():
-            header, _, text = line.partition(": ")
-            if header == "Requires-Dist" and not re.search(r";.*\bextra\b", text):
-                named = name_of(text)
-                if named is not None and normalized(named) == name:
-                    yield text
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    for each in installed(environments).values():
+        for text in each.requires:
+            if normalized(name_of(text) or "") == name:
+                with suppress(InvalidRequirement):  # variant markers are of the wheel itself
+                    marker = Requirement(text).marker
+                    if marker is None or marker.evaluate({"extra": ""}):
+                        yield text
+
+
+def listed(items: Iterable[tuple[str, str, str | None]]) -> Iterator[Installed]:
+    """Yield what is not installed, but locked or planned: project, version and label of each."""
+    for project, text, label in items:
+        version = read_version(text)
+        if version is not None:
+            yield Installed(project, version, label)
 
 
 def installed_without_variant(environments: Iterable[Path], name: str) -> Installed | None:
-    """Return the non-variant distribution *name* of *environments*, None without one."""
-    project = normalized(name)
-    escaped = project.replace("-", "_")
-    for found, version, path in _distributions(environments, f"{escaped}-*"):
-        if found == project and not (path / "variant.json").exists():
-            return Installed(project, version, None, _tags(path))
-    return None
-
-
-def _distributions(environments: Iterable[Path], stem: str) -> Iterator[tuple[str, str, Path]]:
-    """Yield normalized name, version and directory of distributions, by the stem of the latter."""
-    for environment in environments:
-        for folder in site_packages(environment):
-            for path in folder.glob(f"{stem}.dist-info"):
-                name, _, version = path.name.removesuffix(".dist-info").rpartition("-")
-                yield normalized(name), version, path
+    """Return the non-variant distribution of a project in *environments*, None without one."""
+    found = installed(environments).get(normalized(name))
+    return found if found is not None and found.label is None and not found.problem else None
 
 
 def site_packages(environment: Path) -> Iterator[Path]:
@@ -342,27 +302,3 @@ def site_packages(environment: Path) -> Iterator[Path]:
     yield from environment.glob("lib/python*/site-packages")  # --prefix
     if sys.platform == "win32":
         yield environment / "Lib" / "site-packages"
-
-
-def _tags(folder: Path) -> frozenset[str]:
-    try:
-        lines = (folder / "WHEEL").read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return frozenset()
-    return frozenset(line[4:].strip() for line in lines if line.startswith("Tag:"))
-
-
-def _label(path: Path) -> str | None:
-    try:
-        if path.stat().st_size > _MAX_BYTES:
-            return None
-        text = path.read_text("utf-8")
-        import json  # few projects have variants
-
-        tree = json.loads(text)
-    except (OSError, ValueError, RecursionError):
-        return None
-    variants = tree.get("variants") if isinstance(tree, dict) else None
-    if not isinstance(variants, Mapping) or len(variants) != 1:
-        return None
-    return str(next(iter(variants)))

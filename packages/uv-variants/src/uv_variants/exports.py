@@ -42,7 +42,7 @@ from pep_variants.internal import (
 from variants_proxy.internal import FOLDER, bare_url, group_markers, wheel_at
 
 from .command_line import EXPORTING
-from .environments import Installed
+from .environments import listed
 from .errors import ExportFailed, ProxyFailed
 from .uv_lock import Lock
 from .uv_process import run_uv
@@ -247,7 +247,7 @@ class ExportedFiles:
             shown, has_others = lock.files(name, version) if index else ([], False)
         else:
             self.choices.ask([name])
-            choice = self.choices.of_installed(Installed(name, version, None))
+            choice = next(map(self.choices.of_installed, listed([(name, version, None)])), None)
             if choice is not None and choice.origins:
                 rows = (row for row in choice.verdicts if row.verdict in ("chosen", "locked"))
                 taken = next((row.label for row in rows), "")

@@ -10,22 +10,25 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from .environments import (
-    Installed,
-    installed_names,
+    installed,
     installed_variants,
     installed_versions,
     installed_without_variant,
+    listed,
 )
 from .named_projects import are_tags_of
 from .uv_lock import Lock
 
 if TYPE_CHECKING:
     from packaging.version import Version
+
+    from pep_variants.internal import Installed
 
     from .choices import Choices
     from .context import Context
@@ -48,24 +51,28 @@ class FittingMarks(NamedTuple):
     machine: Callable[[], str]
     indexes: Sequence[str]
 
-    def is_known(self, installed: Installed) -> bool:
-        """Return whether *installed* was found to fit not long ago."""
+    def is_known(self, fitting: Installed | str) -> bool:
+        """Return whether *fitting* was found to fit not long ago."""
         try:
-            age = time.time() - self._mark(installed).stat().st_mtime
+            age = time.time() - self._mark(fitting).stat().st_mtime
         except OSError:
             return False
         return 0 <= age < MAX_AGE
 
-    def remember(self, installed: Installed) -> None:
-        """Remember that *installed* fits; without a writable cache the next command asks again."""
-        mark = self._mark(installed)
+    def remember(self, fitting: Installed | str) -> None:
+        """Remember that *fitting* does; without a writable cache the next command asks again."""
+        mark = self._mark(fitting)
         with contextlib.suppress(OSError):
             mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             mark.touch()
             os.utime(mark)
 
-    def _mark(self, installed: Installed) -> Path:
-        words = (installed.name, installed.version, str(installed.label), *sorted(installed.tags))
+    def _mark(self, fitting: Installed | str) -> Path:
+        words: tuple[str, ...] = (
+            ("lock", fitting)
+            if isinstance(fitting, str)
+            else (fitting.project, str(fitting.version), str(fitting.label), *sorted(fitting.tags))
+        )
         text = "\0".join((*words, self.machine(), *self.indexes))
         import hashlib  # few environments have variants
 
@@ -118,20 +125,20 @@ class InstalledState(NamedTuple):
         for each in candidates:
             locked = self.locked_label(each)
             if locked is not None:
-                if locked != (each.label or ""):
-                    found[each.name] = None
+                if not each.is_variant(locked or None):
+                    found[each.project] = None
             elif not preferences.use_variants:
                 if each.label is not None:
-                    found[each.name] = None
+                    found[each.project] = None
             elif preferences.switch or not self.marks.is_known(each):
                 unknown.append(each)
-        self.choices.ask(each.name for each in unknown)
+        self.choices.ask(each.project for each in unknown)
         for each in unknown:
             choice = self.choices.of_installed(each)
             if choice is None:
                 continue
-            if choice.label_for(each.tags) != self.choices.label_of(each):
-                found[each.name] = None
+            if not self.choices.as_installed(each).is_variant(choice.label_for(each.tags)):
+                found[each.project] = None
             elif not choice.is_only_locked(each.label):
                 self.marks.remember(each)
         return list(found)
@@ -141,16 +148,12 @@ class InstalledState(NamedTuple):
 
         None if the lock does not say: it has no such version, or is about to change.
         """
-        context = self.context
-        if installed.name not in context.kept:
+        context, key = self.context, (installed.project, str(installed.version))
+        if installed.project not in context.kept:
             return None
-        if installed.version not in context.lock.versions.get(installed.name, ()):
+        if key[1] not in context.lock.versions.get(installed.project, ()):
             return None
-        wheels = [
-            wheel
-            for wheel in context.lock.wheels
-            if (wheel.project, wheel.version) == (installed.name, installed.version)
-        ]
+        wheels = [wheel for wheel in context.lock.wheels if (wheel.project, wheel.version) == key]
         if not wheels:
             return "" if installed.label is not None else None
         for wheel in wheels:
@@ -191,8 +194,8 @@ class InstalledState(NamedTuple):
             for name in names:
                 each = installed_without_variant(environments, name)
                 label = self.choices.label_of(each) if each is not None else None
-                if each is not None and label is not None and (name, each.version) in new:
-                    yield Installed(name, each.version, label, each.tags)
+                if each is not None and label is not None and (name, str(each.version)) in new:
+                    yield replace(each, label=label)
             return
         now = Lock.read(before.path)
         for name in names:
@@ -204,19 +207,19 @@ class InstalledState(NamedTuple):
             }
             for version, items in versions.items() if versions != before.names.get(name) else ():
                 for label in filter(None, (labels.get(unquote(item)) for item in items)):
-                    yield Installed(name, version, label)
+                    yield from listed([(name, version, label)])
 
     def versions_now(self) -> dict[str, set[Version]]:
         """Return the versions that are installed or locked now, by project."""
-        listed = [*installed_versions(self.context.environments)]
+        found = [*installed_versions(self.context.environments)]
         for name, versions in Lock.read(self.context.lock.path).versions.items():
-            listed += [(name, version) for version in versions]
-        return versions_by_project(listed)
+            found += [(name, version) for version in versions]
+        return versions_by_project(found)
 
     def projects_now(self) -> list[str]:
         """Return everything that is installed or locked now (normalized names)."""
         locked = Lock.read(self.context.lock.path).versions
-        return sorted({*installed_names(self.context.environments), *locked})
+        return sorted({*installed(self.context.environments), *locked})
 
     def _locked_names(self) -> Iterator[str]:
         """Yield the projects of a lock that have variants, or may have them after the command."""
@@ -228,7 +231,7 @@ class InstalledState(NamedTuple):
     def _switched_projects(self) -> Iterable[str]:
         """Return the projects that ``--variant-switch`` is about (normalized names)."""
         if self.context.invocation.command != ("pip", "install"):
-            return sorted(installed_names(self.context.environments))  # the command names them all
+            return sorted(installed(self.context.environments))  # the command names them all
         return self.context.requested
 
     def _locked_now(self, *, verbose: bool) -> list[Installed]:
@@ -238,20 +241,18 @@ class InstalledState(NamedTuple):
         if now.text is None or (now.text == before.text and not verbose):
             return []
         return [
-            Installed(name, version, label)
-            for name, versions in now.labels.items()
-            for version, labels in versions.items()
-            for label in labels
+            *listed(
+                (name, version, label)
+                for name, versions in now.labels.items()
+                for version, labels in versions.items()
+                for label in labels
+            )
         ]
 
 
-def versions_by_project(listed: Iterable[tuple[str, str]]) -> dict[str, set[Version]]:
+def versions_by_project(named: Iterable[tuple[str, str]]) -> dict[str, set[Version]]:
     """Return valid versions by project (normalized name)."""
-    from pep_variants.internal import read_version
-
     found: dict[str, set[Version]] = {}
-    for name, text in listed:
-        version = read_version(text)
-        if version is not None:
-            found.setdefault(name, set()).add(version)
+    for each in listed((name, version, None) for name, version in named):
+        found.setdefault(each.project, set()).add(each.version)
     return found

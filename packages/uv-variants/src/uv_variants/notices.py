@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -15,10 +16,10 @@ from .checks import admitted_choices
 from .choices import report_variants, warn, why_missing
 from .command_line import Scope
 from .environments import (
-    Installed,
     installed_requirements,
     installed_variants,
     installed_without_variant,
+    listed,
 )
 from .installed_state import FittingMarks, versions_by_project
 from .uv_lock import Lock
@@ -26,6 +27,8 @@ from .version_bounds import puts_first
 
 if TYPE_CHECKING:
     from packaging.version import Version
+
+    from pep_variants.internal import Installed
 
     from .choices import OlderBuild, VersionChoice
     from .context import Context
@@ -104,17 +107,17 @@ def _unfit(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
     found = [
         (each, why)
         for name, each in now.items()
-        if each.label in locked.get(name, {}).get(each.version, ())
+        if any(map(each.is_variant, locked.get(name, {}).get(str(each.version), ())))
         if (why := _why_unfit(each, plan))
     ]
     if not found:
         return
     first, why = found[0]
-    others = ", ".join(f"{each.name} {each.version} ({each.label!r})" for each, _ in found[1:])
+    others = ", ".join(f"{each.project} {each.version} ({each.label!r})" for each, _ in found[1:])
     lock = context.lock.path.name if context.lock.path else "the lock"
     machine = f" for {plan.lock_machine}" if plan.lock_machine is not None else ""
     yield (
-        f"{first.name} {first.version} is installed as variant {first.label!r}, which {lock} has"
+        f"{first.project} {first.version} is installed as variant {first.label!r}, which {lock} has"
         f"{machine} and which does not fit this machine: {why}"
         + (f"; the same holds for {others}" if others else "")
         + f"; see {_PAGE} for locks that fit several machines"
@@ -125,22 +128,12 @@ def _why_unfit(installed: Installed, plan: SessionPlan) -> str:
     """Return why a variant does not fit the machine at hand, empty if it does."""
     here = plan.machine_here
     marks = FittingMarks(plan.context.cache / "fits", lambda: f"lock {here.key}", ())
-    if installed.folder is None or here.platform is None or marks.is_known(installed):
+    metadata = installed.metadata
+    if metadata is None or here.platform is None or marks.is_known(installed):
         return ""
-    from pep_variants import Detector, VariantError, rank, read_metadata
-    from pep_variants.internal import (
-        ABI_DEPENDENCY,
-        DOCUMENT_BYTES,
-        VARIANT_FILE,
-        read_regular,
-        why_not,
-    )
+    from pep_variants import Detector, rank
+    from pep_variants.internal import ABI_DEPENDENCY, why_not
 
-    path = installed.folder / VARIANT_FILE
-    try:
-        metadata = read_metadata(read_regular(path, DOCUMENT_BYTES).data, str(path))
-    except (OSError, VariantError):
-        return ""  # what is installed is what the lock has, whatever became of it
     preferences = plan.context.preferences
     platform = Detector(enabled=preferences.enable, platform=here.platform).platform(metadata)
     ranking = rank(metadata, platform, preferences)
@@ -161,9 +154,7 @@ def _lacking(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
     if not asks or context.is_offline or not context.preferences.use_variants or lock.projects:
         return
     names = [name for name in context.requested if name in lock.versions]
-    asked = Installed(
-        "lock", " ".join(f"{name}=={min(lock.versions[name])}" for name in names), None
-    )
+    asked = " ".join(f"{name}=={min(lock.versions[name])}" for name in names)
     # Another machine or other settings are another question; what this one supports takes long.
     settings = f"{platform.node()} {context.preferences!r}"
     marks = FittingMarks(context.cache / "fits", lambda: settings, state.marks.indexes)
@@ -173,15 +164,15 @@ def _lacking(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
         return  # what fits here is of no use for the lock
     installed = (installed_without_variant(context.environments, name) for name in names)
     # What has a local part is a build that the lock names.
-    candidates = [each for each in installed if each is not None and "+" not in each.version]
+    candidates = [each for each in installed if each is not None and not each.version.local]
     better = {}
-    state.choices.ask(each.name for each in candidates[:MOST_ASKED])
+    state.choices.ask(each.project for each in candidates[:MOST_ASKED])
     for each in candidates[:MOST_ASKED]:
         if (choice := state.choices.of_installed(each)) is not None:
             instead = next((row.instead for row in choice.locked if row.label is None), None)
             label = instead or choice.label_for(each.tags)
             if label not in (None, choice.label_of_build(each)):
-                better[each.name] = f"{each.name} {each.version} ({label})"
+                better[each.project] = f"{each.project} {each.version} ({label})"
     marks.remember(asked)
     if better:
         options = " ".join(f"--upgrade-package {name}" for name in better)
@@ -218,7 +209,7 @@ def after_success(
     noted = list(noted)
     if not state.context.is_quiet:
         taken = _taken(state, noted, planned)
-        names = [*noted, *(each.name for each in taken)]
+        names = [*noted, *(each.project for each in taken)]
         state.choices.ask(names)
         report_variants(taken, state.choices, verbose=state.context.is_verbose)
         notices = _version_notices(state, names, planned, builds, refused)
@@ -409,15 +400,15 @@ def would_take(planned: Planned, state: InstalledState, *, verbose: bool) -> Ite
         verbose: also the variants of what the command names and what stays as it is.
     """
     choices = state.choices
-    listed = [Installed(name, version, None) for name, version in planned]
+    found = [*listed((name, version, None) for name, version in planned)]
     if verbose:
         names = [name for name in state.context.requested if name not in dict(planned)]
         environments = state.context.environments
         there = (state.before.get(n) or installed_without_variant(environments, n) for n in names)
-        listed += [each for each in there if each is not None]
-    choices.ask(each.name for each in listed)
-    for each in listed:
+        found += [each for each in there if each is not None]
+    choices.ask(each.project for each in found)
+    for each in found:
         choice = choices.of_installed(each)
         if choice is not None and choice.chosen is not None:
             label = choices.label_of(each) or choice.chosen.label
-            yield Installed(each.name, each.version, label)
+            yield replace(each, label=label)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from .checks import admitted_choices
-from .environments import installed_versions
+from .environments import installed
 from .named_projects import admits, name_of, normalized, requirement_texts
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _kept(context: Context) -> Iterable[str]:
         if name not in upgraded:
             yield name
     if context.invocation.command[:1] in (("pip",), ("tool",)):
-        for name, _ in installed_versions(context.environments):
+        for name in installed(context.environments):
             if name not in upgraded:
                 yield name
 

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from importlib.metadata import Distribution, distributions
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from ..errors import InvalidWheel, MetadataError
+from ..files import read_regular
 from ..formats.reader import read_metadata
+from ..limits import CORE_METADATA_BYTES, DOCUMENT_BYTES, RECORD_BYTES
 from ..model.filename import read_version
 from ..model.label import VARIANT_FILE
+from .core_metadata import METADATA_FILE, first_field, read_fields, requirements_of
 from .record import RECORD_FILE, read_record
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
+
+    from ..model.metadata import Metadata
 
 _COMPILED = ".pyc"
 _EMPTY = "0"
@@ -29,12 +38,31 @@ class Installed:
         version: its version.
         label: its variant label, None for a non-variant.
         problem: why the label cannot be read, empty if it can.
+        folder: its ``dist-info`` folder; empty for one that is not installed.
+        metadata: of the variant, None for a non-variant.
     """
 
     project: str
     version: Version
     label: str | None
     problem: str = ""
+    folder: str = field(default="", compare=False)
+    metadata: Metadata | None = field(default=None, compare=False, repr=False)
+
+    def is_variant(self, label: str | None) -> bool:
+        """Return whether it is the variant *label*; older formats name the null variant twice."""
+        known = self.metadata
+        return self.label == (known.label_of(label) if known is not None and label else label)
+
+    @cached_property
+    def tags(self) -> frozenset[str]:
+        """Tags of its wheel, as its WHEEL file has them; nothing if it does not tell."""
+        return frozenset(read_fields(_read(self.folder, "WHEEL", DOCUMENT_BYTES)).get("tag", ()))
+
+    @cached_property
+    def requires(self) -> tuple[str, ...]:
+        """Its ``Requires-Dist`` values."""
+        return requirements_of(_read(self.folder, METADATA_FILE, CORE_METADATA_BYTES))
 
 
 @dataclass(frozen=True)
@@ -59,10 +87,10 @@ def find_installed(paths: Iterable[str]) -> Iterator[Installed]:
         paths: directories as in ``sys.path``.
     """
     found: dict[str, Installed] = {}
-    for distribution in distributions(path=list(paths)):
-        item = _installed(distribution)
-        if item is not None:
-            found.setdefault(item.project, item)
+    for path in paths:
+        for item in _distributions(path):
+            if item.project not in found:
+                found[item.project] = _with_label(item)
     yield from (found[project] for project in sorted(found))
 
 
@@ -79,20 +107,16 @@ def ownership_problems(paths: Iterable[str]) -> list[OwnershipProblem]:
     owners: dict[str, set[str]] = {}
     filled: set[str] = set()
     for folder in dict.fromkeys(map(os.path.realpath, paths)):
-        for distribution in distributions(path=[folder]):
-            name, version = (metadata_field(distribution, key) for key in ("Name", "Version"))
+        for item in _distributions(folder):
             try:
-                record = (distribution.read_text(RECORD_FILE) or "").encode()
-                rows = read_record(record, RECORD_FILE)
-            except (InvalidWheel, UnicodeError):
-                continue
-            if name is None or version is None:
+                rows = read_record(_read(item.folder, RECORD_FILE, RECORD_BYTES), RECORD_FILE)
+            except InvalidWheel:
                 continue
             for row in rows:
                 if not row.path or row.path.endswith(_COMPILED):
                     continue
                 path = os.path.normpath(os.path.join(folder, row.path))  # noqa: PTH118
-                owners.setdefault(path, set()).add(f"{canonicalize_name(name)}=={version}")
+                owners.setdefault(path, set()).add(f"{item.project}=={item.version}")
                 if row.size != _EMPTY:
                     filled.add(path)
     found = []
@@ -116,21 +140,46 @@ def metadata_field(distribution: Distribution, name: str) -> str | None:
     return fields[name] if name in fields else None  # noqa: SIM401 - PackageMetadata has no get()
 
 
-def _installed(distribution: Distribution) -> Installed | None:
-    name, text = metadata_field(distribution, "Name"), metadata_field(distribution, "Version")
-    if name is None or text is None:
-        return None
-    project, version = canonicalize_name(name), read_version(text)
-    if version is None:
-        return None
-    variant = distribution.read_text(VARIANT_FILE)
-    if variant is None:
-        return Installed(project, version, None)
-    source = f"{VARIANT_FILE} of {project} {version}"
+def _distributions(path: str) -> Iterator[Installed]:
+    """Yield the distributions in one directory, by name of their folders, without labels."""
     try:
-        metadata = read_metadata(variant, source)
+        names = sorted(os.listdir(path or os.curdir))  # noqa: PTH208 - quicker
+    except OSError:
+        return
+    for name in names:
+        folder, suffix = os.path.join(path, name), os.path.splitext(name)[1]  # noqa: PTH118, PTH122
+        if suffix not in (".dist-info", ".egg-info"):
+            continue
+        metadata = _read(folder, METADATA_FILE, CORE_METADATA_BYTES)
+        if suffix == ".egg-info":
+            metadata = _read(folder, "PKG-INFO", CORE_METADATA_BYTES) or _read(
+                path, name, CORE_METADATA_BYTES
+            )
+        project, version = (first_field(metadata, field) for field in ("name", "version"))
+        known = read_version(version or "")
+        if project and known is not None:
+            yield Installed(canonicalize_name(project), known, None, folder=folder)
+
+
+def _with_label(item: Installed) -> Installed:
+    source = f"{VARIANT_FILE} of {item.project} {item.version}"
+    try:
+        path = os.path.join(item.folder, VARIANT_FILE)  # noqa: PTH118
+        metadata = read_metadata(read_regular(path, DOCUMENT_BYTES).data, source)
         if len(metadata.variants) != 1:
             raise MetadataError(source, "variants", "does not describe exactly one variant")
+    except (FileNotFoundError, NotADirectoryError):
+        return item
+    except OSError as error:
+        return replace(item, problem=f"{source}: {error.strerror or error}")
     except MetadataError as error:
-        return Installed(project, version, None, str(error))
-    return Installed(project, version, next(iter(metadata.variants)))
+        return replace(item, problem=str(error))
+    return replace(item, label=next(iter(metadata.variants)), metadata=metadata)
+
+
+def _read(folder: str, name: str, limit: int) -> bytes:
+    """Return the contents of a file, empty if it cannot be read."""
+    try:
+        return read_regular(os.path.join(folder, name), limit).data  # noqa: PTH118
+    except (OSError, ValueError):
+        return b""

@@ -22,7 +22,6 @@ from pep_variants.internal import (
     PreferenceError,
     Sources,
     cache_directory,
-    find_installed,
     places,
     read_version,
     redacted,
@@ -57,7 +56,7 @@ from variants_proxy.internal import (
 from ..choices import Choices, VersionChoice, read_choices
 from ..command_line import Scope, parse
 from ..context import Context
-from ..environments import Installed, installed, site_packages
+from ..environments import installed, listed, site_packages
 from ..errors import USER_ERRORS, UvNotFound
 from ..named_projects import Place
 from ..session_plan import SessionPlan
@@ -65,6 +64,8 @@ from ..uv_lock import Lock
 from ..uv_program import TESTED_UVS, find_uv, own_version, uv_version
 
 if TYPE_CHECKING:
+    from pep_variants.internal import Installed
+
     from ..own_options import Options
     from ..uv_lock import LockMachine
 
@@ -152,9 +153,11 @@ def locked_items(lock: Lock) -> list[Installed]:
     """Return the variants that a lock has for the platform of this machine."""
     return list(
         dict.fromkeys(
-            Installed(file.project, file.version, file.label)
-            for file in lock.wheels
-            if _is_for(file.plain, host_target())
+            listed(
+                (file.project, file.version, file.label)
+                for file in lock.wheels
+                if _is_for(file.plain, host_target())
+            )
         )
     )
 
@@ -173,7 +176,7 @@ def states_of(items: Iterable[Installed], answers: IndexAnswers) -> list[State]:
         if choice is not None:
             state = _state(each, label, choice)
         elif label is not None:
-            state = State(each.name, each.version, label, None, UNKNOWN)
+            state = State(each.project, str(each.version), label, None, UNKNOWN)
         else:
             continue
         if label is not None or state.now not in (None, _NULL):
@@ -182,8 +185,8 @@ def states_of(items: Iterable[Installed], answers: IndexAnswers) -> list[State]:
 
 
 def _state(each: Installed, label: str | None, choice: VersionChoice) -> State:
-    project, version = each.name, each.version
-    best = choice.label_for(each.tags)
+    project, version = each.project, str(each.version)
+    label, best = choice.named(label), choice.named(choice.label_for(each.tags))
     verdict = next((row for row in choice.verdicts if row.label == label), None)
     if not choice.verdicts:
         return State(project, version, label, best, WITHOUT)
@@ -298,7 +301,7 @@ def examine(
     environment = None
     with _noting(problems, "lookup"):
         environment = next((path for path in context.environments if path.is_dir()), None)
-    found = installed(() if environment is None else (environment,))
+    found = [*installed(() if environment is None else (environment,)).values()]
     answers, other = IndexAnswers({}, {}), None
     if not offline and not context.is_offline:
         with _noting(problems, "configuration"):
@@ -311,13 +314,13 @@ def examine(
         problems += environment_problems(
             map(str, site_packages(environment)), "uv-variants pip install", "uv pip uninstall"
         )
-        for each in find_installed(map(str, site_packages(environment))):
+        for each in found:
             if each.problem:
                 problems.append(Problem("metadata", each.problem, switch_command(each.project)))
     states = states_of(found, answers)
     if settings.preferences.catalog is None:
         known = {state.project for state in states}
-        others = ((each.name, each.version) for each in found if each.name not in known)
+        others = ((each.project, each.version) for each in found if each.project not in known)
         problems += catalog_hints(others, lambda _: "uv-variants --variant-catalog default doctor")
     locked = states_of(locked_items(lock), answers)
     path = str(environment or "")
@@ -348,8 +351,10 @@ def _answers(
     plan: SessionPlan, found: Iterable[Installed], problems: list[Problem]
 ) -> IndexAnswers:
     """Return what the indexes have of what is *found* and locked; append to *problems*."""
-    names = [*sorted({each.name for each in found if each.label} | {*plan.context.lock.projects})]
-    names += sorted({each.name for each in found} - set(names))
+    names = [
+        *sorted({each.project for each in found if each.label} | {*plan.context.lock.projects})
+    ]
+    names += sorted({each.project for each in found} - set(names))
     names = names[:_MAX_ASKED]
     failed = plan.plugins.failures.values() if plan.plugins is not None else ()
     problems += [Problem("plugin", str(error)) for error in failed]

@@ -30,9 +30,10 @@ class PipCommands:
         said: what importing pip printed, if it was imported by an earlier server, too.
     """
 
-    def __init__(self, environment: Environment) -> None:
-        """Start."""
+    def __init__(self, environment: Environment, env: Mapping[str, str] | None = None) -> None:
+        """Start; variables of *env* hold for the server and all commands."""
         self.environment = environment
+        self._env = dict(env or {})
         self.said = ""
         self._process: subprocess.Popen[str] | None = None
         if hasattr(os, "fork"):
@@ -42,7 +43,7 @@ class PipCommands:
                 stdout=subprocess.PIPE,
                 text=True,
                 cwd=environment.path,
-                env=clean_environ(BYTECODE),
+                env=clean_environ({**BYTECODE, **self._env}),
             )
             self.said = self._answer("")
             if not (environment.path / "modules.txt").exists():
@@ -71,10 +72,10 @@ class PipCommands:
     ) -> Result:
         """Run pip with *args*, in *cwd* or the folder of the environment."""
         if self._process is None:
-            return self.environment.pip(*args, env=env, cwd=cwd)
+            return self.environment.pip(*args, env={**self._env, **(env or {})}, cwd=cwd)
         job = {
             "args": args,
-            "env": clean_environ({"PIP_NO_CACHE_DIR": "1", **(env or {})}),
+            "env": clean_environ({"PIP_NO_CACHE_DIR": "1", **self._env, **(env or {})}),
             "cwd": str(cwd or self.environment.path),
         }
         return Result(*self._answer(json.dumps(job)))

@@ -74,6 +74,12 @@ BUILDS = {
         Build("rocm7.2", ">=2.11,<2.14", LINUX_ONLY, 0, f"{ROCM} gfx950 gfx1150 gfx1151"),
         Build("xpu", ">=2.9", BOTH, 0, "Arc"),
     ),
+    "torchaudio": (
+        Build("cu126", "==2.11.*", BOTH, 12, CUDA_12_6),
+        Build("cu128", "==2.11.*", BOTH, 12, TURING),
+        Build("cu130", "==2.11.*", BOTH, 13, TURING),
+        Build("rocm7.2", "==2.11.*", LINUX_ONLY, 0, f"{ROCM} gfx950 gfx1150 gfx1151"),
+    ),
     "vllm": (
         Build("cu129", "", LINUX_ONLY, 12, TURING),
         Build("cu130", ">=0.20", LINUX_ONLY, 13, TURING),
@@ -86,9 +92,10 @@ VISION = {f"0.{15 + Version(text).minor}.{Version(text).micro}": text for text i
 RELEASES = {
     "torch": {torch: torch for torch in _TORCH},
     "torchvision": VISION,
+    "torchaudio": {"2.11.0": ""},
     "vllm": {"0.19.1": "2.10.0", "0.26.0": "2.11.0", "0.29.0": "2.13.0"},
 }
-"""The same by project."""
+"""The same by project; the last torchaudio requires none."""
 ON_PYPI = {
     "torch": {"<2.8": "cu126", ">=2.8,<2.11": "cu128", ">=2.11,<2.15": "cu130", ">=2.15": "cu132"},
     "vllm": {"<0.20": "cu129", ">=0.20": "cu130"},

@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[3]
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="/proc, /sys, /dev and shell scripts")
 NONE = Drivers()
 NVIDIA = Drivers(("NVIDIA",), (12, 4))
+FAILING = Drivers(failing=("NVIDIA",))
 AMD = Drivers(("AMD",))
 PYTORCH = "https://download.pytorch.org/whl"
 DRIVER = "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION"
@@ -58,9 +59,15 @@ def pci(vendor):
     ("files", "environ", "code", "cause", "remedy", "fails"),
     [
         (amd(90402), {HSA: "11.0.0"}, "override",
-         f"{HSA} says that AMD GPU is gfx1100; without it detection finds gfx942 here",
+         f"{HSA} sets AMD GPU gfx1100, but gfx942 was detected",
          f"unset {HSA}", True),
-        ({}, {DRIVER: "12.8"}, "override", "CUDA driver is 12.8; without it detection finds none",
+        # The usual way to run builds without code for that GPU.
+        (amd(100301), {HSA: "10.3.0"}, "override",
+         f"{HSA} sets AMD GPU gfx1030, for gfx1031, as is usual", "", False),
+        (amd(100301), {HSA: "11.0.0"}, "override", "but gfx1031 was detected", f"unset {HSA}",
+         True),
+        (amd(90010), {HSA: "9.4.2"}, "override", "but gfx90a was detected", f"unset {HSA}", True),
+        ({}, {DRIVER: "12.8"}, "override", "sets CUDA driver 12.8, but none was detected",
          f"unset {DRIVER}", False),
         ({}, {DRIVER: "newest"}, "detection", f"{DRIVER}: 'newest' is not a version",
          f"unset {DRIVER}", True),
@@ -108,6 +115,7 @@ def test_what_detection_found(root):
 DOCKER = {".dockerenv": ""}
 WSL = {"proc/sys/kernel/osrelease": "5.15.167.4-microsoft-standard-WSL2\n"}
 EMPTY = {"PATH": "/nowhere"}
+ORIN = {"etc/nv_tegra_release": "# R36 (release), REVISION: 4.3, GCID: 38968081, BOARD: generic\n"}
 
 
 @LINUX
@@ -119,6 +127,8 @@ EMPTY = {"PATH": "/nowhere"}
          "docker run --gpus all …", True),
         (EMPTY, {"run/.containerenv": "", **pci("0x1002")}, NONE, "container-driver",
          "this container (Podman) has no AMD driver",
+         "podman run --device=/dev/kfd --device=/dev/dri …", False),
+        (EMPTY, {**DOCKER, **pci("0x1002")}, NONE, "container-driver", "no AMD driver",
          "docker run --device=/dev/kfd --device=/dev/dri …", False),
         (EMPTY, pci("0x10de"), NONE, "driver-missing",
          "a GPU at 0000:01:00.0 and no NVIDIA driver", "sudo modprobe nvidia && nvidia-smi", True),
@@ -126,14 +136,33 @@ EMPTY = {"PATH": "/nowhere"}
          False),
         (EMPTY, pci("0x10de"), NVIDIA, "", "", "", False),
         (EMPTY, DOCKER, NONE, "container-without-gpu", "container (Docker) sees no GPU",
-         "variants detect -o platform.toml", False),
+         "docker run --gpus all …", False),
         (EMPTY, DOCKER, NVIDIA, "", "", "", False),
+        (EMPTY, DOCKER, FAILING, "", "", "", False),
         *(
-            ({name: "oci"}, {}, NONE, "container-without-gpu", "sees no GPU", "variants det", False)
-            for name in ("APPTAINER_CONTAINER", "KUBERNETES_SERVICE_HOST", "container")
+            ({name: "oci"}, {}, NONE, "container-without-gpu", "for image builds use --variant-pl",
+             command, False)
+            for name, command in (
+                ("APPTAINER_CONTAINER", "apptainer exec --nv …"),
+                ("KUBERNETES_SERVICE_HOST", "kubectl set resources deployment … --limits=nvidia"),
+                ("container", "docker run --gpus all …"),
+            )
         ),
         (EMPTY, WSL, NONE, "wsl", "/dev/dxg is missing", "wsl --update; wsl --set-version", True),
-        (EMPTY, {**WSL, "dev/dxg": ""}, NONE, "", "", "", False),
+        (EMPTY, {**WSL, "dev/dxg": ""}, NONE, "wsl", "usr/lib/wsl/lib has no libcuda.so.1",
+         "wsl --shutdown", True),
+        # of another vendor's GPU
+        (EMPTY, {**WSL, "dev/dxg": "", "usr/lib/wsl/lib/libd3d12.so": ""}, NONE, "wsl", "", "wsl",
+         False),
+        (EMPTY, {**WSL, "dev/dxg": ""}, NVIDIA, "", "", "", False),
+        (EMPTY, {**WSL, "dev/dxg": ""}, FAILING, "", "", "", False),
+        (EMPTY, ORIN, NVIDIA, "jetson", "this is a Jetson (L4T 36): PyTorch's builds for aarch64",
+         "pip install --index-url https://pypi.jetson-ai-lab.io/jp6/cu124 torch", False),
+        (EMPTY, ORIN, NONE, "driver-missing", "this is a Jetson, and no NVIDIA driver answers",
+         "sudo apt-get install nvidia-l4t-cuda", True),
+        (EMPTY, {**DOCKER, "proc/device-tree/tegra-fuse": ""}, NONE, "container-driver", "a Jetson",
+         "docker run --runtime nvidia …", True),
+        (EMPTY, {"etc/nv_tegra_release": "# R38 (release)"}, NVIDIA, "", "", "", False),
     ],
 )  # fmt: skip
 def test_surroundings(root, environ, files, drivers, code, cause, remedy, fails):
@@ -149,29 +178,58 @@ def test_surroundings(root, environ, files, drivers, code, cause, remedy, fails)
 
 
 @LINUX
-def test_a_login_node(root, tmp_path):
-    tool = tmp_path / "sbatch"
-    tool.write_text("#!/bin/sh\n")
-    tool.chmod(0o755)
+@pytest.mark.parametrize(
+    ("tool", "name", "command"),
+    [
+        ("sbatch", "Slurm", "srun --gpus=1 variants detect -o platform.toml"),
+        ("qsub", "PBS", "qsub -I -l select=1:ngpus=1 -- variants detect -o platform.toml"),
+        ("bsub", "LSF", "bsub -I -gpu num=1 variants detect -o platform.toml"),
+    ],
+)
+def test_a_login_node(root, tmp_path, tool, name, command):
+    path = tmp_path / tool
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
     environ = {"PATH": str(tmp_path)}
     (problem,) = surroundings_part(environ, root({"etc/x": ""}), NONE).problems
-    assert (problem.code, problem.fails) == ("login-node", False)
-    assert "Slurm is here and no GPU is: a login node" in problem.text
+    assert (problem.code, problem.fails, problem.command) == ("login-node", False, command)
+    assert f"this is a login node of {name}" in problem.text
     assert surroundings_part({**environ, "SLURM_JOB_ID": "1"}, root({}), NONE).problems == ()
 
 
 @LINUX
-def test_device_files_that_are_closed(root, monkeypatch):
+@pytest.mark.parametrize(
+    ("closed", "files", "drivers", "command", "fails"),
+    [
+        ("kfd", {}, AMD, "sudo usermod -aG {} $USER", True),
+        ("renderD", {}, NONE, "sudo usermod -aG {} $USER", True),
+        ("renderD", {}, NVIDIA, "sudo usermod -aG {} $USER", False),
+        ("nvidia", {}, NONE, "sudo usermod -aG {} $USER", True),
+        ("kfd", DOCKER, AMD, "docker run --group-add {} …", True),
+    ],
+)
+def test_device_files_that_are_closed(root, monkeypatch, closed, files, drivers, command, fails):
     """Not by their modes: root may read everything, and access lists do not show there."""
     access = os.access
     monkeypatch.setattr(
-        os, "access", lambda path, mode: "renderD" not in str(path) and access(path, mode)
+        os, "access", lambda path, mode: closed not in str(path) and access(path, mode)
     )
-    files = {"dev/dri/renderD128": "", "dev/kfd": "", **pci("0x1002")}
-    (problem,) = surroundings_part({}, root(files), NONE).problems
-    assert (problem.code, problem.fails) == ("permissions", True)
+    devices = ("dev/dri/renderD128", "dev/kfd", "dev/nvidia0", "dev/nvidiactl")
+    here = root({**dict.fromkeys(devices, ""), **files})
+    import grp
+
+    group = grp.getgrgid(os.getgid() or next(each.gr_gid for each in grp.getgrall() if each.gr_gid))
+    for path in devices:
+        os.chown(here / path, -1, group.gr_gid)
+        (here / path).chmod(0o660)
+    (problem,) = surroundings_part({}, here, drivers).problems
+    assert (problem.code, problem.fails) == ("permissions", fails)
     assert "you may not read and write" in problem.text
-    assert "renderD128 (owner " in problem.text
+    assert problem.command == command.format(group.gr_name)
+    for path in devices:
+        (here / path).chmod(0o600)
+    (problem,) = surroundings_part({}, here, drivers).problems
+    assert problem.command.startswith("sudo chmod a+rw ")
 
 
 @pytest.mark.parametrize(

@@ -223,10 +223,11 @@ class Attempt(NamedTuple):
 
 @dataclass
 class Trail:
-    """What was tried, in order, and what users were warned of meanwhile."""
+    """What was tried, in order, what users were warned of meanwhile, and the commands for that."""
 
     attempts: list[Attempt] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    remedies: dict[str, str] = field(default_factory=dict)
 
 
 def tried(place: str, answer: str, *, found: bool = False) -> None:
@@ -247,6 +248,8 @@ def recorded() -> Iterator[Trail]:
                 trail.attempts.append(attempt)
             elif record.levelno >= logging.WARNING:
                 trail.warnings.append(record.getMessage())
+                if remedy := getattr(record, "remedy", ""):
+                    trail.remedies[trail.warnings[-1]] = remedy
 
     collector = Collector()
     package = logging.getLogger(_PACKAGE)
@@ -304,6 +307,22 @@ class FactWord(NamedTuple):
     best: Callable[[Sequence[str]], str] | None = None
 
 
+class Trouble(NamedTuple):
+    """Something that keeps programs from devices which detection finds, or that tells less of them.
+
+    Attributes:
+        code: of the doctor's problem.
+        text: what, where and why, on one line.
+        command: what to type.
+        fails: something is wrong; else it is a hint.
+    """
+
+    code: str
+    text: str
+    command: str
+    fails: bool = True
+
+
 class Vendor(NamedTuple):
     """A maker of accelerators, or a family of CPUs.
 
@@ -324,6 +343,8 @@ class Vendor(NamedTuple):
         nodes: patterns of its device files below ``/dev``.
         versions: small files, below the root of the file system, which tell the driver's version.
         libraries: files of the driver that are replaced when it is upgraded.
+        troubles: finds what is wrong besides, given environment variables, the root of the file
+            system, and what detection found.
     """
 
     provider: Callable[..., Provider]
@@ -341,6 +362,7 @@ class Vendor(NamedTuple):
     nodes: tuple[str, ...] = ()
     versions: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
+    troubles: Callable[[Mapping[str, str], Path, Sequence[Fact]], Iterable[Trouble]] = lambda *_: ()
 
 
 def matching(pattern: str, what: str, example: str) -> Callable[[str], str]:

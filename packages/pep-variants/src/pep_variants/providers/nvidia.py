@@ -30,6 +30,7 @@ from .base import (
     DriverProvider,
     FactWord,
     FeatureWords,
+    Trouble,
     Vendor,
     load,
     matching,
@@ -485,6 +486,12 @@ def _take(capabilities: dict[int, Pair], index: int, capability: Pair) -> None:
         logger.debug("GPU %d reports an invalid compute capability: %d.%d", index, major, minor)
 
 
+def _troubles(environ: Mapping[str, str], root: Path, facts: Sequence[Fact]) -> Iterable[Trouble]:
+    from .cuda import find_troubles  # for the doctor alone
+
+    return find_troubles(environ, root, facts)
+
+
 VENDOR = Vendor(
     provider=NvidiaProvider,
     title="NVIDIA",
@@ -548,4 +555,5 @@ VENDOR = Vendor(
         "Windows/System32/nvcuda.dll",
         "Windows/System32/nvml.dll",
     ),
+    troubles=_troubles,
 )

@@ -203,11 +203,13 @@ class Examined(NamedTuple):
         support: its answer.
         attempts: libraries, tools and files, in order.
         warnings: what users are warned of.
+        remedies: commands by warning.
     """
 
     support: Support
     attempts: tuple[Attempt, ...]
     warnings: tuple[str, ...]
+    remedies: Mapping[str, str] = {}
 
 
 def examine_host(
@@ -227,5 +229,7 @@ def examine_host(
         looks_at_files = isinstance(factory, type) and issubclass(factory, DriverProvider)
         with recorded() as trail:
             support = ask_known(known, factory(environ, root) if looks_at_files else factory())
-        examined[namespace] = Examined(support, tuple(trail.attempts), tuple(trail.warnings))
+        examined[namespace] = Examined(
+            support, tuple(trail.attempts), tuple(trail.warnings), trail.remedies
+        )
     return examined

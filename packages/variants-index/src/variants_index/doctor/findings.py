@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pep_variants.internal import printable
 
 CODES = frozenset((
-    "driver", "detection", "override", "hidden-gpu",
+    "driver", "driver-library", "detection", "override", "hidden-gpu", "jetson",
     "container-driver", "container-without-gpu", "driver-missing", "wsl", "permissions",
     "login-node",
     "configuration", "configuration-ignored", "setting", "torch-backend", "index-pin",

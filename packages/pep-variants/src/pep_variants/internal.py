@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from .wheelfile.core_metadata import *
     from .wheelfile.installed import *
     from .wheelfile.lazy_file import *
+    from .wheelfile.leftovers import *
     from .wheelfile.record import *
     from .wheelfile.rewriting import *
     from .wheelfile.sdist import *
@@ -156,6 +157,7 @@ _NAMES = {
     "wheelfile": "record",
     "wheelfile.core_metadata": "METADATA_FILE first_field iter_fields read_fields requirements_of",
     "wheelfile.installed": "Installed find_installed metadata_field ownership_problems",
+    "wheelfile.leftovers": "Repairs repairs required_by unneeded",
     "wheelfile.lazy_file": (
         "FIRST_PART Part PartialFile REFUSED Range RangeRefused is_refused last_part "
         "read_content_range"

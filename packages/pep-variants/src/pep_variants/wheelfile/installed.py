@@ -64,6 +64,12 @@ class Installed:
         """Its ``Requires-Dist`` values."""
         return requirements_of(_read(self.folder, METADATA_FILE, CORE_METADATA_BYTES))
 
+    @property
+    def is_requested(self) -> bool:
+        """Whether a person asked for it; not known with uv, which says so of everything."""
+        is_asked = os.path.exists(os.path.join(self.folder, "REQUESTED"))  # noqa: PTH110, PTH118
+        return is_asked and _read(self.folder, "INSTALLER", 1 << 10).strip() != b"uv"
+
 
 @dataclass(frozen=True)
 class OwnershipProblem:
@@ -73,11 +79,13 @@ class OwnershipProblem:
         path: of the file.
         owners: ``name==version`` of the distributions that list it in RECORD, ascending.
         missing: whether there is no such file.
+        digests: of the contents, as the RECORD of each owner has it, see `record.Row`.
     """
 
     path: str
     owners: tuple[str, ...]
     missing: bool
+    digests: tuple[str, ...] = field(default=(), compare=False)
 
 
 def find_installed(paths: Iterable[str]) -> Iterator[Installed]:
@@ -104,7 +112,7 @@ def ownership_problems(paths: Iterable[str]) -> list[OwnershipProblem]:
     Args:
         paths: directories as in ``sys.path``.
     """
-    owners: dict[str, set[str]] = {}
+    owners: dict[str, dict[str, str]] = {}
     filled: set[str] = set()
     for folder in dict.fromkeys(map(os.path.realpath, paths)):
         for item in _distributions(folder):
@@ -116,14 +124,15 @@ def ownership_problems(paths: Iterable[str]) -> list[OwnershipProblem]:
                 if not row.path or row.path.endswith(_COMPILED):
                     continue
                 path = os.path.normpath(os.path.join(folder, row.path))  # noqa: PTH118
-                owners.setdefault(path, set()).add(f"{item.project}=={item.version}")
+                owners.setdefault(path, {})[f"{item.project}=={item.version}"] = row.digest
                 if row.size != _EMPTY:
                     filled.add(path)
     found = []
     for path in sorted(owners):
         missing = not os.path.lexists(path)
         if missing or (len(owners[path]) > 1 and path in filled):
-            found.append(OwnershipProblem(path, tuple(sorted(owners[path])), missing))
+            listed, digests = zip(*sorted(owners[path].items()), strict=True)
+            found.append(OwnershipProblem(path, listed, missing, digests))
     return found
 
 

@@ -1,0 +1,129 @@
+"""What a build leaves behind that another one replaces: dependencies, and files of two owners.
+
+Builds of one project require different libraries, such as ``nvidia-nccl-cu12`` and ``-cu13``, which
+own the same file. Installers install and remove them in any order, and remove nothing that nobody
+requires any more. `unneeded` says what to remove, `repairs` what to install again after that.
+
+Requirements count whatever their markers say, of extras as well: nobody knows any more which extras
+were asked for, and what is removed must not be needed.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from packaging.utils import canonicalize_name
+
+from .installed import Installed, OwnershipProblem, ownership_problems
+
+_NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
+_CHUNK = 1 << 20
+
+
+def required_by(found: Mapping[str, Installed], names: Iterable[str]) -> set[str]:
+    """Return the projects that *names* require, and those that these require, and so on.
+
+    Args:
+        found: what is installed, by project. Their requirements are read now.
+        names: normalized names.
+    """
+    required: set[str] = set()
+    waiting = [name for name in names if name in found]
+    while waiting:
+        for text in found[waiting.pop()].requires:
+            match = _NAME.match(text)
+            name = canonicalize_name(match[1]) if match else ""
+            if name and name not in required:
+                required.add(name)
+                waiting += [name] if name in found else []
+    return required
+
+
+def unneeded(
+    before: Mapping[str, Installed],
+    after: Mapping[str, Installed],
+    changed: Iterable[str],
+    asked: Collection[str] = (),
+) -> list[Installed]:
+    """Return what only the builds that were replaced required, by project.
+
+    Args:
+        before: what was installed, by project; what *changed* required was read by `required_by`.
+        after: what is installed now.
+        changed: normalized names of the projects of which another build was installed.
+        asked: projects that the user names; they stay, as do those that the user named to pip.
+    """
+    changed = set(changed)
+    gone = required_by(before, changed) - changed - {*asked}
+    gone = {name for name in gone & after.keys() if not after[name].is_requested}
+    kept = required_by(after, after.keys() - gone)
+    return [after[name] for name in sorted(gone - kept)]
+
+
+class Repairs(NamedTuple):
+    """What is wrong with files after a command.
+
+    Attributes:
+        again: distributions to be installed again: what is required, but has files that are missing
+            or are those of another distribution.
+        contested: files that several distributions own which are all required, with different
+            contents: only one of these works.
+    """
+
+    again: tuple[Installed, ...]
+    contested: tuple[OwnershipProblem, ...]
+
+
+def repairs(
+    paths: Iterable[str],
+    found: Mapping[str, Installed],
+    projects: Collection[str],
+    without: Collection[str] = (),
+) -> Repairs:
+    """Return what is wrong with the files of *projects* and of what these require.
+
+    Args:
+        paths: directories as in ``sys.path``.
+        found: what is installed there, by project.
+        projects: normalized names.
+        without: what nobody needs, see `unneeded`.
+    """
+    within = {*projects, *required_by(found, projects)}
+    required = {*projects, *required_by(found, found.keys() - {*without})}
+    again: dict[str, Installed] = {}
+    contested = []
+    for problem in ownership_problems(paths):
+        owners = [owner.partition("==")[0] for owner in problem.owners]
+        if within.isdisjoint(owners):
+            continue
+        needed = [name for name in owners if name in required and name in found] or owners[:1]
+        digests = {problem.digests[owners.index(name)] for name in needed}
+        if len(digests) > 1:
+            contested.append(problem)
+        elif problem.missing or digests != {_digest(problem.path, *digests)}:
+            again[needed[0]] = found[needed[0]]
+    return Repairs(tuple(again[name] for name in sorted(again)), tuple(contested))
+
+
+def _digest(path: str, like: str) -> str:
+    """Return the digest of the file at *path* in the form and algorithm of *like*, see `Row`."""
+    algorithm = like.partition("=")[0]
+    if algorithm not in hashlib.algorithms_guaranteed:
+        return like
+    digest = hashlib.new(algorithm)
+    try:
+        for chunk in _chunks(path):
+            digest.update(chunk)
+    except OSError:
+        return like
+    return f"{algorithm}={base64.urlsafe_b64encode(digest.digest()).rstrip(b'=').decode()}"
+
+
+def _chunks(path: str) -> Iterator[bytes]:
+    with open(path, "rb") as file:  # noqa: PTH123
+        while chunk := file.read(_CHUNK):
+            yield chunk

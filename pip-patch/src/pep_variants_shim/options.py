@@ -32,7 +32,7 @@ def dest(option: Option) -> str:
 
 def add_option(group: Any, option: Option) -> None:
     """Add *option* to a *group* of pip's parser."""
-    kind: dict[str, Any] = {"action": "store_true"}
+    kind: dict[str, Any] = {"action": "store_true", "default": False}
     if option.repeatable:
         kind = {"action": "append", "metavar": option.metavar, "default": []}
     elif option.metavar:

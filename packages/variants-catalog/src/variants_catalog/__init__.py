@@ -3,22 +3,35 @@
 ``projects`` has a TOML file for each project. They are read only if the user asks for it with
 ``catalog = "default"`` in `variants.toml`, ``--variant-catalog default`` or
 ``VARIANTS_CATALOG=default``. `entries` and `entry_reader` are for entries, `catalogs` for several,
-`listings` for what their pages list, `installed_builds` for the wheels that are installed.
+`listings` for what their pages list, `installed_builds` for the wheels that are installed,
+`missed_builds` for users who have not asked for it.
 """
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
+import os
 from pathlib import Path
 
-__all__ = ["__version__", "projects"]
-
-try:
-    __version__ = version("variants-catalog")
-except PackageNotFoundError:  # a copy inside another distribution
-    __version__ = "0"
+__all__ = ["__version__", "project_names", "projects"]
 
 
 def projects() -> Path:
     """Return the directory of the TOML files: `NAME.toml`, the name normalized (PEP 503)."""
     return Path(__file__).parent / "projects"
+
+
+def project_names() -> frozenset[str]:
+    """Return the normalized names of the projects; fast, as installers ask it in every run."""
+    try:
+        listed = os.listdir(projects())  # noqa: PTH208 - faster
+    except OSError:  # in a zip file, as that of a pip may be
+        from importlib import resources
+
+        listed = [item.name for item in (resources.files(__name__) / "projects").iterdir()]
+    return frozenset(name.removesuffix(".toml") for name in listed if name.endswith(".toml"))
+
+
+def __getattr__(name: str) -> object:
+    from pep_variants.internal import lazy_name
+
+    return lazy_name(__name__, {}, name)

@@ -225,13 +225,17 @@ def preferred_catalog(
     if name is None or not preferences.use_variants:
         return None
     if name == DEFAULT_CATALOG:
-        folder = resources.files(__package__) / "projects"
-        catalog = shipped or DirectoryCatalog(folder, "variants-catalog: ")
+        catalog = shipped or shipped_catalog()
     elif is_catalog_path(name):
         catalog = open_catalog(Path(name).expanduser())
     else:
         catalog = read_catalog(fetch(name), name)
     return PreferredCatalog(catalog, preferences)
+
+
+def shipped_catalog() -> Catalog:
+    """Return the catalogue that is called `DEFAULT_CATALOG`, of this package."""
+    return DirectoryCatalog(resources.files(__package__) / "projects", "variants-catalog: ")
 
 
 def no_variants(
@@ -271,11 +275,6 @@ def no_variants(
 def is_in_catalog(project: str) -> bool:
     """Return whether the catalogue that is called `DEFAULT_CATALOG` describes *project*."""
     try:
-        catalog = preferred_catalog(Preferences(catalog=DEFAULT_CATALOG), _no_fetch)
-        return catalog is not None and catalog.project(project) is not None
-    except VariantError:  # it is not installed, or damaged
+        return shipped_catalog().project(project) is not None
+    except VariantError:  # it is damaged
         return False
-
-
-def _no_fetch(url: str) -> bytes:
-    raise AssertionError(f"the shipped catalogue is not at a URL, such as {url}")

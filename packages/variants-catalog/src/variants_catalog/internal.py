@@ -16,17 +16,19 @@ if TYPE_CHECKING:
     from .entry_checks import *
     from .installed_builds import *
     from .listings import *
+    from .missed_builds import *
     from .recognition import *
 
 _NAMES = {
     "catalogs": (
         "Catalog DirectoryCatalog is_in_catalog no_variants open_catalog preferred_catalog "
-        "write_catalog"
+        "shipped_catalog write_catalog"
     ),
     "entries": "CatalogProject CatalogVariant PublishedFile filled platform_kind same_files target",
     "entry_checks": "Finding check_entries check_file error warning",
     "installed_builds": "Origin added_files installed_metadata read_origin rewritten",
     "listings": "Found Listed PlacePage PlaceReader Unavailable by_host own_place pages_of",
+    "missed_builds": "MissedBuild Taken line_of_day missed_build",
     "recognition": "installed_build",
 }
 

@@ -13,6 +13,7 @@ from pep_variants import split_label
 from ..errors import VariantsOff, logger
 from ..guard import Original, fault, is_ours, iterated, replace, require, switch
 from ..links import CatalogLink, Info, label_of_link
+from ..missed_builds import tell_missed
 from ..outcome import explained, note_result, resolved
 from ..session import session_of
 
@@ -144,6 +145,7 @@ def patch_resolver(module: ModuleType) -> None:
             named = [req for req in root_reqs if req.name and req.user_supplied]
             wanted = {canonicalize_name(req.name) for req in named}
             note_result(session, self._result.mapping, requirements.requirements, wanted)
+            tell_missed(session, self._result, wanted)
             return requirements
         except VariantsOff:  # nothing is installed yet
             if switch.explicit:

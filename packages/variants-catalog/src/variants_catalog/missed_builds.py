@@ -1,0 +1,223 @@
+"""Builds of the shipped catalogue that are missed where it is off.
+
+An installer then takes a project's own file, which may not run on the GPU that is here, or not use
+it. `missed_build` judges that from an entry and from names, without any request; clients print its
+line once a day, see `line_of_day`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from packaging.version import Version
+
+from pep_variants import Metadata, Platform, Preferences, rank
+from pep_variants.internal import (
+    ABI_DEPENDENCY,
+    ACCELERATORS,
+    BUILTIN_NAMESPACES,
+    Properties,
+    abi_dependencies,
+    cache_directory,
+    why_not,
+)
+
+from .entries import PLACEHOLDER, CatalogProject, CatalogVariant, PublishedFile, platform_kind
+from .entry_checks import sample_versions
+from .listings import own_place
+from .recognition import installed_build
+
+_DAY = 86_400.0
+_OWN = "own"
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The file of a project that an installer takes without the catalogue, or has installed.
+
+    Attributes:
+        version: of the file.
+        platforms: its platform tags; empty for a source distribution.
+        requires: its ``Requires-Dist`` values.
+        beside: versions of what is installed with it, by normalized name; None for unknown ones.
+        admits: whether the requirements admit a version.
+        listed: versions that the user's indexes have for this machine, None if that is not known.
+        indexes: URLs of the user's indexes and find-links pages.
+    """
+
+    version: Version
+    platforms: Sequence[str]
+    requires: Sequence[str] = ()
+    beside: Mapping[str, Version | None] = field(default_factory=dict)
+    admits: Callable[[Version], bool] = lambda _: True
+    listed: Collection[Version] | None = None
+    indexes: Iterable[str] = ()
+
+
+@dataclass(frozen=True)
+class MissedBuild:
+    """A build for the accelerator that is here, of a project that does not get it.
+
+    Attributes:
+        project: normalized name.
+        version: what is taken instead.
+        lack: why that does not do, as a clause.
+        label: of the build; empty if the name of its file decides.
+        is_other: whether it is of another release, as the one that is taken has none.
+    """
+
+    project: str
+    version: Version
+    lack: str
+    label: str
+    is_other: bool
+
+    def text(self, how: str) -> str:
+        """Return it as a line.
+
+        Args:
+            how: what to type, such as ``COMMAND, then COMMAND``.
+        """
+        release = "another release" if self.is_other else ""
+        which = " of ".join(filter(None, (self.label, release)))
+        more = f" ({which})" if which else ""
+        return f"{self.project} {self.version} {self.lack}: {how}, takes a build that does{more}"
+
+
+def missed_build(
+    entry: CatalogProject,
+    taken: Taken,
+    machine: str,
+    platform: Callable[[Metadata], Platform],
+    preferences: Preferences,
+) -> MissedBuild | None:
+    """Return the build of *entry* that uses the accelerator which *taken* does not use.
+
+    None if it does, without an accelerator, where the user has chosen a build by an index, a label
+    or another name of the project, and where nothing tells what *taken* is: it was built on this
+    machine, or the entry does not say what the project's own wheels are.
+
+    Args:
+        entry: of the project, in the catalogue that is off.
+        taken: what is taken without it.
+        machine: platform tag of the target, such as ``linux_x86_64``.
+        platform: gives the supported values for metadata, e.g. `Detector.platform`.
+        preferences: of the user.
+    """
+    version, tags = taken.version, taken.platforms
+    is_chosen = entry.name in preferences.forced or own_place(entry, taken.indexes) is not None
+    if is_chosen or not taken.beside.keys().isdisjoint(entry.targets):
+        return None
+    own = installed_build(entry, version, tags, taken.requires, taken.beside) if tags else None
+    was_built_here = not version.local and any(tag.startswith("linux_") for tag in tags)
+    if was_built_here or (own is None and version.local):
+        return None
+    builds = [item for item in entry.variants if _is_for(item, machine, taken.beside)]
+    files = [_file(str(number), version, _accelerated(item)) for number, item in enumerate(builds)]
+    if own is not None and own.properties:
+        files.append(_file(_OWN, version, own.properties))
+    metadata = entry.metadata(files)
+    ranking = rank(metadata, platform(metadata), preferences)
+    if _OWN in ranking.labels:
+        return None
+    found, is_other = _best(entry, [builds[int(label)] for label in ranking.labels], taken)
+    if found is None or (tags and own is None and not _tells_own(entry, found, version)):
+        return None
+    namespace = next(name for name in _accelerated(found) if name in ACCELERATORS)
+    device = f"the {BUILTIN_NAMESPACES[namespace].vendor.device} that is here"
+    if not tags:
+        lack = f"has no wheel that uses {device}"
+    elif own is not None and namespace in own.properties:
+        lack = f"does not run on {device} ({why_not(ranking, _OWN)[0]})"
+    else:
+        lack = f"does not use {device}"
+    label = "" if PLACEHOLDER.search(found.label) else found.label
+    return MissedBuild(entry.name, version, lack, label, is_other)
+
+
+def _best(
+    entry: CatalogProject, fitting: Sequence[CatalogVariant], taken: Taken
+) -> tuple[CatalogVariant | None, bool]:
+    """Return which of the *fitting* builds, best first, is taken; whether of another release."""
+    is_placeholder = entry.placeholder is not None and taken.version in entry.placeholder
+    if is_placeholder:
+        return next(iter(fitting), None), False
+    own = next((item for item in fitting if item.admits(taken.version)), None)
+    if own is not None or not entry.before_version:
+        return own, False
+    listed = sample_versions(fitting) if taken.listed is None else taken.listed
+    for version in sorted(filter(taken.admits, listed), reverse=True):
+        for item in fitting if not version.is_prerelease else ():
+            if item.admits(version):
+                return item, True
+    return None, False
+
+
+def _tells_own(entry: CatalogProject, build: CatalogVariant, version: Version) -> bool:
+    """Return whether a wheel of the project that is no variant of *entry* is one for CPUs.
+
+    Either the *build* has another name or needs an extra, or the wheels for other platforms are.
+    """
+    return bool(build.requires) or any(
+        entry.is_own(item) and item.admits(version) for item in entry.variants
+    )
+
+
+def _is_for(item: CatalogVariant, machine: str, beside: Mapping[str, Version | None]) -> bool:
+    """Return whether a variant is for accelerators, for *machine*, and for what is *beside* it."""
+    if not _accelerated(item):
+        return False
+    if item.platforms and platform_kind(machine) not in map(platform_kind, item.platforms):
+        return False
+    return all(
+        needed.allows(beside[needed.project])
+        for needed in abi_dependencies(_known(item))
+        if beside.get(needed.project) is not None
+    )
+
+
+def _accelerated(item: CatalogVariant) -> Properties:
+    """Return the properties of a variant about accelerators, and the order among such builds."""
+    found = {name: each for name, each in _known(item).items() if name != ABI_DEPENDENCY}
+    return {} if ACCELERATORS.keys().isdisjoint(found) else found
+
+
+def _known(item: CatalogVariant) -> Properties:
+    """Return the properties of a variant that are the same for all of its files."""
+    known = tuple(text for text in item.properties if not PLACEHOLDER.search(text))
+    return replace(item, properties=known).properties_of({})
+
+
+def _file(label: str, version: Version, properties: Properties) -> PublishedFile:
+    return PublishedFile("", "", version, label, properties)
+
+
+def line_of_day(found: Iterable[MissedBuild], how: str, environ: Mapping[str, str]) -> str:
+    """Return the line about the first of *found* that was not among those of another call today.
+
+    Empty if all were. Without a cache that can be written none ever was.
+
+    Args:
+        found: of one command; the others are not told of either for a day.
+        how: what to type, see `MissedBuild.text`.
+        environ: environment variables.
+    """
+    folder = cache_directory(environ, "said")
+    line = ""
+    for each in found:
+        said = f"{each.project} {each.version} {each.lack} {how.partition(',')[0]}"
+        path = folder / hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        with contextlib.suppress(OSError):
+            if 0 <= time.time() - path.stat().st_mtime < _DAY:
+                continue
+        line = line or each.text(how)
+        with contextlib.suppress(OSError):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.touch(mode=0o600)
+            os.utime(path)
+    return line

@@ -1,0 +1,139 @@
+"""The line about builds that are missed because no catalogue is on, see `missed_build`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sysconfig
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pep_variants.internal import ADVICE_SECONDS
+
+from .distributions import label_of, platforms_of
+from .errors import logger
+from .options import VARIABLE
+
+if TYPE_CHECKING:
+    from packaging.version import Version
+
+    from variants_catalog.internal import MissedBuild, Taken
+
+    from .session import Session
+
+_INSTALLS = "variant-switch"
+"""An option of ``pip install`` alone."""
+
+
+def tell_missed(session: Session, result: Any, wanted: Collection[str]) -> None:
+    """Print the line for what pip has resolved to, once a day; send no request.
+
+    Args:
+        session: of the command.
+        result: of pip's resolver.
+        wanted: projects that the user named, which go first.
+    """
+    from variants_catalog import project_names
+
+    names = sorted(project_names() & result.mapping.keys())
+    names.sort(key=lambda name: name not in wanted)
+    if not names or session.catalog.wanted or session.finder.search_scope.no_index:
+        return
+    # An environment for a build, or --quiet.
+    if VARIABLE in os.environ or not logger.isEnabledFor(logging.INFO):
+        return
+    from pep_variants.internal import paused, within
+
+    try:
+        with paused(True):
+            found = within(ADVICE_SECONDS, lambda: [*_missed(session, result, names)])
+            if found:
+                _tell(session, found)
+    except Exception:
+        logger.debug("No advice about the catalogue", exc_info=True)
+
+
+def _tell(session: Session, found: list[MissedBuild]) -> None:
+    from pip._internal.utils.misc import get_prog
+
+    from variants_catalog.internal import line_of_day
+
+    program = get_prog()
+    again = "the same command"
+    if session.options.values.get(_INSTALLS) is not None:
+        named = " ".join(item.project for item in found)
+        again = f"{program} install --variant-switch {named}"
+    how = f"{program} config set global.variant-catalog default, then {again}"
+    line = line_of_day(found, how, os.environ)
+    if line:
+        logger.info("%s", line)
+
+
+def _missed(session: Session, result: Any, names: list[str]) -> Iterator[MissedBuild]:
+    from variants_catalog.internal import missed_build, shipped_catalog
+
+    from .candidates import detect_for
+
+    preferences = session.options.read_settings()
+    if not preferences.use_variants:
+        return
+    detect = detect_for(preferences, session.finder, foreign=session._foreign)
+    catalog = shipped_catalog()
+    machine = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    for name in names:
+        taken, entry = _taken(session, result, name), catalog.project(name)
+        if taken is not None and entry is not None:
+            missed = missed_build(entry, taken, machine, detect, preferences)
+            if missed is not None:
+                yield missed
+
+
+def _taken(session: Session, result: Any, name: str) -> Taken | None:
+    """Return what pip takes of a project, None if the user has named the very file."""
+    from pep_variants.internal import read_version
+    from variants_catalog.internal import Taken
+
+    candidate, finder = result.mapping[name], session.finder
+    version = read_version(str(candidate.version))
+    if version is None or "binary" not in finder.format_control.get_allowed_formats(name):
+        return None
+    specifiers = []
+    for requirement in result.criteria[name].iter_requirement():
+        explicit, asked = requirement.get_candidate_lookup()
+        is_pinned = asked is not None and ("+" in str(asked.specifier) or asked.has_hash_options)
+        if (explicit is not None and not explicit.is_installed) or is_pinned:
+            return None
+        if asked is not None:
+            specifiers.append(asked.specifier)
+    dist, link = candidate.dist, candidate.source_link
+    listed: list[Version] | None = None
+    if candidate.is_installed:
+        tags = platforms_of(dist)
+        if not tags or dist.direct_url is not None or label_of(dist):
+            return None
+    else:
+        tags = _tags(link.filename)
+        texts = {str(item.version) for item in finder.find_all_candidates(name)}  # pip has them
+        listed = [each for each in map(read_version, texts) if each is not None]
+    return Taken(
+        version,
+        tags,
+        dist.metadata.get_all("Requires-Dist", []),
+        _beside(session, result.mapping),
+        lambda each: all(item.contains(str(each), prereleases=True) for item in specifiers),
+        listed,
+        [*finder.index_urls, *finder.find_links],
+    )
+
+
+def _tags(filename: str) -> list[str]:
+    """Return the platform tags of a wheel, nothing for a source distribution."""
+    is_wheel = filename.endswith(".whl")
+    return filename.removesuffix(".whl").rpartition("-")[2].split(".") if is_wheel else []
+
+
+def _beside(session: Session, mapping: Mapping[str, Any]) -> dict[str, Version | None]:
+    from pep_variants.internal import read_version
+
+    both = {**session.installed, **mapping}
+    return {name: read_version(str(item.version)) for name, item in both.items()}

@@ -35,11 +35,12 @@ int nvmlShutdown(void)
     return code ? atoi(code) : 0;
 }
 
+#ifndef WITHOUT_nvmlErrorString
 const char *nvmlErrorString(int code)
 {
-    (void)code;
-    return "an error";
+    return code == 18 ? "Driver/library version mismatch" : "an error";
 }
+#endif
 
 #ifndef WITHOUT_nvmlSystemGetCudaDriverVersion_v2
 int nvmlSystemGetCudaDriverVersion_v2(int *version)

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 
 import pytest
 from summaries import summary
@@ -240,11 +241,13 @@ def test_limits_are_applied_once(machine):
 
 
 @pytest.mark.parametrize("rocminfo", [None, "echo 'ROCk module is NOT loaded'; exit 255"])
-def test_a_rocminfo_that_fails_tells_of_no_gpu(machine, rocminfo):
+def test_a_rocminfo_that_fails_tells_of_no_gpu(machine, caplog, rocminfo):
     machine.write("dev/kfd")
     if rocminfo:
         machine.command("opt/rocm/bin/rocminfo", rocminfo)
     assert machine.provider().facts() == ()
+    said = ["fails with status 255: ROCk module is NOT loaded" in text for text in warnings(caplog)]
+    assert said == [True] * bool(rocminfo)
 
 
 def test_a_command_that_hangs_is_killed_with_what_it_started(machine, caplog):
@@ -348,6 +351,60 @@ def test_the_hip_sdk_on_windows(machine):
     )
     assert machine.gfx(system="win32", HIP_VISIBLE_DEVICES="0") == ("gfx1100",)
     assert len(machine.gfx(system="win32", ROCR_VISIBLE_DEVICES="0")) == 2  # is not for Windows
+
+
+@pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX", "PATH", ""])
+def test_hip_info_of_an_environment(machine, monkeypatch, variable):
+    """The wheels of ROCm put it into the scripts of their environment."""
+    path = machine.command("env/Scripts/hipInfo.exe", printing(HIP_INFO))
+    prefix = str(machine.root / "env")
+    machine.environ = {"PATH": "/bin"}
+    if variable:
+        machine.environ[variable] = f"{prefix}/Scripts:/bin" if variable == "PATH" else prefix
+    else:
+        monkeypatch.setattr(sys, "prefix", prefix)
+    facts = machine.provider("win32").facts()
+    assert [fact.source for fact in facts] == [f"{path}, device 1", f"{path}, device 0"]
+
+
+@pytest.mark.parametrize("script", ["echo 'no device' >&2; exit 100", "kill -SEGV $$", "exit 5"])
+def test_a_hip_info_that_crashes_is_said(machine, caplog, script):
+    path = machine.command("AMD/bin/hipInfo.exe", script)
+    machine.environ = {"PATH": "/bin", "HIP_PATH": str(machine.root / "AMD")}
+    assert machine.provider("win32").supported() == {}
+    [warning] = warnings(caplog)
+    assert warning.startswith(f"AMD GPUs cannot be detected: {path} fails with status ")
+    assert ("no device" in warning) == ("no device" in script)
+    assert ARCHITECTURE in warning
+
+
+# WSL: the runtime looks for GPUs only where it is told to.
+
+
+@pytest.mark.parametrize(
+    "script", ["echo 'hsa api call failure' >&2; exit 8", "echo 'ROCk module is loaded'"]
+)
+def test_wsl_needs_a_variable(machine, caplog, script):
+    machine.write("dev/dxg")
+    asked = f'[ "$HSA_ENABLE_DXG_DETECTION" = 1 ] || {{ {script}; exit; }}\n{printing(ROCMINFO)}'
+    path = machine.command("opt/rocm/bin/rocminfo", asked)
+    assert machine.gfx() == ()
+    [warning] = warnings(caplog)
+    assert path in warning
+    assert "with HSA_ENABLE_DXG_DETECTION=1: set it" in warning
+    caplog.clear()
+    assert machine.gfx(HSA_ENABLE_DXG_DETECTION="1") == ("gfx1100", "gfx90a")
+    assert warnings(caplog) == []
+
+
+def test_wsl_without_rocm_is_no_reason_to_warn(machine, caplog):
+    machine.write("dev/dxg")
+    assert machine.gfx() == ()
+    assert warnings(caplog) == []
+
+
+def warnings(caplog):
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 # Overrides. Each replaces detection of one fact.

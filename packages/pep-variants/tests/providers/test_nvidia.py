@@ -1,4 +1,4 @@
-"""The nvidia provider, over a driver library compiled here and loaded by the real nvidia-ml-py."""
+"""The nvidia provider, over a driver library compiled here."""
 
 import pytest
 
@@ -105,7 +105,9 @@ JETSON = {"CUDA_VERSION": 12060, "CUDA_DEVICES": "8.7"}
         ("", {**NEW, "NVML_CUDA_V2": "!13", "NVML_CUDA": "!999"}, "", "9.0", (DRIVER,)),
         # Drivers that do not start: updated, but the old kernel module is still loaded.
         ("", {**NEW, "NVML_INIT": 18}, "", "",
-         ("NVML: ", "no NVIDIA variant is considered", DRIVER, CAPABILITY)),
+         ("NVML: Driver/library version mismatch", "no NVIDIA variant is considered",
+          "Usually fixed by a reboot after a driver update", DRIVER, CAPABILITY)),
+        ("nvmlErrorString", {**NEW, "NVML_INIT": 18}, "", "", ("NVML: status 18",)),
         ("nvmlInitWithFlags", NEW, "", "", ("NVML: ", "no NVIDIA variant is considered")),
         # Drivers outside the range.
         ("", {**NEW, "NVML_CUDA_V2": 10990}, "10.99", "9.0", ("10.99 ", "11.0 to 15.20", DRIVER)),
@@ -189,20 +191,23 @@ def test_libraries_are_asked_only_for_what_is_not_known(ask, nvml, cuda, tmp_pat
     assert not cuda_log.exists()
 
 
-def test_without_nvidia_ml_py_nothing_is_detected_and_the_user_learns_why(ask, nvml, tmp_path):
-    (tmp_path / "pynvml.py").write_text("raise ImportError('gone')\n")
+@pytest.mark.parametrize(
+    "module",
+    [
+        "raise ImportError('gone')",
+        "print 'of Python 2'",
+        "class NVMLError(Exception): pass\ndef nvmlInit(): pass",
+    ],
+)
+def test_a_package_of_the_name_pynvml_does_not_matter(ask, nvml, tmp_path, module):
+    """Three distributions have that module; two of them are too old, one is for Python 2."""
+    (tmp_path / "pynvml.py").write_text(f"{module}\n")
     forced = {DRIVER: "12.8", CAPABILITY: "9.0"}
-    cases = [case(NVML_CUDA_V2=12080), case(forced), case({DRIVER: "12.8"})]
-    detected, both, driver = ask(PROVIDER, cases, nvml(), python_path=tmp_path)
-    assert detected["supported"] == []
-    [warning] = detected["warnings"]
-    assert "nvidia-ml-py" in warning
-    assert both["supported"] == features("12.8", "9.0")
-    assert both["warnings"] == []
-    assert driver["supported"] == features("12.8")
-    [warning] = driver["warnings"]
-    assert "nvidia-ml-py" in warning
-    assert "the GPUs are unknown" in warning
+    cases = [case(**NEW), case(forced), case({DRIVER: "12.8"})]
+    answers = ask(PROVIDER, cases, nvml(), python_path=tmp_path)
+    expected = [features("12.8", "9.0"), features("12.8", "9.0"), features("12.8")]
+    assert [answer["supported"] for answer in answers] == expected
+    assert [answer["warnings"] for answer in answers] == [[], [], []]
 
 
 # Where the libraries are.

@@ -19,16 +19,17 @@ from ..model.platform import Fact
 from ..model.property import Features
 from .base import (
     COMMAND_SECONDS,
+    CommandFailed,
     DriverProvider,
     FactWord,
     FeatureWords,
-    LimitExceeded,
     Vendor,
     command_folders,
     command_output,
     find_command,
     matching,
     numbers,
+    script_folders,
     tried,
 )
 
@@ -55,6 +56,7 @@ _KNOWN_VERSIONS = tuple(
 _DRIVER_VISIBLE = "ROCR_VISIBLE_DEVICES"
 _HIP_VISIBLE = ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
 _DRIVER_ARCHITECTURE = "HSA_OVERRIDE_GFX_VERSION"
+_DETECTION_IN_WSL = "HSA_ENABLE_DXG_DETECTION"
 
 
 class Gpu(NamedTuple):
@@ -244,25 +246,28 @@ class AmdProvider(DriverProvider):
 
     def _ask(self, command: str, read: _Reader) -> list[Gpu] | None:
         """Return what the command says of GPUs, None if there is none or it fails."""
-        folders = [root / "bin" for root in self._roots()]
-        if self.system != "win32":
-            folders = [*command_folders(self.environ), *folders]
-        path = find_command(command, folders)
+        folders = [*command_folders(self.environ), *(root / "bin" for root in self._roots())]
+        # The wheels of ROCm have it among the scripts of their environment.
+        path = find_command(command, [*folders, *script_folders(self.environ, self.system)])
         if path is None:
             return None
         # All GPUs are wanted: what limits them is applied to the answers of all sources alike.
         limits = (_DRIVER_VISIBLE, *_HIP_VISIBLE)
         environ = {name: text for name, text in self.environ.items() if name not in limits}
+        problem, failed = f"{path} lists none", False
+        gpus: list[Gpu] = []
         try:
             output = command_output(path, environ=environ, time_limit=self.time_limit)
-        except LimitExceeded as error:
-            logger.warning(
-                "AMD GPUs cannot be detected: %s. Set %s to list them.",
-                error,
-                ARCHITECTURE_OVERRIDE,
-            )
-            return []
-        return None if output is None else list(read(output, str(path)))
+            gpus = list(read(output, str(path)))
+        except CommandFailed as error:
+            problem, failed = str(error), True
+        in_wsl = (self.root / "dev/dxg").exists() and not (self.root / "dev/kfd").exists()
+        remedy = f"Set {ARCHITECTURE_OVERRIDE} to list them." if failed else ""
+        if in_wsl and self.environ.get(_DETECTION_IN_WSL) != "1":
+            remedy = f"In WSL, ROCm sees them only with {_DETECTION_IN_WSL}=1: set it."
+        if remedy and not gpus:
+            logger.warning("AMD GPUs cannot be detected: %s. %s", problem, remedy)
+        return gpus
 
     def _roots(self) -> list[Path]:
         """Return the folders in which ROCm may be, first those that the user names."""
@@ -407,6 +412,7 @@ VENDOR = Vendor(
         "GPU_DEVICE_ORDINAL",
         "HIP_PATH",
         "HIP_PLATFORM",
+        _DETECTION_IN_WSL,
         _DRIVER_ARCHITECTURE,
         "ROCM_HOME",
         "ROCM_PATH",

@@ -18,9 +18,9 @@ from ..model.platform import Fact
 from ..model.property import VALUE, Features
 from .base import (
     COMMAND_SECONDS,
+    CommandFailed,
     DriverProvider,
     FactWord,
-    LimitExceeded,
     Vendor,
     command_folders,
     command_output,
@@ -114,7 +114,7 @@ class AscendProvider(DriverProvider):
             return {}
         try:
             output = command_output(path, "info", environ=self.environ, time_limit=self.time_limit)
-        except LimitExceeded as error:
+        except CommandFailed as error:
             logger.warning(
                 "Ascend NPUs cannot be detected: %s. Set %s to list them.",
                 error,
@@ -122,7 +122,6 @@ class AscendProvider(DriverProvider):
             )
             return {}
         source = f"{path} info"
-        output = output or ""
         npus = [
             Fact(_TITLES[NPU_TYPE], match["type"].lower(), f"{source}, NPU {match['number']}")
             for match in re.finditer(_NPU, output)

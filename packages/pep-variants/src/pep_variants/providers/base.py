@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
-from ..errors import ProviderError, shortened
+from ..errors import ProviderError, cut, printable, shortened
 from ..model.platform import Fact
 from ..model.property import Features
 
@@ -128,8 +128,8 @@ COMMAND_SECONDS = 10.0
 """How long a command may take."""
 
 
-class LimitExceeded(Exception):
-    """A command was stopped; the message says which limit it exceeded."""
+class CommandFailed(Exception):
+    """A command failed or was stopped at a limit; the message names it and says how."""
 
 
 def find_command(name: str, folders: Iterable[Path]) -> Path | None:
@@ -150,32 +150,40 @@ def command_folders(environ: Mapping[str, str]) -> list[Path]:
     return [Path(folder) for folder in environ.get("PATH", os.defpath).split(os.pathsep)]
 
 
+def script_folders(environ: Mapping[str, str], system: str) -> list[Path]:
+    """Return where the active environment and the running Python have commands of packages."""
+    prefixes = (environ.get("VIRTUAL_ENV"), environ.get("CONDA_PREFIX"), sys.prefix)
+    name = "Scripts" if system == "win32" else "bin"
+    return [Path(prefix, name) for prefix in prefixes if prefix]
+
+
 def command_output(
     path: Path,
     *arguments: str,
     environ: Mapping[str, str],
     time_limit: float = COMMAND_SECONDS,
-) -> str | None:
-    """Return what the command at *path* prints, None if it fails.
-
-    It has no input, and its error output is discarded.
+) -> str:
+    """Return what the command at *path* prints; it has no input.
 
     Raises:
-        LimitExceeded: it takes longer than *time_limit* seconds, or prints far too much.
+        CommandFailed: it cannot be started, fails, takes longer than *time_limit* seconds, or
+            prints far too much.
     """
     from .process import run
 
     try:
         outcome = run([path, *arguments], environ=environ, cwd=path.parent, time_limit=time_limit)
     except OSError as error:
-        tried(str(path), f"cannot be started: {error}")
-        return None
-    if outcome.exceeded:
-        tried(str(path), outcome.exceeded)
-        raise LimitExceeded(f"{path} {outcome.exceeded}")
-    if outcome.status:
-        tried(str(path), f"fails with status {outcome.status}: {outcome.errors}")
-        return None
+        problem = f"cannot be started: {error}"
+    else:
+        problem = outcome.exceeded
+        if outcome.status:
+            said = (outcome.errors or outcome.output.decode(errors="replace")).strip()
+            last = printable(cut(said.splitlines()[-1], 200)) if said else "no message"
+            problem = f"fails with status {outcome.status}: {last}"
+    if problem:
+        tried(str(path), problem)
+        raise CommandFailed(f"{path} {problem}")
     tried(str(path), "answers", found=True)
     return outcome.output.decode(errors="replace")
 

@@ -10,15 +10,13 @@ NVML does not tell there later, or in a container that holds a MIG slice alone.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import re
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from types import MappingProxyType, ModuleType
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ..errors import listed
@@ -183,7 +181,8 @@ class NvidiaProvider(DriverProvider):
         problems = [reading.problem for reading in readings if reading.problem]
         if problems and not (driver and gpus):
             logger.warning(
-                "The NVIDIA driver cannot be queried (%s): %s Repair it, or set %s and %s.",
+                "The NVIDIA driver cannot be queried (%s): %s Usually fixed by a reboot after a "
+                "driver update; or set %s and %s.",
                 "; ".join(problems),
                 "the GPUs are unknown." if driver else "no NVIDIA variant is considered.",
                 DRIVER_OVERRIDE,
@@ -330,88 +329,73 @@ class Reading(NamedTuple):
 def read_nvml(root: Path, system: str, environ: Mapping[str, str]) -> Reading | None:
     """Ask NVML, None where there is no driver.
 
+    The library is called as it is: what environments have as ``pynvml`` comes from three
+    distributions, of which two are too old for the functions that are needed here.
+
     Args:
         root: of the file system.
         system: as `sys.platform`.
         environ: environment variables, which tell where Windows is.
     """
-    if system == "win32":
-        libraries = _windows_nvml(environ)
-        # pynvml looks for them by itself, but importing it costs tens of milliseconds.
-        if not any(path.exists() for path in libraries):
-            for path in libraries:
-                tried(os.fspath(path), "does not exist")
-            return None
-        source = "nvml.dll"
-    elif system == "linux":
-        # Once loaded it is what pynvml gets by this name, wherever it came from.
-        source = "libnvidia-ml.so.1"
-        if load([source, str(root / _WSL / source)]) is None:
-            return None
-    else:
+    from ctypes import byref, c_char_p, c_int, c_uint, c_void_p
+
+    library = load(_nvml_libraries(root, system, environ))
+    if library is None:
         return None
+    source = "nvml.dll" if system == "win32" else "libnvidia-ml.so.1"
+
+    def call(function: str, *arguments: object) -> int:
+        """Return the status of a function, 0 for success."""
+        found = getattr(library, function, None)
+        status = int(found(*arguments)) if found else _NVML_NO_FUNCTION
+        if status:
+            logger.debug("%s fails with status %d", function, status)
+        return status
+
+    if status := call("nvmlInitWithFlags", c_uint(0)):
+        problem = f"status {status}"
+        if describe := getattr(library, "nvmlErrorString", None):
+            describe.restype = c_char_p
+            problem = (describe(status) or b"").decode(errors="replace") or problem
+        tried(source, f"cannot be initialized: {problem}")
+        return None if status in _NVML_ABSENT else Reading(source, problem=f"NVML: {problem}")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a package of the same import name announces its end
-            import pynvml
-    except ImportError as error:
-        return Reading(source, problem=f"the package nvidia-ml-py is needed: {error}")
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError as error:
-        tried(source, f"cannot be initialized: {error}")
-        absent = (pynvml.NVML_ERROR_DRIVER_NOT_LOADED, pynvml.NVML_ERROR_LIBRARY_NOT_FOUND)
-        return None if error.value in absent else Reading(source, problem=f"NVML: {error}")
-    try:
-        gpus = _nvml_gpus(pynvml)
-        return _report(
-            Reading(source, _nvml_driver(pynvml), gpus, _nvml_capabilities(pynvml, gpus))
-        )
+        driver = None
+        # The second function is all that old drivers have; it does not look at the libcuda in use.
+        for ask in ("nvmlSystemGetCudaDriverVersion_v2", "nvmlSystemGetCudaDriverVersion"):
+            version = c_int()
+            driver = driver or (None if call(ask, byref(version)) else _cuda_version(version.value))
+        counted, gpus = c_uint(), None
+        if not call("nvmlDeviceGetCount_v2", byref(counted)) and counted.value <= _MAX_GPUS:
+            gpus = counted.value
+        capabilities: dict[int, Pair] = {}
+        for index in range(gpus or 0):
+            device, major, minor = c_void_p(), c_int(), c_int()
+            capability = (device, byref(major), byref(minor))
+            if not call("nvmlDeviceGetHandleByIndex_v2", c_uint(index), byref(device)) and not call(
+                "nvmlDeviceGetCudaComputeCapability", *capability
+            ):
+                _take(capabilities, index, (major.value, minor.value))
+        return _report(Reading(source, driver, gpus, capabilities))
     finally:
-        with contextlib.suppress(pynvml.NVMLError):
-            pynvml.nvmlShutdown()
+        call("nvmlShutdown")
 
 
-def _windows_nvml(environ: Mapping[str, str]) -> tuple[Path, Path]:
-    return (
-        Path(environ.get("WINDIR", "C:/Windows"), "System32/nvml.dll"),
-        Path(environ.get("ProgramFiles", "C:/Program Files"), "NVIDIA Corporation/NVSMI/nvml.dll"),
-    )
+_NVML_NO_FUNCTION = 13
+_NVML_ABSENT = (9, 12)  # the driver is not loaded, the library is not found
 
 
-def _nvml_driver(pynvml: ModuleType) -> Pair | None:
-    # The second function is all that old drivers have; it does not look at the libcuda in use.
-    for ask in (pynvml.nvmlSystemGetCudaDriverVersion_v2, pynvml.nvmlSystemGetCudaDriverVersion):
-        try:
-            version = _cuda_version(int(ask()))
-        except pynvml.NVMLError as error:
-            logger.debug("%s fails: %s", ask.__name__, error)
-            continue
-        if version is not None:
-            return version
-    return None
-
-
-def _nvml_gpus(pynvml: ModuleType) -> int | None:
-    try:
-        count = int(pynvml.nvmlDeviceGetCount())
-    except pynvml.NVMLError as error:
-        logger.debug("NVML cannot count GPUs: %s", error)
-        return None
-    return count if 0 <= count <= _MAX_GPUS else None
-
-
-def _nvml_capabilities(pynvml: ModuleType, gpus: int | None) -> dict[int, Pair]:
-    capabilities: dict[int, Pair] = {}
-    for index in range(gpus or 0):
-        try:
-            device = pynvml.nvmlDeviceGetHandleByIndex(index)
-            major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(device)
-        except pynvml.NVMLError as error:
-            logger.debug("GPU %d does not answer: %s", index, error)
-        else:
-            _take(capabilities, index, (int(major), int(minor)))
-    return capabilities
+def _nvml_libraries(root: Path, system: str, environ: Mapping[str, str]) -> Iterable[str]:
+    if system == "win32":
+        system32 = Path(environ.get("WINDIR", "C:/Windows"), "System32")
+        programs = Path(environ.get("ProgramFiles", "C:/Program Files"))
+        return [
+            os.fspath(system32 / "nvml.dll"),
+            os.fspath(programs / "NVIDIA Corporation/NVSMI/nvml.dll"),
+        ]
+    if system == "linux":
+        return ["libnvidia-ml.so.1", os.fspath(root / _WSL / "libnvidia-ml.so.1")]
+    return []
 
 
 def read_cuda(root: Path, system: str, environ: Mapping[str, str]) -> Reading | None:

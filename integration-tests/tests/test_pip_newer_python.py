@@ -118,7 +118,7 @@ def test_commands(pip):
     assert "Requires: fast\n" in shown
     assert "No broken requirements found.\n" in checked
     assert refused.endswith("exit code 1")
-    assert "nothing of x86_64 is supported here. Variants that fit: null" in done.err
+    assert "no x86-64 CPU found. Variants that fit: null" in done.err
     assert "Successfully uninstalled kernel-1.0\n" in removed
 
 

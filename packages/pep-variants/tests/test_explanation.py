@@ -58,13 +58,13 @@ def test_why_chosen(supported, words):
             ("gfx1036", "gfx906"),
             "built for GPU gfx1100 or gfx942, this machine has gfx1036 and gfx906",
         ),
-        (("amd", "rocm_version"), ("6.4",), (), "needs ROCm 6.4, which is not found here"),
+        (("amd", "rocm_version"), ("6.4",), (), "needs ROCm 6.4, no ROCm found"),
         (("acme", "f"), ("1",), ("2",), "needs acme :: f 1, this machine has 2"),
         (
             ("acme", "f"),
             tuple("123456"),
             (),
-            "needs acme :: f 1, 2, 3, 4, … (6 values); nothing of it is supported here",
+            "needs acme :: f 1, 2, 3, 4, … (6 values), no support for f found",
         ),
     ],
 )
@@ -79,8 +79,8 @@ def test_a_namespace_of_which_nothing_is_supported():
         {"x": {"amd": {"gfx_arch": ("gfx942",), "rocm_version": ("6.4",)}, "acme": {"f": ("1",)}}},
     )
     ranking = rank(metadata, Platform({"acme": Support(notice="its provider is optional")}))
-    amd = "built for GPU gfx942 and needs ROCm 6.4; nothing of amd is supported here"
-    acme = "needs acme :: f 1; nothing of acme is supported here"
+    amd = "built for GPU gfx942 and needs ROCm 6.4; no AMD GPU found"
+    acme = "needs acme :: f 1; no support for acme found"
     assert why_not(ranking, "x") == (f"{acme} (its provider is optional)", amd)
     assert why_not(ranking, "x", notices=False) == (acme, amd)
     excluding = Preferences(exclude=(Selector("amd"),))
@@ -104,7 +104,7 @@ PLATFORM = Platform(
     }
 )
 CU13 = "needs CUDA driver 13.0 or newer, this one supports up to 12.1"
-ACME = "needs acme :: f 1; nothing of acme is supported here (not here)"
+ACME = "needs acme :: f 1; no support for acme found (not here)"
 
 
 @pytest.mark.parametrize("chosen", ["cu12", "null", None])

@@ -155,7 +155,7 @@ def missing(files, forced, **more):
             {},
             "variant 'gpu' of p 1, which --variant p=gpu asks for, does not fit: "
             "needs gpu :: arch 90 or 100 and needs gpu :: driver 12; "
-            "nothing of gpu is supported here. "
+            "no support for gpu found. "
             "Variants that fit: v3, v2, null",
         ),
         ("p=", [wheel("v3")], {}, "p 1 has no non-variant wheel, which --variant p= asks for"),

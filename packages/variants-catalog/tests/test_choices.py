@@ -11,10 +11,14 @@ from packaging.version import Version
 
 import variants_catalog
 from pep_variants.choose.preferences import Preferences
+from pep_variants.choose.rejections import why_not_better
 from pep_variants.choose.selection import File, select
 from pep_variants.detect.detector import Detector
 from pep_variants.detect.machines import load_machine
+from pep_variants.model.platform import Platform, Support
 from pep_variants.model.property import ABI_DEPENDENCY
+from pep_variants.providers.nvidia import NvidiaProvider
+from pep_variants.providers.registry import ACCELERATORS, BUILTIN_NAMESPACES, ask_known
 from variants_catalog.catalogs import DirectoryCatalog
 from variants_catalog.entries import target
 
@@ -80,6 +84,11 @@ def runs_on(filename, name):
 
 def choice(name, version, on):
     """The label that is chosen, empty for the project's own wheel without a label."""
+    return selected(name, version, PLATFORMS[on], on).chosen.label or ""
+
+
+def selected(name, version, platform, on=""):
+    """The decision about a release, on *platform* and with the wheels for the machine *on*."""
     entry = CATALOG.project(name)
     files = [
         File(item.filename, "catalogue", item)
@@ -97,12 +106,12 @@ def choice(name, version, on):
     selection = select(
         files,
         metadata=lambda _: metadata,
-        platform=Detector(platform=PLATFORMS[on]).platform,
+        platform=Detector(platform=platform).platform,
         preferences=Preferences(),
         project=name,
     )
     assert not selection.problems
-    return selection.chosen.label or ""
+    return selection
 
 
 CUDA12 = "v100, t4, a100, h100, b200"
@@ -319,6 +328,64 @@ def test_choice(release, text):
         wanted |= dict.fromkeys(machines.strip().split(", "), label)
     assert set(wanted) == set(MACHINES)
     assert {each: choice(name, version, each) for each in wanted} == wanted
+
+
+NO_ROCM = (
+    "built for GPU gfx1030, gfx1100, gfx1101, gfx1102, … (14 values), this machine has gfx1103"
+)
+ROCM_72 = "rocm7.0 needs ROCm 7.0, this machine has 7.2"
+NO_AMD, NO_INTEL = "no build is for the AMD GPU", "no build is for the Intel GPU"
+ALL_MISSING = "no AMD GPU, no Intel GPU and no NVIDIA driver"
+NEEDS_13 = "needs CUDA driver 13.0 or newer, this one supports up to 12.8"
+
+REASONS = {
+    # A project with builds for the maker of the GPU, but not for this one.
+    ("torch 2.13.0", "gfx=gfx1103"): f"rocm7.2 {NO_ROCM}",
+    ("torch 2.13.0", "rx-5700-rocm6.4"): NO_ROCM.replace("gfx1103", "gfx1010"),
+    ("cupy 14.2.0", "gfx=gfx942,rocm=7.2"): ROCM_72,
+    ("cupy 14.2.0", "gfx=gfx942"): "rocm7.0 needs ROCm 7.0, no ROCm in gfx=gfx942",
+    # A release without builds for this maker.
+    ("torch 2.15.0", "gfx=gfx1100"): NO_AMD,
+    ("torch 2.15.0", "rx-7900-rocm6.4"): NO_AMD,
+    ("torch 2.8.0", "arc-a770-alderlake"): NO_INTEL,
+    ("cupy 13.6.0", "mi300x-rocm7.0"): NO_AMD,
+    # A project without builds for this maker.
+    ("onnxruntime 1.31.1", "mi300x-rocm7.0"): "no NVIDIA driver in mi300x-rocm7.0",
+    ("jax 0.12.0", "arc-b580-zen3"): "no NVIDIA driver in arc-b580-zen3",
+    # An old driver, no accelerator at all.
+    ("onnxruntime 1.31.1", "h100-zen4"): f"cuda13 {NEEDS_13}",
+    ("torch 2.13.0", "cpu-zen4"): f"{ALL_MISSING} in cpu-zen4",
+    ("torch 2.13.0", ""): f"{ALL_MISSING} found",
+}
+
+
+@pytest.mark.parametrize(("release", "machine"), REASONS)
+def test_the_reason_names_what_is_here(release, machine):
+    platform = (
+        load_machine(machine) if machine else Platform(dict.fromkeys(ACCELERATORS, Support()))
+    )
+    selection = selected(*release.split(), platform)
+    assert REASONS[release, machine] in why_not_better(selection, selection.chosen)
+
+
+@pytest.mark.parametrize(
+    ("release", "driver", "reason"),
+    [
+        ("cupy 13.6.0", "11.4", "8.9, … (7 values), this GPU has 3.7"),
+        ("torch 2.13.0", "11.4", "this one supports up to 11.4"),
+        ("torch 2.13.0", "10.2", "this one supports up to 10.2"),
+    ],
+)
+def test_a_gpu_that_is_too_old_is_no_missing_gpu(release, driver, reason):
+    """A K80, of compute capability 3.7."""
+    forced = {
+        "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION": driver,
+        "NV_VARIANT_PROVIDER_FORCE_SM_ARCH": "3.7",
+    }
+    nvidia = ask_known(BUILTIN_NAMESPACES["nvidia"], NvidiaProvider(forced))
+    platform = Platform({**dict.fromkeys(ACCELERATORS, Support()), "nvidia": nvidia})
+    selection = selected(*release.split(), platform)
+    assert reason in why_not_better(selection, selection.chosen)
 
 
 def test_there_are_entries():

@@ -49,7 +49,11 @@ def test_order(evaluated):
         f"demo-1.0-{rest}.whl"
         for rest in ("x-py3-none-any", "py3-none", "py3-none-any-NO", f"py3-none-any-{'long' * 60}")
     ]
-    unfit = ["demo-1.0-cp312-cp312-win_amd64-cu128.whl", "demo-1.0-3py-none-any.whl"]
+    unfit = [
+        "demo-1.0-cp312-cp312-win_amd64-cu128.whl",
+        "demo-1.0-3py-none-any.whl",
+        "demo-1.0-cp310-cp310-manylinux_2_17_x86_64-cu128.whl",
+    ]
     old = {"filename": "demo-1.0-py2.py3-none-any-a.whl", "requires-python": "<3.12"}
     names = [fitting[place] for place in (0, 1, 5, 3, 7, 6, 2, 4)]
     evaluator = evaluated(
@@ -57,7 +61,8 @@ def test_order(evaluated):
     )
     assert [item.filename for item in evaluator.candidates("demo", ONE)] == fitting
     assert evaluator.rejected["demo", ONE] == {
-        "misnamed": 3, f"not for {TARGET.name}": 2, "needs Python <3.12": 1,
+        "misnamed": 3, "no wheel for manylinux x86_64": 2, "no wheel for Python 3.12": 1,
+        "needs Python <3.12": 1,
     }  # fmt: skip
 
 

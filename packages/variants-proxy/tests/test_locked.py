@@ -90,7 +90,7 @@ class TestLocked:
         ("given", "label", "fits", "why", "instead"),
         [
             (KEY, "cu126", True, "", "cu128"),
-            (BARE, "cu128", False, "nothing of nvidia", "null"),
+            (BARE, "cu128", False, "no NVIDIA driver", "null"),
             (KEY, "cu130", False, "13.0", "cu128"),
         ],
     )

@@ -423,7 +423,7 @@ class TestFailures:
         [
             ("demo>9", "demo has none of the requested versions; available are: 2.0, 1.0"),
             ("nobody-knows", "nobody-knows is not found on {}"),
-            ("foreign", "foreign 1.0: 1 file not for gpu"),
+            ("foreign", "foreign 1.0: no wheel for manylinux x86_64"),
             ("empty", "empty has no wheel or source distribution on {}empty/"),
         ],
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -227,7 +228,7 @@ def preferred_catalog(
     if name == DEFAULT_CATALOG:
         catalog = shipped or shipped_catalog()
     elif is_catalog_path(name):
-        catalog = open_catalog(Path(name).expanduser())
+        catalog = _named_by_user(Path(name).expanduser(), preferences.catalog_origin)
     else:
         catalog = read_catalog(fetch(name), name)
     return PreferredCatalog(catalog, preferences)
@@ -236,6 +237,14 @@ def preferred_catalog(
 def shipped_catalog() -> Catalog:
     """Return the catalogue that is called `DEFAULT_CATALOG`, of this package."""
     return DirectoryCatalog(resources.files(__package__) / "projects", "variants-catalog: ")
+
+
+def _named_by_user(path: Path, origin: str) -> Catalog:
+    """Return the catalogue at *path*; one that does not exist may be a name that is mistyped."""
+    if not path.exists() and get_close_matches(path.name[:80], [DEFAULT_CATALOG]):
+        where = f"{origin}={shortened(path.name)}"
+        raise CatalogError(where, "", f"no such catalogue; did you mean {DEFAULT_CATALOG!r}?")
+    return open_catalog(path)
 
 
 def no_variants(

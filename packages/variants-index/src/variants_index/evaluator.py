@@ -33,6 +33,7 @@ class CandidateEvaluator:
 
     Attributes:
         rejected: by project and version, how many files were rejected for which reason.
+        no_system, no_python: the reasons for wheels of another system or of another Python.
     """
 
     def __init__(
@@ -46,6 +47,8 @@ class CandidateEvaluator:
             hashes: allowed digests by project and algorithm; for other projects, any are.
         """
         self.rejected: dict[tuple[str, Version], Counter[str]] = {}
+        self.no_system = f"no wheel for {target.system}"
+        self.no_python = f"no wheel for {target.interpreter}"
         self._finder = finder
         self._target = target
         self._hashes = hashes or {}
@@ -153,7 +156,7 @@ class CandidateEvaluator:
                     continue
                 place, build = found
                 if place < 0:
-                    reason = f"not for {self._target.name}"
+                    reason = self._unfit(filename)
             if not reason and not self.supports_python(file.requires_python):
                 reason = f"needs Python {file.requires_python}"
             if not reason:
@@ -189,6 +192,14 @@ class CandidateEvaluator:
         places = self._target.places
         fitting = [places[tag] for tag in wheel.tags if tag in places]
         return min(fitting, default=-1), wheel.build or _NO_BUILD
+
+    def _unfit(self, filename: str) -> str:
+        """Return whether a wheel is for another system, or for another Python."""
+        tags = filename.removesuffix(".whl").split("-")
+        is_label = split_label(filename)[1] is not None
+        systems = tags[-2 if is_label else -1].split(".")
+        fits = not self._target.systems.isdisjoint(systems) or "any" in systems
+        return self.no_python if fits else self.no_system
 
     def _forbidden(self, name: str, item: SourceFile) -> str:
         """Return why the given hashes exclude a file, empty if they do not."""

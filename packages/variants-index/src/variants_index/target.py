@@ -111,6 +111,27 @@ class Target:
         """Position of each tag, 0 is the most preferred."""
         return {tag: place for place, tag in reversed([*enumerate(self.tags)])}
 
+    @cached_property
+    def systems(self) -> frozenset[str]:
+        """Platform tags of the wheels that it can use."""
+        return frozenset(tag.platform for tag in self.tags)
+
+    @property
+    def system(self) -> str:
+        """Its system and architecture in words: ``musllinux x86_64``."""
+        systems = [tag.platform for tag in self.tags if tag.platform != _ANY_SYSTEM]
+        for tag in systems:
+            if (linux := LINUX.fullmatch(modern_tag(tag))) and linux[1]:
+                return f"{linux[1]} {linux[4]}"
+            if mac := MACOS.fullmatch(tag):
+                return f"macOS {mac[3]}"
+        return systems[0] if systems else "any system"
+
+    @property
+    def interpreter(self) -> str:
+        """Its Python in words: ``Python 3.12``."""
+        return f"Python {self.environment['python_version']}"
+
     @property
     def marker(self) -> str:
         """A marker that is true in this environment, and false in different ones."""

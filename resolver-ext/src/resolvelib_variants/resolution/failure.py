@@ -204,9 +204,16 @@ def _rejected(evaluator: CandidateEvaluator, project: str, version: Version) -> 
     counts = evaluator.rejected.get((project, version))
     if not counts:
         return "no file"
+    unfit = [reason for reason in (evaluator.no_python, evaluator.no_system) if reason in counts]
     return ", ".join(
-        f"{number} {'file' if number == 1 else 'files'} {reason}"
-        for reason, number in sorted(counts.items())
+        [
+            *unfit[:1],
+            *(
+                f"{number} {'file' if number == 1 else 'files'} {reason}"
+                for reason, number in sorted(counts.items())
+                if reason not in unfit
+            ),
+        ]
     )
 
 

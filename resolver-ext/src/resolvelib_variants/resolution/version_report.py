@@ -95,14 +95,18 @@ class Explanation:
         rows = []
         for row in verdicts(ranking, chosen):
             if row.verdict != "rejected" and not self.files(source, row.label):
-                row = Verdict(row.label, "rejected", f"has no wheel for {self.target.name}")
+                lack = f"has no wheel for {self.target.interpreter} on {self.target.system}"
+                row = Verdict(row.label, "rejected", lack)
             rows.append(row)
         # Compatible ones first, also where some of them have no wheel.
         rows.sort(key=lambda row: row.verdict == "rejected")
-        if any(item.label is None for item in self.candidates):
+        plain = [item.filename for item in self.candidates if item.label is None]
+        if plain:
+            is_wheel = any(name.endswith(".whl") for name in plain)
+            kind = "plain wheel" if is_wheel else "source distribution"
             verdict = "chosen" if self.chosen and self.chosen.label is None else "compatible"
             place = sum(row.verdict != "rejected" for row in rows)
-            rows.insert(place, Verdict("", verdict, "not a variant, comes last"))
+            rows.insert(place, Verdict("", verdict, f"{kind} (fallback)"))
         return tuple(rows)
 
 

@@ -19,11 +19,10 @@ from .ranking import Ranking, Reason
 _PUBLISHER_ORDER = ("priority", "order")
 """What PyTorch's metadata calls the order of builds that a machine supports equally."""
 
-NOTHING = "; nothing of {} is supported here"
-
-
 MORE = " (-v shows every variant, --variant {}=LABEL takes another one)"
 """How to see and take other variants of a project; for the first line that misses a better one."""
+
+_HERE = Platform()
 
 
 def why_chosen(supported: Properties) -> str:
@@ -41,21 +40,47 @@ def why_chosen(supported: Properties) -> str:
     )
 
 
-def why_rejected(reason: Reason) -> str:
-    """Return *reason* as a phrase such as ``needs x86-64-v4, this CPU has x86-64-v3``."""
+def why_rejected(reason: Reason, platform: Platform = _HERE) -> str:
+    """Return *reason* as a phrase such as ``needs x86-64-v4, this CPU has x86-64-v3``.
+
+    Args:
+        reason: against a variant.
+        platform: the machine: what it has and does not support is told as well.
+    """
     needed = needs(reason)
     if reason.excluded is not None:
         return needed
     words = _words(reason.namespace, reason.feature)
-    if not reason.supported:
-        if _is_flag(reason.namespace, reason.wanted):
-            return f"{needed}, which this CPU does not have"
-        return (
-            f"{needed}, {words.lacks}" if words and words.lacks else needed + NOTHING.format("it")
-        )
-    if words and words.has:
-        return f"{needed}, {words.has(reason.supported)}"
-    return f"{needed}, this machine has {listed(reason.supported, 'and')}"
+    has = reason.supported or tuple(
+        fact.value
+        for fact in platform.support(reason.namespace).facts
+        if words and fact.what.lower() == words.heading.lower()
+    )
+    if has:
+        return f"{needed}, {words.has(has) if words and words.has else _has(has)}"
+    if _is_flag(reason.namespace, reason.wanted):
+        return f"{needed}, which this CPU does not have"
+    vendor = find_vendor(reason.namespace)
+    lacks = (words and words.lacks) or (vendor and vendor.device) or f"support for {reason.feature}"
+    return f"{needed}, {_missing(platform, [lacks])}"
+
+
+def _has(values: Sequence[str]) -> str:
+    return f"this machine has {listed(values, 'and')}"
+
+
+def _missing(platform: Platform, things: Sequence[str]) -> str:
+    """Return that *platform* has none of *things*: ``no AMD GPU and no NVIDIA driver found``."""
+    missing = listed([f"no {thing}" for thing in things], "and")
+    return f"{missing} in {platform.source}" if platform.source else f"{missing} found"
+
+
+def _required(namespace: str) -> str:
+    """Return the device or driver without which nothing of *namespace* is supported."""
+    vendor = find_vendor(namespace)
+    if vendor is None:
+        return f"support for {namespace}"
+    return ACCELERATORS.get(namespace, f"{vendor.title} CPU")
 
 
 def _fits(namespace: str, feature: str, value: str) -> str:
@@ -133,51 +158,54 @@ def why_not(ranking: Ranking, label: str, *, notices: bool = True) -> tuple[str,
         support = ranking.platform.support(namespace)
         unmet = [reason for reason in reasons if reason.excluded is None]
         phrases += (why_rejected(reason) for reason in reasons if reason.excluded is not None)
-        if support.features or not unmet:
-            phrases += map(why_rejected, unmet)
+        if support.features or support.facts or not unmet:
+            phrases += (why_rejected(reason, ranking.platform) for reason in unmet)
             continue
         if namespace == ABI_DEPENDENCY:
             phrases.append(" and ".join(map(needs, unmet)) + UNRESOLVED)
             continue
         notice = f" ({cut(support.notice, _NOTICE_LENGTH)})" if notices and support.notice else ""
         needed = " and ".join(map(needs, unmet))
-        phrases.append(needed + NOTHING.format(namespace) + notice)
+        phrases.append(f"{needed}; {lacking(ranking.platform, [namespace])}{notice}")
     return tuple(phrases)
 
 
-def absent(platform: Platform, namespaces: Sequence[str], labels: Sequence[str]) -> str:
-    """Say in one clause that nothing of *namespaces* is supported, which variants need.
+def lacking(platform: Platform, namespaces: Sequence[str]) -> str:
+    """Return that nothing of *namespaces* is supported: ``no NVIDIA driver found``."""
+    things = list(dict.fromkeys(map(_required, namespaces)))
+    if platform.described:
+        return _missing(platform, things)
+    return f"nothing is known of the target's {listed(things, 'and')}"
+
+
+def absent(platform: Platform, namespaces: Sequence[str]) -> str:
+    """Say in one clause why nothing of *namespaces* is supported.
 
     Args:
         platform: the machine.
         namespaces: all of them, ascending.
-        labels: of these variants, ascending.
     """
-    wanting = f"{labels[0]} needs" if len(labels) == 1 else f"{len(labels)} variants need"
-    needed = f"which {wanting}"
-    if not platform.described:
-        return (
-            "the target is not this machine, so nothing is known of its "
-            f"{listed(namespaces, 'and')}, {needed}: describe it with --variant-platform FILE"
-        )
-    said: dict[str, list[str]] = {}
-    notes = []
+    skipped, plain, explained = [], [], []
     for namespace in namespaces:
         support = platform.support(namespace)
-        what = namespace
         if _actionable(support):  # its notice is printed separately
-            text = f"namespace {namespace} is skipped"
-        elif platform.source:
-            text = "the platform file lists nothing of {}"
-        elif support.notice:
-            text = f"nothing of {namespace} is supported"
-            notes.append(cut(support.notice, _NOTICE_LENGTH))
+            skipped.append(f"namespace {namespace} is skipped")
+        elif support.notice and platform.described and not platform.source:
+            notice = cut(support.notice, _NOTICE_LENGTH)
+            explained.append(f"{lacking(platform, [namespace])} ({notice})")
         else:
-            text = "{} found"
-            what = f"no {ACCELERATORS.get(namespace, f'support for {namespace}')}"
-        said.setdefault(text, []).append(what)
-    found = [text.format(listed(parts, "and")) for text, parts in said.items()]
-    return ": ".join([f"{'; '.join(found)}, {needed}", *notes])
+            plain.append(namespace)
+    found = [lacking(platform, plain)] if plain else []
+    clause = "; ".join([*skipped, *found, *explained])
+    if platform.described:
+        return clause
+    return f"{clause}: describe it with --variant-platform FILE"
+
+
+def lacks_builds(namespaces: Sequence[str]) -> str:
+    """Return that there is no build for the accelerators of *namespaces*, which are here."""
+    vendors = filter(None, map(find_vendor, namespaces))
+    return f"no build is for {listed([f'the {each.device}' for each in vendors])}"
 
 
 class Verdict(NamedTuple):

@@ -64,7 +64,7 @@ OPTIONS = (
         "NAME",
         True,
         "For this project, or ':all:', take the newest version that has a build for the "
-        "accelerator here before newer ones that have none; ':none:' takes back what was said.",
+        "accelerator here before newer ones that have none; ':none:' resets.",
         narrows=True,
     ),
     Option(
@@ -76,7 +76,7 @@ OPTIONS = (
         "h100-zen4, or facts such as cuda=12.8,sm=9.0,cpu=zen4; 'native' is the one here.",
     ),
     # Runs what would not run otherwise: a driver's tool, or a plugin allowed for other projects.
-    Option("variant-enable", "enable", "NAMESPACE", True, "Consult this optional provider."),
+    Option("variant-enable", "enable", "NAMESPACE", True, "Also use this optional provider."),
     Option(
         "variant-allow-provider",
         "allow-provider",

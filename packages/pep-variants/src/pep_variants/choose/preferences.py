@@ -84,6 +84,7 @@ class Preferences:
         plugin_sandbox: `SANDBOX_AUTO` or `SANDBOX_OFF`.
         coherent: namespaces in which packages should agree with what is already chosen.
         catalog: catalogue of existing builds: `DEFAULT_CATALOG`, a path or a URL; None for none.
+        catalog_origin: the option, variable or file that names the catalogue.
         catalog_mirrors: beginnings of the catalogue's URLs, and what replaces them.
         switch: reinstall, with its dependencies, what another variant now fits better.
         namespace_priorities, feature_priorities, property_priorities: orders that go before those
@@ -103,6 +104,7 @@ class Preferences:
     plugin_sandbox: str = SANDBOX_AUTO
     coherent: tuple[str, ...] = ()
     catalog: str | None = None
+    catalog_origin: str = field(default="--variant-catalog", compare=False)
     catalog_mirrors: Mapping[str, str] = field(default_factory=dict)
     switch: bool = False
     namespace_priorities: tuple[str, ...] = ()
@@ -212,7 +214,10 @@ def given_variables(environ: Mapping[str, str]) -> Iterator[Given]:
 
 
 def _replaced(base: Preferences | None, given: Iterable[Given]) -> Preferences:
-    return replace(base or Preferences(), **{item.attribute: item.value for item in given})
+    found = list(given)
+    origin = next((item.origin for item in found if item.attribute == "catalog"), None)
+    changed = replace(base or Preferences(), **{item.attribute: item.value for item in found})
+    return changed if origin is None else replace(changed, catalog_origin=origin)
 
 
 class _Reader(PropertyTree):
@@ -399,7 +404,7 @@ def _forced(items: Iterable[str]) -> dict[str, str]:
 
 
 def _projects(items: Iterable[str]) -> frozenset[str]:
-    """Return what the *items* name together: each of the two words takes back those before it."""
+    """Return what the *items* name together: each of the two words resets those before it."""
     from packaging.utils import InvalidName, canonicalize_name
 
     found: set[str] = set()

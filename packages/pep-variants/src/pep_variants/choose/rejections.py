@@ -24,7 +24,8 @@ from ..errors import printable, redacted
 from ..model.metadata import Metadata, natural
 from ..model.platform import Platform, Support
 from ..model.property import ABI_DEPENDENCY
-from .explanation import absent, joined_reasons, why_chosen, why_not
+from ..providers.registry import ACCELERATORS
+from .explanation import absent, joined_reasons, lacks_builds, why_chosen, why_not
 from .markers import reduce_requirement, split_requirement
 from .ranking import Ranking, rank
 
@@ -86,12 +87,16 @@ def rejected_labels(ranking: Ranking, there: Collection[str]) -> list[str]:
 
 
 def unsupported_namespaces(ranking: Ranking, label: str) -> frozenset[str]:
-    """Return the namespaces of a variant of which nothing at all is supported."""
+    """Return the namespaces of a variant of which nothing at all is here.
+
+    A driver that is too old for any variant is here.
+    """
     properties = ranking.metadata.variants[label]
+    supported = ((namespace, ranking.platform.support(namespace)) for namespace in properties)
     return frozenset(
         namespace
-        for namespace in properties
-        if namespace != ABI_DEPENDENCY and not ranking.platform.support(namespace).features
+        for namespace, support in supported
+        if namespace != ABI_DEPENDENCY and not support.features and not support.facts
     )
 
 
@@ -215,8 +220,8 @@ def why_not_better(selection: Selection[Any], file: File[Any]) -> str:
 
     That is the rejected variant that comes first on a machine that supports what it needs, if it
     comes before *file* there. Variants that the user excluded are not missed, nor those for
-    accelerators of another kind where *file* is for one that is here, nor those of namespaces
-    that the metadata itself makes optional or keeps for other environments.
+    accelerators of another kind where one is here, nor those of namespaces that the metadata
+    itself makes optional or keeps for other environments.
     """
     for source, ranking in selection.distinct_rankings.items():
         if file.label is not None and selection.rankings.get(file.source) is not ranking:
@@ -237,24 +242,29 @@ def missed_clause(ranking: Ranking, chosen: str | None, there: Collection[str]) 
         there: labels that have a file.
     """
     rejected = rejected_labels(ranking, there)
-    own = ranking.supported(chosen) if chosen is not None else {}
-    accelerated = bool(own.keys() - _CPU - {ABI_DEPENDENCY})
+    here = [name for name in ACCELERATORS if ranking.platform.support(name).features]
+    variants = ranking.metadata.variants
     unasked = {
         namespace
         for namespace, provider in ranking.metadata.providers.items()
         if provider.optional or provider.enable_if
     }
     lacking: dict[str, frozenset[str]] = {}
+    others = False
     for label in rejected:
         namespaces = unsupported_namespaces(ranking, label)
         # CPUs of another kind are never missed, other accelerators only where there is none.
-        if namespaces and (accelerated or namespaces & _CPU or namespaces & unasked):
+        if namespaces & _CPU or namespaces & unasked:
             continue
-        lacking[label] = namespaces
+        if namespaces and here:
+            others = True
+        else:
+            lacking[label] = namespaces
     if not lacking:
-        return ""
+        has_builds = any(variants.get(label, {}).keys() & {*here} for label in there)
+        return lacks_builds(here) if others and not has_builds else ""
     labels = list(lacking)
-    if chosen is not None and chosen in ranking.metadata.variants:
+    if chosen is not None and chosen in variants:
         labels.append(chosen)
     # Without those with `abi_dependency`: only a resolver can tell whether they would be taken.
     first = next(iter(order_if_supported(ranking, labels)), chosen)
@@ -262,8 +272,7 @@ def missed_clause(ranking: Ranking, chosen: str | None, there: Collection[str]) 
         return ""
     if not lacking[first]:
         return f"{first} {joined_reasons(why_not(ranking, first))}"
-    without = {label: namespaces for label, namespaces in lacking.items() if namespaces}
-    return absent(ranking.platform, sorted(frozenset().union(*without.values())), sorted(without))
+    return absent(ranking.platform, sorted(frozenset().union(*lacking.values())))
 
 
 def _fileless(selection: Selection[Any]) -> list[str]:

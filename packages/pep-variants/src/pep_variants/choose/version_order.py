@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..model.label import NULL_LABEL, ZERO_LABEL
 from ..model.metadata import Metadata
-from ..providers.registry import ACCELERATORS
+from ..providers.registry import ACCELERATORS, BUILTIN_NAMESPACES
 from .rejections import Advice, advise, why_not_better
 
 if TYPE_CHECKING:
@@ -79,14 +79,22 @@ class NewestBuild:
         """Return the note for where the build is taken, or where too many versions were read."""
         if self.version is None:
             return self._note(
-                f"{self.project}: none of the {MAX_VERSIONS} newest versions with variants has one "
-                f"for the accelerator that is here; {self.newest} goes first"
+                f"{self.project}: none of the {MAX_VERSIONS} newest releases with variants has one "
+                f"for the accelerator here; taking {self.newest}"
             )
-        lack = f": {self.lack}" if self.lack else ", which has no variant for an accelerator"
+        lack = f": {self.lack}" if self.lack else ", which has none"
         return self._note(
-            f"{self.project} {self.version} ({self.label}) rather than {self.newest}{lack} "
+            f"Using {self.project} {self.version} ({self.label}), the newest release with a build "
+            f"for this {self._device}, not {self.newest}{lack} "
             f"(--variant-before-version :none: takes {self.newest})"
         )
+
+    @property
+    def _device(self) -> str:
+        """What the build is for, in a word: ``GPU``."""
+        assert self.build is not None
+        (namespace, *_) = _accelerators(self.build, self.build.chosen)
+        return BUILTIN_NAMESPACES[namespace].vendor.device.rpartition(" ")[2]
 
     def missed(self) -> VersionNote:
         """Return the note for where the newest version is taken, by the order of versions."""
@@ -230,10 +238,15 @@ def _labels_elsewhere(decision: Selection[Any] | None) -> set[str]:
 
 def is_accelerated(selection: Selection[Any] | None, file: File[Any] | None) -> bool:
     """Return whether *file* is a build for an accelerator, as its version's *selection* has it."""
+    return bool(_accelerators(selection, file))
+
+
+def _accelerators(selection: Selection[Any] | None, file: File[Any] | None) -> list[str]:
     if selection is None or file is None or file.label is None:
-        return False
+        return []
     ranking = selection.rankings.get(file.source)
-    return ranking is not None and not ACCELERATORS.keys().isdisjoint(ranking.supported(file.label))
+    supported = () if ranking is None else ranking.supported(file.label)
+    return [namespace for namespace in supported if namespace in ACCELERATORS]
 
 
 def has_accelerator(platform: Callable[[Metadata], Platform]) -> bool:

@@ -216,7 +216,7 @@ class Detector:
             return Support(notice=f"its provider is only for environments with {marker}")
         if provider is not None and provider.optional and namespace not in self._enabled:
             return Support(
-                notice=f"its provider is optional: consult it with --variant-enable {namespace}"
+                notice=f"its provider is optional: use it with --variant-enable {namespace}"
             )
         if provider is not None and provider.static is not None:
             # There are published ahead-of-time namespaces without listed values (a

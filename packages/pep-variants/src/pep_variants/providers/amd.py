@@ -381,13 +381,12 @@ VENDOR = Vendor(
             "AMD GPU",
             fits=lambda value: f"GPU {value}",
             needs=lambda values: f"built for GPU {listed(values)}",
-            lacks="no GPU is found here",
         ),
         ROCM_VERSION: FeatureWords(
             "ROCm",
             fits=lambda value: f"ROCm {value}",
             needs=lambda values: f"needs ROCm {listed(sorted(values, key=numbers))}",
-            lacks="which is not found here",
+            lacks="ROCm",
         ),
     },
     facts={

@@ -283,8 +283,8 @@ class FeatureWords(NamedTuple):
         answer: a value below the heading, ``12.8 or newer``.
         has: what a machine has that supports these values, ``this one supports up to 12.4``; None
             for the values themselves.
-        lacks: what to say where the machine supports something of the namespace, but nothing of
-            this feature; empty for the general words.
+        lacks: what a machine lacks that supports something of the namespace, but nothing of this
+            feature, if that is not a device.
     """
 
     heading: str

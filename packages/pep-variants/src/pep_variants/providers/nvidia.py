@@ -488,12 +488,14 @@ VENDOR = Vendor(
             needs=lambda values: f"needs CUDA driver {min(values, key=numbers)} or newer",
             answer=lambda value: f"{value} or newer",
             has=lambda values: f"this one supports up to {values[0]}",
+            lacks="NVIDIA driver",
         ),
         UPPER_BOUND: FeatureWords(
             "CUDA driver",
             fits=lambda value: f"CUDA driver older than {value}",
             needs=lambda values: f"needs CUDA driver older than {max(values, key=numbers)}",
             answer=lambda value: f"older than {value}",
+            lacks="NVIDIA driver",
         ),
         SM_ARCH: FeatureWords(
             "Compute capability",
@@ -504,7 +506,6 @@ VENDOR = Vendor(
             ),
             answer=_capability_of,
             has=lambda values: f"this GPU has {_capability_of(values[0])}",
-            lacks="no GPU is found here",
         ),
     },
     facts={

@@ -70,7 +70,7 @@ class KnownProvider(NamedTuple):
 # no release is public it is the version that uv 0.13.8 stands in for.
 KNOWN = (
     KnownProvider(
-        "nvidia-variant-provider", "nvidia", "0.0.2", "NvidiaVariantPlugin", "NVIDIA GPU or driver"
+        "nvidia-variant-provider", "nvidia", "0.0.2", "NvidiaVariantPlugin", "NVIDIA driver"
     ),
     KnownProvider("amd-variant-provider", "amd", "0.0.2", "AMDVariantPlugin", "AMD GPU"),
     KnownProvider("intel-variant-provider", "intel", "0.0.3", "IntelVariantPlugin", "Intel GPU"),

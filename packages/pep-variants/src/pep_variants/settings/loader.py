@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -104,10 +105,10 @@ def load_settings(
     if not isolated and not sys.flags.ignore_environment:
         _merge(merged, given_variables(environ))
     _merge(merged, given_options(options))
-    return Settings(
-        Preferences(**{name: item.value for name, item in merged.items()}),
-        {name: item.origin for name, item in merged.items()},
-    )
+    preferences = Preferences(**{name: item.value for name, item in merged.items()})
+    if "catalog" in merged:
+        preferences = replace(preferences, catalog_origin=merged["catalog"].origin)
+    return Settings(preferences, {name: item.origin for name, item in merged.items()})
 
 
 def _distinct(candidates: Sequence[Place]) -> list[Place]:

@@ -75,7 +75,7 @@ def _show(explanation: Explanation, *, several: bool) -> None:
             ("label", "verdict", "from", "why"),
             [(*row[:2], build, row[2]) for row, build in zip(shown, builds, strict=True)],
         )
-        click.echo(f"These builds are as {entry.source} says; see {entry.documentation}")
+        click.echo(f"Source: {entry.source}; see {entry.documentation}")
 
 
 def _tree(explanation: Explanation) -> dict[str, Any]:

@@ -102,6 +102,21 @@ def test_what_the_libraries_of_the_old_build_required(tmp_path):
     assert site.unneeded() == ["cublas-cu12", "cudnn-cu12"]
 
 
+def test_builds_that_are_extras(tmp_path):
+    """The requirements of the extra are written out; those of the other extras stay as they are."""
+    site = Site(tmp_path)
+    extras = [f"jax-cuda{cuda}-plugin; extra == 'cuda{cuda}'" for cuda in (12, 13)]
+    for cuda in (12, 13):
+        site.install(f"cublas-cu{cuda}")
+        site.install(f"jax-cuda{cuda}-plugin", "1.0", f"cublas-cu{cuda}; extra == 'with-cuda'")
+    site.install("jax", "1.0", "jax-cuda12-plugin", *extras)
+    site.before = site.found
+    required_by(site.before, ["jax"])
+    site.install("jax", "1.0", "jax-cuda13-plugin", *extras)
+    gone = [item.project for item in unneeded(site.before, site.found, ["jax"])]
+    assert gone == ["cublas-cu12", "jax-cuda12-plugin"]
+
+
 def test_a_file_of_two_owners(site):
     site.nccl(13)
     assert site.repairs() == ([], [])

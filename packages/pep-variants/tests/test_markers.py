@@ -13,6 +13,7 @@ from packaging.requirements import Requirement
 
 from pep_variants.choose.markers import (
     VariantContext,
+    is_for_extra,
     reduce_requirement,
     split_requirement,
     uses_variant_terms,
@@ -235,3 +236,19 @@ def test_grammar_is_that_of_packaging(text):
         reduced = reduce_requirement(requirement, XPU).removeprefix("a;")
         without = str.maketrans("", "", "()")
         assert str(Marker(reduced)).translate(without) == str(Marker(text)).translate(without)
+
+
+@pytest.mark.parametrize(
+    ("requirement", "expected"),
+    [
+        ("a", False),
+        ("extra>=1", False),
+        ("a; python_version < '4'", False),
+        ("a; platform_release == 'extra'", False),
+        ("a; extra == 'x'", True),
+        ("a>=1 ; python_version < '4' and ('x' == extra or os_name == 'nt')", True),
+        ("a; extra in variant_namespaces", True),
+    ],
+)
+def test_requirements_for_extras(requirement, expected):
+    assert is_for_extra(requirement) is expected

@@ -75,7 +75,8 @@ _NAMES = {
         "MORE answered asked needs notices ranking_tree table_lines why_chosen why_not"
     ),
     "choose.markers": (
-        "NON_VARIANT Term all_of any_of conditional_dependencies may_have_terms metadata_terms "
+        "NON_VARIANT Term all_of any_of conditional_dependencies is_for_extra may_have_terms "
+        "metadata_terms "
         "reduce_metadata reduce_requirements require_extras split_requirement uses_variant_terms "
         "variant_terms"
     ),

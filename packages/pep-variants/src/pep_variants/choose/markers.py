@@ -191,6 +191,26 @@ def require_extras(requirement: str, extras: Collection[str]) -> str:
     return _with_marker(requirement, semicolon, reduced) or requirement
 
 
+def is_for_extra(requirement: str) -> bool:
+    """Return whether the marker of a ``Requires-Dist`` value asks for an extra.
+
+    Raises:
+        InvalidMarker: its marker cannot be understood.
+    """
+    semicolon = _find_marker(requirement) if "extra" in requirement else None
+    if semicolon is None or semicolon == len(requirement):
+        return False
+    names: set[str] = set()
+
+    def truth(comparison: re.Match[str]) -> Term | bool:
+        left, _, right = comparison.groups()
+        names.update((left, right))
+        return Term(comparison.group().lstrip())
+
+    _reduce(requirement[semicolon + 1 :], truth, requirement)
+    return _EXTRA in names
+
+
 def _with_marker(requirement: str, semicolon: int, marker: str | bool) -> str | None:
     """Return *requirement* with another marker, which may be a truth."""
     if marker is False:

@@ -5,7 +5,9 @@ own the same file. Installers install and remove them in any order, and remove n
 requires any more. `unneeded` says what to remove, `repairs` what to install again after that.
 
 Requirements count whatever their markers say, of extras as well: nobody knows any more which extras
-were asked for, and what is removed must not be needed.
+were asked for, and what is removed must not be needed. Of the build that is replaced, and of the one
+that replaces it, only those without an extra count: a build that is an extra has its requirements
+written out.
 """
 
 from __future__ import annotations
@@ -18,23 +20,31 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
+from ..choose.markers import is_for_extra
+from ..errors import InvalidMarker
 from .installed import Installed, OwnershipProblem, ownership_problems
 
 _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
 _CHUNK = 1 << 20
 
 
-def required_by(found: Mapping[str, Installed], names: Iterable[str]) -> set[str]:
+def required_by(
+    found: Mapping[str, Installed], names: Iterable[str], without_extras: Collection[str] = ()
+) -> set[str]:
     """Return the projects that *names* require, and those that these require, and so on.
 
     Args:
         found: what is installed, by project. Their requirements are read now.
         names: normalized names.
+        without_extras: projects whose requirements for extras do not count.
     """
     required: set[str] = set()
     waiting = [name for name in names if name in found]
     while waiting:
-        for text in found[waiting.pop()].requires:
+        project = waiting.pop()
+        for text in found[project].requires:
+            if project in without_extras and _is_optional(text):
+                continue
             match = _NAME.match(text)
             name = canonicalize_name(match[1]) if match else ""
             if name and name not in required:
@@ -58,10 +68,17 @@ def unneeded(
         asked: projects that the user names; they stay, as do those that the user named to pip.
     """
     changed = set(changed)
-    gone = required_by(before, changed) - changed - {*asked}
+    gone = required_by(before, changed, changed) - changed - {*asked}
     gone = {name for name in gone & after.keys() if not after[name].is_requested}
-    kept = required_by(after, after.keys() - gone)
+    kept = required_by(after, after.keys() - gone, changed)
     return [after[name] for name in sorted(gone - kept)]
+
+
+def _is_optional(requirement: str) -> bool:
+    try:
+        return is_for_extra(requirement)
+    except InvalidMarker:
+        return False
 
 
 class Repairs(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
@@ -18,8 +18,8 @@ from pep_variants.internal import (
     NULL_LABEL,
     InvalidMarker,
     PluginFailed,
+    is_for_extra,
     iter_fields,
-    require_extras,
 )
 from variants_index import Page, PageFile
 
@@ -288,10 +288,8 @@ class ProjectViews:
             metadata = await self._wheels.read(upstream, wheels[0])
         except UpstreamError:
             return frozenset()
-        fields = list(iter_fields(metadata))
-        extras = {canonicalize_name(each.value) for each in fields if each.name == "provides-extra"}
-        values = [each.value for each in fields if each.name == "requires-dist"]
-        matches = (_NAME.match(value) for value in values if not _is_for(extras, value))
+        values = [each.value for each in iter_fields(metadata) if each.name == "requires-dist"]
+        matches = (_NAME.match(value) for value in values if not _is_optional(value))
         return frozenset(canonicalize_name(match[1]) for match in matches if match is not None)
 
     async def _unhashed(
@@ -347,10 +345,10 @@ class ProjectViews:
         return [item for item in shown if item is not None]
 
 
-def _is_for(extras: Collection[str], requirement: str) -> bool:
-    """Return whether a ``Requires-Dist`` value depends on one of *extras*, or cannot be read."""
+def _is_optional(requirement: str) -> bool:
+    """Return whether a ``Requires-Dist`` value is for an extra, or cannot be read."""
     try:
-        return require_extras(requirement, extras) != requirement
+        return is_for_extra(requirement)
     except InvalidMarker:
         return True
 

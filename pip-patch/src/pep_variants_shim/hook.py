@@ -56,11 +56,13 @@ EXTRAS = {
     "commands.list": "shown:patch_list",
     "commands.lock": "lock:patch_lock",
     "commands.show": "shown:patch_show",
+    "commands.uninstall": "uninstall:patch_command",
     "models.installation_report": "shown:patch_report",
     "models.pylock": "lock:patch_lock",  # 25.1 to 25.3
     "operations.check": "check:patch_check",
     "operations.freeze": "shown:patch_freeze",
     "operations.install.wheel": "install:patch_install",
+    "req.req_uninstall": "uninstall:patch_uninstall",
     "utils.misc": "start:patch_version",
     "utils.pylock": "lock:patch_pylock",  # since 26.0
     "wheel_builder": "build:patch_builder",

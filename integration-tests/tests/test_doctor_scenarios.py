@@ -110,7 +110,7 @@ def test_a_forgotten_override(shell: Shell, drive: Drive, gpu: Index) -> None:
     drive("12.8")
     shell.environ[DRIVER_OVERRIDE] = "12.6"
     shell.type("pip install gpu")
-    command = first(shell.doctor(), "override", "is 12.6; without it detection finds 12.8 here")
+    command = first(shell.doctor(), "override", "sets CUDA driver 12.6, but 12.8 was detected")
     shell.type(command)
     shell.type(first(shell.doctor(), "better-variant", "variant cu128 fits better"))
     assert shell.doctor()["well"]

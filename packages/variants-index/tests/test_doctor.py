@@ -312,12 +312,14 @@ def test_uv_files(tmp_path, configured, place):
                      "https://b.example/simple", "cpu")
     ]  # fmt: skip
     pin, backend = part.problems
-    assert pin.text.startswith(f"{path} takes packages from https://****@")
-    assert pin.fails
+    assert pin.text.startswith(f"{path}, line 3 takes packages from https://****@")
+    assert pin.text.endswith(": remove that index there")
+    assert (pin.command, pin.fails) == (f"${{EDITOR:-vi}} +3 {path}", True)
+    assert backend.command == f"${{EDITOR:-vi}} +6 {path}"
     assert backend.text == (
-        f'torch-backend = "cpu" in {path} makes uv take PyTorch\'s packages from the index of that '
-        "backend, builds that are not variants, while this machine has the driver of NVIDIA: "
-        "remove that line"
+        f'torch-backend = "cpu" in {path}, line 6 makes uv take PyTorch\'s packages from the index '
+        "of that backend, builds that are not variants, while this machine has the driver of "
+        "NVIDIA: remove that line"
     )
     assert "secret" not in f"{part}"
     assert configured({"UV_NO_CONFIG": "1"}).problems == ()
@@ -342,7 +344,7 @@ def test_uv_files(tmp_path, configured, place):
         ({"VARIANTS_VARIANT": "torch=cu126"}, "setting",
          "variants are named, whatever fits: torch=cu126, from VARIANTS_VARIANT", False),
         ({"VARIANTS_PLATFORM": "h100-zen4"}, "setting",
-         "another machine replaces detection of this one: h100-zen4, from VARIANTS_PLATFORM",
+         "detection is overridden by another machine: h100-zen4, from VARIANTS_PLATFORM",
          False),
     ],
 )  # fmt: skip
@@ -378,14 +380,15 @@ def test_a_platform_file_that_was_left(tmp_path, configured, here, said):
     text = 'platform = "old machine.toml"\n'
     (problem,) = configured((), text, Drivers(features=here)).problems
     assert problem.text == (
-        f"another machine replaces detection of this one: {file}, from {settings}{said}: remove it "
-        "there"
+        f"detection is overridden by another machine: {file}, from {settings}, line 1{said}: "
+        "remove it there"
     )
+    assert problem.command == f"${{EDITOR:-vi}} +1 {settings}"
     file.unlink()
     (problem,) = configured((), text).problems
     assert (problem.code, problem.fails) == ("configuration", True)
     assert problem.text.startswith(f"{file}: ")
-    assert problem.text.endswith(f", from {settings}: remove it there")
+    assert problem.text.endswith(f", from {settings}, line 1: remove it there")
 
 
 def test_the_indexes_and_passwords(configured):
@@ -454,15 +457,23 @@ def test_the_files_of_pip(tool, scope, setting, code, said, undo):
 def test_the_first_pip_counts(tool):
     plain, patched = tool("pip", PIP.format("26.3", "/p/pip"), "", "plain"), tool("pip", PATCHED)
     path = f"{plain.parent}{os.pathsep}{patched.parent}"
-    (problem,) = installers(plain.parent, PATH=path).problems
-    assert problem.code == "plain-pip-first"
+    (problem,) = installers(patched.parent, PATH=path).problems
+    assert (problem.code, problem.fails) == ("plain-pip-first", True)
     assert f"{plain} is first on PATH and does not know variants; {patched} does" in problem.text
+    assert problem.command == f"export PATH={patched.parent}:$PATH"
     path = f"{patched.parent}{os.pathsep}{plain.parent}"
-    assert installers(plain.parent, PATH=path).problems == ()
-    (problem,) = installers(plain.parent).problems
-    assert (problem.code, problem.fails) == ("plain-pip", True)
-    # Not of the interpreter that runs doctor, which may be in an environment of its own.
-    assert problem.command == f"{plain} install --upgrade pip pep-variants-shim"
+    assert installers(patched.parent, PATH=path).problems == ()
+    # Not of another environment.
+    for path in (str(plain.parent), path):
+        (problem,) = installers(plain.parent, PATH=path).problems
+        assert (problem.code, problem.fails) == ("plain-pip", True)
+        assert problem.text == f"{plain} is pip 26.3 without pep-variants-shim: it ignores variants"
+        assert problem.command == (
+            f"{plain} install --upgrade --find-links dist pip pep-variants-shim"
+        )
+    (problem,) = installers(tool("other", "", "", "none").parent, PATH=path).problems
+    assert "none/python has no pip, and" in problem.text
+    assert problem.command.endswith("none/python -m ensurepip --upgrade")
     tool("uv-variants", "uv-variants 0.1.0", "", "plain")
     (problem,) = installers(plain.parent).problems
     assert not problem.fails

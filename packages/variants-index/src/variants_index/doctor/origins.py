@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pep_variants import Preferences, VariantError, load_machine
-from pep_variants.internal import PreferenceError, Settings, load_settings, places, redacted
+from pep_variants.internal import (
+    DEFAULT_CATALOG,
+    CatalogError,
+    PreferenceError,
+    Settings,
+    is_catalog_path,
+    load_settings,
+    places,
+    redacted,
+)
+from variants_catalog.internal import open_catalog
 
 from ..uv_files import is_on, settings_tables, table_of
 from .findings import Part, Problem
@@ -24,16 +36,19 @@ _BACKEND = re.compile(r"/whl/(?:(?:nightly|test)/)?(cpu|cu[0-9]{2,4}|rocm[0-9.]+
 TORCH_BACKEND = "UV_TORCH_BACKEND"
 _URLS = ("index-url", "extra-index-url", "find-links")
 _PIP_VARIABLES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL")
+_PIP_CATALOG = "PIP_VARIANT_CATALOG"
 _UV_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL")
 _SHOWN = (*_PIP_VARIABLES, "PIP_FIND_LINKS", "PIP_NO_INDEX", "PIP_CONFIG_FILE", *_UV_VARIABLES,
           "UV_FIND_LINKS", "UV_CONFIG_FILE", TORCH_BACKEND)  # fmt: skip
 """Variables that decide where pip and uv find packages."""
 
+_EDIT = "${EDITOR:-vi}"
+
 MEANINGS = {
     "no-variants": "variants are switched off",
     "variant": "variants are named, whatever fits",
     "variant-exclude": "variants are excluded",
-    "variant-platform": "another machine replaces detection of this one",
+    "variant-platform": "detection is overridden by another machine",
 }
 """What it means that an option is set, by its name."""
 
@@ -52,7 +67,7 @@ def index_pins(urls: Iterable[str], place: str, undo: str, drivers: Drivers) -> 
     Args:
         urls: of indexes.
         place: variable or file that names them.
-        undo: command that takes them back, empty for a line to remove.
+        undo: command that takes them back or opens an editor, empty for a line to remove.
         drivers: that detection found.
     """
     for url in urls:
@@ -64,8 +79,41 @@ def index_pins(urls: Iterable[str], place: str, undo: str, drivers: Drivers) -> 
             f"{place} takes packages from {redacted(url)}, which has builds for one backend only"
             f"{f', while {against}' if against else ''}"
         )
-        text += "" if undo else ": remove that index there"
+        text += "" if undo and not undo.startswith(_EDIT) else ": remove that index there"
         yield Problem("index-pin", text, undo, fails=bool(against))
+
+
+def catalog_problems(value: str, place: str, command: str) -> Iterator[Problem]:
+    """Yield the problem of a catalogue that cannot be read; one at a URL is not looked at.
+
+    Args:
+        value: name or path of the catalogue.
+        place: variable or file that names it.
+        command: that names the default one there, empty for none.
+    """
+    if is_catalog_path(value):
+        try:
+            open_catalog(Path(value))
+        except CatalogError as error:
+            yield Problem("configuration", f"{error}, from {place}", command)
+
+
+def _line(path: Path, *texts: str) -> tuple[str, str]:
+    """Return where in a file one of *texts* is, and the command that opens an editor there."""
+    try:
+        lines = path.read_text(errors="replace").splitlines()
+    except OSError:
+        lines = []
+    found = (number for number, line in enumerate(lines, 1) if any(text in line for text in texts))
+    number = next(found, None)
+    if number is None:
+        return str(path), ""
+    command = f"{_EDIT} +{number} {shlex.quote(str(path))}" if os.name != "nt" else ""
+    return f"{path}, line {number}", command
+
+
+def _quoted(value: str) -> tuple[str, str]:
+    return f'"{value}"', f"'{value}'"
 
 
 def unsuitable(backend: str, drivers: Drivers) -> str:
@@ -122,10 +170,11 @@ def uv_settings_part(
         backends.append((backend, f"{TORCH_BACKEND}={backend}", f"unset {TORCH_BACKEND}"))
     for key, value, path in _uv_settings(environ, start):
         rows.append((f"uv's {key}", f"{redacted(value)}, from {path}"))
+        place, edit = _line(path, *_quoted(value))
         if key == "torch-backend":
-            backends.append((value, f'torch-backend = "{value}" in {path}', ""))
+            backends.append((value, f'torch-backend = "{value}" in {place}', edit))
         else:
-            problems += index_pins([value], str(path), "", drivers)
+            problems += index_pins([value], place, edit, drivers)
     for backend, setting, undo in backends:
         known = re.fullmatch(r"cpu|xpu|cu[0-9]{2,4}|rocm[0-9.]+", backend)
         against = unsuitable(backend, drivers) if known else ""
@@ -133,7 +182,7 @@ def uv_settings_part(
             f"{setting} makes uv take PyTorch's packages from the index of that backend, builds "
             f"that are not variants{f', while {against}' if against else ''}"
         )
-        text += "" if undo else ": remove that line"
+        text += "" if undo.startswith("unset") else ": remove that line"
         problems.append(Problem("torch-backend", text, undo, fails=bool(against)))
     return Part(tuple(rows), tuple(problems))
 
@@ -157,7 +206,12 @@ def settings_of(
         settings = load_settings(options, environ, warn=ignored.append, candidates=candidates)
     except PreferenceError as error:
         return Settings(Preferences(), {}), [Problem("configuration", str(error))]
-    problems = []
+    problems: list[Problem] = []
+    catalog, origin = settings.preferences.catalog, settings.origins.get("catalog", "")
+    if catalog is not None:
+        is_variable = origin.startswith("VARIANTS_")
+        command = f"export {origin}={DEFAULT_CATALOG}" if is_variable else ""
+        problems += catalog_problems(catalog, origin, command)
     for text in ignored:
         _, found, command = text.partition("look at it and run ")
         command = command.partition(", or use ")[0] if found else ""
@@ -196,6 +250,10 @@ def configuration_part(
         rows.append((name.replace("_", "-"), f"{value}, from {origin}"))
         if name in _ATTRIBUTES and chosen != getattr(Preferences(), name):
             problems.append(_explained(_ATTRIBUTES[name], value, origin, drivers))
+    if pip and (catalog := environ.get(_PIP_CATALOG)):
+        problems += catalog_problems(
+            catalog, _PIP_CATALOG, f"export {_PIP_CATALOG}={DEFAULT_CATALOG}"
+        )
     for option, means in MEANINGS.items() if pip else ():
         variable = f"PIP_{option.replace('-', '_').upper()}"
         if is_meant(option, environ.get(variable, "")):
@@ -219,6 +277,8 @@ def _explained(option: str, value: str, origin: str, drivers: Drivers) -> Proble
     """Return the hint at a setting that explains a choice."""
     undo = f"unset {origin}" if origin.startswith("VARIANTS_") else ""
     remove = "" if undo or origin.startswith("--") else ": remove it there"
+    if remove:
+        origin, undo = _line(Path(origin), f"{option.removeprefix('variant-')} =", f"{option} =")
     differing: list[str] = []
     if option == "variant-platform":
         try:

@@ -263,10 +263,14 @@ class AmdProvider(DriverProvider):
             problem, failed = str(error), True
         in_wsl = (self.root / "dev/dxg").exists() and not (self.root / "dev/kfd").exists()
         remedy = f"Set {ARCHITECTURE_OVERRIDE} to list them." if failed else ""
+        command = ""
         if in_wsl and self.environ.get(_DETECTION_IN_WSL) != "1":
             remedy = f"In WSL, ROCm sees them only with {_DETECTION_IN_WSL}=1: set it."
+            command = f"export {_DETECTION_IN_WSL}=1"
         if remedy and not gpus:
-            logger.warning("AMD GPUs cannot be detected: %s. %s", problem, remedy)
+            logger.warning(
+                "AMD GPUs cannot be detected: %s. %s", problem, remedy, extra={"remedy": command}
+            )
         return gpus
 
     def _roots(self) -> list[Path]:

@@ -187,6 +187,7 @@ class NvidiaProvider(DriverProvider):
                 "the GPUs are unknown." if driver else "no NVIDIA variant is considered.",
                 DRIVER_OVERRIDE,
                 CAPABILITY_OVERRIDE,
+                extra={"remedy": "sudo reboot" if self.system == "linux" else ""},
             )
         elif readings and not driver:
             logger.warning(

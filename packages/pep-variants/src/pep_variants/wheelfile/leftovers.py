@@ -5,9 +5,9 @@ own the same file. Installers install and remove them in any order, and remove n
 requires any more. `unneeded` says what to remove, `repairs` what to install again after that.
 
 Requirements count whatever their markers say, of extras as well: nobody knows any more which extras
-were asked for, and what is removed must not be needed. Of the build that is replaced, and of the one
-that replaces it, only those without an extra count: a build that is an extra has its requirements
-written out.
+were asked for, and what is removed must not be needed. Of the build that is replaced, and of the
+one that replaces it, only those without an extra count: a build that is an extra has its
+requirements written out.
 """
 
 from __future__ import annotations

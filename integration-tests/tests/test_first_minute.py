@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from support.environments import Result
+from support.environments import Result, clean_environ
 from support.projects import DRIVER, GPU
 from support.published_builds import published, standing_in
+from support.uvs import Machine, project
 from support.wheels import Wheel
 
 OLDER = {DRIVER: "12.8", GPU: "9.0"}
@@ -90,3 +94,85 @@ def test_pip_says_what_is_missed(fresh, field, environ):
     done = pip("list", **OLDER)
     assert re.search("^onnxruntime +1.26.0 +cuda12$", done.out, re.MULTILINE), done
     assert lines(pip("install", "torch", **OLDER)) == []
+
+
+def test_uv_says_what_is_missed(machine: Machine, field, environ, tmp_path):
+    """The same in an environment, in a lock, and before anything is installed."""
+    environ["UV_DEFAULT_INDEX"] = field.index.url
+
+    def uv(*words: str, cwd: Path | None = None, **facts: str) -> Result:
+        return machine.with_environ({**environ, **facts}).run(*words, cwd=cwd)
+
+    machine.create_environment(sys.executable)
+    for words, facts in (
+        (("pip", "install", "torch"), NONE),
+        (("pip", "install", "torch"), NEWER),
+        (("pip", "install", "-q", "torch"), OLDER),
+        (("pip", "install", "torch>=2.15"), OLDER),
+        (("--no-variants", "pip", "install", "torch"), OLDER),
+        (("pip", "install", "--torch-backend", "cpu", "torch"), OLDER),
+    ):
+        assert lines(uv(*words, **facts)) == [], words
+    (line,) = lines(uv("pip", "install", "torch", **OLDER))
+    assert line == (
+        "uv-variants: torch 2.15.0 does not run on the NVIDIA GPU that is here (needs CUDA driver "
+        "13.0 or newer, this one supports up to 12.8): uv-variants catalog enable, then "
+        "uv-variants --variant-switch pip install torch, takes a build that does (cuda12.6 of "
+        "another release)"
+    )
+    assert lines(uv("pip", "install", "torch", **OLDER)) == []
+    (line,) = lines(uv("pip", "install", "--dry-run", "jax", **OLDER))
+    assert (
+        ": uv-variants catalog enable, then uv-variants --variant-switch pip install jax," in line
+    )
+    # A lock, what it takes from then on, and a project to which torch was added.
+    (machine.work / "locked").mkdir()
+    folder = project(machine.work / "locked", ["onnxruntime"])
+    (line,) = lines(uv("lock", cwd=folder, **OLDER))
+    added = project(machine.work / "added", [])
+    (other,) = lines(uv("add", "torch>=2", cwd=added, **{**OLDER, DRIVER: "12.4"}))
+    for command in typed(line):
+        assert uv(*command, cwd=folder, **OLDER).code == 0
+    assert 'version = "1.26.0"' in (folder / "uv.lock").read_text()
+    for command in typed(other)[1:]:
+        assert uv(*command, cwd=added, **OLDER).code == 0
+    assert 'version = "2.14.0+cu126"' in (added / "uv.lock").read_text()
+
+
+def test_resolve_says_what_is_missed(environments, field, environ, tmp_path):
+    """For every target; nothing where the user has chosen."""
+    programs = Path(environments.programs().python).parent
+
+    def resolve(*words: str) -> Result:
+        command = [str(programs / "variants"), *words]
+        done = subprocess.run(
+            command, env=clean_environ({**environ, "HOME": str(tmp_path)}), cwd=tmp_path,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    machine = ("--platform", "cuda=12.8,sm=9.0,cpu=zen4")
+    for words in (
+        ("torch", "--platform", "cpu-zen4"),
+        ("torch>=2.15", *machine),
+        ("torch", "--no-variants", *machine),
+    ):
+        assert lines(resolve("resolve", *words)) == [], words
+    (line,) = lines(resolve("resolve", "app", "--platform", "cpu-zen4", *machine))
+    assert line.startswith("warning: torch 2.15.0 does not run on the NVIDIA GPU that is here")
+    assert ": variants catalog enable, then the same command, takes" in line
+    assert lines(resolve("resolve", "app", *machine)) == []
+    (line,) = lines(resolve("resolve", "jax", *machine))
+    assert resolve("catalog", "enable").code == 0
+    done = resolve("resolve", "app", "jax", *machine)
+    assert lines(done) == []
+    for row in ("torch +2.14.0[+]cu126 +cuda12.6", "jax +0.10.2 +cuda12"):
+        assert re.search(f"^{row} ", done.out, re.MULTILINE), done
+
+
+def typed(line: str) -> list[list[str]]:
+    """Return the words of the commands that *line* says to type, without the program."""
+    found = re.search(": [^:]*$", line)
+    assert found is not None
+    commands = re.split(", then |, ", found[0][2:].rpartition(", takes ")[0])
+    return [shlex.split(command)[1:] for command in commands]

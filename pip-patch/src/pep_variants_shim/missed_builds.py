@@ -91,7 +91,7 @@ def _missed(session: Session, result: Any, names: list[str]) -> Iterator[MissedB
 def _taken(session: Session, result: Any, name: str) -> Taken | None:
     """Return what pip takes of a project, None if the user has named the very file."""
     from pep_variants.internal import read_version
-    from variants_catalog.internal import Taken
+    from variants_catalog.internal import Taken, platform_tags
 
     candidate, finder = result.mapping[name], session.finder
     version = read_version(str(candidate.version))
@@ -112,7 +112,7 @@ def _taken(session: Session, result: Any, name: str) -> Taken | None:
         if not tags or dist.direct_url is not None or label_of(dist):
             return None
     else:
-        tags = _tags(link.filename)
+        tags = platform_tags(link.filename)
         texts = {str(item.version) for item in finder.find_all_candidates(name)}  # pip has them
         listed = [each for each in map(read_version, texts) if each is not None]
     return Taken(
@@ -124,12 +124,6 @@ def _taken(session: Session, result: Any, name: str) -> Taken | None:
         listed,
         [*finder.index_urls, *finder.find_links],
     )
-
-
-def _tags(filename: str) -> list[str]:
-    """Return the platform tags of a wheel, nothing for a source distribution."""
-    is_wheel = filename.endswith(".whl")
-    return filename.removesuffix(".whl").rpartition("-")[2].split(".") if is_wheel else []
 
 
 def _beside(session: Session, mapping: Mapping[str, Any]) -> dict[str, Version | None]:

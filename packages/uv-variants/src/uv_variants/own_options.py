@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 OWN_COMMANDS = {
     "doctor": "say whether what is installed and locked fits this machine",
+    "catalog": "turn the catalogue of existing builds on or off, or list it",
     "config": "print the index URL of a proxy, or write a uv.toml with it, for plain uv",
 }
 """Commands that uv does not have, and their help."""

@@ -350,14 +350,15 @@ class Session:
     def noted_projects(self) -> list[str]:
         """Return the projects that uv asked for and that there are notices about."""
         services = self._services
-        return [] if services is None else list(filter(services.has_notices, self._asked()))
+        return [] if services is None else list(filter(services.has_notices, self.asked()))
 
     def plain_projects(self) -> list[str]:
         """Return the projects that uv asked for and that have nothing to choose from."""
         services = self._services
-        return [] if services is None else list(filter(services.is_plain, self._asked()))
+        return [] if services is None else list(filter(services.is_plain, self.asked()))
 
-    def _asked(self) -> list[str]:
+    def asked(self) -> list[str]:
+        """Return the projects that uv asked for."""
         return sorted(self._application.asked) if self._application is not None else []
 
     def reports(self, projects: Iterable[str]) -> dict[str, Mapping[str, Any]]:

@@ -218,7 +218,7 @@ class SessionPlan:
             ),
             catalog=self.catalog,
             catalog_mirrors=context.preferences.catalog_mirrors if self.catalog else {},
-            pinned=frozenset(self._pinned() if self.catalog else ()),
+            pinned=frozenset(self.pinned if self.catalog else ()),
             hashes=context.indexes.configuration.hashes,
         )
         return SessionSettings(
@@ -267,8 +267,9 @@ class SessionPlan:
                 found.setdefault(name, {}).setdefault(version, ())
         return found
 
-    def _pinned(self) -> tuple[str, ...]:
-        """Return the projects that have an index of their own."""
+    @property
+    def pinned(self) -> tuple[str, ...]:
+        """The projects that have an index of their own."""
         indexes = self.context.indexes
         named = [*indexes.configuration.pinned.values(), *indexes.projects.values()]
         return tuple(sorted({name for names in named for name in names}))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .listings import *
     from .missed_builds import *
     from .recognition import *
+    from .setting import *
 
 _NAMES = {
     "catalogs": (
@@ -28,8 +29,9 @@ _NAMES = {
     "entry_checks": "Finding check_entries check_file error warning",
     "installed_builds": "Origin added_files installed_metadata read_origin rewritten",
     "listings": "Found Listed PlacePage PlaceReader Unavailable by_host own_place pages_of",
-    "missed_builds": "MissedBuild Taken line_of_day missed_build",
+    "missed_builds": "MissedBuild Taken line_of_day missed_build platform_tags",
     "recognition": "installed_build",
+    "setting": "OWN_INDEX catalog_rows disable_catalog enable_catalog open_preferred",
 }
 
 

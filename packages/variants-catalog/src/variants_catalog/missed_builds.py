@@ -89,6 +89,12 @@ class MissedBuild:
         return f"{self.project} {self.version} {self.lack}: {how}, takes a build that does{more}"
 
 
+def platform_tags(filename: str) -> list[str]:
+    """Return the platform tags of a wheel, nothing for a source distribution."""
+    is_wheel = filename.endswith(".whl")
+    return filename.removesuffix(".whl").rpartition("-")[2].split(".") if is_wheel else []
+
+
 def missed_build(
     entry: CatalogProject,
     taken: Taken,

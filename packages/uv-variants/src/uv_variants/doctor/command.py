@@ -1,4 +1,4 @@
-"""Commands that uv does not have: ``doctor``, and ``config``, which is ``variants-proxy url``."""
+"""Commands that uv does not have; ``config`` is ``variants-proxy url``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from variants_proxy.internal import cli as proxy_commands
+
+from ..catalog_command import catalog
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,7 +70,7 @@ def doctor(context: click.Context, *, as_json: bool, offline: bool, directory: P
 
 cli = click.Group(
     "uv-variants",
-    {"doctor": doctor, "config": proxy_commands.commands["url"]},
+    {"doctor": doctor, "catalog": catalog, "config": proxy_commands.commands["url"]},
     context_settings={"max_content_width": 100},
     help="Commands that uv does not have.",
 )

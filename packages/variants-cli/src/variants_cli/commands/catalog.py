@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 import click
 from packaging.utils import canonicalize_name
@@ -16,20 +15,19 @@ from pep_variants import load_preferences
 from pep_variants.internal import (
     CATALOG_BYTES,
     DEFAULT_CATALOG,
-    SETTINGS_BYTES,
-    PreferenceError,
-    Role,
-    configuration_tree,
-    is_catalog_path,
-    make_private,
-    places,
-    read_regular,
     redacted,
-    replacing,
     toml,
     write_if_changed,
 )
-from variants_catalog.internal import open_catalog, preferred_catalog, write_catalog
+from variants_catalog.internal import (
+    OWN_INDEX,
+    catalog_rows,
+    disable_catalog,
+    enable_catalog,
+    open_catalog,
+    open_preferred,
+    write_catalog,
+)
 
 from ..console import counted, print_json, print_table, warn
 from .arguments import NEW_FILE, json_option, option_values, preference_options
@@ -42,8 +40,6 @@ if TYPE_CHECKING:
     from variants_index import Session
 
 _OPTIONS = ("variant-catalog", "variant-catalog-mirror")
-_KEY = "catalog"
-_OWN_INDEX = "your own index"
 _RETRIES = 2
 """A source that does not answer is reported; the check can be run again."""
 
@@ -67,11 +63,7 @@ def list_projects(as_json: bool, **options: Any) -> None:  # noqa: ANN401
     if as_json:
         print_json([_tree(entry) for entry in entries])
         return
-    rows = []
-    for entry in entries:
-        labels = dict.fromkeys(item.label for item in entry.variants)
-        rows.append((entry.name, ", ".join(_hosts(entry)), " ".join(labels)))
-    print_table(("project", "from", "variants"), rows)
+    print_table(("project", "from", "variants"), catalog_rows(entries))
 
 
 @catalog.command()
@@ -168,79 +160,20 @@ def enable(name: str) -> None:
     Writes your own variants.toml. pip, uv and the other clients then take the builds that the
     catalogue describes; versions that your indexes have as real variant wheels are not affected.
     """
-    value = str(Path(name).expanduser().absolute()) if is_catalog_path(name) else name
-    number = len(list(_opened({"variant_catalog": value}).names()))
-    path = _set(value)
-    click.echo(f"{path}: {_KEY} = {value!r}, {counted(number, 'project')}", err=True)
-    _say_what_counts(value)
+    for line in enable_catalog(name, _fetch, warn):
+        click.echo(line, err=True)
 
 
 @catalog.command()
 def disable() -> None:
     """Use no catalogue from now on: removes the setting from your own variants.toml."""
-    path = _set(None)
-    click.echo(f"{path}: no {_KEY}", err=True)
-    _say_what_counts(None)
-
-
-def _set(value: str | None) -> Path:
-    """Set the catalogue in the user's own ``variants.toml``, the rest stays; return its path.
-
-    Args:
-        value: None removes it.
-
-    Raises:
-        PreferenceError: the file is not TOML.
-        NotPrivate: others can change its directory.
-        OSError: it cannot be read or written.
-    """
-    import tomlkit
-
-    path = next(place.path for place in places() if place.role is Role.USER)
-    try:
-        data = read_regular(path, SETTINGS_BYTES).data
-    except FileNotFoundError:
-        data = b""
-    configuration_tree(data, str(path))  # what this project reads, tomlkit can edit
-    try:
-        document = tomlkit.parse(data.decode("utf-8"))
-    except ValueError as error:
-        raise PreferenceError(f"{path}: cannot be edited: {error}") from None
-    if value is None:
-        document.pop(_KEY, None)
-    else:
-        document[_KEY] = value
-    text = tomlkit.dumps(document).encode()
-    if text != data:
-        make_private(path.parent)
-        # Dotfiles are often symbolic links, which stay.
-        with replacing(path.resolve(), mode=0o600) as stream:
-            stream.write(text)
-    return path
-
-
-def _say_what_counts(value: str | None) -> None:
-    """Warn if another setting counts more than the user's file, which was just written."""
-    preferences = load_preferences({}, os.environ, warn=warn)
-    if preferences.catalog != value:
-        warn(
-            f"here the catalogue is {preferences.catalog or 'none'!r}: VARIANTS_CATALOG, or "
-            "another variants.toml, says so and counts more"
-        )
+    for line in disable_catalog(warn):
+        click.echo(line, err=True)
 
 
 def _opened(options: dict[str, Any]) -> Catalog:
-    """Return the catalogue of the user's preferences, or the default one.
-
-    Projects are listed and checked whatever they are forced to.
-    """
-    preferences = load_preferences(option_values(options), os.environ, warn=warn)
-    name = preferences.catalog or DEFAULT_CATALOG
-    found = preferred_catalog(
-        replace(preferences, catalog=name, use_variants=True, forced={}), _fetch
-    )
-    assert found is not None
-    return found
+    """Return the catalogue of the user's preferences, or the default one."""
+    return open_preferred(load_preferences(option_values(options), os.environ, warn=warn), _fetch)
 
 
 @contextmanager
@@ -292,23 +225,11 @@ def _tree(entry: CatalogProject) -> dict[str, Any]:
     }
 
 
-def _hosts(entry: CatalogProject) -> list[str]:
-    """Return the hosts and the other projects that the builds come from."""
-    urls = [*entry.places, *([entry.variants_index] if entry.variants_index else [])]
-    own = {
-        f"extras of {entry.name}" if item.requires else _OWN_INDEX
-        for item in entry.variants
-        if entry.is_own(item) or (item.place is None and not item.requires)
-    }
-    hosts = (urlsplit(url).hostname or url for url in urls)
-    return list(dict.fromkeys((*hosts, *entry.targets, *sorted(own))))
-
-
 def _source(item: CatalogVariant) -> str:
     on = f" on {' '.join(item.platforms)}" if item.platforms else ""
     if item.requires:
         return ", ".join(item.requires) + on
-    place = _OWN_INDEX if item.place is None else redacted(item.place)
+    place = OWN_INDEX if item.place is None else redacted(item.place)
     if item.local is None:
         return place + on
     marks = (f"+{text}" if text else "no local version" for text in item.local)

@@ -19,6 +19,7 @@ from resolvelib_variants.resolution import (
 from variants_index import Download, Locked, download_files
 
 from ..console import created_by, print_json, print_table, warn
+from ..missed_builds import missed_line
 from .arguments import FILE, NEW_FILE, json_option, option_values
 from .index_options import Unsolved, index_options, places, progress, resolving
 
@@ -109,6 +110,7 @@ def resolve(
             projects = {package.name for each in resolutions for package in each.packages}
             seen = [metadata for each in resolutions for metadata in each.seen]
             warnings += unmatched(resolver.preferences, given, projects, seen)
+            warnings += filter(None, [missed_line(resolver, where.sources, wanted, resolutions)])
         if folder is not None:
             _download(resolver.session, [item for _, items, _ in found for item in items], folder)
     if as_json:

@@ -1,0 +1,159 @@
+"""The line about builds that are missed because no catalogue is on, see `missed_build`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from variants_catalog import project_names
+
+from .choices import warn
+from .command_line import Scope
+from .environments import installed, installed_requirements
+from .installed_state import versions_by_project
+from .named_projects import admits, name_of, normalized, requirement_texts
+from .session_plan import uses_torch_backend
+from .uv_lock import Lock
+
+if TYPE_CHECKING:
+    from variants_catalog.internal import MissedBuild, Taken
+
+    from .context import Context
+    from .notices import Planned
+    from .session_plan import SessionPlan
+
+_logger = logging.getLogger(__name__)
+
+
+def tell_missed(plan: SessionPlan, asked: Iterable[str], planned: Planned = ()) -> None:
+    """Print the line for what is installed or locked after a command, once a day.
+
+    Args:
+        plan: of the command, which succeeded.
+        asked: projects (normalized names) that uv asked for.
+        planned: what a dry run would install.
+    """
+    context = plan.context
+    preferences = context.preferences
+    names = project_names() & {*asked, *context.requested, *context.lock.versions}
+    if not names or preferences.catalog is not None or not preferences.use_variants:
+        return
+    if context.is_quiet or uses_torch_backend(context):
+        return
+    try:
+        found = [*_missed(plan, sorted(names.difference(plan.pinned)), planned)]
+        if found:
+            from variants_catalog.internal import line_of_day
+
+            how = f"uv-variants catalog enable, then {_again(context, found)}"
+            line = line_of_day(found, how, context.place.environ)
+            if line:
+                warn(line)
+    except Exception:
+        _logger.debug("No advice about the catalogue", exc_info=True)
+
+
+def _again(context: Context, found: Sequence[MissedBuild]) -> str:
+    """Return the command that takes the builds."""
+    command = context.invocation.command
+    names = [item.project for item in found]
+    if command == ("pip", "install"):
+        return f"uv-variants --variant-switch pip install {' '.join(names)}"
+    if command == ("add",):
+        named = " ".join(names)
+        return f"uv-variants remove {named}, uv-variants add {named}"
+    if command in (("lock",), ("sync",), ("run",)):
+        what = "lock" if command == ("lock",) else "sync"
+        return f"uv-variants {what} {' '.join(f'--upgrade-package {name}' for name in names)}"
+    return "the same command"
+
+
+def _missed(plan: SessionPlan, names: Iterable[str], planned: Planned) -> Iterator[MissedBuild]:
+    from pep_variants import Detector
+    from variants_catalog.internal import missed_build, shipped_catalog
+
+    key, context = plan.machine, plan.context
+    if key.platform is None:
+        return
+    detect = Detector(enabled=context.preferences.enable, platform=key.platform).platform
+    machine = key.machine.target.replace("-", "_").replace("win_x86_64", "win_amd64")
+    catalog = shipped_catalog()
+    for name in names:
+        taken, entry = _taken(context, name, machine, planned), catalog.project(name)
+        if taken is not None and entry is not None:
+            missed = missed_build(entry, taken, machine, detect, context.preferences)
+            # Tools get no bounds of versions.
+            if missed is not None and not (missed.is_other and context.scope is Scope.TOOL):
+                yield missed
+
+
+def _taken(context: Context, name: str, machine: str, planned: Planned) -> Taken | None:
+    """Return what there is of a project after the command.
+
+    None if that is not known, or if the user has named the file.
+    """
+    from variants_catalog.internal import Taken
+
+    texts = [text for text in _texts(context) if normalized(name_of(text) or "") == name]
+    here = {} if planned else installed(context.environments)
+    item = here.get(name)
+    if any("+" in text or "@" in text for text in texts):
+        return None
+    requires: tuple[str, ...] = ()
+    if item is not None:
+        tags = [tag.rpartition("-")[2] for tag in item.tags]
+        is_named = Path(item.folder, "direct_url.json").exists()
+        if not tags or is_named or item.label is not None or item.problem:
+            return None
+        version, requires = item.version, item.requires
+        beside = {each.project: each.version for each in here.values()}
+        texts += installed_requirements(context.environments, name)
+    else:
+        lock = Lock.read(context.lock.path)
+        locked = ((each, text) for each, found in lock.versions.items() for text in found)
+        versions = versions_by_project(planned or locked)
+        if name not in versions or any("[" in text for text in texts):
+            return None  # nothing tells what the extras add
+        beside = {each: max(found) for each, found in versions.items()}
+        version = beside[name]
+        # A dry run does not say which file.
+        found = [_plain_tag(machine)] if planned else _locked(lock, name, str(version), machine)
+        if found is None:
+            return None
+        tags = found
+    indexes = [index.url for index in context.indexes.indexes.values()]
+    admitted = partial(admits, texts, name)
+    return Taken(version, tags, requires, beside, lambda each: admitted(str(each)), indexes=indexes)
+
+
+def _plain_tag(machine: str) -> str:
+    """Return a tag of published wheels for *machine*."""
+    return machine.replace("linux_", "manylinux_2_17_", 1)
+
+
+def _texts(context: Context) -> list[str]:
+    """Return the requirements of the user; uv has written those of ``add`` into the project."""
+    if context.invocation.command == ("add",):
+        return list(context.invocation.operands)
+    texts = requirement_texts(context.invocation, context.place)
+    return [*texts, *context.indexes.configuration.requirements]
+
+
+def _locked(lock: Lock, name: str, version: str, machine: str) -> list[str] | None:
+    """Return the platform tags of the wheel that a lock has for *machine*, nothing for sources.
+
+    None if there is neither, or a variant.
+    """
+    from variants_catalog.internal import platform_kind, platform_tags
+
+    files, has_sources = lock.files(name, version)
+    for label, filename in files:
+        tags = platform_tags(filename)
+        if label is not None:
+            return None
+        if any(tag == "any" or platform_kind(tag) == platform_kind(machine) for tag in tags):
+            return tags
+    return [] if has_sources else None

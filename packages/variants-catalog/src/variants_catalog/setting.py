@@ -1,0 +1,139 @@
+"""The catalogue that the user's own ``variants.toml`` names, for commands that change it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pep_variants import Preferences, load_preferences
+from pep_variants.internal import (
+    DEFAULT_CATALOG,
+    SETTINGS_BYTES,
+    PreferenceError,
+    Role,
+    configuration_tree,
+    is_catalog_path,
+    make_private,
+    places,
+    read_regular,
+    replacing,
+)
+
+from .catalogs import Catalog, preferred_catalog
+from .entries import CatalogProject
+
+_KEY = "catalog"
+OWN_INDEX = "your own index"
+"""Where builds are from that a project's own files are."""
+
+
+def enable_catalog(
+    name: str, fetch: Callable[[str], bytes], warn: Callable[[str], None]
+) -> Iterator[str]:
+    """Have the user's ``variants.toml`` name a catalogue; yield what was done.
+
+    Args:
+        name: `DEFAULT_CATALOG`, a file, a directory, or a URL.
+        fetch: returns what is at a URL.
+        warn: hears if another setting counts more.
+
+    Raises:
+        CatalogError: it cannot be read, and is not named.
+        PreferenceError: the file is not TOML.
+        NotPrivate: others can change its directory.
+        OSError: it cannot be read or written.
+    """
+    value = str(Path(name).expanduser().absolute()) if is_catalog_path(name) else name
+    number = len(list(open_preferred(Preferences(catalog=value), fetch).names()))
+    path = _set(value)
+    yield f"{path}: {_KEY} = {value!r}, {number} project{'s'[: number != 1]}"
+    _say_what_counts(value, warn)
+
+
+def disable_catalog(warn: Callable[[str], None]) -> Iterator[str]:
+    """Have the user's ``variants.toml`` name no catalogue; yield what was done.
+
+    *warn* and errors are as for `enable_catalog`.
+    """
+    yield f"{_set(None)}: no {_KEY}"
+    _say_what_counts(None, warn)
+
+
+def open_preferred(preferences: Preferences, fetch: Callable[[str], bytes]) -> Catalog:
+    """Return the catalogue of *preferences*, or the default one, with all of its projects.
+
+    Raises:
+        CatalogError: it cannot be read.
+    """
+    name = preferences.catalog or DEFAULT_CATALOG
+    wanted = replace(preferences, catalog=name, use_variants=True, forced={})
+    found = preferred_catalog(wanted, fetch)
+    assert found is not None
+    return found
+
+
+def catalog_rows(entries: Iterable[CatalogProject]) -> list[tuple[str, str, str]]:
+    """Return a table of *entries*: project, where its builds are from, and their labels."""
+    return [
+        (
+            entry.name,
+            ", ".join(_hosts(entry)),
+            " ".join(dict.fromkeys(item.label for item in entry.variants)),
+        )
+        for entry in entries
+    ]
+
+
+def _hosts(entry: CatalogProject) -> list[str]:
+    """Return the hosts and the other projects that the builds come from."""
+    urls = [*entry.places, *([entry.variants_index] if entry.variants_index else [])]
+    own = {
+        f"extras of {entry.name}" if item.requires else OWN_INDEX
+        for item in entry.variants
+        if entry.is_own(item) or (item.place is None and not item.requires)
+    }
+    hosts = (urlsplit(url).hostname or url for url in urls)
+    return list(dict.fromkeys((*hosts, *entry.targets, *sorted(own))))
+
+
+def _set(value: str | None) -> Path:
+    """Set the catalogue in the user's own ``variants.toml``, the rest stays; return its path.
+
+    None removes it.
+    """
+    import tomlkit
+
+    path = next(place.path for place in places() if place.role is Role.USER)
+    try:
+        data = read_regular(path, SETTINGS_BYTES).data
+    except FileNotFoundError:
+        data = b""
+    configuration_tree(data, str(path))  # what this project reads, tomlkit can edit
+    try:
+        document = tomlkit.parse(data.decode("utf-8"))
+    except ValueError as error:
+        raise PreferenceError(f"{path}: cannot be edited: {error}") from None
+    if value is None:
+        document.pop(_KEY, None)
+    else:
+        document[_KEY] = value
+    text = tomlkit.dumps(document).encode()
+    if text != data:
+        make_private(path.parent)
+        # Dotfiles are often symbolic links, which stay.
+        with replacing(path.resolve(), mode=0o600) as stream:
+            stream.write(text)
+    return path
+
+
+def _say_what_counts(value: str | None, warn: Callable[[str], None]) -> None:
+    """Warn if another setting counts more than the user's file, which was just written."""
+    preferences = load_preferences({}, os.environ, warn=warn)
+    if preferences.catalog != value:
+        warn(
+            f"here the catalogue is {preferences.catalog or 'none'!r}: VARIANTS_CATALOG, or "
+            "another variants.toml, says so and counts more"
+        )

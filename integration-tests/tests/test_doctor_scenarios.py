@@ -167,4 +167,4 @@ def test_torch_from_pypi(shell: Shell, drive: Drive) -> None:
     # A place that cannot be reached.
     shell.environ["VARIANTS_CATALOG_MIRROR"] = "https://download.pytorch.org=http://127.0.0.1:9"
     tree = shell.doctor("--variant-catalog=default")
-    first(tree, "catalog-place", "torch", "cannot be had: ")
+    first(tree, "catalog-place", "torch", "Cannot reach ")

@@ -129,16 +129,16 @@ def test_a_place_fails(patched, index, places, catalog):
         done = dry_run(patched, index, *catalog, "torch")
         installs(done, *CUDA_126)
         assert done.err == (
-            f"WARNING: torch: variant cuda12.8 from {places.root} cannot be had: {reason} "
-            f"(for a mirror: --variant-catalog-mirror {places.root}=URL)\n"
+            f"WARNING: Cannot reach {places.root}: {reason}; choosing torch without its build "
+            f"cuda12.8 (for a mirror: --variant-catalog-mirror {places.root}=URL)\n"
         ), done
     mirror = ("--variant-catalog-mirror", f"{places.root}=http://127.0.0.1:9")
     done = dry_run(patched, index, *catalog, *mirror, "torchvision")
     installs(done, PLAIN, "torchvision-0.9.0")
-    labels = "variants cuda13.0, cuda12.8, cuda12.6 and 1 more"
+    labels = "builds cuda13.0, cuda12.8, cuda12.6 and 1 more"
     assert done.err == (
-        f"WARNING: torchvision, torch: {labels} from http://127.0.0.1:9 cannot be had: "
-        "Connection refused (for a mirror: --variant-catalog-mirror http://127.0.0.1:9=URL)\n"
+        "WARNING: Cannot reach http://127.0.0.1:9: Connection refused; choosing torchvision, torch "
+        f"without its {labels} (for a mirror: --variant-catalog-mirror http://127.0.0.1:9=URL)\n"
     ), done
 
 

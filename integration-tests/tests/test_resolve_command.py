@@ -182,8 +182,8 @@ properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]
         index.add_wheel(Wheel("two", "1.0"))
         return ("one", "two", "-i", index.url, "--variant-catalog", tmp_path / "catalog")
 
-    LINE = "one, two: variant cuda12 from http://127.0.0.1:9 cannot be had: cannot connect "
-    MIRROR = "(for a mirror: --variant-catalog-mirror http://127.0.0.1:9=URL)\n"
+    LINE = "Cannot reach http://127.0.0.1:9: cannot connect "
+    MIRROR = "; choosing one, two without its build cuda12 (for a mirror: --variant-catalog-mirror http://127.0.0.1:9=URL)\n"
 
     def test_locked_only_if_that_is_allowed(self, variants, options, tmp_path):
         """C7: a host is one line, whichever projects lack builds."""

@@ -182,9 +182,9 @@ def test_what_cannot_be_had_is_said_once_for_a_host():
             reader.fail(page, "connection refused")
     lines = [str(item).partition(" (for a mirror: ")[0] for item in reader.unavailable]
     assert lines == [
-        "app: variants cu128, cu126, null from https://example.org cannot be had: connection "
-        "refused",
-        "app: variant linked from https://other.example cannot be had: lists no wheels",
+        "Cannot reach example.org: connection refused; choosing app without its builds cu128, "
+        "cu126, null",
+        "other.example lists no wheels; choosing app without its build linked",
     ]
     assert str(reader.unavailable[0]).endswith("--variant-catalog-mirror https://example.org=URL)")
     assert [item.pages for item in reader.unavailable] == [3, 1]
@@ -196,8 +196,8 @@ def test_an_index_of_the_user_that_does_not_answer():
     reader.fail_target("app-cu12", "https://index.example/simple/app-cu12/: HTTP status 500")
     (item,) = reader.unavailable
     assert str(item) == (
-        "app: variant renamed cannot be had: https://index.example/simple/app-cu12/: "
-        "HTTP status 500"
+        "Cannot read https://index.example/simple/app-cu12/: HTTP status 500; choosing app "
+        "without its build renamed"
     )
 
 
@@ -212,8 +212,8 @@ def test_a_host_is_named_once_for_all_projects():
         ]
     )
     assert [str(item).partition(" (")[0] for item in items] == [
-        "a, b: variants cu1, null, cu2 from https://example.org cannot be had: no answer",
-        "b: variant wheels from https://example.org cannot be had: another reason",
+        "Cannot reach example.org: no answer; choosing a, b without its builds cu1, null, cu2",
+        "Cannot reach example.org: another reason; choosing b without its variant wheels",
     ]
     assert items[0].pages == 3
 

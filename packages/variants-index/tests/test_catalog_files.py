@@ -225,8 +225,8 @@ def test_an_index_that_does_not_tell_of_another_name(world):
     assert labels(project) == LABELS[:-1]
     (item,) = project.unavailable
     assert str(item) == (
-        f"app: variant other cannot be had: {world.own.url}app-other/: the server cannot answer "
-        "now (HTTP status 500): try later"
+        f"Cannot read {world.own.url}app-other/: the server cannot answer now (HTTP status 500): "
+        "try later; choosing app without its build other"
     )
 
 

@@ -102,13 +102,14 @@ class Unavailable:
     def __str__(self) -> str:
         shown = ", ".join(self.labels[:3])
         more = f" and {len(self.labels) - 3} more" if len(self.labels) > 3 else ""
-        what = f"variant{'s'[: len(self.labels) != 1]} {shown}{more}" if shown else "variant wheels"
+        builds = f"build{'s'[: len(self.labels) != 1]} {shown}{more}" if shown else "variant wheels"
+        left = f"choosing {self.project} without its {builds}"
         if not self.host:
-            return f"{self.project}: {what} cannot be had: {self.reason}"
-        return (
-            f"{self.project}: {what} from {self.host} cannot be had: {self.reason} "
-            f"(for a mirror: --variant-catalog-mirror {self.host}=URL)"
-        )
+            return f"Cannot read {self.reason}; {left}"
+        host = self.host.removeprefix("https://")
+        is_empty = self.reason == _EMPTY
+        problem = f"{host} {_EMPTY}" if is_empty else f"Cannot reach {host}: {self.reason}"
+        return f"{problem}; {left} (for a mirror: --variant-catalog-mirror {self.host}=URL)"
 
 
 def by_host(items: Iterable[Unavailable]) -> tuple[Unavailable, ...]:

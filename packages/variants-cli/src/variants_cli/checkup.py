@@ -119,7 +119,7 @@ class Compared(NamedTuple):
         if explanation is None:
             return State(name, version, item.label, None, UNKNOWN)
         now = explanation.chosen.label if explanation.chosen else None
-        if not explanation.rankings:
+        if not explanation.rankings and not explanation.unavailable:
             return State(name, version, item.label, now, WITHOUT)
         label = item.label or explanation.label_of(item.version)
         selection = explanation.selection
@@ -277,11 +277,11 @@ def _problems(
         command = f"export VARIANTS_ALLOW_PROVIDER={shlex.quote(requirement)}"
         yield Problem("plugin", f"{state.name}: {notice}", command)
     for text in explanation.warnings:
-        if " cannot be had: " in text:
+        if text in explanation.unavailable:
             yield Problem("catalog-place", text)
         elif not any(notice in text for notice in plugins.values()):
             yield Problem("choice", text, fails=False)
-    if not explanation.rankings:
+    if not explanation.rankings and not explanation.unavailable:
         catalog = explanation.entry is None and is_in_catalog(item.project)
         option = f"--variant-catalog={DEFAULT_CATALOG}" if catalog else "--index-url=URL"
         yield Problem(

@@ -41,6 +41,7 @@ class Explanation:
         lack: that the version has no variants for the target, and where some are; empty if it
             has, or if variants are switched off.
         version_note: which other version there is for the sake of an accelerator.
+        unavailable: which of the warnings are about builds of the catalogue that cannot be had.
     """
 
     project: str
@@ -54,6 +55,7 @@ class Explanation:
     builds: Mapping[str, str] = field(default_factory=dict)
     lack: str = ""
     version_note: VersionNote | None = None
+    unavailable: tuple[str, ...] = ()
 
     @property
     def rankings(self) -> Mapping[str, Ranking]:
@@ -156,9 +158,11 @@ def explain(
     candidates = tuple(item for item in offered if item.release == shown.release)
     warnings = [*plain.warnings, *notes.warnings]
     warnings += notes.disagreements.get((project, shown.release), ())
+    unavailable: tuple[str, ...] = ()
     if not shown.direct:
         known = resolver.finder.project(project)
-        warnings += [*known.warnings, *map(str, known.unavailable)]
+        unavailable = tuple(map(str, known.unavailable))
+        warnings += [*known.warnings, *unavailable]
     if chosen is not None:
         newer = [item for item in ordering.judged(project) if item[0] > chosen.release]  # type: ignore[operator] # versions
         warnings += filter(None, [passed_over(project, newer, chosen.release)])
@@ -168,6 +172,7 @@ def explain(
         warnings.append(str(ordering.missing[project]))
     selection = ordering.selection(project, shown)
     lacking = selection is None and not shown.direct and resolver.preferences.use_variants
+    lacking = lacking and not unavailable  # they may have some
     return Explanation(
         project,
         shown.release,
@@ -180,6 +185,7 @@ def explain(
         {} if shown.direct else _builds(resolver.finder.project(project), shown.release),
         _lack(resolver, project, shown.release) if lacking else "",
         note,
+        unavailable,
     )
 
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--allow-missing-sources", is_flag=True,
-    help="Write the lock file even if builds of the catalogue cannot be had for now.",
+    help="Write the lock file even if builds of the catalogue cannot be reached for now.",
 )  # fmt: skip
 @click.option(
     "--from", "lock_file", metavar="FILE", type=FILE,
@@ -152,8 +152,8 @@ def _check_sources(output: Path, resolutions: Sequence[Resolution]) -> None:
     lacking = dict.fromkeys(str(item) for each in resolutions for item in each.unavailable)
     if lacking:
         raise Unsolved(
-            f"{output} is not written, as builds of the catalogue cannot be had: try again, or add "
-            "--allow-missing-sources to lock without them",
+            f"{output} is not written, as builds of the catalogue cannot be reached: try again, or "
+            "add --allow-missing-sources to lock without them",
             tuple(lacking),
         )
 

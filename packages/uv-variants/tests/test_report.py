@@ -44,6 +44,29 @@ def test_why_missing_of_several_versions_or_none():
     assert why_missing("torch", "", {}) is None
 
 
+AARCH64 = "torch-2.9.0-py3-none-manylinux_2_17_aarch64.whl"
+
+
+@pytest.mark.parametrize(
+    ("labels", "systems"),
+    [
+        (
+            {LINUX: "cu128", "torch-2.9.0-py3-none-win_amd64.whl": "cu128", **MAC},
+            {"cu128": "Linux and Windows"},
+        ),
+        ({LINUX: "cu128", AARCH64: "null"}, {"cu128": "Linux x86_64", "null": "Linux aarch64"}),
+        ({"torch-2.9.0-py3-none-any.whl": "cu128"}, {"cu128": ""}),
+    ],
+)
+def test_the_systems_of_a_lock_are_named(capsys, labels, systems):
+    taken = [Installed("torch", Version("2.9.0"), label) for label in systems]
+    assert {each.label: version(labels).systems(each.label) for each in taken} == systems
+    report_variants([*taken, *taken], Known(version(labels)), verbose=False)
+    for line, label in zip(capsys.readouterr().err.splitlines(), [*systems, *systems], strict=True):
+        on = f" on {systems[label]}" if systems[label] else ""
+        assert line == f"Variant {label} for torch 2.9.0{on}"
+
+
 class Known(Choices):
     """The choices for one version of torch, for which no index is asked."""
 

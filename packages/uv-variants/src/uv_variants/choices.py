@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pep_variants.internal import NULL_LABEL, ZERO_LABEL
+from pep_variants.internal import NULL_LABEL, ZERO_LABEL, listed, system_markers
 
 if TYPE_CHECKING:
     from pep_variants import Platform, Verdict
@@ -86,6 +87,23 @@ class VersionChoice(NamedTuple):
     def shows(self, label: str) -> bool:
         """Return whether uv is shown a file with *label*; empty for the non-variant wheel."""
         return any((shown or "") == label for shown in self.labels.values())
+
+    def systems(self, label: str) -> str:
+        """Return the systems that have *label* in words: ``Linux and Windows``.
+
+        With their machines where the label of another file is for the same system.
+        """
+        found: dict[bool, set[tuple[str, str]]] = {True: set(), False: set()}
+        for plain, shown in self.labels.items():
+            for tag in plain.removesuffix(".whl").rpartition("-")[2].split("."):
+                if markers := system_markers(tag):
+                    system = markers["platform_system"].replace("Darwin", "macOS")
+                    found[shown == label].add((system, markers["platform_machine"]))
+        others = {system for system, _ in found[False]}
+        words = {
+            f"{system} {machine}" if system in others else system for system, machine in found[True]
+        }
+        return listed(sorted(words), "and")
 
     def named(self, label: str | None) -> str | None:
         """Return *label* as `verdicts` have it: older formats name the null variant twice."""
@@ -237,6 +255,8 @@ def report_variants(
         verbose: print the verdicts on all variants of every version.
     """
     stream = sys.stderr
+    taken = list(taken)
+    projects = Counter(each.project for each in taken)
     printed: set[str] = set()
     hinted = False
     for each in taken:
@@ -256,7 +276,11 @@ def report_variants(
             reason = f": {why}" if why else ""
             origin = choice.origin_of(each.label) if choice is not None else ""
             named = f" (published as {origin.partition('==')[0]})" if origin else ""
-            line = f"Variant {each.label} for {each.project} {each.version}{named}{reason}"
+            # A lock has one for each system.
+            several = projects[each.project] > 1
+            systems = choice.systems(each.label) if choice is not None and several else ""
+            on = f" on {systems}" if systems else ""
+            line = f"Variant {each.label} for {each.project} {each.version}{named}{on}{reason}"
             if choice is not None and choice.is_missed and not hinted:
                 from pep_variants.internal import MORE
 

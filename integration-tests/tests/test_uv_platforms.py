@@ -113,6 +113,8 @@ def test_a_lock(every_machine: Machine, serve: Callable[[Index], Index]) -> None
     for command in (("lock",), ("sync", "--locked")):
         done = machine.run(*command)
         assert done.code == 0, done
+        if command == ("lock",):
+            assert "Variant cu128 for own 1.0 on Linux x86_64" in done.err, done
     assert machine.labels() == dict.fromkeys(LAYOUTS, "cu128")
     options = ["--no-hashes", "--no-emit-project", "--no-header", "-o", "requirements.txt"]
     options += [word for name in LAYOUTS for word in ("--no-emit-package", name)]

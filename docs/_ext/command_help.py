@@ -9,8 +9,6 @@ makes a section for the command and one for each of its subcommands.
 from __future__ import annotations
 
 import inspect
-import io
-from contextlib import redirect_stdout
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -103,19 +101,9 @@ class UvOptions(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the list."""
-        from uv_variants.own_options import print_help
+        from uv_variants.own_options import option_rows
 
-        output = io.StringIO()
-        with redirect_stdout(output):
-            print_help("uv-variants")
-        rows = [
-            (name, meaning.strip())
-            for name, _, meaning in (
-                line.strip().partition("  ") for line in output.getvalue().splitlines()
-            )
-            if name.startswith("-")
-        ]
-        return [described(rows, "uv-variants")]
+        return [described(option_rows("uv-variants"), "uv-variants")]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -19,11 +19,15 @@ def test_help_of_every_command(variants, command):
     assert result.out.startswith(f"Usage: variants {command}")
 
 
+SECTIONS = ("Options", "Index options", "Variant options")
+
+
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"]])
 def test_help_fits_on_a_screen(variants, arguments):
     result = variants(*arguments)
     assert result.code == 0
     assert all(f"\n  {command} " in result.out for command in COMMANDS)
+    assert "\nOptions:\n  -V, --version " in result.out
     assert len(result.out.splitlines()) <= 24
     assert max(map(len, result.out.splitlines())) <= 80
 
@@ -36,6 +40,26 @@ def test_a_machine_is_the_same_option_everywhere(variants, option):
 
 def test_version(variants):
     assert variants("--version").out.startswith("variants ")
+    assert variants("-V").out == variants("--version").out
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("doctr", "'doctor'"), ("catalogue", "'catalog'"), ("nonsense", "")],
+)
+def test_a_mistyped_command(variants, typed, meant):
+    result = variants(typed)
+    assert (result.code, result.out) == (2, "")
+    assert f"No such command '{typed}'" in result.err
+    assert (f"Did you mean {meant}?" if meant else "No such") in result.err
+
+
+@pytest.mark.parametrize("command", ["doctor", "check", "explain", "resolve"])
+def test_a_command_has_its_own_options_first(variants, command):
+    out = variants(command, "--help").out
+    own, index, variant = (out.index(f"\n{name}:") for name in SECTIONS)
+    assert own < out.index("\n  --json") < out.index("\n  -h, --help") < index
+    assert index < out.index("--index-url URL") < variant < out.index("--variant-prefer")
 
 
 @pytest.mark.parametrize("arguments", [["nonsense"], ["rank"], ["detect", "--nonsense"]])

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 OWN_COMMANDS = {
-    "doctor": "say whether what is installed and locked fits this machine",
-    "catalog": "turn the catalogue of existing builds on or off, or list it",
-    "config": "print the index URL of a proxy, or write a uv.toml with it, for plain uv",
+    "doctor": "Say whether what is installed and locked fits this machine.",
+    "catalog": "Turn the catalogue of existing builds on or off, or list it.",
+    "config": "Print the index URL of a proxy, or write a uv.toml with it, for plain uv.",
 }
 """Commands that uv does not have, and their help."""
 
@@ -44,10 +44,11 @@ def read_options(arguments: Sequence[str]) -> Options:
         name, equals, value = arguments[position][2:].partition("=")
         option = known.get(name)
         if option is None:
-            listed = ", ".join(f"--{each}" for each in sorted(known))
-            raise PreferenceError(
-                f"--{name} is not an option of uv-variants; its options are {listed}"
-            )
+            from difflib import get_close_matches
+
+            close = get_close_matches(name[:80], known, 1)
+            meant = f"did you mean --{close[0]}?" if close else "see uv-variants --help"
+            raise PreferenceError(f"--{name} is not an option of uv-variants; {meant}")
         position += 1
         if option.metavar and not equals:
             if position == len(arguments):
@@ -61,25 +62,33 @@ def read_options(arguments: Sequence[str]) -> Options:
     return Options(found, tuple(arguments[position:]))
 
 
+def option_rows(program: str) -> list[tuple[str, str]]:
+    """Return our options, each with its help."""
+    from pep_variants.internal import OPTIONS
+
+    rows = [(f"--{each.name} {each.metavar}".strip(), each.help) for each in OPTIONS]
+    rows.append(("-V, --version", f"Print the versions of {program} and of uv."))
+    return [*rows, ("-h, --help", "Print this help, and that of uv.")]
+
+
 def print_help(program: str) -> None:
     """Print our options and commands, which uv's help follows.
 
     Args:
         program: ``uv-variants``, or ``uvx-variants``, which has no commands.
     """
-    from pep_variants.internal import OPTIONS
+    from click import HelpFormatter
 
-    place = "any uv command" if program == "uv-variants" else "the arguments of uvx"
-    print(f"uv with wheel variants. Options of {program}, before {place}:\n")
-    rows = [(f"--{each.name} {each.metavar}".strip(), each.help) for each in OPTIONS]
-    rows.append(("-V, --version", f"Print the versions of {program} and of uv."))
-    width = max(len(left) for left, _ in rows)
-    for left, text in rows:
-        print(f"  {left:<{width}}  {text}")
-    if program == "uv-variants":
-        print("\nCommands of uv-variants (each has --help):\n")
-        for name, text in OWN_COMMANDS.items():
-            print(f"  {name:<{width}}  {text}")
-        print("\nuvx-variants runs tools, as uvx does.\n\nHelp of uv:\n", flush=True)
-    else:
-        print("\nHelp of uvx:\n", flush=True)
+    is_uvx = program == "uvx-variants"
+    formatter = HelpFormatter(max_width=100)
+    formatter.write_usage(program, f"[OPTIONS] {'TOOL' if is_uvx else 'COMMAND'} [ARGS]...")
+    formatter.write_paragraph()
+    with formatter.indentation():
+        other = "" if is_uvx else " uvx-variants runs tools, as uvx does."
+        formatter.write_text(f"{'uvx' if is_uvx else 'uv'} with wheel variants.{other}")
+    with formatter.section("Options"):
+        formatter.write_dl(option_rows(program))
+    if not is_uvx:
+        with formatter.section("Commands besides uv's"):
+            formatter.write_dl(list(OWN_COMMANDS.items()))
+    print(f"{formatter.getvalue()}\nHelp of {'uvx' if is_uvx else 'uv'}:\n", flush=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import signal
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from pep_variants import VariantError
-from pep_variants.internal import EXIT_CODE, fault_report
+from pep_variants.internal import EXIT_CODE, fault_report, listed, shortened
 
 from .console import fail, printable
 
@@ -61,7 +62,20 @@ class _Commands(click.Group):
         command: click.Command = getattr(module, cmd_name)
         return command
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            close = [repr(each) for each in get_close_matches(name[:80], COMMANDS)]
+            meant = f" Did you mean {listed(close)}?" if close else ""
+            ctx.fail(f"No such command {shortened(name)}.{meant}")
+        return super().resolve_command(ctx, args)
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write nothing: the commands say it, and all fits on a screen of 24 lines."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
@@ -70,8 +84,11 @@ class _Commands(click.Group):
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     invoke_without_command=True,
+    subcommand_metavar="COMMAND [ARGS]...",
 )
-@click.version_option(package_name="variants-cli", message="%(prog)s %(version)s")
+@click.version_option(
+    None, "-V", "--version", package_name="variants-cli", message="%(prog)s %(version)s"
+)
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Wheel variants (PEP 817, PEP 825): make, publish, check and choose them.

@@ -38,6 +38,34 @@ PLUGIN_OPTIONS = (
 """Names of the options of every client that allow provider plugins and say how they run."""
 
 
+class SharedOption(click.Option):
+    """An option that several commands have.
+
+    Attributes:
+        section: heading of the options that it is among, in the help of a `Command`.
+    """
+
+    def __init__(self, *arguments: Any, section: str, **options: Any) -> None:  # noqa: ANN401
+        super().__init__(*arguments, **options)
+        self.section = section
+
+
+class Command(click.Command):
+    """Has its own options first in ``--help``, then a section for those of several commands."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options."""
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and isinstance(parameter, click.Option):
+                name = parameter.section if isinstance(parameter, SharedOption) else "Options"
+                sections.setdefault(name, []).append(record)
+        for name, rows in sections.items():
+            with formatter.section(name):
+                formatter.write_dl(rows)
+
+
 def path_or_url(text: str) -> object:
     """Return the path of something that exists, or a URL as it is; the type of an argument.
 
@@ -88,6 +116,8 @@ def preference_options(*names: str) -> Callable[[Callable[..., Any]], Callable[.
             elif option.name in names:
                 command = click.option(
                     f"--{option.name}",
+                    cls=SharedOption,
+                    section="Variant options",
                     is_flag=not option.metavar,
                     metavar=option.metavar or None,
                     multiple=option.repeatable,

@@ -13,7 +13,7 @@ import click
 from pep_variants.internal import find_installed
 
 from ..console import counted, print_json, print_table, warn
-from .arguments import json_option, option_values
+from .arguments import Command, json_option, option_values
 from .index_options import index_options, places, progress, repeated_options, resolving
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ python_option = click.option(
 )  # fmt: skip
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("projects", metavar="[PROJECT]...", nargs=-1)
 @python_option
 @click.option("--offline", is_flag=True, help="Ask no index; skip what is installed.")
@@ -79,7 +79,7 @@ def doctor(
     _print(findings, as_json=as_json)
 
 
-@click.command()
+@click.command(cls=Command)
 @python_option
 @click.option(
     "--all", "every", is_flag=True,

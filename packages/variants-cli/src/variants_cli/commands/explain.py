@@ -11,14 +11,14 @@ from resolvelib_variants.resolution import RequirementError, parse_requirement
 from resolvelib_variants.resolution import explain as explain_version
 
 from ..console import note, print_json, print_table, warn
-from .arguments import json_option, option_values
+from .arguments import Command, json_option, option_values
 from .index_options import index_options, places, progress, resolving
 
 if TYPE_CHECKING:
     from resolvelib_variants.resolution import Explanation
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("requirement")
 @index_options
 @json_option

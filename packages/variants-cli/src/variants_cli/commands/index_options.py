@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +14,7 @@ import click
 
 from pep_variants.internal import BEST_MATCH, FIRST_INDEX, OPTIONS
 
-from .arguments import platform_option, preference_options
+from .arguments import SharedOption, platform_option, preference_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -22,34 +23,36 @@ if TYPE_CHECKING:
     from resolvelib_variants.resolution import IndexResolver, RequirementSet
     from variants_index import Target
 
+_option = partial(click.option, cls=SharedOption, section="Index options")
+
 _OPTIONS = (
-    click.option("-i", "--index-url", metavar="URL", help="Base URL of the index. Default: PyPI."),
-    click.option(
+    _option("-i", "--index-url", metavar="URL", help="Base URL of the index. Default: PyPI."),
+    _option(
         "--extra-index-url", "extra_index_urls", metavar="URL", multiple=True,
         help="Additional index, searched before the main one; repeatable.",
     ),
-    click.option(
+    _option(
         "-f", "--find-links", metavar="PLACE", multiple=True,
         help="Additional directory or page with links; repeatable.",
     ),
-    click.option("--no-index", is_flag=True, help="Ignore indexes, use --find-links only."),
-    click.option(
+    _option("--no-index", is_flag=True, help="Ignore indexes, use --find-links only."),
+    _option(
         "--index-strategy", type=click.Choice([FIRST_INDEX, BEST_MATCH]), default=FIRST_INDEX,
         show_default=True,
         help="Use only the first index that has a project, or all indexes together.",
     ),
-    click.option("--pre", is_flag=True, help="Allow pre-releases."),
+    _option("--pre", is_flag=True, help="Allow pre-releases."),
     platform_option(
         "targets", several=True,
         help="Machine to choose for instead of this one: a name such as h100-zen4, facts such as "
         "cuda=12.8,sm=9.0,cpu=zen4, or a platform or target file",
     ),
-    click.option("--python-version", metavar="X.Y", help="Python version to resolve for."),
-    click.option(
+    _option("--python-version", metavar="X.Y", help="Python version to resolve for."),
+    _option(
         "--python-platform", "platforms", metavar="TAG", multiple=True,
         help="Platform to resolve for: linux, macos, windows or a platform tag; repeatable.",
     ),
-    click.option("--no-cache", is_flag=True, help="Disable the cache of package indexes."),
+    _option("--no-cache", is_flag=True, help="Disable the cache of package indexes."),
 )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from variants_index import Download, Locked, download_files
 
 from ..console import created_by, print_json, print_table, warn
 from ..missed_builds import missed_line
-from .arguments import FILE, NEW_FILE, json_option, option_values
+from .arguments import FILE, NEW_FILE, Command, json_option, option_values
 from .index_options import Unsolved, index_options, places, progress, resolving
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     """What was chosen for a target: its name, the packages, and both as JSON data."""
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("requirements", metavar="[REQUIREMENT]...", nargs=-1)
 @click.option(
     "-r", "--requirement", "files", metavar="FILE", type=FILE, multiple=True,

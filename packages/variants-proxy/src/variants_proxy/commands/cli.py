@@ -41,7 +41,9 @@ def main() -> None:
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="variants-proxy", message="%(prog)s %(version)s")
+@click.version_option(
+    None, "-V", "--version", package_name="variants-proxy", message="%(prog)s %(version)s"
+)
 def cli() -> None:
     """Index proxy for wheel variants.
 
@@ -96,7 +98,7 @@ def serve(
     access_log: bool,
     cache: Path | None,
 ) -> None:
-    """Run the index proxy until it is stopped by a signal.
+    """Run the proxy until a signal stops it.
 
     Clients send the token as the password of HTTP Basic or as a bearer token.
     Each option is also a variable: VARIANTS_PROXY_INDEX for --index, with blanks between several
@@ -176,9 +178,10 @@ def export_command(
     catalog_mirror: tuple[str, ...],
     cache: Path | None,
 ) -> None:
-    """Write what the proxy answers to one machine into DIRECTORY, as an index of static files.
+    """Write the answers for one machine as static files.
 
-    Installers read it from any file server, or with --index-url file:///…/DIRECTORY/simple.
+    DIRECTORY becomes an index with what the proxy answers to that machine. Installers read it from
+    any file server, or with --index-url file:///…/DIRECTORY/simple.
     Links are relative. An earlier export there is replaced when the new one is complete.
     """
     from .export import export
@@ -249,9 +252,10 @@ def _settings(
     help="The URL that is the same for all machines, with the key as user name: for uv's locks.",
 )
 def url(proxy: str, index: str, platform: str, keyed: bool) -> None:
-    """Print the index URL of a proxy for this machine, for the option --index-url of installers.
+    """Print the index URL of a proxy for this machine.
 
-    Settings count as in every client: VARIANTS_… variables and variants.toml. With --keyed the
+    It is for the option --index-url of installers. Settings count as in every client: VARIANTS_…
+    variables and variants.toml. With --keyed the
     token of VARIANTS_PROXY_TOKEN is in the URL.
     """
     base = proxy_base(proxy)

@@ -316,7 +316,7 @@ class TestLive:
         found = live.check(*(live.backend(*each) for each in labels))
         assert found == [("error", "source-unusable", "")]
         assert live.places.root in live.message
-        assert "torch: variants cuda12.8, cuda12.6 from" in live.message
+        assert "choosing torch without its builds cuda12.8, cuda12.6" in live.message
         assert reason in live.message
 
     def test_new_and_missing_versions(self, live):

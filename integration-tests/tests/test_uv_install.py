@@ -357,9 +357,23 @@ def test_a_directory_of_find_links(every_machine: Machine, how: str) -> None:
     assert machine.labels() == {"app": "cu128"}
 
 
+@pytest.mark.parametrize("places", [(".",), (".", "wheels"), ("wheels", ".")])
+def test_the_working_directory_as_find_links(machine: Machine, places: tuple[str, ...]) -> None:
+    write_wheels(machine.work)
+    if len(places) > 1:
+        write_wheels(machine.work / "wheels")
+        (machine.work / "app-1.0-py3-none-any-cu128.whl").unlink()
+    machine = machine.with_environ(CUDA_12_8)
+    machine.create_environment(PYTHON)
+    options = [part for place in places for part in ("--find-links", place)]
+    done = machine.run("pip", "install", "--no-index", *options, "app")
+    assert done.code == 0, done
+    assert machine.labels() == {"app": "cu128"}
+
+
 def write_wheels(folder: Path) -> None:
     """Write the files of the usual index into *folder*."""
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     for files in app_index().files.values():
         for name, data in files.items():
             (folder / name).write_bytes(data)

@@ -526,4 +526,4 @@ def _url(path: Path, base: Path) -> str:
         text = path.relative_to(base).as_posix()
     except ValueError:
         text = path.as_posix().lstrip("/")
-    return f"{HOST}/{quote(text)}/"
+    return f"{HOST}/" if text == "." else f"{HOST}/{quote(text)}/"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sysconfig
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pep_variants.internal import ADVICE_SECONDS
@@ -25,19 +25,15 @@ _INSTALLS = "variant-switch"
 """An option of ``pip install`` alone."""
 
 
-def tell_missed(session: Session, result: Any, wanted: Collection[str]) -> None:
+def tell_missed(session: Session, result: Any, names: Sequence[str]) -> None:
     """Print the line for what pip has resolved to, once a day; send no request.
 
     Args:
         session: of the command.
         result: of pip's resolver.
-        wanted: projects that the user named, which go first.
+        names: projects in it that the catalogue knows, those that the user named first.
     """
-    from variants_catalog import project_names
-
-    names = sorted(project_names() & result.mapping.keys())
-    names.sort(key=lambda name: name not in wanted)
-    if not names or session.catalog.wanted or session.finder.search_scope.no_index:
+    if session.finder.search_scope.no_index:
         return
     # An environment for a build, or --quiet.
     if VARIABLE in os.environ or not logger.isEnabledFor(logging.INFO):
@@ -69,7 +65,7 @@ def _tell(session: Session, found: list[MissedBuild]) -> None:
         logger.info("%s", line)
 
 
-def _missed(session: Session, result: Any, names: list[str]) -> Iterator[MissedBuild]:
+def _missed(session: Session, result: Any, names: Sequence[str]) -> Iterator[MissedBuild]:
     from variants_catalog.internal import missed_build, shipped_catalog
 
     from .candidates import detect_for

@@ -13,7 +13,6 @@ from pep_variants import split_label
 from ..errors import VariantsOff, logger
 from ..guard import Original, fault, is_ours, iterated, replace, require, switch
 from ..links import CatalogLink, Info, label_of_link
-from ..missed_builds import tell_missed
 from ..outcome import explained, note_result, resolved
 from ..session import session_of
 
@@ -145,7 +144,7 @@ def patch_resolver(module: ModuleType) -> None:
             named = [req for req in root_reqs if req.name and req.user_supplied]
             wanted = {canonicalize_name(req.name) for req in named}
             note_result(session, self._result.mapping, requirements.requirements, wanted)
-            tell_missed(session, self._result, wanted)
+            _tell_missed(session, self._result, wanted)
             return requirements
         except VariantsOff:  # nothing is installed yet
             if switch.explicit:
@@ -157,3 +156,16 @@ def patch_resolver(module: ModuleType) -> None:
             fault(error, goes_on=True)
         switch.again = True
         return original(self, root_reqs, *args, **kwargs)
+
+
+def _tell_missed(session: Any, result: Any, wanted: set[str]) -> None:
+    """Print the line about builds of the catalogue, if that is off and has one of the projects."""
+    if session.catalog.wanted:
+        return
+    from variants_catalog import project_names
+
+    names = project_names() & result.mapping.keys()
+    if names:
+        from ..missed_builds import tell_missed
+
+        tell_missed(session, result, sorted(names, key=lambda name: (name not in wanted, name)))

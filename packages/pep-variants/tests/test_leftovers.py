@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
+from pep_variants.choose.leftovers import repairs, required_by, unneeded
 from pep_variants.wheelfile.installed import find_installed
-from pep_variants.wheelfile.leftovers import repairs, required_by, unneeded
 from pep_variants.wheelfile.record import digest_of
 
 LIBRARY = "nvidia/nccl/lib/libnccl.so.2"

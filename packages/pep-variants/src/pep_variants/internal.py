@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from . import limits as limits
     from .choose.abi import *
     from .choose.explanation import *
+    from .choose.leftovers import *
     from .choose.markers import *
     from .choose.options import *
     from .choose.preferences import *
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     from .wheelfile.core_metadata import *
     from .wheelfile.installed import *
     from .wheelfile.lazy_file import *
-    from .wheelfile.leftovers import *
     from .wheelfile.record import *
     from .wheelfile.rewriting import *
     from .wheelfile.sdist import *
@@ -74,6 +74,7 @@ _NAMES = {
     "choose.explanation": (
         "MORE answered asked needs notices ranking_tree table_lines why_chosen why_not"
     ),
+    "choose.leftovers": "Repairs repairs required_by unneeded",
     "choose.markers": (
         "NON_VARIANT Term all_of any_of conditional_dependencies is_for_extra may_have_terms "
         "metadata_terms "
@@ -158,7 +159,6 @@ _NAMES = {
     "wheelfile": "record",
     "wheelfile.core_metadata": "METADATA_FILE first_field iter_fields read_fields requirements_of",
     "wheelfile.installed": "Installed find_installed metadata_field ownership_problems",
-    "wheelfile.leftovers": "Repairs repairs required_by unneeded",
     "wheelfile.lazy_file": (
         "FIRST_PART Part PartialFile REFUSED Range RangeRefused is_refused last_part "
         "read_content_range"

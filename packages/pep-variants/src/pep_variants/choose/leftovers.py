@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from ..choose.markers import is_for_extra
 from ..errors import InvalidMarker
-from .installed import Installed, OwnershipProblem, ownership_problems
+from ..wheelfile.installed import Installed, OwnershipProblem, ownership_problems
+from .markers import is_for_extra
 
 _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
 _CHUNK = 1 << 20

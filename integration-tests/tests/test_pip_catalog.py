@@ -104,6 +104,11 @@ def test_what_counts(patched, index, places, catalog, tmp_path):
     done = dry_run(patched, index, "--no-index", *catalog, "torch")
     assert "No matching distribution found for torch" in done.err
     installs(dry_run(patched, index, *catalog, "torch==2.9.0+cu126"), *CUDA_126)
+    done = dry_run(patched, index, *catalog, "torch===2.9.0")
+    installs(done, PLAIN)
+    assert "Left out the builds of torch 2.9.0 with a local version" in done.err
+    done = dry_run(patched, index, *catalog, "torch==2.9.0+cu130")
+    assert "\n  cuda13.0  needs CUDA driver 13.0 or newer" in done.err
     installs(dry_run(patched, index, *catalog, "torch", **NO_GPU), "torch-2.9.0+cpu-null")
     # torch and torchvision are of one build, also of one that is forced.
     forced = ("--variant", "torch=cuda12.6")

@@ -8,11 +8,13 @@ import sys
 
 import pytest
 
+from support.catalog_places import family_entries, pytorch
 from support.environments import Result, clean_environ
 from support.index import Index
 from support.json_outputs import check_output
 from support.plugins import acme_index
 from support.projects import CUDA_12_8, app, app_index
+from support.published_builds import standing_in
 from support.wheels import Wheel
 
 COMMAND = [sys.executable, "-c", "from variants_cli.main import main; main()"]
@@ -201,6 +203,48 @@ properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]
         assert done.err.endswith(self.MIRROR)
         assert done.err.count("\n") == 1
         assert (tmp_path / "pylock.toml").exists()
+
+
+class TestExactBuilds:
+    """A build of the catalogue that a requirement names with its local version."""
+
+    @pytest.fixture
+    def options(self, tmp_path):
+        with standing_in(pytorch()) as field:
+            family_entries(field.builds, tmp_path / "catalog")
+            yield ("-i", field.index.url, "--variant-catalog", tmp_path / "catalog")
+
+    def test_taken(self, variants, options):
+        done = variants("resolve", "torch==2.9.0+cu126", "torchvision", *options)
+        assert (done.code, done.err) == (0, ""), done
+        assert "torch        2.9.0+cu126  cuda12.6" in done.out
+        assert "torchvision  0.9.0+cu126  cuda12.6" in done.out
+        rows = variants("explain", "torch==2.9.0+cu126", *options).out.splitlines()
+        assert rows[1].startswith("cuda12.6  chosen ")
+        assert rows[2].endswith("is version 2.9.0+cu128, which the requirement does not admit")
+
+    @pytest.mark.parametrize("operator", ["==", "==="])
+    def test_one_that_does_not_fit(self, variants, options, operator):
+        wanted = f"torch{operator}2.9.0+cu130"
+        done = variants("resolve", wanted, *options)
+        assert (done.code, done.out) == (1, ""), done
+        assert f"you asked for {wanted}\n" in done.err
+        assert "fits this machine (there is cuda13.0 alone to choose from):\n" in done.err
+        assert "cuda13.0  needs CUDA driver 13.0 or newer" in done.err
+        done = variants("explain", wanted, *options)
+        assert (done.code, " chosen " in done.out) == (0, False), done
+        assert "null      rejected" in done.out
+        assert "is version 2.9.0+cpu, which the requirement does not admit" in done.out
+
+    def test_none(self, variants, options):
+        """``===`` admits no local version: what that leaves out is said."""
+        left_out = (
+            "left out the builds of torch 2.9.0 with a local version, which === does not admit: "
+            "torch==2.9.0 takes the one that fits\n"
+        )
+        done = variants("resolve", "torch===2.9.0", *options)
+        assert (done.out, done.err) == ("torch  2.9.0\n", f"warning: {left_out}"), done
+        assert variants("explain", "torch===2.9.0", *options).err == f"note: {left_out}"
 
 
 class TestExplain:

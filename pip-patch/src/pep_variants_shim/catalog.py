@@ -20,7 +20,7 @@ from pep_variants.internal import METADATA_SUFFIX
 from .distributions import label_of, platforms_of
 from .errors import logger
 from .guard import switch
-from .links import CatalogLink, index_position, rewritten_link
+from .links import CatalogLink, catalog_link, index_position, rewritten_link
 
 if TYPE_CHECKING:
     from pep_variants import Metadata
@@ -173,6 +173,15 @@ class SessionCatalog:
 
             for line in map(str, by_host(found)):
                 logger.warning("%s", line)
+
+    def report_left_out(self, project: str, version: Any) -> None:
+        """Print that the builds of *version* are left out by a requirement with ``===``."""
+        _, found = self._found.get(project, ((), ()))
+        links = (catalog_link(item.link) for item in found)
+        if any(link is not None and link.version == version for link in links):
+            from variants_catalog.internal import not_admitted
+
+            logger.warning("Left out %s", not_admitted(project, version))
 
     # Opening it.
 

@@ -72,7 +72,7 @@ def note_result(
     session: Session,
     candidates: Mapping[str, Any],
     requirements: Mapping[str, Any],
-    wanted: Collection[str],
+    wanted: Mapping[str, str],
 ) -> None:
     """Keep the chosen labels, and print what the user has to know about the result.
 
@@ -80,7 +80,7 @@ def note_result(
         session: of the command.
         candidates: the mapping of the resolver's result, installed candidates included.
         requirements: what is going to be installed, by normalized project name.
-        wanted: projects that the user named.
+        wanted: version specifiers of the projects that the user named.
 
     Raises:
         InstallationError: an installed distribution is not the variant that the user forced, or
@@ -93,6 +93,8 @@ def note_result(
             raise InstallationError(
                 f"{name} and {other} have the same files: pip uninstall {other}, then try again"
             )
+        if "===" in wanted.get(name, "") and label_of_link(requirement.link) is None:
+            session.catalog.report_left_out(name, candidates[name].version)
     if session.ordering is not None:
         _report_older(session.ordering, candidates.values())
         links = {name: item.link for name, item in requirements.items() if item.link is not None}

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from variants_index.internal import is_on, project_table, script_tree, workspace_root
+from variants_index.internal import (
+    is_on,
+    project_settings,
+    project_table,
+    read_toml,
+    script_tree,
+    table_of,
+    workspace_root,
+)
 
 if TYPE_CHECKING:
+    from packaging.version import Version
+
     from .command_line import Invocation
 
 
@@ -101,6 +112,38 @@ def requirement_texts(invocation: Invocation, place: Place) -> list[str]:
     return texts
 
 
+def further_texts(invocation: Invocation, place: Place) -> Iterator[str]:
+    """Yield what the project or script declares besides its dependencies, and its members do.
+
+    That is for extras, groups, constraints and overrides.
+    """
+    if invocation.command[:1] in (("pip",), ("tool",)):
+        return
+    folders = [] if place.root is None else [place.root, *_members(place.root)]
+    trees = [read_toml(folder / "pyproject.toml") for folder in folders]
+    trees += [] if place.script is None else [script_tree(place.script)]
+    for tree in filter(None, trees):
+        project, settings = table_of(tree.get("project")), table_of(tree.get("tool"))
+        tables = [tree.get("dependency-groups"), project.get("optional-dependencies")]
+        listed = [each for table in tables for each in table_of(table).values()]
+        listed.append(project.get("dependencies"))
+        listed += (table_of(settings.get("uv")).get(name) for name in _DECLARED)
+        for texts in listed:
+            if isinstance(texts, list):
+                yield from (text for text in texts if isinstance(text, str))
+
+
+_DECLARED = ("constraint-dependencies", "override-dependencies", "dev-dependencies")
+
+
+def _members(root: Path) -> Iterator[Path]:
+    settings = project_settings(root).settings
+    patterns = table_of(settings.get("workspace")).get("members")
+    for pattern in patterns if isinstance(patterns, list) else ():
+        with suppress(ValueError, NotImplementedError, TypeError):  # not a relative pattern
+            yield from root.glob(pattern)
+
+
 def admits(texts: Iterable[str], name: str, version: str) -> bool:
     """Return whether the requirements among *texts* that are about *name* admit *version*."""
     from packaging.requirements import InvalidRequirement, Requirement
@@ -113,17 +156,43 @@ def admits(texts: Iterable[str], name: str, version: str) -> bool:
             specifier = Requirement(text).specifier
         except InvalidRequirement:
             continue
-        if not specifier.contains(version, prereleases=True):
-            return False
+        for each in specifier:
+            # Versions are public ones here, and one of their builds may be named.
+            public = each.version.partition("+")[0] == version
+            if not (public or each.contains(version, prereleases=True)):
+                return False
     return True
 
 
 def pinned_versions(texts: Iterable[str]) -> dict[str, set[str]]:
     """Return the versions by project (normalized name) that requirements among *texts* pin."""
     found: dict[str, set[str]] = {}
+    for name, operator, version in _pins(texts):
+        if operator == "==":
+            found.setdefault(name, set()).add(version)
+    return found
+
+
+def exact_versions(texts: Iterable[str]) -> dict[str, frozenset[Version]]:
+    """Return those by project of which requirements name the very build.
+
+    They have a local part, ``2.9.1+cu126``, or stand after ``===``, which admits none.
+    """
+    from pep_variants.internal import read_version
+
+    found: dict[str, frozenset[Version]] = {}
+    for name, operator, text in _pins(texts):
+        version = read_version(text)
+        if version is not None and (version.local or operator == "==="):
+            found[name] = found.get(name, frozenset()) | {version}
+    return found
+
+
+def _pins(texts: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield project (normalized name), operator and version of requirements that pin one."""
     pinning = [text for text in texts if "==" in text]
     if not pinning:
-        return found
+        return
     from packaging.requirements import InvalidRequirement, Requirement
 
     for text in pinning:
@@ -132,9 +201,8 @@ def pinned_versions(texts: Iterable[str]) -> dict[str, set[str]]:
         except InvalidRequirement:
             continue
         for each in requirement.specifier:
-            if each.operator == "==" and not each.version.endswith(".*"):
-                found.setdefault(normalized(requirement.name), set()).add(each.version)
-    return found
+            if each.operator in ("==", "===") and not each.version.endswith(".*"):
+                yield normalized(requirement.name), each.operator, each.version
 
 
 def are_tags_of(filename: str, tags: frozenset[str]) -> bool:

@@ -30,6 +30,7 @@ from .errors import ProxyFailed
 if TYPE_CHECKING:
     import asyncio
 
+    from packaging.version import Version
     from starlette.applications import Starlette
 
     from variants_proxy import Settings, Upstream
@@ -96,6 +97,7 @@ class SessionSettings(NamedTuple):
         projects: for explicit indexes, by `UserIndex.proxy_name`, the projects (normalized names)
             that they are used for.
         locked: labels that an existing lock file has, by project and version: they stay.
+        exact: versions by project of which requirements name the very build.
         hashes: whether pages need hashes of all wheels, for a lock file.
         forced: projects (normalized names) whose variant the user names.
         system_certs: whether the command line or a file asks for the system's certificates.
@@ -106,6 +108,7 @@ class SessionSettings(NamedTuple):
     key: str
     projects: Mapping[str, frozenset[str]] = MappingProxyType({})
     locked: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType({})
+    exact: Mapping[str, frozenset[Version]] = MappingProxyType({})
     hashes: bool = True
     forced: frozenset[str] = frozenset()
     system_certs: bool = False
@@ -183,7 +186,7 @@ class IndexServices:
 
         made, own = create_app(proxy), self._settings
         service: Service = made.state.service
-        client = ClientSettings(own.key, own.locked, hashes=own.hashes)
+        client = ClientSettings(own.key, own.locked, own.exact, hashes=own.hashes)
         return _Made(made, service, service.clients.register(client))
 
     def has_notices(self, project: str) -> bool:

@@ -14,10 +14,12 @@ from .choices import warn
 from .command_line import EXPORTING, Scope
 from .environments import SHARED, python_version
 from .indexes import UserIndex
-from .named_projects import pinned_versions, requirement_texts
+from .named_projects import exact_versions, further_texts, pinned_versions, requirement_texts
 from .uv_program import release_of
 
 if TYPE_CHECKING:
+    from packaging.version import Version
+
     from .context import Context
     from .platform_key import PlatformKey
     from .provider_plugins import Plugins
@@ -231,6 +233,7 @@ class SessionPlan:
                 if index.explicit
             },
             locked=self._locked(),
+            exact=self._exact() if self.catalog else {},
             hashes=context.scope is Scope.PROJECT or context.invocation.command in EXPORTING,
             forced=frozenset(context.preferences.forced),
             system_certs=context.invocation.has("native-tls", "system-certs"),
@@ -260,12 +263,23 @@ class SessionPlan:
 
         The proxy chooses from these versions as well, however old they are.
         """
-        texts = requirement_texts(self.context.invocation, self.context.place)
         found = {name: {**versions} for name, versions in self.context.kept.items()}
-        for name, versions in pinned_versions(texts).items():
+        for name, versions in pinned_versions(self._texts).items():
             for version in versions:
                 found.setdefault(name, {}).setdefault(version, ())
         return found
+
+    def _exact(self) -> dict[str, frozenset[Version]]:
+        """Return the versions of which requirements name the very build, by project."""
+        further = further_texts(self.context.invocation, self.context.place)
+        return exact_versions([*self._texts, *further])
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        """The requirements of the command, of its files and of its project."""
+        context = self.context
+        texts = requirement_texts(context.invocation, context.place)
+        return [*texts, *context.indexes.configuration.requirements]
 
     @property
     def pinned(self) -> tuple[str, ...]:

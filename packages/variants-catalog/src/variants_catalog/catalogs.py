@@ -281,6 +281,14 @@ def no_variants(
     return f"{lack}; {'; '.join(ways)}" if ways else f"{lack}, and none are known elsewhere"
 
 
+def not_admitted(project: str, version: object) -> str:
+    """Say which builds a requirement with ``===`` leaves out, as it admits no local version."""
+    return (
+        f"the builds of {project} {version} with a local version, which === does not admit: "
+        f"{project}=={version} takes the one that fits"
+    )
+
+
 def is_in_catalog(project: str) -> bool:
     """Return whether the catalogue that is called `DEFAULT_CATALOG` describes *project*."""
     try:

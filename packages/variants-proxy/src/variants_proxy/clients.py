@@ -51,6 +51,8 @@ class Client:
             and has its own credentials.
         locked: what a lock file has of a project's versions, by project and version: labels, or
             URLs of wheels, which stand for their tags only.
+        exact: versions by project of which requirements name the very build: with a local part, or
+            after ``===``.
         hashes: whether wheels with variant markers are read to know their hash: only lock files
             need it.
         portable: whether what a URL has must be the same for every machine: it may go into a lock
@@ -64,6 +66,7 @@ class Client:
     key: str
     at_index: bool = False
     locked: Mapping[str, Mapping[Version, tuple[str, ...]]] = field(default_factory=dict)
+    exact: Mapping[str, frozenset[Version]] = field(default_factory=dict)
     hashes: bool = True
     portable: bool = False
     merges: bool = False
@@ -95,12 +98,14 @@ class ClientSettings:
             and without a label), which stand for their tags alone: so a lock file with one label
             for Linux and another for Windows stays as it is. A version with none of them is one
             that is to be chosen from, however many newer ones there are.
+        exact: as of `Client`.
         hashes: for a lock file: pages have hashes of wheels with variant markers, which may take
             downloading them.
     """
 
     key: str
     locked: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    exact: Mapping[str, frozenset[Version]] = field(default_factory=dict)
     hashes: bool = True
 
 
@@ -133,6 +138,7 @@ class Clients:
             name,
             at_index=True,
             locked=_locked(settings.locked),
+            exact=settings.exact,
             hashes=settings.hashes,
             portable=settings.hashes,
             merges=True,

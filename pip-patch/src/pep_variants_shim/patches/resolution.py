@@ -142,7 +142,7 @@ def patch_resolver(module: ModuleType) -> None:
             finally:
                 session.catalog.report_unavailable()
             named = [req for req in root_reqs if req.name and req.user_supplied]
-            wanted = {canonicalize_name(req.name) for req in named}
+            wanted = {canonicalize_name(req.name): str(req.specifier) for req in named}
             note_result(session, self._result.mapping, requirements.requirements, wanted)
             _tell_missed(session, self._result, wanted)
             return requirements

@@ -400,8 +400,8 @@ class IndexProvider(_Base):
             if anything and others and version is others[0]:
                 return
             for candidate in self._evaluator.candidates(project, version, pinned=pinned):
-                if candidate.catalog and not allow(texts, candidate.version_text):
-                    continue
+                if not allow(texts, candidate.version_text):
+                    continue  # another build of the version
                 anything = True
                 offered = candidate.with_extra(extra)
                 if offered not in excluded:

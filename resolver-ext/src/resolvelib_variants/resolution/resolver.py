@@ -27,6 +27,7 @@ from variants_index import (
     CandidateEvaluator,
     PackageFinder,
     Prefetcher,
+    Project,
     Session,
     Store,
     Target,
@@ -269,6 +270,7 @@ class IndexResolver:
             if not package.candidate.direct:
                 project = self.finder.project(package.name)
                 warnings += project.warnings
+                warnings += _as_listed(package.candidate, project, result.criteria)
                 unavailable += project.unavailable
             rewritten = evaluator.rejected.get((package.name, package.candidate.release))
             if rewritten is not None and rewritten[REWRITTEN]:
@@ -366,6 +368,21 @@ def _catalog(session: Session, preferences: Preferences) -> Catalog | None:
         return session.fetch(url, limit=CATALOG_BYTES).body
 
     return preferred_catalog(preferences, fetch)
+
+
+def _as_listed(
+    candidate: Candidate, project: Project, criteria: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield that a requirement with ``===`` leaves out the builds of the catalogue."""
+    needs = criteria[project.name].iter_requirement() if project.name in criteria else ()
+    if (
+        candidate.label is None
+        and candidate.release in project.published
+        and any("===" in item.specifier for item in needs if isinstance(item, SpecifierRequirement))
+    ):
+        from variants_catalog.internal import not_admitted  # takes a while
+
+        yield f"left out {not_admitted(project.name, candidate.release)}"
 
 
 def _allowed_hashes(requirement_set: RequirementSet) -> dict[str, Mapping[str, frozenset[str]]]:

@@ -42,6 +42,7 @@ class Explanation:
             has, or if variants are switched off.
         version_note: which other version there is for the sake of an accelerator.
         unavailable: which of the warnings are about builds of the catalogue that cannot be had.
+        others: by label, the versions of builds for the target that the requirement excludes.
     """
 
     project: str
@@ -56,6 +57,7 @@ class Explanation:
     lack: str = ""
     version_note: VersionNote | None = None
     unavailable: tuple[str, ...] = ()
+    others: Mapping[str | None, Version] = field(default_factory=dict)
 
     @property
     def rankings(self) -> Mapping[str, Ranking]:
@@ -97,7 +99,10 @@ class Explanation:
         rows = []
         for row in verdicts(ranking, chosen):
             if row.verdict != "rejected" and not self.files(source, row.label):
+                other = self.others.get(row.label)
                 lack = f"has no wheel for {self.target.interpreter} on {self.target.system}"
+                if other is not None:
+                    lack = f"is version {other}, which the requirement does not admit"
                 row = Verdict(row.label, "rejected", lack)
             rows.append(row)
         # Compatible ones first, also where some of them have no wheel.
@@ -171,6 +176,8 @@ def explain(
     if project in ordering.missing:
         warnings.append(str(ordering.missing[project]))
     selection = ordering.selection(project, shown)
+    every = () if shown.direct else evaluator.candidates(project, shown.release)
+    others = {item.label: item.version for item in every if item not in candidates}
     lacking = selection is None and not shown.direct and resolver.preferences.use_variants
     lacking = lacking and not unavailable  # they may have some
     return Explanation(
@@ -183,15 +190,20 @@ def explain(
         tuple(dict.fromkeys(warnings)),
         resolver.finder.entry(project),
         {} if shown.direct else _builds(resolver.finder.project(project), shown.release),
-        _lack(resolver, project, shown.release) if lacking else "",
+        _lack(resolver, project, shown.release, others) if lacking else "",
         note,
         unavailable,
+        others,
     )
 
 
-def _lack(resolver: IndexResolver, name: str, version: Version) -> str:
-    from variants_catalog.internal import no_variants  # takes a while
+def _lack(
+    resolver: IndexResolver, name: str, version: Version, others: Mapping[str | None, Version]
+) -> str:
+    from variants_catalog.internal import no_variants, not_admitted  # takes a while
 
+    if others:
+        return f"left out {not_admitted(name, version)}"
     project = resolver.finder.project(name)
     with_variants = [
         found

@@ -382,6 +382,9 @@ def nothing_fits(
     if selection.unknown:
         details.append(f"the index does not say what {joined_labels(selection.unknown)} needs")
     summary = f"None of the variants of {project} {version} fits {_machine(selection)}"
+    described = {label for each in selection.rankings.values() for label in each.metadata.variants}
+    if len(rows) == 1 < len(described):  # the only one that the requirements admit, for example
+        summary += f" (there is {rows[0][0]} alone to choose from)"
     return Unfit(summary, tuple(details), _advice(project, selection, tuple(plain)))
 
 

@@ -18,7 +18,7 @@ from pep_variants.internal import NULL_LABEL
 from variants_index import Page, PageFile
 from variants_index.internal import covers, is_for_platform
 
-from ..upstream.releases import published, wheel_version
+from ..upstream.releases import exact_version, published
 from .choice import named_wheel
 from .in_place_names import variant_path
 from .offers import Choice, Decision, Offer, platform_of, tags_of
@@ -71,6 +71,8 @@ def locked_names(
 def _arranged(decision: Decision, target: str) -> Decision:
     """Return *decision* with other offers if it is about publishers' files."""
     if not any(published(file) for file in decision.release.wheels):
+        return decision
+    if decision.exact:
         return decision
     label, is_locked = _label(decision)
     offers = decision.offers.values()
@@ -159,9 +161,7 @@ def _is_locked(decision: Decision, offer: Offer) -> bool:
 
 
 def _version(file: PageFile) -> Version:
-    item = published(file)
-    name = file.filename if item is None else item.original.filename
-    return wheel_version(name) or Version("0")
+    return exact_version(file) or Version("0")
 
 
 def _covers(better: str, lesser: str) -> bool:

@@ -42,7 +42,7 @@ from variants_index import Page, PageFile
 from variants_index.internal import covers, environment_of, is_for_platform, platform_of_namespaces
 
 from ..key import Machine
-from ..upstream.releases import Release, wheel_version
+from ..upstream.releases import Release, exact_version, published, wheel_version
 from .in_place_names import wheel_at
 from .offers import (
     NO_AGREEMENT,
@@ -204,6 +204,7 @@ class Chooser:
         is_last: files of *others* come first among equals.
         portable: markers are evaluated as in `own_context`.
         locked: what a lock file has of the project; a forced label goes before it.
+        exact: see `Client`; of their releases, other builds are not listed.
         agreed: labels that go before others that fit, see `ProjectViews`.
         unhashed: names of files that have none of the hashes which the user gives. They are chosen
             only where nothing else can be.
@@ -218,6 +219,7 @@ class Chooser:
     is_last: bool = True
     portable: bool = False
     locked: Mapping[Version, LockedVersion] = field(default_factory=dict)
+    exact: Collection[Version] = ()
     agreed: Agreed = NO_AGREEMENT
     unhashed: Collection[str] = ()
 
@@ -292,6 +294,9 @@ class Chooser:
                 elif source == OWN and (label is None or label in _NULLS):
                     foreign.setdefault((source, label), []).append((plain, file))
 
+        exact = {each for each in self.exact if Version(each.public) == release.version}
+        if exact:
+            described = _where(described, lambda file: exact_version(file) in exact)
         standing, unhashed = described, ""
         chosen = partial(self._selection, project, sources)
         selection = chosen(standing)
@@ -315,8 +320,29 @@ class Chooser:
             # A forced label applies to this platform only.
             other = chosen(foreign, forced=False)
             offers = {**_best(other, foreign, portable=self.portable), **offers}
+        if exact:
+            offers |= self._exactly(release, exact, selection)
         agrees = "" if selection.chosen is best else self.agreed.project
-        return Decision(release, selection, offers, agrees=agrees, unhashed=unhashed or "")
+        return Decision(
+            release, selection, offers, agrees=agrees, unhashed=unhashed or "", exact=bool(exact)
+        )
+
+    def _exactly(
+        self, release: Release, exact: Collection[Version], selection: Selection[PageFile]
+    ) -> dict[str, Offer]:
+        """Return the wheels of the *exact* versions, by the names of their publisher.
+
+        A lock is for other machines as well: it has them whether or not they fit this one.
+        """
+        fitting = {file.label for file in selection.files}
+        return {
+            own.original.filename if own is not None else file.filename: Offer(file, plain, label)
+            for file in release.wheels
+            for own in (published(file),)
+            for plain, label in (split_label(file.filename),)
+            if exact_version(file) in exact
+            and (label in fitting or self.portable or not _is_for(plain, self._target))
+        }
 
     def _sources(self, release: Release) -> dict[str, _Source]:
         theirs = {
@@ -353,7 +379,7 @@ class Chooser:
         """Return *decision* with what a lock file has of its version."""
         release = decision.release
         items = self.locked.get(release.version)
-        if items is None:
+        if items is None or decision.exact:
             return decision
 
         def context(label: str) -> VariantContext | None:
@@ -516,6 +542,10 @@ def _tail(tail: str, target: str) -> tuple[str, str | None, bool]:
     """
     plain, label = split_label(f"name-0-{tail}")
     return plain[len("name-0-") :], label, is_for_platform(platform_of(plain), target)
+
+
+def _is_for(plain: str, target: str) -> bool:
+    return is_for_platform(platform_of(plain), target)
 
 
 def own_context(label: str, metadata: Metadata) -> VariantContext:

@@ -51,6 +51,8 @@ class Decision:
         kept: labels of those that are for the machine's platform, None for a wheel without.
         agrees: name of the project whose variant it has in place of the best one; empty for none.
         unhashed: label of the best variant if it is not chosen because of hashes that are given.
+        exact: whether requirements name the very builds of it that count; the names of *offers*
+            are their publishers' then.
     """
 
     release: Release
@@ -60,6 +62,7 @@ class Decision:
     kept: tuple[str | None, ...] = ()
     agrees: str = ""
     unhashed: str = ""
+    exact: bool = False
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from pep_variants.internal import (
     why_not_better,
     why_this,
 )
+from variants_catalog.internal import not_admitted
 
 from ..upstream.releases import CatalogPage, FetchedPage, published, published_as, wheel_version
 from .offers import Choice, Decision, ProjectView, version_in
@@ -48,6 +49,7 @@ def _is_notable(decision: Decision) -> bool:
         or is_unfit(selection)
         or left_out(selection)
         or decision.unhashed
+        or is_as_listed(decision)
         or has_unfit_lock(decision)
         or any(notice.actionable for each in _rankings(selection) for notice in notices(each))
     )
@@ -59,6 +61,17 @@ def has_unfit_lock(decision: Decision) -> bool:
         return False
     fitting = {file.label for file in decision.selection.files}
     return any(label is not None and label not in fitting for label in decision.kept)
+
+
+def is_as_listed(decision: Decision) -> bool:
+    """Return whether a requirement with ``===`` leaves out the builds of the catalogue."""
+    chosen = decision.selection.chosen
+    return (
+        decision.exact
+        and chosen is not None
+        and chosen.label is None
+        and any(map(published, decision.release.wheels))
+    )
 
 
 def remarks(decision: Decision, choice: Choice, project: str) -> dict[str, str | tuple[str, ...]]:
@@ -94,7 +107,8 @@ def remarks(decision: Decision, choice: Choice, project: str) -> dict[str, str |
             )
             if decision.unhashed
             else ()
-        ),
+        )
+        + ((not_admitted(project, version),) if is_as_listed(decision) else ()),
     }
 
 

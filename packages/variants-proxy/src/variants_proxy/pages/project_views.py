@@ -12,6 +12,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from pep_variants.internal import (
     NON_VARIANT_LABEL,
@@ -175,9 +176,10 @@ class ProjectViews:
 
         versions, plain_versions = await compute(read_versions)
         locked = locked_names(client.locked.get(project, {}), page)
+        exact = client.exact.get(project, frozenset())
         # A lock file may have older versions than those that are evaluated otherwise.
         evaluated = {each.version for each in versions[: self._settings.limits.versions]}
-        evaluated.update(locked)
+        evaluated.update(locked, (Version(each.public) for each in exact))
         versions.sort(key=lambda each: each.version not in evaluated)
         wanted = [each for each in versions if each.version in evaluated]
         metadata, sure = await self.metadata.read_all(upstream, wanted)
@@ -198,6 +200,7 @@ class ProjectViews:
             is_last=upstream.kind != "find-links",
             portable=client.portable,
             locked={v: LockedVersion(items) for v, items in locked.items()},
+            exact=exact,
             agreed=agreed,
             unhashed=unhashed,
         )
@@ -236,6 +239,11 @@ class ProjectViews:
                 label = forced[name]
                 return NO_AGREEMENT if label == NON_VARIANT_LABEL else Agreed((label,), name)
         for name in entry.coherent:
+            if name in client.exact:
+                labels = await self._labels(client, upstream, name, locked=False)
+                if labels:
+                    return Agreed(labels, name)
+        for name in entry.coherent:
             if name in client.locked and (labels := await self._labels(client, upstream, name)):
                 return Agreed(labels, name)
         needed = await self._required(upstream, found, entry)
@@ -261,7 +269,8 @@ class ProjectViews:
                 labels += [*version.labels, *version.names.values()]
         elif found is not None:
             choice, _ = await self.chosen(client, upstream, project, found, alone=True)
-            best = (decision.selection.chosen for decision in choice.decisions)
+            exact = [decision for decision in choice.decisions if decision.exact]
+            best = (each.selection.chosen for each in exact or choice.decisions)
             labels += [file.label for file in best if file is not None]
             # One version without a build for the accelerator says nothing of those that have one.
             labels = [each for each in labels if each != NULL_LABEL] or labels

@@ -184,6 +184,12 @@ def published(file: PageFile) -> CatalogFile | None:
     return None
 
 
+def exact_version(file: PageFile) -> Version | None:
+    """Return the version of a wheel as its publisher has it, with the local part."""
+    own = published(file)
+    return wheel_version(file.filename if own is None else own.original.filename)
+
+
 def published_as(file: PageFile) -> str:
     """Return what installs *file* under its publisher's own name, empty if that is the project's.
 

@@ -129,7 +129,8 @@ def test_a_publishers_build(upstream, start, tmp_path):
     for words in (
         "What this machine gets: torch 2.9.0<", "<strong>Variant cuda12.8</strong>",
         f"<code>torch-2.9.0+cu128-cp312-cp312-{LINUX}.whl</code>: cuda12.8",
-        "https://example.org/start", "choosing torch without its build cuda12.6", "2.8.0: Variant cuda12.8",
+        "https://example.org/start", "choosing torch without its build cuda12.6",
+        "2.8.0: Variant cuda12.8",
     ):  # fmt: skip
         assert words in text
 

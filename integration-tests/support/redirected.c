@@ -1,12 +1,13 @@
 /* Preloaded into a process, shows it another machine.
 
    What it opens below $REDIRECTED_FROM is opened below $REDIRECTED_TO instead; what there is below
-   $REDIRECTED_ROOT takes the place of the same path; $REDIRECTED_MACHINE is the machine that uname
-   tells. */
+   $REDIRECTED_ROOT takes the place of the same path, and a file below its folder "closed" keeps the
+   user from writing to the same path; $REDIRECTED_MACHINE is the machine that uname tells. */
 
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -48,6 +49,14 @@ void *dlopen(const char *path, int flags) {
 
 int access(const char *path, int mode) {
     BUFFER;
+    const char *root = getenv("REDIRECTED_ROOT");
+    if (root && *path == '/' && mode & W_OK) {
+        snprintf(buffer, sizeof buffer, "%s/closed%s", root, path);
+        if (!REAL(int, "access", const char *, int)(buffer, F_OK)) {
+            errno = EACCES;
+            return -1;
+        }
+    }
     return REAL(int, "access", const char *, int)(redirected(path, buffer, sizeof buffer), mode);
 }
 

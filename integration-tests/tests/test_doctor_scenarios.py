@@ -5,19 +5,16 @@ What doctor finds on which machine is tested beside `variants_index.doctor` and 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
 from pep_variants.providers.nvidia import DRIVER_OVERRIDE
-from support.doctor_report import check_report
+from support.doctor_shell import Shell, first
 from support.documents import Reader
 from support.index import Index
 from support.nvidia_drivers import driver_library, driver_variables
@@ -28,48 +25,6 @@ from support.wheels import Wheel
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="machines with Linux")
 
 Serve = Callable[[Index], Index]
-
-
-class Shell:
-    """A shell: variables that a command exports are there for the next one."""
-
-    def __init__(self, reader: Reader) -> None:
-        self.reader = reader
-        self.environ = dict(reader.variables)
-
-    def type(self, command: str) -> str:
-        """Run *command*, return what it prints."""
-        kept = self.reader.home / "variables"
-        done = subprocess.run(
-            ["bash", "-c", f"{command}\nstatus=$?\nenv -0 > {kept}\nexit $status"],
-            cwd=self.reader.work, env=self.environ, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, (command, done.stdout, done.stderr)
-        lines = kept.read_text().split("\0")
-        self.environ = dict(line.split("=", 1) for line in lines if "=" in line)
-        return done.stdout
-
-    def doctor(self, *arguments: str) -> dict[str, Any]:
-        """Return what ``variants doctor`` prints."""
-        done = subprocess.run(
-            ["variants", "doctor", "--json", "--no-cache", *arguments],
-            cwd=self.reader.work, env=self.environ, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert done.stdout.startswith("{"), done.stderr
-        tree: dict[str, Any] = json.loads(done.stdout)
-        check_report(tree)
-        assert done.returncode == (0 if tree["well"] else 1)
-        return tree
-
-
-def first(tree: dict[str, Any], code: str, *said: str) -> str:
-    """Return the command of the first problem, which says this."""
-    problem = tree["problems"][0]
-    assert problem["code"] == code, tree["problems"]
-    for text in said:
-        assert text in problem["text"]
-    command: str = problem["command"]
-    return command
 
 
 @pytest.fixture

@@ -300,19 +300,20 @@ def _surrounding_problems(
     # One cause, one line: the driver that fails is told already.
     if drivers.vendors or drivers.failing or found.gpus or found.closed or is_described:
         return
-    if found.container and not release:
-        text = (
-            f"this container ({found.container}) sees no GPU. Start it with one; for image builds "
-            "use --variant-platform MACHINE"
-        )
-        yield Problem("container-without-gpu", text, _start(found.container, "NVIDIA"), fails=False)
-    elif found.scheduler and not found.in_job:
+    if found.scheduler and not found.in_job:
         text = (
             f"this is a login node of {found.scheduler}, whose variants are not those of the "
             "compute nodes: describe one of them, and install with --variant-platform platform.toml"
         )
         command = _JOBS[found.scheduler].format(_DETECT)
         yield Problem("login-node", text, command, fails=False)
+    elif found.container and not release:
+        text = (
+            f"this container ({found.container}) sees no GPU. Start it with one; for image builds "
+            "use --variant-platform MACHINE"
+        )
+        command = _start(found.container, "NVIDIA")
+        yield Problem("container-without-gpu", text, command, fails=False)
 
 
 def _closed(found: Surroundings, drivers: Drivers) -> Problem:

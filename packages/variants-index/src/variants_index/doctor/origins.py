@@ -20,7 +20,7 @@ from pep_variants.internal import (
     places,
     redacted,
 )
-from variants_catalog.internal import open_catalog
+from variants_catalog.internal import preferred_catalog
 
 from ..uv_files import is_on, settings_tables, table_of
 from .findings import Part, Problem
@@ -93,9 +93,10 @@ def catalog_problems(value: str, place: str, command: str) -> Iterator[Problem]:
     """
     if is_catalog_path(value):
         try:
-            open_catalog(Path(value))
+            preferred_catalog(Preferences(catalog=value, catalog_origin=place), lambda _: b"")
         except CatalogError as error:
-            yield Problem("configuration", f"{error}, from {place}", command)
+            told = "" if place in str(error) else f", from {place}"
+            yield Problem("configuration", f"{error}{told}", command)
 
 
 def _line(path: Path, *texts: str) -> tuple[str, str]:
@@ -209,8 +210,8 @@ def settings_of(
     problems: list[Problem] = []
     catalog, origin = settings.preferences.catalog, settings.origins.get("catalog", "")
     if catalog is not None:
-        is_variable = origin.startswith("VARIANTS_")
-        command = f"export {origin}={DEFAULT_CATALOG}" if is_variable else ""
+        command = f"export {origin}={DEFAULT_CATALOG}" if origin.startswith("VARIANTS_") else ""
+        command = command or _line(Path(origin), "catalog =")[1]
         problems += catalog_problems(catalog, origin, command)
     for text in ignored:
         _, found, command = text.partition("look at it and run ")

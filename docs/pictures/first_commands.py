@@ -37,7 +37,13 @@ def picture() -> str:
     texts: list[str] = []
     shown = lines()
     for row, line in enumerate(shown):
-        kind = "chosen" if "  chosen  " in line else "typed" if line.startswith("$ ") else "printed"
+        kind = (
+            "chosen"
+            if line.startswith("  Variant ")
+            else "typed"
+            if line.startswith("$ ")
+            else "printed"
+        )
         place = f'y="{BAR + MARGIN + row * LINE + 10}"'
         if kind == "typed":
             texts.append(f'<text class="prompt" x="{MARGIN}" {place}>$</text>')

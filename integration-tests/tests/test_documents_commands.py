@@ -125,9 +125,10 @@ def first_page_with_the_pip_of_python(reader: Reader) -> Prepared:
 
 def first_page_with(reader: Reader, pip: str) -> Prepared:
     reader.activate(reader.environments.plain("3.11", pip).copied(reader.home / "env"))
+    reader.tool("pip", 'exec python -m pip "$@"')  # as a virtual environment has it
     reader.use_pip()
     put_shim(reader)
-    with with_builds(reader, builds_of(jax=("0.10.2",))):  # on PyPI when the picture was made
+    with with_builds(reader, builds_of(torch=("2.14.0", "2.15.0"))):
         reader.environ["VARIANTS_PLATFORM"] = "h100-zen4"
         yield {}
 
@@ -498,6 +499,7 @@ def other_machines(reader: Reader) -> Prepared:
 
 @page("docs/how-to/catalogue.md", use="variants")
 def catalogue(reader: Reader) -> Prepared:
+    reader.with_pip(shim=True)
     reader.environ |= CUDA_12_8
     jax, cupy, torch = ("0.10.2",), ("13.6.0", "14.2.0"), ("2.9.0", "2.13.0")
     with with_builds(reader, builds_of(torch=torch, cupy=cupy, jax=jax)) as field:

@@ -1,11 +1,15 @@
-"""The line about builds that are missed because no catalogue is on, see `missed_build`."""
+"""Lines about what pip takes that does not use the accelerator which is here.
+
+Of builds that are missed because no catalogue is on, see `missed_build`, and of those that have a
+publisher's own name, see `unfit_builds`.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
 import sysconfig
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pep_variants.internal import ADVICE_SECONDS
@@ -47,6 +51,37 @@ def tell_missed(session: Session, result: Any, names: Sequence[str]) -> None:
                 _tell(session, found)
     except Exception:
         logger.debug("No advice about the catalogue", exc_info=True)
+
+
+def tell_unfit(session: Session, result: Any, names: Collection[str]) -> None:
+    """Print which builds with a publisher's own name do not run here; send no request.
+
+    Args:
+        session: of the command.
+        result: of pip's resolver.
+        names: projects in it that may be such builds, `possible_builds`.
+    """
+    if VARIABLE in os.environ or not logger.isEnabledFor(logging.INFO):
+        return
+    from pep_variants.internal import paused, read_version, within
+
+    from .candidates import detect_for
+
+    def lines() -> list[str]:
+        from variants_catalog.internal import unfit_builds
+
+        preferences = session.options.read_settings()
+        detect = detect_for(preferences, session.finder, foreign=session._foreign)
+        read = {name: read_version(str(result.mapping[name].version)) for name in names}
+        known = {name: version for name, version in read.items() if version is not None}
+        return [*unfit_builds(known, detect, preferences)]
+
+    try:
+        with paused(True):
+            for line in within(ADVICE_SECONDS, lines):
+                logger.warning("%s", line)
+    except Exception:
+        logger.debug("No advice about builds with other names", exc_info=True)
 
 
 def _tell(session: Session, found: list[MissedBuild]) -> None:

@@ -1,4 +1,8 @@
-"""The line about builds that are missed because no catalogue is on, see `missed_build`."""
+"""Lines about what is installed or locked and does not use the accelerator that is here.
+
+Of builds that are missed because no catalogue is on, see `missed_build`, and of those that have a
+publisher's own name, see `unfit_builds`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from variants_catalog import project_names
+from variants_catalog import possible_builds, project_names
 
 from .choices import warn
 from .command_line import Scope
@@ -19,6 +23,8 @@ from .session_plan import uses_torch_backend
 from .uv_lock import Lock
 
 if TYPE_CHECKING:
+    from packaging.version import Version
+
     from variants_catalog.internal import MissedBuild, Taken
 
     from .context import Context
@@ -54,6 +60,38 @@ def tell_missed(plan: SessionPlan, asked: Iterable[str], planned: Planned = ()) 
                 warn(line)
     except Exception:
         _logger.debug("No advice about the catalogue", exc_info=True)
+
+
+def tell_unfit(plan: SessionPlan, asked: Iterable[str], planned: Planned = ()) -> None:
+    """Print which builds with a publisher's own name do not run here.
+
+    Arguments as of `tell_missed`.
+    """
+    context = plan.context
+    names = possible_builds({*asked, *context.requested, *context.lock.versions})
+    if not names or context.is_quiet or plan.machine.platform is None:
+        return
+    try:
+        from pep_variants import Detector
+        from variants_catalog.internal import unfit_builds
+
+        platform, preferences = plan.machine.platform, context.preferences
+        detect = Detector(enabled=preferences.enable, platform=platform).platform
+        versions = _versions(context, planned)
+        builds = {name: max(versions[name]) for name in names if name in versions}
+        for line in unfit_builds(builds, detect, preferences):
+            warn(line)
+    except Exception:
+        _logger.debug("No advice about builds with other names", exc_info=True)
+
+
+def _versions(context: Context, planned: Planned) -> dict[str, set[Version]]:
+    """Return the versions that are installed, planned or locked, by project."""
+    here = {} if planned else installed(context.environments)
+    found = {name: {item.version} for name, item in here.items()}
+    lock = Lock.read(context.lock.path)
+    locked = ((each, text) for each, texts in lock.versions.items() for text in texts)
+    return found or versions_by_project(planned or locked)
 
 
 def _again(context: Context, found: Sequence[MissedBuild]) -> str:

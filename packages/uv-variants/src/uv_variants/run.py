@@ -26,7 +26,7 @@ from .environments import installed_variants
 from .errors import USER_ERRORS, ProxyFailed, VariantMissing
 from .indexes import PROXIES, link_options, link_variables
 from .installed_state import FittingMarks, InstalledState
-from .missed_builds import tell_missed
+from .missed_builds import tell_missed, tell_unfit
 from .named_projects import normalized
 from .session import Session
 from .session_plan import SessionPlan
@@ -364,6 +364,7 @@ def _run(context: Context) -> int:
 
             after_lock(prepared.plan, prepared.state)
             tell_missed(prepared.plan, ())
+            tell_unfit(prepared.plan, ())
             prepared.session.close()
             return become_uv([context.uv, *prepared.arguments], prepared.environ)
         code, planned = _run_uv(context, prepared)
@@ -459,6 +460,7 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
         check_installed(state)
         after_lock(prepared.plan, state)
         tell_missed(prepared.plan, session.asked(), planned)
+        tell_unfit(prepared.plan, session.asked(), planned)
         learn_afterwards(prepared)
         return
     refusals = session.refusals()

@@ -4,15 +4,16 @@
 ``catalog = "default"`` in `variants.toml`, ``--variant-catalog default`` or
 ``VARIANTS_CATALOG=default``. `entries` and `entry_reader` are for entries, `catalogs` for several,
 `listings` for what their pages list, `installed_builds` for the wheels that are installed,
-`missed_builds` for users who have not asked for it.
+`missed_builds` for users who have not asked for it, `unfit_builds` for publishers' own names.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["__version__", "project_names", "projects"]
+__all__ = ["__version__", "possible_builds", "project_names", "projects"]
 
 
 def projects() -> Path:
@@ -29,6 +30,20 @@ def project_names() -> frozenset[str]:
 
         listed = [item.name for item in (resources.files(__name__) / "projects").iterdir()]
     return frozenset(name.removesuffix(".toml") for name in listed if name.endswith(".toml"))
+
+
+def possible_builds(names: Iterable[str]) -> frozenset[str]:
+    """Return those of *names* that begin as the name of a project and a dash, as its builds do.
+
+    As fast as `project_names`.
+    """
+    known = project_names()
+    return frozenset(
+        name
+        for name in names
+        for place in range(len(name))
+        if name[place] == "-" and name[:place] in known
+    )
 
 
 def __getattr__(name: str) -> object:

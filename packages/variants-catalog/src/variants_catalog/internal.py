@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .missed_builds import *
     from .recognition import *
     from .setting import *
+    from .unfit_builds import *
 
 _NAMES = {
     "catalogs": (
@@ -32,6 +33,7 @@ _NAMES = {
     "missed_builds": "MissedBuild Taken line_of_day missed_build platform_tags",
     "recognition": "installed_build",
     "setting": "OWN_INDEX catalog_rows disable_catalog enable_catalog open_preferred",
+    "unfit_builds": "unfit_builds",
 }
 
 

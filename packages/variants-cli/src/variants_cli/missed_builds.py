@@ -1,4 +1,8 @@
-"""The line about builds that are missed because no catalogue is on, see `missed_build`."""
+"""Lines about what is resolved and does not use the accelerator of a target.
+
+Of builds that are missed because no catalogue is on, see `missed_build`, and of those that have a
+publisher's own name, see `unfit_builds`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from typing import TYPE_CHECKING
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from variants_catalog import project_names
+from variants_catalog import possible_builds, project_names
 
 if TYPE_CHECKING:
     from packaging.version import Version
@@ -56,6 +60,20 @@ def missed_line(
     except Exception:  # it is no reason to fail
         _logger.debug("No advice about the catalogue", exc_info=True)
         return ""
+
+
+def unfit_lines(resolver: IndexResolver, resolutions: Sequence[Resolution]) -> list[str]:
+    """Return which builds with a publisher's own name do not run on a target."""
+    from variants_catalog.internal import unfit_builds
+
+    found: list[str] = []
+    for each in resolutions:
+        versions = {package.name: package.version for package in each.packages}
+        builds = {name: versions[name] for name in possible_builds(versions)}
+        if builds:
+            detect = resolver.detector(each.target).platform
+            found += unfit_builds(builds, detect, resolver.preferences)
+    return found
 
 
 def _missed(

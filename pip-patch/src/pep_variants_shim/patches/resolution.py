@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -144,7 +144,7 @@ def patch_resolver(module: ModuleType) -> None:
             named = [req for req in root_reqs if req.name and req.user_supplied]
             wanted = {canonicalize_name(req.name): str(req.specifier) for req in named}
             note_result(session, self._result.mapping, requirements.requirements, wanted)
-            _tell_missed(session, self._result, wanted)
+            _tell_of_builds(session, self._result, wanted)
             return requirements
         except VariantsOff:  # nothing is installed yet
             if switch.explicit:
@@ -158,14 +158,17 @@ def patch_resolver(module: ModuleType) -> None:
         return original(self, root_reqs, *args, **kwargs)
 
 
-def _tell_missed(session: Any, result: Any, wanted: set[str]) -> None:
-    """Print the line about builds of the catalogue, if that is off and has one of the projects."""
-    if session.catalog.wanted:
-        return
-    from variants_catalog import project_names
+def _tell_of_builds(session: Any, result: Any, wanted: Mapping[str, str]) -> None:
+    """Print lines about builds of projects in the catalogue, if there are any in *result*."""
+    from variants_catalog import possible_builds, project_names
 
-    names = project_names() & result.mapping.keys()
-    if names:
-        from ..missed_builds import tell_missed
+    names = frozenset() if session.catalog.wanted else project_names() & result.mapping.keys()
+    builds = possible_builds(result.mapping)
+    if names or builds:
+        from ..missed_builds import tell_missed, tell_unfit
 
-        tell_missed(session, result, sorted(names, key=lambda name: (name not in wanted, name)))
+        if names:
+            named = sorted(names, key=lambda name: (name not in wanted, name))
+            tell_missed(session, result, named)
+        if builds:
+            tell_unfit(session, result, builds)

@@ -19,7 +19,7 @@ from resolvelib_variants.resolution import (
 from variants_index import Download, Locked, download_files
 
 from ..console import created_by, print_json, print_table, warn
-from ..missed_builds import missed_line
+from ..missed_builds import missed_line, unfit_lines
 from .arguments import FILE, NEW_FILE, Command, json_option, option_values
 from .index_options import Unsolved, index_options, places, progress, resolving
 
@@ -111,6 +111,7 @@ def resolve(
             seen = [metadata for each in resolutions for metadata in each.seen]
             warnings += unmatched(resolver.preferences, given, projects, seen)
             warnings += filter(None, [missed_line(resolver, where.sources, wanted, resolutions)])
+            warnings += unfit_lines(resolver, resolutions)
         if folder is not None:
             _download(resolver.session, [item for _, items, _ in found for item in items], folder)
     if as_json:

@@ -38,6 +38,8 @@ from .nvidia_drivers import driver_library, nvml, redirection
 from .pip_commands import PipCommands, versions
 from .published_builds import LINUX, Builds, Field, standing_in
 from .torch_field import BOXES, CUDA_OF_DRIVER, RELEASES, Box, Build, Picks, build_of, builds_of
+from .uvs import UVS, Machine, downloaded_uv, uv_variants
+from .uvs import project as write_project
 from .wheels import PURE, Wheel
 
 FAMILY = ("torch", "torchvision", "torchaudio")
@@ -294,9 +296,36 @@ def pip_client(*, command: bool) -> Client:
     return run
 
 
+def uv_client(*, project: bool) -> Client:
+    """Return ``uv-variants pip``, or ``uv-variants sync`` of a project that is not locked yet."""
+
+    def run(world: World, environment: Environment, target: Target, words: Sequence[str]) -> Result:
+        home, work = world.folder / "uv-home", world.folder / "uv-work"
+        for folder in (home, work):
+            folder.mkdir(exist_ok=True)
+        shown = {**world.variables, **target.variables}
+        shown |= {"VIRTUAL_ENV": str(environment.path), "UV_PYTHON": str(environment.python)}
+        made = world.environments
+        uv = downloaded_uv(UVS[-1], made.wheelhouse)
+        machine = Machine(uv, uv_variants(made.folder), home, work, shown)
+        ours = [word for word in words if word.startswith("--variant")]
+        if not project:
+            return machine.run(*ours, "pip", *(word for word in words if word not in ours))
+        for path in work.glob("uv.*"):
+            path.unlink()
+        write_project(work, [word for word in words if word in FAMILY])
+        machine = machine.with_environ({"UV_PROJECT_ENVIRONMENT": str(environment.path)})
+        return machine.run(*ours, "sync", *(word for word in words if word == "-U"))
+
+    return run
+
+
+SYNC = "uv-variants sync"
 CLIENTS: dict[str, Client] = {
     "pip with the shim": pip_client(command=False),
     "pip-variants": pip_client(command=True),
+    "uv-variants pip": uv_client(project=False),
+    SYNC: uv_client(project=True),
 }
 
 
@@ -316,7 +345,7 @@ def environment_for(world: World, client: str) -> Environment:
 # What is installed.
 
 
-def put(environment: Environment, picks: Picks) -> None:
+def put(environment: Environment, picks: Picks, installer: str = "pip") -> None:
     """Have just these of `FAMILY` installed, as named by the user, with what they require."""
     folder = environment.site_packages
     for path in [*folder.glob("*.dist-info")]:
@@ -332,8 +361,9 @@ def put(environment: Environment, picks: Picks) -> None:
         info = f"{each.name.replace('-', '_')}-{each.version}.dist-info"
         with zipfile.ZipFile(io.BytesIO(each.build())) as archive:
             archive.extractall(folder)
-        own = ["INSTALLER", *(["REQUESTED"] if each.name in picks else [])]
-        (folder / info / "INSTALLER").write_text("pip\n")
+        is_requested = each.name in picks or installer == "uv"  # uv says so of everything
+        own = ["INSTALLER", *(["REQUESTED"] if is_requested else [])]
+        (folder / info / "INSTALLER").write_text(f"{installer}\n")
         with (folder / info / "RECORD").open("a") as record:
             for name in own:
                 (folder / info / name).touch()
@@ -509,9 +539,10 @@ def tried(world: World, client: str, installed: str, machine: str, words: Sequen
     """Return what a client leaves, and what is wrong with it."""
     environment, target = environment_for(world, client), world.targets[machine]
     before = INSTALLED[installed]
-    put(environment, before)
+    put(environment, before, "uv" if client.startswith("uv") else "pip")
     done = CLIENTS[client](world, environment, target, words)
-    return judged(environment, installed, target, words, done)
+    # A lock decides, whatever is installed.
+    return judged(environment, installed if client != SYNC else "nothing", target, words, done)
 
 
 def judged(

@@ -13,6 +13,7 @@ from support.environments import Environments
 from support.switching_table import CLIENTS, World, cases, running, tried
 
 STEP = 31
+UV_STEP = 151
 """One in so many cells is tried by ``make test``."""
 
 
@@ -21,7 +22,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "cell" in metafunc.fixturenames:
         full = metafunc.config.getoption("full_matrix")
         known = [(client, *case) for case in cases() for client in CLIENTS]
-        cells = known if full else [each for each in known if each[1] == "nothing"][::STEP]
+        tried_always = [each for each in known if each[1] == "nothing"][::STEP]
+        tried_always += [each for each in known if each[0].startswith("uv")][::UV_STEP]
+        cells = known if full else tried_always
         ids = [
             f"{client}, {before}, {on}, {' '.join(words)}" for client, before, on, words in cells
         ]

@@ -12,7 +12,7 @@ import pytest
 
 from support.environments import Environment
 from support.index import Index, served
-from support.projects import CUDA_12_8, app_index, by_value_index, cuda, gpu_index
+from support.projects import CUDA_12_8, DRIVER, app_index, by_value_index, cuda, gpu_index
 from support.uvs import Machine, installed_labels, project
 from support.wheels import NVIDIA, Release, Wheel, metadata
 
@@ -133,8 +133,13 @@ def test_tools(every_machine: Machine, index: Index) -> None:
     assert done.code == 0, done
     assert "Variant cu128 for app 1.0" in done.err
     assert installed_labels(folder / "tooled") == {"app": "cu128"}
-    # The machine has changed.
-    done = gpu.with_environ(NO_GPU).run("tool", "upgrade", "tooled")
+    # A driver that is merely invisible takes nothing away; one that is too old does.
+    hidden = gpu.with_environ({**NO_GPU, "container": "docker"})
+    done = hidden.run("tool", "upgrade", "tooled")
+    assert done.code == 0, done
+    assert installed_labels(folder / "tooled") == {"app": "cu128"}
+    assert "app 1.0 (cu128) stays as it is, though nothing that it runs on is seen" in done.err
+    done = gpu.with_environ({DRIVER: "12.0"}).run("tool", "upgrade", "tooled")
     assert done.code == 0, done
     assert installed_labels(folder / "tooled") == {"app": "null"}
     done = gpu.run("tool", "run", "tooled")

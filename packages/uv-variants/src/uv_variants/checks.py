@@ -10,8 +10,8 @@ from pep_variants import split_label
 
 from .choices import warn, why_missing
 from .environments import (
+    installed,
     installed_variants,
-    installed_versions,
     installed_without_variant,
     site_packages,
 )
@@ -213,10 +213,10 @@ def check_installed(state: InstalledState) -> None:
     environments = state.context.environments
     if state.context.preferences.catalog is None or not environments:
         return
-    now = installed_versions(environments)
-    if now == state.versions_before:
+    now = installed(environments)
+    if now == state.installed:
         return
-    pairs = list(_two_names(state.context, (name for name, _ in now)))
+    pairs = list(_two_names(state.context, now))
     if not pairs:
         return
     from pep_variants.internal import ownership_problems

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,7 @@ from .uv_process import Check
 
 if TYPE_CHECKING:
     from pep_variants import Preferences
+    from variants_catalog.internal import CatalogProject
 
     from .command_line import Invocation
     from .indexes import UserIndex
@@ -89,6 +90,14 @@ class Context:
     def indexes(self) -> UsedIndexes:
         """The indexes that uv uses."""
         return used_indexes(self.invocation, self.scope, self.place)
+
+    @cached_property
+    def entry_of(self) -> Callable[[str], CatalogProject | None]:
+        """Returns the entry of a project (normalized name); a catalogue at a URL has none here."""
+        from variants_proxy.internal import local_catalog
+
+        found = local_catalog(self.preferences, self.place.cwd)
+        return (lambda _: None) if found is None else found[1].project
 
     @cached_property
     def local_links(self) -> dict[str, UserIndex]:

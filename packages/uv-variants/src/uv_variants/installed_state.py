@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,10 +19,10 @@ from .environments import (
     installed,
     installed_variants,
     installed_versions,
-    installed_without_variant,
     listed,
 )
 from .named_projects import are_tags_of
+from .switching import stays
 from .uv_lock import Lock
 
 if TYPE_CHECKING:
@@ -84,43 +84,57 @@ class InstalledState(NamedTuple):
 
     Attributes:
         context: the command.
-        before: variants that were installed before it, by name.
+        installed: what was installed before it, by project.
         choices: of the proxy.
-        marks: which of them are known to be the proxy's choice.
-        versions_before: name and version of everything that was installed, with a catalogue.
+        marks: which variants are known to be the proxy's choice.
     """
 
     context: Context
-    before: Mapping[str, Installed]
+    installed: Mapping[str, Installed]
     choices: Choices
     marks: FittingMarks
-    versions_before: frozenset[tuple[str, str]] = frozenset()
 
     @classmethod
     def of(cls, context: Context, choices: Choices, marks: FittingMarks) -> InstalledState:
         """Read the state before the command of *context*."""
-        versions = installed_versions(context.environments) if context.preferences.catalog else ()
-        variants = installed_variants(context.environments)
-        return cls(context, variants, choices, marks, frozenset(versions))
+        return cls(context, installed(context.environments), choices, marks)
 
-    def replaced(self) -> list[str]:
-        """Return the projects (normalized names) that uv has to reinstall.
+    @property
+    def before(self) -> dict[str, Installed]:
+        """Variants that were installed before it, by project."""
+        return {name: each for name, each in self.installed.items() if each.label is not None}
+
+    def is_variant(self, name: str) -> bool:
+        """Return whether a project (normalized name) is installed from a variant wheel."""
+        return name in self.installed and self.installed[name].label is not None
+
+    def is_built(self, name: str) -> bool:
+        """Return whether an installed project is from a directory, repository or URL."""
+        folder = self.installed[name].folder
+        return bool(folder) and Path(folder, "direct_url.json").exists()
+
+    def replaced(
+        self, hidden: Callable[[Installed], str], judged: Collection[str] = ()
+    ) -> tuple[list[str], list[str]]:
+        """Return the projects (normalized names) that uv has to reinstall, and lines for the user.
 
         Variants that are no longer what would be chosen always. Projects that are installed without
         variant if a label of theirs is forced or locked, or if the command names them with
         ``--variant-switch``, which also ignores the age of earlier comparisons.
+
+        Args:
+            hidden: returns why the accelerator of a variant may be here unseen, so that it stays.
+            judged: projects that are decided about, see `switching`.
         """
         preferences = self.context.preferences
-        candidates = list(self.before.values())
+        candidates = [each for each in self.before.values() if each.project not in judged]
         names = dict.fromkeys((*preferences.forced, *self._locked_names()))
         if preferences.switch:
             names |= dict.fromkeys(self._switched_projects())
-        environments = self.context.environments
-        for name in names:
-            if name not in self.before:
-                other = installed_without_variant(environments, name)
-                candidates += [other] if other is not None else []
+        plain = (self.installed.get(name) for name in names if name not in judged)
+        candidates += [each for each in plain if each and each.label is None and not each.problem]
         found: dict[str, None] = {}
+        lines: list[str] = []
         unknown = []
         for each in candidates:
             locked = self.locked_label(each)
@@ -138,10 +152,14 @@ class InstalledState(NamedTuple):
             if choice is None:
                 continue
             if not self.choices.as_installed(each).is_variant(choice.label_for(each.tags)):
+                is_forced = each.project in preferences.forced
+                if not is_forced and each.label is not None and (why := hidden(each)):
+                    lines.append(stays(each, why))
+                    continue
                 found[each.project] = None
             elif not choice.is_only_locked(each.label):
                 self.marks.remember(each)
-        return list(found)
+        return list(found), lines
 
     def locked_label(self, installed: Installed) -> str | None:
         """Return the label that the lock has for what is *installed*, empty for none.
@@ -190,11 +208,10 @@ class InstalledState(NamedTuple):
     def _builds(self, names: Iterable[str]) -> Iterator[Installed]:
         environments, before = self.context.environments, self.context.lock
         if environments:
-            new = installed_versions(environments) - self.versions_before
-            for name in names:
-                each = installed_without_variant(environments, name)
-                label = self.choices.label_of(each) if each is not None else None
-                if each is not None and label is not None and (name, str(each.version)) in new:
+            there = installed(environments)
+            for each in (there[name] for name in names if name in there):
+                label = self.choices.label_of(each) if each.label is None else None
+                if label is not None and self.installed.get(each.project) != each:
                     yield replace(each, label=label)
             return
         now = Lock.read(before.path)

@@ -403,9 +403,7 @@ def would_take(planned: Planned, state: InstalledState, *, verbose: bool) -> Ite
     found = [*listed((name, version, None) for name, version in planned)]
     if verbose:
         names = [name for name in state.context.requested if name not in dict(planned)]
-        environments = state.context.environments
-        there = (state.before.get(n) or installed_without_variant(environments, n) for n in names)
-        found += [each for each in there if each is not None]
+        found += [state.installed[name] for name in names if name in state.installed]
     choices.ask(each.project for each in found)
     for each in found:
         choice = choices.of_installed(each)

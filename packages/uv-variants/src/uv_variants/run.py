@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -30,6 +31,16 @@ from .missed_builds import tell_missed, tell_unfit
 from .named_projects import normalized
 from .session import Session
 from .session_plan import SessionPlan
+from .switching import (
+    NO_CHANGES,
+    Changes,
+    changes_of,
+    hidden_accelerator,
+    pins_of,
+    upgraded,
+    without_upgrades,
+)
+from .upkeep import read_requirements, tidy
 from .uv_environment import program_run, uv_variables, variables_without_session
 from .uv_process import Check, end_as, run_uv
 from .uv_program import become_uv
@@ -79,6 +90,7 @@ class PreparedRun(NamedTuple):
         state: of environment and lock file before uv runs.
         arguments, environ: of uv.
         builds: what shall go before newer versions, by project, see `version_bounds`.
+        changes: what is decided about what is installed, see `switching`.
         refused: projects of which uv found no solution with these.
         is_idle: uv has nothing to do, and there is nothing to check afterwards.
     """
@@ -89,13 +101,21 @@ class PreparedRun(NamedTuple):
     arguments: list[str]
     environ: dict[str, str]
     builds: Mapping[str, OlderBuild] = MappingProxyType({})
+    changes: Changes = NO_CHANGES
     refused: Collection[str] = ()
     is_idle: bool = False
 
+    @property
+    def bounds(self) -> list[str]:
+        """What holds uv back from other versions, as requirements."""
+        return [*bounds_of(self.builds), *self.changes.pins]
+
     def unbound(self) -> PreparedRun:
-        """Return the same without `builds`."""
+        """Return the same without `bounds`: what is installed stays as it is."""
         arguments = _arguments(self.plan, self.state)
-        return self._replace(arguments=arguments, builds={}, refused=frozenset(self.builds))
+        return self._replace(
+            arguments=arguments, builds={}, changes=NO_CHANGES, refused=frozenset(self.builds)
+        )
 
 
 def prepare(context: Context) -> PreparedRun:
@@ -123,7 +143,7 @@ def prepare(context: Context) -> PreparedRun:
         marks = FittingMarks(context.cache / "fits", lambda: plan.machine.key, tuple(plan.indexes))
         state = InstalledState.of(context, choices, marks)
         if _may_have_nothing_to_do(plan):
-            arguments = _arguments(plan, state)
+            arguments = _arguments(plan, state, replaced(plan, state))
             # No reinstallation was added to those that the check has.
             if len(arguments) == len(context.options.uv_arguments) and context.check.passes():
                 environ = variables_without_session(context, plan.uv_cache)
@@ -136,9 +156,15 @@ def prepare(context: Context) -> PreparedRun:
             session.start()
         environ = uv_variables(context, session, plan.uv_cache)
         environ |= link_variables(context.invocation, context.place, context.local_links)
-        builds = wanted_builds(plan, choices)
-        arguments = _arguments(plan, state, bound_options(context, session, builds))
-        return PreparedRun(session, plan, state, arguments, environ, builds)
+        changes = replaced(plan, state, changes_of(plan, state, session))
+        builds = wanted_builds(plan, choices, state, changes)
+        bounds = bound_options(context, session, builds, changes.pins)
+        arguments = _arguments(plan, state, changes, bounds)
+        read_requirements(state)
+        if not context.is_quiet:
+            for line in changes.before:
+                warn(line)
+        return PreparedRun(session, plan, state, arguments, environ, builds, changes)
     except BaseException:
         context.check.close()
         session.close()
@@ -198,32 +224,54 @@ def learn_afterwards(prepared: PreparedRun) -> None:
         )
 
 
-def _arguments(plan: SessionPlan, state: InstalledState, bounds: Sequence[str] = ()) -> list[str]:
+def _arguments(
+    plan: SessionPlan,
+    state: InstalledState,
+    changes: Changes = NO_CHANGES,
+    bounds: Sequence[str] = (),
+) -> list[str]:
     """Return the user's arguments, and what has to be added to them."""
     context, invocation = plan.context, plan.context.invocation
+    added = [*added_options(context, changes), *bounds]
+    names = upgraded(context)
+    if changes.held and (names is None or not changes.held.isdisjoint(names)):
+        # What is installed does not count where it is upgraded. So all but what stays is.
+        names = (state.installed.keys() if names is None else {*names}) - changes.held
+        added += [part for name in sorted(names) for part in ("--upgrade-package", name)]
+        invocation = without_upgrades(invocation)
     links, more = link_options(invocation, context.place, context.local_links)
-    values = {**cache_options(plan), **links}
-    return invocation.rewritten(values, [*added_options(context, state), *more, *bounds])
+    values = {**cache_options(plan, invocation), **links}
+    return invocation.rewritten(values, [*added, *more])
 
 
-def cache_options(plan: SessionPlan) -> dict[int, str]:
+def cache_options(plan: SessionPlan, invocation: Invocation) -> dict[int, str]:
     """Return other values for ``--cache-dir``: it outranks the variable, and can be given once."""
-    given = plan.context.invocation.given
+    given = invocation.given
     return {item.start: str(plan.uv_cache) for item in given if item.name == "cache-dir"}
 
 
-def added_options(context: Context, state: InstalledState) -> list[str]:
+def replaced(plan: SessionPlan, state: InstalledState, changes: Changes = NO_CHANGES) -> Changes:
+    """Return *changes*, and what else uv has to reinstall because it would keep it."""
+    context = plan.context
+    if context.invocation.command not in (*_INSTALLS, *_INSTALLS_TOO) or not context.environments:
+        return changes
+    names, lines = state.replaced(partial(hidden_accelerator, plan), changes.judged)
+    pins = pins_of(state, names) if context.invocation.command == ("pip", "install") else []
+    return changes._replace(
+        replaced=(*names, *changes.replaced),
+        pins=(*pins, *changes.pins),
+        after=(*lines, *changes.after),
+    )
+
+
+def added_options(context: Context, changes: Changes) -> list[str]:
     """Return the options with which uv replaces variants that it would keep."""
-    invocation = context.invocation
-    added = []
-    if invocation.command in (*_INSTALLS, *_INSTALLS_TOO) and context.environments:
-        replaced = state.replaced()
-        if invocation.command == ("tool", "run"):
-            # uv replaces nothing in the environment of a tool then, but it can use another one.
-            added += ["--isolated"] if replaced else []
-        else:
-            added += [part for name in replaced for part in ("--reinstall-package", name)]
-    return added + _locks_anew(context)
+    if context.invocation.command == ("tool", "run"):
+        # uv replaces nothing in the environment of a tool then, but it can use another one.
+        added = ["--isolated"] if changes.replaced else []
+    else:
+        added = [part for name in changes.replaced for part in ("--reinstall-package", name)]
+    return [*changes.along, *added, *_locks_anew(context)]
 
 
 def _locks_anew(context: Context) -> list[str]:
@@ -368,14 +416,16 @@ def _run(context: Context) -> int:
             prepared.session.close()
             return become_uv([context.uv, *prepared.arguments], prepared.environ)
         code, planned = _run_uv(context, prepared)
-        if code == 1 and prepared.builds:  # no solution
-            bounds = ", ".join(bounds_of(prepared.builds))
+        if code == 1 and prepared.bounds:  # no solution
+            bounds = ", ".join(prepared.bounds)
             if may_run_again(context):
                 warn(f"uv failed with {bounds}, for builds for the accelerator; it runs without")
                 prepared = prepared.unbound()
                 code, planned = _run_uv(context, prepared)
             else:
                 warn(f"uv ran with {bounds}; --variant-before-version :none: leaves that out")
+        if code == 0:
+            tidy(prepared.state, prepared.environ)
         if code >= 0:  # after a signal the user does not wait for explanations
             _report(context, prepared, code, planned)
         return code
@@ -456,6 +506,9 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
         noted = list(session.noted_projects())
         check_lock(state, noted)
         after_success(state, noted, planned, prepared.builds, prepared.refused)
+        if not context.is_quiet:
+            for line in prepared.changes.after:
+                warn(line)
         check_after(state)
         check_installed(state)
         after_lock(prepared.plan, state)

@@ -87,6 +87,9 @@ def _authorized(upstream: Upstream, authorization: str) -> Upstream:
     return replace(upstream, credentials=None, token="")
 
 
+T = TypeVar("T")
+
+
 class SessionSettings(NamedTuple):
     """What one uv command needs of its session.
 
@@ -182,12 +185,17 @@ class IndexServices:
 
     def _new(self, proxy: Settings) -> _Made:
         from variants_proxy import create_app
+
+        made = create_app(proxy)
+        service: Service = made.state.service
+        return _Made(made, service, self._client(service))
+
+    def _client(self, service: Service) -> str:
         from variants_proxy.internal import ClientSettings
 
-        made, own = create_app(proxy), self._settings
-        service: Service = made.state.service
+        own = self._settings
         client = ClientSettings(own.key, own.locked, own.exact, hashes=own.hashes)
-        return _Made(made, service, service.clients.register(client))
+        return service.clients.register(client)
 
     def has_notices(self, project: str) -> bool:
         """Return whether there are notices about *project*, a normalized name."""
@@ -211,6 +219,19 @@ class IndexServices:
         """
         service, view = await self._view(index, project)
         return None if view is None else await service.decisions(view)
+
+    async def judge(
+        self, index: str, project: str, question: Callable[[ProjectView], T]
+    ) -> T | None:
+        """Return what *question* says of a project of an index, None if it has no such project."""
+        service, view = await self._view(index, project)
+        return None if view is None else await service.judge(view, question)
+
+    def keep(self, locked: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
+        """Have *locked* in place of `SessionSettings.locked` from now on."""
+        self._settings = self._settings._replace(locked=locked)
+        for key, (application, service, _) in [*self._made.items()]:
+            self._made[key] = _Made(application, service, self._client(service))
 
     async def release_files(
         self, index: str, project: str, version: str, tags: Sequence[str], *, served: bool
@@ -242,8 +263,6 @@ ANSWER_SECONDS = 120.0
 END_SECONDS = 2.0
 MOST_REFUSALS = 3
 """Refusals that are reported, the last ones."""
-
-T = TypeVar("T")
 
 
 class Session:
@@ -375,6 +394,29 @@ class Session:
 
         found = {name: self._first(name, report) for name in projects}
         return {name: tree for name, tree in found.items() if tree is not None}
+
+    def judge(self, project: str, question: Callable[[ProjectView], T]) -> T | None:
+        """Return what *question* says of a project (normalized name), None if no index has it.
+
+        Args:
+            project: normalized name.
+            question: a function of `variants_proxy.choice.judgement`, of the view that it gets.
+        """
+
+        def judged(services: IndexServices, index: str, name: str) -> Awaitable[Any]:
+            return services.judge(index, name, question)
+
+        found: T | None = self._first(project, judged)
+        return found
+
+    def keep(self, labels: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
+        """Show uv these *labels* as well from now on, see `SessionSettings.locked`."""
+        known = self._settings.locked
+        locked: dict[str, Mapping[str, tuple[str, ...]]] = {**known}
+        locked |= {name: {**known.get(name, {}), **found} for name, found in labels.items()}
+        self._settings = self._settings._replace(locked=locked)
+        if self._services is not None:
+            self._services.keep(locked)
 
     def release_files(
         self, project: str, version: str, *, index: str, tags: Iterable[str], served: bool

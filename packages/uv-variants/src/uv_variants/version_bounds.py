@@ -15,15 +15,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from pep_variants.internal import required_by
+
 from .checks import admitted_choices
-from .environments import installed
 from .named_projects import admits, name_of, normalized, requirement_texts
+from .switching import NO_CHANGES, upgraded
 
 if TYPE_CHECKING:
     from .choices import Choices, OlderBuild
     from .context import Context
+    from .installed_state import InstalledState
     from .session import Session
     from .session_plan import SessionPlan
+    from .switching import Changes
 
 _CONSTRAINED = (("pip", "install"),)
 _WITH = (("tool", "run"),)
@@ -33,14 +37,23 @@ _UPGRADED = (
 )
 
 
-def wanted_builds(plan: SessionPlan, choices: Choices) -> dict[str, OlderBuild]:
-    """Return which builds shall go before newer versions, by project (normalized name)."""
+def wanted_builds(
+    plan: SessionPlan, choices: Choices, state: InstalledState, changes: Changes = NO_CHANGES
+) -> dict[str, OlderBuild]:
+    """Return which builds shall go before newer versions, by project (normalized name).
+
+    Args:
+        plan: of the command.
+        choices: of the proxy.
+        state: before the command.
+        changes: what is decided about what is installed.
+    """
     context = plan.context
     if context.invocation.command not in (*_CONSTRAINED, *_WITH, *_UPGRADED):
         return {}
     if context.is_offline or context.is_frozen or not context.preferences.use_variants:
         return {}
-    names = _names(plan)
+    names = _names(plan, state, changes)
     if not names or not _has_accelerator(plan):
         return {}
     choices.ask(names)
@@ -67,10 +80,10 @@ def may_run_again(context: Context) -> bool:
 
 
 def bound_options(
-    context: Context, session: Session, builds: Mapping[str, OlderBuild]
+    context: Context, session: Session, builds: Mapping[str, OlderBuild], pins: Iterable[str] = ()
 ) -> list[str]:
-    """Return the options of uv for *builds*."""
-    bounds = bounds_of(builds)
+    """Return the options of uv for *builds* and other requirements of ``pip install``."""
+    bounds = [*bounds_of(builds), *pins]
     if not bounds:
         return []
     if context.invocation.command in _CONSTRAINED:
@@ -83,48 +96,42 @@ def bound_options(
 
 def puts_first(context: Context) -> Callable[[str], bool]:
     """Return what tells whether the build goes first for a project (normalized name)."""
-    from variants_proxy.internal import local_catalog
-
-    found = local_catalog(context.preferences, context.place.cwd)
 
     def is_first(name: str) -> bool:
-        entry = None if found is None else found[1].project(name)  # none of a catalogue at a URL
+        entry = context.entry_of(name)
         by_default = entry is not None and entry.before_version
         return context.preferences.puts_first(name, by_default=by_default)
 
     return is_first
 
 
-def _names(plan: SessionPlan) -> list[str]:
-    """Return the named projects for which the rule is in force, and which uv would choose anew."""
+def _names(plan: SessionPlan, state: InstalledState, changes: Changes) -> list[str]:
+    """Return the projects for which the rule is in force, and which uv would choose anew.
+
+    Those that are named, what belongs to them, and what they require of what is installed.
+    """
     context = plan.context
     if not context.preferences.before_version and plan.catalog is None:
         return []
     listed = context.indexes.configuration.requirements
     named = {normalized(name) for text in listed if (name := name_of(text)) is not None}
-    names = [*filter(puts_first(context), dict.fromkeys((*context.requested, *sorted(named))))]
-    present = {*_kept(context)} if names else ()
+    wanted = dict.fromkeys((*context.requested, *sorted(named), *changes.along))
+    if context.invocation.has("upgrade", "U") and state.installed:
+        wanted |= dict.fromkeys(sorted(required_by(state.installed, wanted)))
+    names = [*filter(puts_first(context), wanted)]
+    present = {*_kept(context, state)} - {*changes.along} | changes.held if names else ()
     return [name for name in names if name not in present]
 
 
-def _kept(context: Context) -> Iterable[str]:
+def _kept(context: Context, state: InstalledState) -> Iterable[str]:
     """Yield the projects whose version uv keeps: it is locked, or installed."""
-    invocation = context.invocation
-    if invocation.has("upgrade", "U"):
+    names = upgraded(context)
+    if names is None:
         return
-    upgraded = {
-        normalized(name)
-        for text in invocation.values("upgrade-package", "P")
-        if (name := name_of(text)) is not None
-    }
-    present = context.lock.versions if context.lock.path is not None else {}
-    for name in present:
-        if name not in upgraded:
-            yield name
+    present = [*context.lock.versions] if context.lock.path is not None else []
     if context.invocation.command[:1] in (("pip",), ("tool",)):
-        for name in installed(context.environments):
-            if name not in upgraded:
-                yield name
+        present += state.installed
+    yield from (name for name in present if name not in names)
 
 
 def _has_accelerator(plan: SessionPlan) -> bool:

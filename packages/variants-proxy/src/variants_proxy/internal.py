@@ -12,6 +12,7 @@ from pep_variants.internal import lazy_name
 
 if TYPE_CHECKING:
     from .choice.in_place_names import *
+    from .choice.judgement import *
     from .choice.offers import *
     from .choice.reports import *
     from .choice.wheel_environments import *
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "clients": "Client ClientSettings",
     "choice.in_place_names": "FOLDER wheel_at",
+    "choice.judgement": "Judgement judge labels_like",
     "choice.offers": "ProjectView",
     "choice.reports": "TAKEN",
     "choice.wheel_environments": "ELSEWHERE environments",

@@ -17,10 +17,15 @@ from .upstream.upstreams import Upstreams
 from .upstream.wheels import Wheels
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
     from .choice.offers import ProjectView
     from .pages.deliveries import Deliveries
     from .pages.project_pages import ProjectPages
     from .pages.project_views import ProjectViews
+
+    _T = TypeVar("_T")
 
 
 class Service:
@@ -77,6 +82,10 @@ class Service:
         from .choice.reports import decisions
 
         return await self.upstreams.budget(shown.upstream).compute(lambda: decisions(shown))
+
+    async def judge(self, shown: ProjectView, question: Callable[[ProjectView], _T]) -> _T:
+        """Return what *question*, a function of `judgement`, says of a project."""
+        return await self.upstreams.budget(shown.upstream).compute(lambda: question(shown))
 
     def upstream(self, name: str) -> Upstream:
         """Return the upstream called *name*.

@@ -505,20 +505,20 @@ def _for_pythons(wheels: _ByLabel, selection: Selection[PageFile], python: str) 
     pythons: dict[str, int] = {}
     for key in fitting:
         for plain, file in wheels[key]:
-            number = _pythons(plain, file.requires_python, python)
+            number = runs_on(plain, file.requires_python, python)
             pythons[plain] = max(pythons.get(plain, 0), number)
     plains = {file.filename: plain for key in fitting for plain, file in wheels[key]}
     return _where(
         wheels,
         lambda file: (
             (plain := plains.get(file.filename)) is None
-            or _pythons(plain, file.requires_python, python) == pythons[plain]
+            or runs_on(plain, file.requires_python, python) == pythons[plain]
         ),
     )
 
 
 @lru_cache(maxsize=4096)
-def _pythons(plain: str, requires: str | None, python: str) -> int:
+def runs_on(plain: str, requires: str | None, python: str) -> int:
     """Return in how many Pythons a wheel can be installed, of all or of one version."""
     try:
         wanted = SpecifierSet(requires or "")

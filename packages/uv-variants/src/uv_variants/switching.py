@@ -1,0 +1,312 @@
+"""Installed builds that a command replaces, takes along or leaves, decided before uv runs.
+
+uv compares versions only, and what it reinstalls it takes in the newest version. So it is told what
+the engine says of what is installed (`variants_proxy.choice.judgement`): versions as constraints,
+builds to be replaced as ``--reinstall-package``, and what belongs to them as requirements. What is
+to stay has the label that it has, for what comes to go with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from pep_variants.internal import required_by
+
+from .command_line import Invocation, parse
+from .named_projects import admits, exact_versions, name_of, normalized, requirement_texts
+
+if TYPE_CHECKING:
+    from packaging.version import Version
+
+    from pep_variants.internal import Installed
+    from variants_proxy.internal import Judgement
+
+    from .context import Context
+    from .installed_state import InstalledState
+    from .session import Session
+    from .session_plan import SessionPlan
+
+
+class Changes(NamedTuple):
+    """What uv is told of what is installed.
+
+    Attributes:
+        replaced: projects to be installed again.
+        pins: versions that they get, as requirements.
+        along: installed projects that uv has to resolve with those that the command names.
+        held: projects that stay, whatever is upgraded.
+        judged: projects that were judged; all others are compared by `InstalledState.replaced`.
+        before, after: lines for the user, before and after uv runs.
+    """
+
+    replaced: tuple[str, ...] = ()
+    pins: tuple[str, ...] = ()
+    along: tuple[str, ...] = ()
+    held: frozenset[str] = frozenset()
+    judged: frozenset[str] = frozenset()
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+NO_CHANGES = Changes()
+
+
+def changes_of(plan: SessionPlan, state: InstalledState, session: Session) -> Changes:
+    """Return what ``pip install`` changes of what is installed.
+
+    Args:
+        plan: of the command.
+        state: before it.
+        session: that answers uv, and has the labels of what stays from now on.
+    """
+    context = plan.context
+    if context.invocation.command != ("pip", "install") or context.is_offline:
+        return NO_CHANGES
+    if not (context.preferences.use_variants and context.environments):
+        return NO_CHANGES
+    work = _Work(plan, state, session)
+    for family in work.families():
+        work.decide(family)
+    return work.changes()
+
+
+def hidden_accelerator(plan: SessionPlan, installed: Installed) -> str:
+    """Return why the accelerator of an installed build may be here unseen, as a clause.
+
+    Empty if its build uses none, or if the machine is described, or shows one.
+    """
+    from pep_variants.internal import ACCELERATORS, Surroundings, why_invisible
+
+    machine = plan.machine.machine
+    if installed.metadata is None or machine.name or plan.context.preferences.platform_file:
+        return ""
+    known = {**machine.platform.namespaces, **machine.detected.namespaces}
+    properties = installed.metadata.properties_of(str(installed.label)) or {}
+    for namespace in ACCELERATORS.keys() & properties.keys():
+        support = known.get(namespace)
+        if support is None or not (support.features or support.facts):
+            return why_invisible(Surroundings.of(plan.context.place.environ), namespace)
+    return ""
+
+
+def stays(installed: Installed, why: str) -> str:
+    """Return the line about a build that stays because its accelerator may be here."""
+    return (
+        f"{installed.project} {installed.version} ({installed.label}) stays as it is, though "
+        f"nothing that it runs on is seen: {why}; --variant {installed.project}=LABEL or "
+        "--variant-platform replaces it"
+    )
+
+
+def upgraded(context: Context) -> Collection[str] | None:
+    """Return the projects (normalized names) that uv is asked to upgrade, None for all."""
+    invocation = context.invocation
+    if invocation.has("upgrade", "U"):
+        return None
+    names = (name_of(text) for text in invocation.values("upgrade-package"))
+    return {normalized(name) for name in names if name is not None}
+
+
+def without_upgrades(invocation: Invocation) -> Invocation:
+    """Return *invocation* without what asks for upgrades."""
+    kept: list[str] = []
+    given = {item.start: item for item in invocation.given}
+    position = 0
+    while position < invocation.end:
+        item, text = given.get(position), invocation.arguments[position]
+        size = 1 if item is None or item.glued else 2
+        value = invocation.arguments[position + 1 : position + size]
+        position += size
+        if text in ("-U", "--upgrade") or (item is not None and item.name == "upgrade-package"):
+            continue
+        if re.match("-[A-Za-z]", text):  # several letters, the last one may have a value
+            flags = text[1:] if item is None else item.spelling.rstrip("=")[1:-1]
+            text = f"-{flags.replace('U', '')}{text[1 + len(flags) :]}"
+        kept += [text, *value]
+    return parse([*kept, *invocation.arguments[invocation.end :]])
+
+
+def pins_of(state: InstalledState, names: Iterable[str]) -> list[str]:
+    """Return what keeps the version of projects (normalized names) whose build is replaced."""
+    context, choices = state.context, state.choices
+    texts = requirement_texts(context.invocation, context.place)
+    texts += context.indexes.configuration.requirements
+    asked, found = upgraded(context), []
+    for name in names:
+        version, choice = state.installed[name].version, choices.of_installed(state.installed[name])
+        if asked is None or name in asked or choice is None:
+            continue
+        label = context.preferences.forced.get(name)
+        if (label is None or choice.shows(label)) and admits(texts, name, str(version)):
+            found.append(f"{name}=={version.public if choice.published else version}")
+    return found
+
+
+class _Work:
+    """The decisions about one command."""
+
+    def __init__(self, plan: SessionPlan, state: InstalledState, session: Session) -> None:
+        context = plan.context
+        self._plan, self._state, self._session = plan, state, session
+        self._switch = context.preferences.switch
+        self._upgraded = upgraded(context)
+        texts = requirement_texts(context.invocation, context.place)
+        self._texts = [*texts, *context.indexes.configuration.requirements]
+        # Of these the build itself is named.
+        direct = {normalized(name_of(text) or "") for text in self._texts if " @ " in text}
+        direct |= exact_versions(self._texts).keys()
+        named = dict.fromkeys(normalized(name) for text in self._texts if (name := name_of(text)))
+        self._named = [name for name in named if name not in direct]
+        also = required_by(state.installed, named) if self._upgraded is None else ()
+        self._asked = [*self._named, *(name for name in also if name in state.installed)]
+        self._judged: dict[str, Judgement | None] = {}
+        self._versions = {name: each.version for name, each in state.installed.items()}
+        self._replaced: dict[str, None] = {}
+        self._pins: list[str] = []
+        self._along: dict[str, None] = {}
+        self._held: set[str] = set()
+        self._before: list[str] = []
+        self._after: list[str] = []
+
+    def families(self) -> Iterable[list[str]]:
+        """Yield the projects that are decided together, those that the command names first."""
+        entry_of = self._plan.context.entry_of
+        seen: set[str] = set()
+        for name in self._asked:
+            entry = entry_of(name) if self._plan.catalog is not None else None
+            coherent = entry.coherent if entry is not None else ()
+            family = [name, *(each for each in coherent if each in self._state.installed)]
+            family += [each for each in coherent if each in self._asked and each not in family]
+            is_known = entry is not None or self._state.is_variant(name)
+            if name not in seen and (is_known or (self._switch and name in self._versions)):
+                seen.update(family)
+                yield family
+
+    def decide(self, family: list[str]) -> None:
+        """Decide about projects that have to come from the same variant."""
+        forced = self._plan.context.preferences.forced
+        there = [
+            name for name in family
+            if name in self._versions and name not in forced and not self._state.is_built(name)
+        ]  # fmt: skip
+        found = {name: each for name in there if (each := self._judgement(name)) is not None}
+        if not found:
+            return
+        hidden = {
+            name: why
+            for name, each in found.items()
+            if not each.has_build
+            and (why := hidden_accelerator(self._plan, each.installed))
+        }  # fmt: skip
+        moving = [name for name in found if self._moves(name, found[name])]
+        if hidden:
+            self._hold(found, family)
+            self._after += [
+                stays(each.installed, hidden[name])
+                for name, each in found.items()
+                if name in hidden and (each.advice or self._is_upgraded(name))
+            ][:1]
+        elif moving:
+            self._move(found, moving)
+        else:
+            self._hold(found, family)
+            self._hint(found)
+        self._judged.update(found)
+
+    def changes(self) -> Changes:
+        """Return the decisions."""
+        return Changes(
+            tuple(self._replaced),
+            tuple(self._pins),
+            tuple(self._along),
+            frozenset(self._held),
+            frozenset(self._judged),
+            tuple(self._before),
+            tuple(self._after),
+        )
+
+    def _judgement(self, name: str) -> Judgement | None:
+        from variants_proxy.internal import judge
+
+        context = self._plan.context
+        question = partial(
+            judge,
+            installed=self._state.installed[name],
+            others=self._versions,
+            admits=partial(self._admits, name),
+            preferences=context.preferences,
+            python=self._plan.machine.machine.python,
+        )
+        return self._session.judge(name, question)
+
+    def _admits(self, name: str, version: Version) -> bool:
+        return admits(self._texts, name, str(version))
+
+    def _is_upgraded(self, name: str) -> bool:
+        return self._upgraded is None or name in self._upgraded
+
+    def _moves(self, name: str, found: Judgement) -> bool:
+        """Return whether another build or release of what is installed is to come."""
+        if not self._admits(name, found.release):
+            return True
+        if self._is_upgraded(name) and found.newest not in (None, found.release):
+            return True
+        # A label of its own wheel is compared at every command, see the documentation.
+        is_asked = self._switch or self._state.is_variant(name)
+        return is_asked and found.advice is not None
+
+    def _move(self, found: Mapping[str, Judgement], moving: list[str]) -> None:
+        """Have uv replace what is *moving*, and take the others along."""
+        releases = {name: self._release(name, found[name]) for name in found}
+        is_kept = all(releases[name] == found[name].release for name in found)
+        lines = []
+        for name, each in found.items():
+            if each.advice is not None:
+                self._replaced[name] = None
+            if each.advice is not None and self._switch:
+                lines.append(each.advice.text(name, str(each.installed.version)))
+            if releases[name] is not None and (is_kept or each.advice or name in moving):
+                self._pins.append(f"{name}=={releases[name]}")
+            if name not in self._named:
+                self._along[name] = None
+        others = [name for name in found if name != next(iter(found))]
+        if lines:
+            more = f", with {' and '.join(others)}" if others else ""
+            self._before.append(f"{lines[0]}: switching{more}")
+
+    def _release(self, name: str, found: Judgement) -> Version | None:
+        """Return the release that is to come, None if uv chooses it."""
+        if not self._admits(name, found.release):
+            return None
+        if self._is_upgraded(name):
+            return None  # `version_bounds` says which
+        if found.advice is not None and found.advice.version is not None:
+            return found.advice.version  # type: ignore[return-value]
+        return found.release
+
+    def _hold(self, found: Mapping[str, Judgement], family: list[str]) -> None:
+        """Have uv leave what is there, and take what belongs to it in the same variant."""
+        from variants_proxy.internal import labels_like
+
+        self._held.update(found)
+        coming = [name for name in family if name not in self._versions]
+        if not coming:
+            return
+        self._pins += [f"{name}=={each.release}" for name, each in found.items()]
+        first = next(iter(found.values())).installed
+        labels = {
+            name: self._session.judge(name, partial(labels_like, installed=first)) or {}
+            for name in coming
+        }
+        self._session.keep(labels)
+
+    def _hint(self, found: Mapping[str, Judgement]) -> None:
+        """Note what would fit better than what stays."""
+        for name, each in found.items():
+            if each.advice is not None and not self._switch:
+                text = each.advice.text(name, str(each.installed.version))
+                self._after.append(f"{text}: to switch, add --variant-switch")
+                break

@@ -166,7 +166,7 @@ TROUBLES = {
         typed="image", hint=True,
     ),
     "a container without a GPU": Trouble(
-        "container-without-gpu", "Start it with one; for image builds use --variant-platform",
+        "container-without-gpu", "); for image builds use --variant-platform MACHINE",
         "docker run --gpus all …",
         DOCKER, tools={"docker": IMAGE + DRIVER}, typed="image", hint=True,
     ),

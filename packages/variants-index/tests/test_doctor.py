@@ -8,14 +8,16 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from pep_variants import rank
 from pep_variants.formats.platform_file import write_platform
-from pep_variants.model.platform import Platform, Support
+from pep_variants.model.metadata import Metadata
+from pep_variants.model.platform import Fact, Platform, Support
 from pep_variants.settings.places import Place, Role
 from pep_variants.sources import Sources
 from variants_index.doctor import environment_problems, report_schema
 from variants_index.doctor.findings import CODES, Findings, Part, Problem, lines
 from variants_index.doctor.installers import installers_part
-from variants_index.doctor.machine import Drivers, machine_part, surroundings_part
+from variants_index.doctor.machine import Drivers, idle_gpus, machine_part, surroundings_part
 from variants_index.doctor.origins import configuration_part, index_pins, settings_of
 
 ROOT = Path(__file__).parents[3]
@@ -28,6 +30,7 @@ PYTORCH = "https://download.pytorch.org/whl"
 DRIVER = "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION"
 GPU = "NV_VARIANT_PROVIDER_FORCE_SM_ARCH"
 HSA = "HSA_OVERRIDE_GFX_VERSION"
+GPUS = [("compute capability", "8.9"), ("compute capability", "6.1")]
 
 
 @pytest.fixture
@@ -49,9 +52,9 @@ def amd(*versions):
             for number, version in enumerate(versions, 1)}  # fmt: skip
 
 
-def pci(vendor):
+def pci(vendor, kind="0x030200"):
     device = "sys/bus/pci/devices/0000:01:00.0"
-    return {f"{device}/vendor": f"{vendor}\n", f"{device}/class": "0x030200\n"}
+    return {f"{device}/vendor": f"{vendor}\n", f"{device}/class": f"{kind}\n"}
 
 
 @LINUX
@@ -112,6 +115,24 @@ def test_what_detection_found(root):
     ]
 
 
+@pytest.mark.parametrize(
+    ("namespace", "facts", "values", "idle"),
+    [
+        ("nvidia", [("CUDA driver", "12.8"), *GPUS], ["75_real", "80_real"], ["cuda=12.8,sm=6.1"]),
+        ("nvidia", [("CUDA driver", "12.8"), *GPUS], ["60_real", "80_real"], []),
+        ("nvidia", [("CUDA driver", "12.8"), GPUS[1]], ["90_real"], []),  # it does not fit at all
+        ("amd", [("ROCm", "6.4"), ("AMD GPU", "gfx1100"), ("AMD GPU", "gfx1036")],
+         ["gfx1030", "gfx1100"], ["rocm=6.4,gfx=gfx1036"]),
+        ("amd", [("AMD GPU", "gfx1100"), ("AMD GPU", "gfx1036")], ["gfx1100"], []),
+    ],
+)  # fmt: skip
+def test_a_gpu_without_code(namespace, facts, values, idle):
+    feature = {"nvidia": "sm_arch", "amd": "gfx_arch"}[namespace]
+    metadata = Metadata((namespace,), {"gpu": {namespace: {feature: tuple(values)}}})
+    support = Support({feature: tuple(values)}, facts=tuple(Fact(*fact, "x") for fact in facts))
+    assert idle_gpus(rank(metadata, Platform({namespace: support})), "gpu") == idle
+
+
 DOCKER = {".dockerenv": ""}
 WSL = {"proc/sys/kernel/osrelease": "5.15.167.4-microsoft-standard-WSL2\n"}
 EMPTY = {"PATH": "/nowhere"}
@@ -132,6 +153,8 @@ ORIN = {"etc/nv_tegra_release": "# R36 (release), REVISION: 4.3, GCID: 38968081,
          "docker run --device=/dev/kfd --device=/dev/dri …", False),
         (EMPTY, pci("0x10de"), NONE, "driver-missing",
          "a GPU at 0000:01:00.0 and no NVIDIA driver", "sudo modprobe nvidia && nvidia-smi", True),
+        (EMPTY, pci("0x1002", "0x120000"), NONE, "driver-missing", "no AMD driver",
+         "sudo modprobe amdgpu", True),
         (EMPTY, pci("0x1002"), NVIDIA, "driver-missing", "no AMD driver", "sudo modprobe amdgpu",
          False),
         (EMPTY, pci("0x10de"), NVIDIA, "", "", "", False),

@@ -141,26 +141,29 @@ def test_an_old_library_in_a_conda_environment(troubles, build, tmp_path, monkey
 START = "docker run --gpus all --env NVIDIA_DRIVER_CAPABILITIES=compute,utility …"
 
 
+APT = "sudo apt-get install libnvidia-compute-550"
+SLICE = {"proc/driver/nvidia/capabilities/gpu0/mig/gi1/access": ""}
+DOCKER = {".dockerenv": ""}
+
+
 @pytest.mark.parametrize(
-    ("environ", "gpus", "files", "said"),
+    ("environ", "gpus", "files", "said", "remedy"),
     [
-        (
-            {"NVIDIA_DRIVER_CAPABILITIES": "utility"},
-            ("9.0",),
-            {},
-            "=utility keeps libcuda.so.1 out",
-        ),
-        ({"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}, ("9.0",), {}, None),
-        ({"NVIDIA_DRIVER_CAPABILITIES": "all"}, ("9.0",), {}, None),
-        ({}, (), {"proc/driver/nvidia/capabilities/gpu0/mig/gi1/access": ""}, "a MIG slice, and "),
-        ({}, (), {"dev/nvidia0": ""}, "there is a GPU, and neither"),
-        ({}, ("9.0",), {"dev/nvidia0": ""}, None),
-        ({}, (), {}, None),
+        ({"NVIDIA_DRIVER_CAPABILITIES": "utility"}, ("9.0",), DOCKER, "=utility keeps lib", START),
+        ({"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}, ("9.0",), DOCKER, None, ""),
+        ({"NVIDIA_DRIVER_CAPABILITIES": "all"}, ("9.0",), DOCKER, None, ""),
+        ({}, (), DOCKER | SLICE, "there is a MIG slice, and neither NVIDIA's management", START),
+        ({}, (), DOCKER | {"dev/nvidia0": ""}, "there is a GPU, and neither", START),
+        ({}, (), MODULE | SLICE, "so no build with GPU code is chosen: install the whole", APT),
+        ({}, (), SLICE, "install the whole driver", ""),
+        ({}, ("9.0",), {"dev/nvidia0": ""}, None, ""),
+        ({}, (), {}, None, ""),
     ],
-)
-def test_a_library_that_is_missing(troubles, environ, gpus, files, said):
+)  # fmt: skip
+def test_a_library_that_is_missing(troubles, command, tmp_path, environ, gpus, files, said, remedy):
+    command(tmp_path / "bin/apt-get", "exit 1")
     found = troubles(environ, facts("13.0", *gpus), files)
     assert len(found) == (said is not None)
     for trouble in found:
         assert said in trouble.text
-        assert (trouble.code, trouble.command, trouble.fails) == ("driver-library", START, True)
+        assert (trouble.code, trouble.command, trouble.fails) == ("driver-library", remedy, True)

@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from ..detect.surroundings import Surroundings
 from ..model.platform import Fact
 from .base import COMMAND_SECONDS, Trouble, command_folders, find_command, load, numbers
 from .process import run
@@ -90,19 +91,27 @@ def _identities(environ: Mapping[str, str]) -> list[str]:
 
 def _missing(environ: Mapping[str, str], root: Path, *, has_gpus: bool) -> Iterator[Trouble]:
     """Yield a trouble if CUDA's library is kept out of a container, or tells nothing of a GPU."""
-    restart = f"docker run --gpus all --env {_CONTAINER}=compute,utility …"
+    command = f"docker run --gpus all --env {_CONTAINER}=compute,utility …"
     given = environ.get(_CONTAINER, "")
     slices = any(root.glob("proc/driver/nvidia/capabilities/gpu*/mig/gi*"))
     if given and not {"all", "compute"}.intersection(given.split(",")):
-        text = (
-            f"{_CONTAINER}={given} keeps {_LIBRARY} out of this container, so programs see no GPU"
-        )
-        yield Trouble("driver-library", f"{text}. Start it with both", restart)
+        text = f"{_CONTAINER}={given} keeps {_LIBRARY} out of this container"
+        yield Trouble("driver-library", f"{text}, so programs see no GPU. Start it with", command)
     elif not has_gpus and (slices or any(root.glob("dev/nvidia[0-9]*"))):
-        what = "a MIG slice" if slices else "a GPU"
-        text = f"there is {what}, and neither NVIDIA's management library nor {_LIBRARY} tells its"
-        text += " compute capability, so no build with GPU code is chosen. In a container, start it"
-        yield Trouble("driver-library", f"{text} with both", restart)
+        text = (
+            f"there is {'a MIG slice' if slices else 'a GPU'}, and neither NVIDIA's management "
+            f"library nor {_LIBRARY} tells its compute capability, so no build with GPU code is "
+            "chosen: "
+        )
+        if Surroundings.of(environ, root).container:
+            text += "start this container with both"
+        else:
+            text += "install the whole driver"
+            version = _kernel_version(root).partition(".")[0]
+            has_apt = find_command("apt-get", command_folders(environ)) is not None
+            package = f"sudo apt-get install libnvidia-compute-{version}"
+            command = package if version and has_apt else ""
+        yield Trouble("driver-library", text, command)
 
 
 def _old(environ: Mapping[str, str], root: Path, driver: str) -> Iterator[Trouble]:

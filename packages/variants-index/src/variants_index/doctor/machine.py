@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from pep_variants import load_machine, rank
 from pep_variants.internal import (
     ACCELERATORS,
     BUILTIN_NAMESPACES,
@@ -25,6 +26,7 @@ from pep_variants.internal import (
 from .findings import Part, Problem
 
 if TYPE_CHECKING:
+    from pep_variants import Ranking, Support
     from pep_variants.internal import Features
 
 
@@ -61,6 +63,9 @@ _JOBS = {
 _WORDS = {"nvidia": ("CUDA driver", "cuda={},sm={}"), "amd": ("ROCm", "rocm={},gfx={}")}
 """Fact about the driver, and how a machine with it and one GPU is described, by namespace."""
 
+_ACCELERATOR = "0x12"
+"""Class of PCI devices that only compute."""
+
 _BLIND = ("driver", "driver-library", "hidden-gpu")
 """Problems of a machine that has more than detection or programs see."""
 
@@ -79,14 +84,12 @@ class Drivers(NamedTuple):
         cuda: newest CUDA version of NVIDIA's driver, None without one.
         features: what is supported, by namespace.
         failing: vendors whose driver is there and does not work.
-        gpus: each kind of GPU as a description of a machine: ``cuda=12.8,sm=9.0``.
     """
 
     vendors: tuple[str, ...] = ()
     cuda: tuple[int, int] | None = None
     features: Mapping[str, Features] = {}
     failing: tuple[str, ...] = ()
-    gpus: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, examined: Mapping[str, Examined]) -> Drivers:
@@ -103,18 +106,38 @@ class Drivers(NamedTuple):
                 cuda = int(major), int(minor)
         features = {namespace: each.support.features for namespace, each in examined.items()}
         failing = [vendor.title for name, vendor in VENDORS.items() if examined[name].warnings]
-        gpus = [text for name in VENDORS for text in _described(name, examined[name])]
-        return cls(tuple(sorted(found)), cuda, features, tuple(failing), tuple(gpus))
+        return cls(tuple(sorted(found)), cuda, features, tuple(failing))
 
 
-def _described(namespace: str, examined: Examined) -> Iterator[str]:
+def _described(namespace: str, support: Support) -> Iterator[str]:
     """Yield each kind of GPU of a vendor in the words of `load_machine`."""
     driver, words = _WORDS.get(namespace, ("", ""))
-    facts = dict.fromkeys((fact.what, fact.value) for fact in examined.support.facts)
+    facts = dict.fromkeys((fact.what, fact.value) for fact in support.facts)
     for version in [value for what, value in facts if what == driver][:1]:
         for what, value in facts:
             if what == VENDORS[namespace].counted:
                 yield words.format(version, value)
+
+
+def idle_gpus(ranking: Ranking, label: str) -> list[str]:
+    """Return the GPUs for which a build that fits this machine has no code.
+
+    Builds are chosen for the newest GPU of NVIDIA, and for any one of AMD.
+
+    Args:
+        ranking: of the release, for this machine as it was detected.
+        label: of the build.
+
+    Returns:
+        descriptions of machines: ``cuda=12.8,sm=6.1``
+    """
+    found = []
+    for namespace in ranking.metadata.properties_of(label) or {}:
+        gpus = list(_described(namespace, ranking.platform.support(namespace)))
+        reasons = {gpu: rank(ranking.metadata, load_machine(gpu)).reasons(label) for gpu in gpus}
+        idle = [gpu for gpu in gpus if any(each.namespace == namespace for each in reasons[gpu])]
+        found += idle if len(idle) < len(gpus) else []
+    return found
 
 
 def machine_part(environ: Mapping[str, str], root: Path) -> tuple[Part, Drivers]:
@@ -296,7 +319,7 @@ def _surrounding_problems(
         text += "servers, those for a Jetson are on an index of NVIDIA"
         yield Problem("jetson", text, f"pip install --index-url {index} torch", fails=False)
     else:
-        yield from _without_driver(found, drivers)
+        yield from _without_driver(found, root, drivers)
     # One cause, one line: the driver that fails is told already.
     if drivers.vendors or drivers.failing or found.gpus or found.closed or is_described:
         return
@@ -309,8 +332,8 @@ def _surrounding_problems(
         yield Problem("login-node", text, command, fails=False)
     elif found.container and not release:
         text = (
-            f"this container ({found.container}) sees no GPU. Start it with one; for image builds "
-            "use --variant-platform MACHINE"
+            f"this container ({found.container}) sees no GPU. Start it with one (of AMD with "
+            f"{_options(found.container)['AMD']}); for image builds use --variant-platform MACHINE"
         )
         command = _start(found.container, "NVIDIA")
         yield Problem("container-without-gpu", text, command, fails=False)
@@ -359,22 +382,29 @@ def _tegra(root: Path) -> int:
 
 def _start(container: str, vendor: str) -> str:
     """Return the command that starts a *container* with the GPUs of a vendor."""
-    command, options = _STARTS.get(container, ("docker run {} …", _DOCKER))
-    return command.format(options.get(vendor, _DOCKER[vendor]))
+    command = _STARTS.get(container, ("docker run {} …", _DOCKER))[0]
+    return command.format(_options(container)[vendor])
 
 
-def _without_driver(found: Surroundings, drivers: Drivers) -> Iterator[Problem]:
+def _options(container: str) -> Mapping[str, str]:
+    return {**_DOCKER, **_STARTS.get(container, ("", _DOCKER))[1]}
+
+
+def _without_driver(found: Surroundings, root: Path, drivers: Drivers) -> Iterator[Problem]:
     """Yield the vendors whose GPU is on the bus, and whose driver detection did not find."""
     for vendor, place in dict(reversed(found.gpus)).items():
         if vendor in (*drivers.vendors, *drivers.failing) or vendor not in _LOADS:
             continue
-        fails = vendor == "NVIDIA"  # GPUs in AMD's CPUs do not compute
+        # GPUs in AMD's CPUs, which show pictures, do not compute.
+        kind = root / "sys/bus/pci/devices" / place / "class"
+        fails = vendor == "NVIDIA" or kind.read_text().startswith(_ACCELERATOR)
         if found.container:
             text = (
                 f"this container ({found.container}) has no {vendor} driver, although there is a "
                 f"GPU at {place}: the driver comes from the host. Start the container with GPUs"
             )
-            text += ", which takes the NVIDIA Container Toolkit there" if fails else ""
+            if vendor == "NVIDIA":
+                text += ", which takes the NVIDIA Container Toolkit there"
             yield Problem("container-driver", text, _start(found.container, vendor), fails=fails)
         else:
             text = f"there is a GPU at {place} and no {vendor} driver that answers: load it"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import sys
 from collections.abc import Callable, Iterator
 
@@ -114,12 +113,18 @@ def torch(shell: Shell) -> Iterator[None]:
 def test_torch_from_pypi(shell: Shell, drive: Drive) -> None:
     drive("12.4")
     shell.type("pip install torch")
-    command = first(shell.doctor(), "catalog-off", "torch 2.14.0 is installed without a variant")
-    assert command == "variants doctor --variant-catalog=default torch"
-    tree = shell.doctor(*shlex.split(command)[2:])
-    shell.type(first(tree, "better-variant", "variant cuda12.6 fits better"))
-    assert shell.doctor("--variant-catalog=default")["well"]
+    tree = shell.doctor()
+    command = first(tree, "catalog-off", "torch 2.14.0 does not run on the NVIDIA GPU that is here")
+    assert command == (
+        "pip config set global.variant-catalog default && pip install --variant-switch torch"
+    )
+    assert first(shell.doctor("torch"), "catalog-off") == command
+    shell.type(command)
+    assert shell.doctor()["well"]
+    assert shell.doctor("torch")["well"]
+    (state,) = shell.doctor()["packages"]
+    assert state["installed"] == "cuda12.6"
     # A place that cannot be reached.
     shell.environ["VARIANTS_CATALOG_MIRROR"] = "https://download.pytorch.org=http://127.0.0.1:9"
-    tree = shell.doctor("--variant-catalog=default")
+    tree = shell.doctor()
     first(tree, "catalog-place", "torch", "Cannot reach ")

@@ -106,8 +106,8 @@ def test_what_every_doctor_finds_in_an_environment(machine: Machine, index: Inde
     codes = {each["code"]: each for each in tree["problems"]}
     assert "variant.json of gpu 2.0" in codes["metadata"]["text"]
     assert codes["metadata"]["command"] == "uv-variants --variant-switch pip install gpu"
-    assert codes["catalog-off"]["text"].startswith("torch 2.9.0 is installed without a variant")
-    assert codes["catalog-off"]["command"] == "uv-variants --variant-catalog default doctor"
+    assert codes["catalog-off"]["text"].startswith("torch has builds for GPUs and CPUs in the cat")
+    assert codes["catalog-off"]["command"] == "uv-variants catalog enable"
 
 
 def test_a_lock_that_does_not_fit(machine: Machine, index: Index) -> None:

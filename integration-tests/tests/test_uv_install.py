@@ -418,4 +418,4 @@ def test_older_names_of_the_null_variant(machine: Machine, serve: Serve) -> None
         assert machine.labels() == {"app": "00000000"}
         assert ("app" in done.err) is (command == ("sync",)), done
     done = machine.run("doctor")
-    assert done.out.count("app 1.0  null: what would be chosen now") == 2, done
+    assert done.out.count("app 1.0  null: up to date") == 2, done

@@ -14,7 +14,7 @@ from pep_variants.model.metadata import Metadata
 from pep_variants.model.platform import Fact, Platform, Support
 from pep_variants.settings.places import Place, Role
 from pep_variants.sources import Sources
-from variants_index.doctor import environment_problems, report_schema
+from variants_index.doctor import environment_problems, report_schema, uv_commands
 from variants_index.doctor.findings import CODES, Findings, Part, Problem, lines
 from variants_index.doctor.installers import installers_part
 from variants_index.doctor.machine import Drivers, idle_gpus, machine_part, surroundings_part
@@ -22,6 +22,7 @@ from variants_index.doctor.origins import configuration_part, index_pins, settin
 
 ROOT = Path(__file__).parents[3]
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="/proc, /sys, /dev and shell scripts")
+TYPED = uv_commands((), explain="", doctor="")
 NONE = Drivers()
 NVIDIA = Drivers(("NVIDIA",), (12, 4))
 FAILING = Drivers(failing=("NVIDIA",))
@@ -566,7 +567,7 @@ def test_the_module_is_gone(tmp_path):
     """What is left of xgboost after the other was removed; scripts may be elsewhere."""
     own(tmp_path / "site", "xgboost", "3.1.3", FILES, missing=list(FILES))
     paths = [str(tmp_path / "site")]
-    assert list(environment_problems(paths, "uv-variants pip install", "uv pip uninstall")) == [
+    assert list(environment_problems(paths, TYPED)) == [
         Problem(
             "missing-files",
             "xgboost==3.1.3 lacks 2 files, __init__.py for example: another project was removed "

@@ -12,9 +12,15 @@ from typing import TYPE_CHECKING, Any
 from pip._internal.utils.logging import indent_log
 
 from pep_variants import File, Metadata, Ranking, Selection, verdicts
-from pep_variants.internal import MORE, choice_line, notices, table_lines, why_not_better
+from pep_variants.internal import (
+    MORE,
+    choice_line,
+    notices,
+    problems_of,
+    table_lines,
+    why_not_better,
+)
 from resolvelib_variants import Chosen, VariantOrdering
-from resolvelib_variants.internal import problems_of
 
 from .errors import logger
 from .links import Info, catalog_link, filename_of, link_of, source_of

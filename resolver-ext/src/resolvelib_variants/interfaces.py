@@ -97,20 +97,6 @@ def _listed(chosen: Chosen, namespace: str) -> dict[str, frozenset[str]] | None:
     return {feature: frozenset(values) for feature, values in features.items()}
 
 
-def problems_of(project: str, version: Hashable, selection: Selection[Any]) -> list[str]:
-    """Return in words what costs a version its variants, or some of them."""
-    found = [
-        f"The variant wheels of {project} {version} are ignored. {problem}"
-        for problem in selection.problems.values()
-    ]
-    if selection.unknown:
-        found.append(
-            f"Variants of {project} {version} that its metadata does not list are ignored: "
-            f"{', '.join(selection.unknown)}"
-        )
-    return found
-
-
 class Listener(Protocol):
     """Receives the decisions; showing them to the user is up to the client."""
 

@@ -91,7 +91,7 @@ _NAMES = {
         "nothing_fits passed_over required_by_marker "
         "why_not_better why_this"
     ),
-    "choose.selection": "missing_variant",
+    "choose.selection": "missing_variant problems_of",
     "choose.version_order": (
         "Admitted NewestBuild VersionNote advise_over_releases has_accelerator is_accelerated "
         "newest_build"
@@ -158,7 +158,9 @@ _NAMES = {
     "urls": "filename_of_url is_local local_path",
     "wheelfile": "record",
     "wheelfile.core_metadata": "METADATA_FILE first_field iter_fields read_fields requirements_of",
-    "wheelfile.installed": "Installed find_installed metadata_field ownership_problems",
+    "wheelfile.installed": (
+        "Installed OwnershipProblem find_installed metadata_field ownership_problems"
+    ),
     "wheelfile.lazy_file": (
         "FIRST_PART Part PartialFile REFUSED Range RangeRefused is_refused last_part "
         "read_content_range"

@@ -20,7 +20,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote
 
-from pep_variants.internal import REQUIREMENTS_BYTES, is_local, local_path, read_text
+from pep_variants.internal import (
+    FIRST_INDEX,
+    REQUIREMENTS_BYTES,
+    Sources,
+    is_local,
+    local_path,
+    read_text,
+)
 from variants_index.internal import (
     UvTable,
     project_settings,
@@ -75,6 +82,14 @@ class UserIndex:
     def proxy_name(self) -> str:
         """Name in URLs of the proxy: the same for the same index on every machine."""
         return upstream_name(self.url, self.name, "find-links" if self.links else "simple")
+
+    @property
+    def with_login(self) -> str:
+        """The URL, with user name and password of the variables."""
+        scheme, _, rest = self.url.partition("://")
+        if not (self.username or self.password) or "@" in rest.partition("/")[0]:
+            return self.url
+        return f"{scheme}://{quote(self.username, '')}:{quote(self.password, '')}@{rest}"
 
     def upstream(self) -> Upstream:
         """Return the index as an upstream of the proxy.
@@ -385,6 +400,33 @@ class UsedIndexes(NamedTuple):
     indexes: Mapping[str, UserIndex]
     projects: Mapping[str, frozenset[str]]
     configuration: Configuration
+
+
+def sources_of(
+    indexes: Iterable[UserIndex],
+    strategy: str | None,
+    *,
+    trusted_hosts: Iterable[str] = (),
+    timeout: float | None = None,
+) -> Sources:
+    """Return *indexes*, the default one last, as settings for getting packages.
+
+    Args:
+        indexes: in the order in which uv asks them.
+        strategy: uv's index strategy, None for its default.
+        trusted_hosts, timeout: see `Sources`.
+    """
+    indexes = list(indexes)
+    urls = [index.with_login for index in indexes if not index.links]
+    return Sources(
+        urls[-1] if urls else None,
+        tuple(urls[:-1]),
+        tuple(index.with_login for index in indexes if index.links),
+        no_index=not urls,
+        index_strategy=strategy or FIRST_INDEX,
+        trusted_hosts=tuple(trusted_hosts),
+        timeout=timeout,
+    )
 
 
 def used_indexes(invocation: Invocation, scope: Scope, place: Place) -> UsedIndexes:

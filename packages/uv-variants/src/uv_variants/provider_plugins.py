@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .choices import warn
+from .indexes import sources_of
 
 if TYPE_CHECKING:
     from pep_variants import Metadata, Preferences, Support
     from pep_variants.internal import PluginFailed, ProviderInfo
-    from variants_plugins import Sources
 
     from .indexes import UsedIndexes
 
@@ -106,7 +106,8 @@ class Plugins:
         self.answers: dict[str, Support] = {}
         self.failures: dict[str, PluginFailed] = {}
         self._folder = cache / "providers"
-        self._runner = PluginRunner.of(preferences, _sources(plan, strategy))
+        usual = (index for index in plan.indexes.values() if not index.explicit)
+        self._runner = PluginRunner.of(preferences, sources_of(usual, strategy))
         self._detector = Detector(enabled=preferences.enable, runner=self._runner)
         self._seen: set[WantedProvider] = set()
         for each in _remembered(self._folder):
@@ -151,24 +152,6 @@ class Plugins:
         if support.failed:
             warn(f"Namespace {wanted.namespace!r} is skipped: {support.notice}")
         self.answers[name] = support
-
-
-def _sources(plan: UsedIndexes, strategy: str | None) -> Sources:
-    from pep_variants.internal import FIRST_INDEX
-    from variants_plugins import Sources
-
-    default = next((index.url for index in plan.indexes.values() if index.default), None)
-    return Sources(
-        default,
-        tuple(
-            index.url
-            for index in plan.indexes.values()
-            if not (index.default or index.links or index.explicit)
-        ),
-        tuple(index.url for index in plan.indexes.values() if index.links),
-        no_index=default is None,
-        index_strategy=strategy or FIRST_INDEX,
-    )
 
 
 def refusal(namespace: str, tree: Mapping[str, Any], preferences: Preferences) -> str | None:

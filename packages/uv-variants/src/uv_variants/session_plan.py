@@ -62,9 +62,13 @@ class SessionPlan:
             return None
         from .provider_plugins import Plugins
 
-        strategy = self.context.invocation.last("index-strategy")
-        strategy = strategy or self.context.place.environ.get("UV_INDEX_STRATEGY")
-        return Plugins(self.context.cache, preferences, self.context.indexes, strategy)
+        return Plugins(self.context.cache, preferences, self.context.indexes, self.strategy)
+
+    @property
+    def strategy(self) -> str | None:
+        """Uv's index strategy, None for its default."""
+        given = self.context.invocation.last("index-strategy")
+        return given or self.context.place.environ.get("UV_INDEX_STRATEGY")
 
     @cached_property
     def machine(self) -> PlatformKey:
@@ -212,7 +216,7 @@ class SessionPlan:
             limits=Limits(retries=0),  # uv asks again itself
             fresh_seconds=10.0**9,  # each page is asked for once, or when uv asks for a new one
             insecure_hosts=frozenset(self.insecure_hosts),
-            keyring=self._keyring(),
+            keyring=self.keyring,
             environ=network_variables(context.place.environ),
             failures=self.plugins.failures if self.plugins is not None else {},
             requested=frozenset(
@@ -288,7 +292,9 @@ class SessionPlan:
         named = [*indexes.configuration.pinned.values(), *indexes.projects.values()]
         return tuple(sorted({name for names in named for name in names}))
 
-    def _keyring(self) -> bool:
+    @property
+    def keyring(self) -> bool:
+        """Whether uv asks the keyring for credentials."""
         provider = (
             self.context.invocation.last("keyring-provider")
             or self.context.place.environ.get("UV_KEYRING_PROVIDER")

@@ -31,9 +31,11 @@ _NAMES = {
     "catalog_checks": "check_live",
     "distribution_metadata": "fetch_metadata_file",
     "doctor": (
-        "Findings Part Problem State UNKNOWN WITHOUT catalog_hints common_parts "
-        "environment_problems installers_part lines packages_part report_schema settings_of "
-        "state_problem states_tree uv_part"
+        "Checkup Commands MEANINGS Compared Comparison Environment Findings Part Pip Problem "
+        "SYSTEM active_environment agreed choose_pip common_parts compare_all environment_part "
+        "find_environment find_pips installers_part lines package_problems packages_part "
+        "pip_commands pip_settings programs report_schema settings_of shown_states states_tree "
+        "uv_commands uv_part wants"
     ),
     "downloads": "MAX_DOWNLOAD opened",
     "errors": (
@@ -41,7 +43,7 @@ _NAMES = {
         "TargetError TimedOut Unreachable UntrustedServer UnusableDistribution"
     ),
     "evaluator": "REWRITTEN is_pinned",
-    "package_finder": "by_version directory_files",
+    "package_finder": "by_version catalog_of directory_files",
     "http.credentials": "Credentials split_credentials",
     "http.responses": "BUSY CHUNK Response check_digests read_response retry_after",
     "http.user_proxies": "InvalidProxy PORTS UserProxy proxy_for read",

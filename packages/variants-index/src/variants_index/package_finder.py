@@ -18,6 +18,7 @@ from packaging.version import Version
 from pep_variants import split_label
 from pep_variants.internal import (
     BEST_MATCH,
+    CATALOG_BYTES,
     METADATA_SUFFIX,
     Sources,
     filename_of_url,
@@ -34,6 +35,7 @@ from .pages import JSON, Page, PageFile
 from .prefetch import Prefetcher
 
 if TYPE_CHECKING:
+    from pep_variants import Preferences
     from variants_catalog.internal import Catalog, CatalogProject, Listed, Unavailable
 
     from .catalog_builds import CatalogFile, PlacedFile  # imported with a catalogue only
@@ -219,6 +221,26 @@ class PackageFinder:
             for one, two in ((name, other), (other, name))
         )
 
+    def lack(self, name: str, version: Version) -> str:
+        """Say that *version* of the project *name* has no variants to choose among."""
+        from variants_catalog.internal import no_variants  # takes a while
+
+        project = self.project(name)
+        with_variants = [
+            found
+            for found, items in project.versions.items()
+            if any(split_label(item.filename)[1] is not None for item in items)
+        ]
+        older = (found for found in with_variants if found < version and not found.is_prerelease)
+        return no_variants(
+            name,
+            version,
+            project.places,
+            older=next(older, None),
+            other_platforms=version in with_variants,
+            asked_catalog=self.has_catalog,
+        )
+
     def _find(self, name: str) -> Project:
         entry = self.entry(name)
         if entry is None:
@@ -320,6 +342,27 @@ class PackageFinder:
         if is_local(url) and not url.endswith((".html", ".htm")):
             return by_version((_file_at(url),))
         return by_version(self.session.fetch_page(url).files)
+
+
+def catalog_of(session: Session, preferences: Preferences) -> Catalog | None:
+    """Return the catalogue that *preferences* name, fetched with *session*; None for none.
+
+    Raises:
+        CatalogError: it cannot be read.
+        PackageIndexError: its server does not give it.
+    """
+    if preferences.catalog is None:
+        return None
+    from variants_catalog.internal import preferred_catalog  # takes a while
+
+    for url in preferences.catalog_mirrors.values():
+        session.add_index(url)
+
+    def fetch(url: str) -> bytes:
+        session.add_index(url)
+        return session.fetch(url, limit=CATALOG_BYTES).body
+
+    return preferred_catalog(preferences, fetch)
 
 
 class _Group(NamedTuple):

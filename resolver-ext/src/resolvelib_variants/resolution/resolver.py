@@ -12,7 +12,6 @@ from resolvelib import BaseReporter, ResolutionImpossible, ResolutionTooDeep, Re
 
 from pep_variants import Detector, Metadata, Preferences, Selection
 from pep_variants.internal import (
-    CATALOG_BYTES,
     NO_PROJECTS,
     NULL_LABEL,
     Digests,
@@ -20,6 +19,7 @@ from pep_variants.internal import (
     VersionNote,
     notices,
     passed_over,
+    problems_of,
     redacted,
 )
 from variants_index import (
@@ -33,10 +33,10 @@ from variants_index import (
     Target,
     fetch_release_metadata,
 )
-from variants_index.internal import MAX_DOWNLOAD, REWRITTEN, BadResponse
+from variants_index.internal import MAX_DOWNLOAD, REWRITTEN, BadResponse, catalog_of
 from variants_plugins import PluginRunner, Sources
 
-from ..interfaces import Chosen, VersionOrder, problems_of
+from ..interfaces import Chosen, VersionOrder
 from ..ordering import VariantOrdering
 from ..provider import VariantProvider
 from .errors import NoSolution
@@ -47,7 +47,7 @@ from .result import Package, Resolution, packages_of
 from .same_files import same_files, with_same_files
 
 if TYPE_CHECKING:
-    from variants_catalog.internal import Catalog, Unavailable
+    from variants_catalog.internal import Unavailable
 
 MAX_ROUNDS = 200_000
 """More than any real resolution takes; one that goes on that long would go on for days."""
@@ -87,7 +87,7 @@ class IndexResolver:
         )
         self.prefetcher = Prefetcher()
         try:
-            catalog = _catalog(self.session, self.preferences)
+            catalog = catalog_of(self.session, self.preferences)
         except BaseException:
             self.session.close()
             raise
@@ -353,21 +353,6 @@ class IndexResolver:
             None if candidate.direct else candidate.source,
         )
         return [json.loads(document) for _, document in sorted(found.documents.items())]
-
-
-def _catalog(session: Session, preferences: Preferences) -> Catalog | None:
-    if preferences.catalog is None:
-        return None
-    from variants_catalog.internal import preferred_catalog  # takes a while
-
-    for url in preferences.catalog_mirrors.values():
-        session.add_index(url)
-
-    def fetch(url: str) -> bytes:
-        session.add_index(url)
-        return session.fetch(url, limit=CATALOG_BYTES).body
-
-    return preferred_catalog(preferences, fetch)
 
 
 def _as_listed(

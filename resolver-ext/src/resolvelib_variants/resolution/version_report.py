@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from pep_variants import Ranking, Selection, Verdict, split_label, verdicts
+from pep_variants import Ranking, Selection, Verdict, verdicts
 from pep_variants.internal import VersionNote, passed_over
 from variants_index import Candidate, CandidateEvaluator, Project, Target
 
@@ -41,7 +41,6 @@ class Explanation:
         lack: that the version has no variants for the target, and where some are; empty if it
             has, or if variants are switched off.
         version_note: which other version there is for the sake of an accelerator.
-        unavailable: which of the warnings are about builds of the catalogue that cannot be had.
         others: by label, the versions of builds for the target that the requirement excludes.
     """
 
@@ -56,32 +55,12 @@ class Explanation:
     builds: Mapping[str, str] = field(default_factory=dict)
     lack: str = ""
     version_note: VersionNote | None = None
-    unavailable: tuple[str, ...] = ()
     others: Mapping[str | None, Version] = field(default_factory=dict)
 
     @property
     def rankings(self) -> Mapping[str, Ranking]:
         """The judgements by source; sources that agree are one."""
         return {} if self.selection is None else self.selection.distinct_rankings
-
-    def label_of(self, version: Version) -> str | None:
-        """Return the label of the build that the catalogue knows as *version*, None without one."""
-        builds = (
-            item.label
-            for item in self.candidates
-            if item.catalog is not None
-            and not item.catalog.published.requires
-            and item.version == version
-        )
-        return next(builds, None)
-
-    def is_extra(self, label: str | None) -> bool:
-        """Return whether variant *label* is an extra, which nothing installed tells."""
-        return any(
-            item.label == label and item.catalog.published.requires and item.published_as is None
-            for item in self.candidates
-            if item.catalog is not None
-        )
 
     def files(self, source: str, label: str) -> tuple[str, ...]:
         """Return the filenames of a variant in a source that are for the target."""
@@ -192,7 +171,6 @@ def explain(
         {} if shown.direct else _builds(resolver.finder.project(project), shown.release),
         _lack(resolver, project, shown.release, others) if lacking else "",
         note,
-        unavailable,
         others,
     )
 
@@ -200,25 +178,11 @@ def explain(
 def _lack(
     resolver: IndexResolver, name: str, version: Version, others: Mapping[str | None, Version]
 ) -> str:
-    from variants_catalog.internal import no_variants, not_admitted  # takes a while
+    from variants_catalog.internal import not_admitted  # takes a while
 
     if others:
         return f"left out {not_admitted(name, version)}"
-    project = resolver.finder.project(name)
-    with_variants = [
-        found
-        for found, items in project.versions.items()
-        if any(split_label(item.filename)[1] is not None for item in items)
-    ]
-    older = (found for found in with_variants if found < version and not found.is_prerelease)
-    return no_variants(
-        name,
-        version,
-        project.places,
-        older=next(older, None),
-        other_platforms=version in with_variants,
-        asked_catalog=resolver.finder.has_catalog,
-    )
+    return resolver.finder.lack(name, version)
 
 
 def _builds(project: Project, version: Version) -> dict[str, str]:

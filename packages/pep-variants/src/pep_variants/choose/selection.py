@@ -208,6 +208,20 @@ def _anywhere(
     return (*kept, *waiting)
 
 
+def problems_of(project: str, version: object, selection: Selection[_T]) -> list[str]:
+    """Return in words what costs a version its variants, or some of them."""
+    found = [
+        f"The variant wheels of {project} {version} are ignored. {problem}"
+        for problem in selection.problems.values()
+    ]
+    if selection.unknown:
+        found.append(
+            f"Variants of {project} {version} that its metadata does not list are ignored: "
+            f"{', '.join(selection.unknown)}"
+        )
+    return found
+
+
 def missing_variant(
     project: str, selections: Iterable[tuple[str, Selection[_T], Sequence[File[_T]]]]
 ) -> NoSuchVariant | None:

@@ -6,251 +6,185 @@ asked without uv.
 
 from __future__ import annotations
 
-import asyncio
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
+from pep_variants import Detector
 from pep_variants.internal import (
-    Advice,
+    OPTIONS,
+    Installed,
     PreferenceError,
-    Sources,
     cache_directory,
     places,
     read_version,
     redacted,
 )
+from variants_index import PackageFinder, PackageIndexError, Prefetcher, Session, Store, make_target
 from variants_index.internal import (
-    UNKNOWN,
-    WITHOUT,
+    Checkup,
+    Commands,
+    Compared,
+    Comparison,
     Findings,
     Part,
     Problem,
-    State,
-    catalog_hints,
+    agreed,
+    catalog_of,
     common_parts,
-    environment_problems,
+    compare_all,
+    environment_part,
     is_for_platform,
+    package_problems,
     packages_part,
     settings_of,
-    state_problem,
+    shown_states,
     states_tree,
+    uv_commands,
     uv_part,
+    wants,
 )
-from variants_proxy import Limits, Settings, host_target
-from variants_proxy.internal import (
-    ANSWERED,
-    ProxyError,
-    Service,
-    bare_url,
-    failures,
-    gather_limited,
-)
+from variants_plugins import PluginRunner
+from variants_proxy import host_target
 
-from ..choices import Choices, VersionChoice, read_choices
 from ..command_line import Scope, parse
 from ..context import Context
-from ..environments import installed, listed, site_packages
+from ..environments import listed, python_version, site_packages
 from ..errors import USER_ERRORS, UvNotFound
+from ..indexes import sources_of
 from ..named_projects import Place
 from ..session_plan import SessionPlan
 from ..uv_lock import Lock
 from ..uv_program import TESTED_UVS, find_uv, own_version, uv_version
 
 if TYPE_CHECKING:
-    from pep_variants.internal import Installed
-
     from ..own_options import Options
     from ..uv_lock import LockMachine
 
+_RETRIES = 1
+_SECONDS = 5.0
+_EXPLAIN = "uv-variants -v pip install --dry-run --reinstall"
+_LOCK = "uv-variants --variant-platform native lock"
 
-_NULL = "null"
-_LIMITS = Limits(read_seconds=5.0, page_seconds=10.0, file_seconds=20.0)
-_AT_ONCE = 8
-
-
-class IndexAnswers(Choices):
-    """The answers of the indexes, which all were asked before.
-
-    Attributes:
-        problems: why an index could not be asked, by its name.
-    """
-
-    def __init__(
-        self, reports: Mapping[str, Mapping[str, Any]], problems: Mapping[str, str]
-    ) -> None:
-        self._reports = dict(reports)
-        self._versions = {name: read_choices(tree) for name, tree in reports.items()}
-        self.problems = problems
-
-    def ask(self, names: Iterable[str]) -> None:
-        """Ask for nothing more."""
+Groups = list[list[Compared]]
+Comparisons = Callable[[str], Comparison]
 
 
-def ask_indexes(projects: Iterable[str], plan: SessionPlan) -> IndexAnswers:
-    """Ask the indexes for *projects*, each the first index that has it, as uv does.
-
-    An index that fails is not asked again.
+@contextmanager
+def comparing(plan: SessionPlan, checkup: Checkup, root: Path) -> Iterator[Comparisons]:
+    """Yield what compares projects with the indexes of a command, for this machine.
 
     Args:
-        projects: normalized names.
         plan: of the command that installs in the environment.
+        checkup: of the environment.
+        root: of the file system.
 
     Raises:
-        InvalidSetting: the URL of an index is not valid.
-        VariantError: the machine or the catalogue cannot be read.
+        PackageIndexError: the catalogue cannot be fetched.
+        VariantError: it cannot be read.
     """
-    environ = plan.context.place.environ
-    settings = Settings(
-        tuple(index.upstream() for index in plan.indexes.values()),
-        plan.context.cache,
-        dict(plan.machine_here.platforms),
-        limits=_LIMITS,
-        insecure_hosts=frozenset(plan.insecure_hosts),
-        keyring=environ.get("UV_KEYRING_PROVIDER") == "subprocess",
-        environ=environ,
-        catalog=plan.catalog,
-        catalog_mirrors=plan.context.preferences.catalog_mirrors,
-    )
-    return asyncio.run(_asked(sorted(projects), settings, plan))
+    used, environ = plan.context.indexes, plan.context.place.environ
+    preferences = replace(plan.context.preferences, catalog=plan.catalog)
+    store = Store(cache_directory(environ, "index"))
+    with ExitStack() as stack:
 
+        @cache
+        def of_index(name: str) -> Comparison:
+            one = [used.indexes[name]] if name else plain
+            sources = sources_of(
+                one, plan.strategy, trusted_hosts=plan.insecure_hosts, timeout=_SECONDS
+            )
+            session = Session(
+                sources, store=store, environ=environ, retries=_RETRIES, keyring=plan.keyring
+            )
+            stack.callback(session.close)
+            prefetcher = Prefetcher()
+            stack.callback(prefetcher.close)
+            catalog = catalog_of(session, preferences)
+            finder = PackageFinder(session, sources, prefetcher, catalog)
+            return checkup.comparison(finder, environ, root)
 
-async def _asked(projects: list[str], settings: Settings, plan: SessionPlan) -> IndexAnswers:
-    service = Service(settings)
-    reports: dict[str, Mapping[str, Any]] = {}
-    problems: dict[str, str] = {}
-
-    async def ask(project: str) -> None:
-        client = service.clients.client(plan.machine_here.key)
-        for name, index in plan.indexes.items():
-            if index.explicit and project not in plan.context.indexes.projects.get(name, ()):
-                continue
-            if name in problems:
-                return  # not the next one either: the project may be on this one
-            try:
-                shown = await service.views.view(client, service.upstream(name), project)
-                if shown is None:
-                    continue
-                reports[project] = await service.decisions(shown)
-            except (ProxyError, *ANSWERED) as error:
-                problems.setdefault(name, redacted(" ".join(str(error).split())))
-            return
-
-    try:
-        await gather_limited([partial(ask, project) for project in projects], _AT_ONCE)
-    finally:
-        service.upstreams.close()
-    return IndexAnswers(reports, problems)
+        named = {
+            project: name
+            for name, index in used.indexes.items()
+            for project in (used.projects.get(name, ()) if index.explicit else ())
+        }
+        plain = [index for index in used.indexes.values() if not index.explicit]
+        yield lambda project: of_index(named.get(project, ""))
 
 
 def locked_items(lock: Lock) -> list[Installed]:
     """Return the variants that a lock has for the platform of this machine."""
     return list(
-        dict.fromkeys(
-            listed(
+        listed(
+            dict.fromkeys(
                 (file.project, file.version, file.label)
                 for file in lock.wheels
-                if _is_for(file.plain, host_target())
+                if file.label is not None and _is_for(file.plain, host_target())
             )
         )
     )
 
 
-def states_of(items: Iterable[Installed], answers: IndexAnswers) -> list[State]:
-    """Return the states of variants, and of projects without one that could have one.
+def not_locked(groups: Groups, locked: Groups) -> Groups:
+    """Return *groups* of what is installed without advice about what is *locked* in the same way.
 
-    Args:
-        items: what is installed or locked.
-        answers: of the indexes, for the machine.
+    The lock has a problem of its own then.
     """
-    found = []
-    for each in items:
-        choice = answers.of_installed(each)
-        label = answers.label_of(each)
-        if choice is not None:
-            state = _state(each, label, choice)
-        elif label is not None:
-            state = State(each.project, str(each.version), label, None, UNKNOWN)
-        else:
-            continue
-        if label is not None or state.now not in (None, _NULL):
-            found.append(state)
-    return sorted(found)
+    advised = [each for group in locked for each in group if each.advice is not None]
+    known = {(each.item.project, each.release, each.label) for each in advised}
+    return [
+        [
+            replace(each, advice=None, missed="")
+            if (each.item.project, each.release, each.label) in known
+            else each
+            for each in group
+        ]
+        for group in groups
+    ]
 
 
-def _state(each: Installed, label: str | None, choice: VersionChoice) -> State:
-    project, version = each.project, str(each.version)
-    label, best = choice.named(label), choice.named(choice.label_for(each.tags))
-    verdict = next((row for row in choice.verdicts if row.label == label), None)
-    if not choice.verdicts:
-        return State(project, version, label, best, WITHOUT)
-    if label is not None and verdict is None:
-        text = f"the index has no variant {label} of it any more"
-        return State(project, version, label, best, text)
-    unfit = verdict is not None and verdict.verdict == "rejected"
-    advice = None
-    if unfit or best not in ((None, _NULL) if label is None else (label, None)):
-        why = next((row.why for row in choice.verdicts if row.label == best), "")
-        unfits = (choice.reason_for(label),) if unfit and label is not None else ()
-        advice = Advice(label, best, unfits, "" if best == _NULL else why)
-    return State.of(project, version, label, advice, best, _missed(choice))
+def switch_commands(commands: Commands, locked: Groups) -> Callable[[Sequence[Compared]], str]:
+    """Return what gives the command that installs what fits: what is locked, if anything is."""
+    known = {(each.item.project, each.release) for group in locked for each in group}
+
+    def command(group: Sequence[Compared]) -> str:
+        if any((each.item.project, each.release) in known for each in group):
+            return "uv-variants sync"
+        return commands.switched(each.item.project for each in group)
+
+    return command
 
 
-def installed_problems(installed: Iterable[State], locked: Iterable[State]) -> Iterator[Problem]:
-    """Yield what is wrong with installed variants, and why nothing better fits.
-
-    Args:
-        installed: their states.
-        locked: states of what is locked, which has problems of its own.
-    """
-    names = {(state.project, state.version): state for state in locked}
-    for state in installed:
-        same = names.get((state.project, state.version))
-        if same is not None and same.label == state.label and state.advice is not None:
-            continue
-        wanted = shlex.quote(f"{state.project}=={state.version}")
-        explain = f"uv-variants -v pip install --dry-run --reinstall {wanted}"
-        switch = "uv-variants sync" if same else switch_command(wanted)
-        if problem := state_problem(state, switch, explain):
-            yield problem
-
-
-def switch_command(wanted: str) -> str:
-    """Return the command that installs what fits in place of what is there."""
-    return f"uv-variants --variant-switch pip install {wanted}"
-
-
-def locked_problems(locked: Iterable[State], other: LockMachine | None) -> Iterator[Problem]:
+def locked_problems(
+    locked: Groups, checkup: Checkup, other: LockMachine | None
+) -> Iterator[Problem]:
     """Yield what is wrong with locked variants.
 
     Args:
-        locked: their states.
+        locked: what they were compared with.
+        checkup: of the environment.
         other: the machine that the lock is for, if it is another one: then no command is advised,
             as it would change the lock for everybody.
     """
-    command = "uv-variants --variant-platform native lock && uv-variants sync"
-    for state in locked:
-        problem = state_problem(state, command, how="locked")
-        if problem is not None and other is not None:
-            text = f"{problem.text}; the lock is for {other}, --variant-platform names another one"
-            problem = replace(problem, text=text, command="")
-        if problem is not None:
+
+    def command(group: Sequence[Compared]) -> str:
+        moved = [each.item.project for each in group if each.advice and each.advice.version]
+        upgraded = "".join(f" --upgrade-package {name}" for name in moved)
+        return f"{_LOCK}{upgraded} && uv-variants sync"
+
+    for problem in package_problems(locked, checkup.commands, checkup.asked, command, "locked"):
+        if other is None or not problem.command:
             yield problem
-
-
-def _missed(choice: VersionChoice) -> str:
-    """Return the reason against the variant that is missed most, empty for none."""
-    row = choice.chosen
-    if row is not None and choice.why.startswith(f"{row.why}; "):
-        return choice.why.removeprefix(f"{row.why}; ")
-    _, found, clause = choice.why.partition("variant fits (")
-    return clause.removesuffix(")") if found else ""
+        else:
+            text = f"{problem.text}; the lock is for {other}, --variant-platform names another one"
+            yield replace(problem, text=text, command="")
 
 
 def _is_for(name: str, target: str) -> bool:
@@ -260,9 +194,6 @@ def _is_for(name: str, target: str) -> bool:
     except (InvalidWheelFilename, ValueError):
         return False
     return any(is_for_platform(tag.platform, target) for tag in tags)
-
-
-_MAX_ASKED = 300
 
 
 def examine(
@@ -294,76 +225,94 @@ def examine(
     if place.root is not None:
         command, scope = ["sync"], Scope.PROJECT
     lock = Lock.read(place.lock_path)
-    cache = cache_directory(environ, "proxy")
-    context = Context(uv, parse(command), scope, place, options, settings.preferences, cache, lock)
-    urls = [redacted(bare_url(index.url)) for index in context.indexes.indexes.values()]
+    cached = cache_directory(environ, "proxy")
+    context = Context(uv, parse(command), scope, place, options, settings.preferences, cached, lock)
+    plan = SessionPlan(context)
     problems: list[Problem] = []
     environment = None
     with _noting(problems, "lookup"):
         environment = next((path for path in context.environments if path.is_dir()), None)
-    found = [*installed(() if environment is None else (environment,)).values()]
-    answers, other = IndexAnswers({}, {}), None
-    if not offline and not context.is_offline:
-        with _noting(problems, "configuration"):
-            plan = SessionPlan(context)
-            answers = _answers(plan, found, problems)
-            other = plan.lock_machine
-            if other is not None and other.is_like(plan.machine_here.machine):
-                other = None
-    if environment is not None:
-        problems += environment_problems(
-            map(str, site_packages(environment)), "uv-variants pip install", "uv pip uninstall"
+    version = "" if environment is None else python_version(environment)
+    usual = (index for index in context.indexes.indexes.values() if not index.explicit)
+    sources = sources_of(usual, plan.strategy)
+    groups: Groups = []
+    locked: Groups = []
+    checkup = None
+    with _noting(problems, "configuration"):
+        target = make_target(python_version=version or None)
+        detector = Detector.of(
+            settings.preferences,
+            runner=lambda: PluginRunner.of(settings.preferences, sources),
+            environment=target.environment,
         )
-        for each in found:
-            if each.problem:
-                problems.append(Problem("metadata", each.problem, switch_command(each.project)))
-    states = states_of(found, answers)
-    if settings.preferences.catalog is None:
-        known = {state.project for state in states}
-        others = ((each.project, each.version) for each in found if each.project not in known)
-        problems += catalog_hints(others, lambda _: "uv-variants --variant-catalog default doctor")
-    locked = states_of(locked_items(lock), answers)
-    path = str(environment or "")
-    lock_path = str(lock.path) if lock.text is not None else ""
+        checkup = Checkup(
+            [] if environment is None else list(map(str, site_packages(environment))),
+            target,
+            detector.platform,
+            settings.preferences,
+            sources,
+            _commands(options),
+        )
+        if not (offline or context.is_offline):
+            with comparing(plan, checkup, root) as of:
+                wanted = wants((), every=True)
+                groups = _grouped(compare_all(checkup.items, of, wanted), of)
+                locked = _grouped(compare_all(locked_items(lock), of, wanted), of)
     parts = common_parts(
         settings,
         unread,
         environ,
-        Sources(urls[0] if urls else None, tuple(urls[1:])),
+        sources,
         lambda _: installers,
         root=root,
         start=place.project.absolute(),
         candidates=candidates,
         pip=False,
     )
-    parts["environment"] = Part((("path", path or "none"),), tuple(problems), path)
+    parts["environment"] = environment_part(environment, "", version)._replace(
+        problems=tuple(problems)
+    )
+    found: list[Problem] = []
+    states, locks = [], []
+    other = None
+    if checkup is not None:
+        commands = checkup.commands
+        found += checkup.problems(not_locked(groups, locked), switch_commands(commands, locked))
+        indexes = checkup.asked.indexes
+        states = shown_states((each for group in groups for each in group), indexes)
+        others = [Compared(item, item.label) for item in locked_items(lock)] if not locked else []
+        locks = shown_states([*others, *(each for group in locked for each in group)], indexes)
+        with _noting(found, "configuration"):
+            other = plan.lock_machine
+            if other is not None and other.is_like(plan.machine_here.machine):
+                other = None
+    parts["packages"] = packages_part(states, found)
+    lock_path = str(lock.path) if lock.text is not None else ""
     own = [Problem("lock", lock.problem)] if lock.problem else []
-    parts["packages"] = packages_part(states, installed_problems(states, locked))
+    if checkup is not None:
+        own += locked_problems(locked, checkup, other)
     parts["lock"] = Part(
-        (("path", lock_path or "none"), *(state.row for state in locked)),
-        (*own, *locked_problems(locked, other)),
-        {"path": lock_path, "packages": states_tree(locked, "locked")},
+        (("path", lock_path or "none"), *(state.row for state in locks)),
+        tuple(own),
+        {"path": lock_path, "packages": states_tree(locks, "locked")},
     )
     return Findings(parts)
 
 
-def _answers(
-    plan: SessionPlan, found: Iterable[Installed], problems: list[Problem]
-) -> IndexAnswers:
-    """Return what the indexes have of what is *found* and locked; append to *problems*."""
-    names = [
-        *sorted({each.project for each in found if each.label} | {*plan.context.lock.projects})
-    ]
-    names += sorted({each.project for each in found} - set(names))
-    names = names[:_MAX_ASKED]
-    failed = plan.plugins.failures.values() if plan.plugins is not None else ()
-    problems += [Problem("plugin", str(error)) for error in failed]
-    answers = ask_indexes(names, plan)
-    for name, why in answers.problems.items():
-        text = f"index {name} could not be asked, so not all is known: {why}"
-        problems.append(Problem("lookup", text, fails=False))
-    problems += [Problem("catalog-place", text) for text in failures(answers.reports(names))]
-    return answers
+def _grouped(found: Iterable[Compared], of: Comparisons) -> Groups:
+    return agreed(found, lambda one, two: of(one).finder.together(one, two))
+
+
+def _commands(options: Options) -> Commands:
+    """Return what to type, with our *options*, which were given for this command."""
+    words: list[str] = []
+    for option in OPTIONS:
+        value = options.variants.get(option.name)
+        for each in value if isinstance(value, list) else [value] if value else []:
+            words += [f"--{option.name}", *([redacted(str(each))] if option.metavar else [])]
+    return uv_commands(
+        words, explain=_EXPLAIN, doctor=shlex.join(("uv-variants", *words, "doctor"))
+    )
 
 
 def _installers(environ: Mapping[str, str]) -> tuple[str, Part]:
@@ -398,5 +347,5 @@ def _noting(problems: list[Problem], code: str) -> Iterator[None]:
     except OSError as error:
         place = f"{error.filename}: " if error.filename is not None else ""
         problems.append(Problem(code, f"{place}{error.strerror or error}"))
-    except (PreferenceError, *USER_ERRORS) as error:
+    except (PreferenceError, PackageIndexError, *USER_ERRORS) as error:
         problems.append(Problem(code, redacted(" ".join(str(error).split()))))

@@ -3,35 +3,50 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import asdict
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import click
+from packaging.utils import canonicalize_name
 
-from pep_variants.internal import find_installed
+from pep_variants import Detector, VariantError
+from pep_variants.internal import OPTIONS, redacted
 
 from ..console import counted, print_json, print_table, warn
 from .arguments import Command, json_option, option_values
-from .index_options import index_options, places, progress, repeated_options, resolving
+from .index_options import (
+    Places,
+    index_options,
+    places,
+    progress,
+    repeated_options,
+    resolving,
+)
 
 if TYPE_CHECKING:
-    from pep_variants.internal import Installed
-    from variants_index.internal import Findings
-
-    from ..checkup import Compared, Environment
+    from pep_variants.internal import Place, Settings
+    from variants_index.internal import (
+        Checkup,
+        Commands,
+        Compared,
+        Environment,
+        Findings,
+        Pip,
+        Problem,
+    )
 
 python_option = click.option(
     "--python", "python", metavar="PATH", type=click.Path(exists=True, path_type=Path),
-    help="An interpreter or a virtual environment. Default: the active one.",
+    help="An interpreter or an environment. Default: the active one, as uv finds it.",
 )  # fmt: skip
 
 
 @click.command(cls=Command)
 @click.argument("projects", metavar="[PROJECT]...", nargs=-1)
 @python_option
-@click.option("--offline", is_flag=True, help="Ask no index; skip what is installed.")
+@click.option("--offline", is_flag=True, help="Ask no index.")
 @click.option(
     "--verify", is_flag=True,
     help="Only compare the installed files of this project and of pip with their RECORD.",
@@ -49,34 +64,52 @@ def doctor(
     """Show why a build was chosen here, what is wrong, and what to type.
 
     Shows every library, tool and file that detection tries, forced values, container and device
-    files, settings and where they are from, pip and uv on PATH, and installed variants against
-    those that fit now. PROJECTs are also looked at if installed without a variant.
-    Changes nothing. Exits with 1 if something is wrong.
+    files, settings and where they are from, pip and uv on PATH, and installed packages against
+    those that fit now. PROJECTs are shown in any case. Changes nothing. Exits with 1 if something
+    is wrong.
     """
-    from ..checkup import compare, examine
+    from variants_index.internal import (
+        Findings,
+        Problem,
+        common_parts,
+        environment_part,
+        installers_part,
+        packages_part,
+        shown_states,
+    )
 
     if verify:
         from ..verification import verify as verified
         from ..verification import virtual_environment_paths
 
-        paths = virtual_environment_paths(python) or _environment(python, options).paths
+        paths = virtual_environment_paths(python) or _environment(python).paths
         _print(verified(paths), as_json=as_json)
-    environment = _environment(python, options)
-    machine = next(iter(options["targets"]), None)
-    where = places(options)
-    values = option_values(options)
-
-    def lookup(found: Iterable[Installed], named: Collection[str]) -> Iterator[Compared]:
-        with resolving(where, option_values(options)) as resolver, progress() as tell:
-            yield from compare(resolver, where.targets[0], found, named=named, progress=tell)
-
-    if where.targets[0].platform is not None:
-        values["variant-platform"] = machine
-    findings = examine(
-        environment, os.environ, sources=where.sources, options=values, projects=projects,
-        lookup=None if offline else lookup,
+    look = _Look.of(python, options, projects)
+    environment, checkup = look.environment, look.checkup
+    parts = common_parts(
+        look.settings, look.problems, os.environ, look.where.sources,
+        lambda drivers: installers_part(os.environ, environment.python, drivers, look.pips),
+        root=Path("/"), start=Path.cwd(), candidates=look.candidates,
     )  # fmt: skip
-    _print(findings, as_json=as_json)
+    parts["environment"] = environment_part(
+        environment.root, environment.found_by, environment.version
+    )
+    groups: list[list[Compared]] = []
+    found: list[Problem] = []
+    if checkup is not None:
+        if not offline and all(problem.code != "configuration" for problem in look.problems):
+            try:
+                groups = look.compared(every=True)
+            except (click.ClickException, VariantError) as error:
+                text = error.message if isinstance(error, click.ClickException) else str(error)
+                found.append(Problem("lookup", text, f"{checkup.commands.doctor} --offline"))
+        found += checkup.problems(groups)
+        states = shown_states(
+            (each for group in groups for each in group), checkup.asked.indexes, checkup.named
+        )
+        if found or not offline:
+            parts["packages"] = packages_part(states, found)
+    _print(Findings(parts), as_json=as_json)
 
 
 @click.command(cls=Command)
@@ -90,51 +123,209 @@ def doctor(
 def check(python: Path | None, every: bool, as_json: bool, **options: Any) -> None:  # noqa: ANN401
     """List installed packages that have a better variant.
 
-    Compares variants of the installed version for this machine; newer versions do not matter.
-    Includes packages that the catalogue describes, and warns of packages that own the same files or
-    lack some. Changes nothing. Exits with 1 if there are any.
+    Compares what is installed with what this machine could have, of other releases only where the
+    installed one has no build for the accelerator that is here. Includes packages that the
+    catalogue describes, and warns of packages that own the same files or lack some. Changes
+    nothing. Exits with 1 if there are any.
     """
-    from variants_index.internal import environment_problems
-
-    from ..checkup import compare
-
-    environment = _environment(python, options)
-    found = list(find_installed(environment.paths))
-    for item in found:
-        if item.problem:
-            warn(item.problem)
-    where = places(options)
-    with resolving(where, option_values(options)) as resolver, progress() as tell:
-        compared = list(compare(resolver, where.targets[0], found, every=every, progress=tell))
+    look = _Look.of(python, options)
+    checkup = look.checkup
+    for problem in look.problems:
+        if problem.code == "configuration":
+            raise click.ClickException(problem.text)
+        warn(problem.text)
+    assert checkup is not None
+    groups = look.compared(every=every)
+    compared = [each for group in groups for each in group]
+    better = [(each, each.advice) for each in compared if each.advice is not None]
     for each in compared:
-        for text in each.explanation.warnings if each.explanation else ():
-            warn(text)
-    damage = [problem.text for problem in environment_problems(environment.paths)]
-    for text in damage:
-        warn(f"{text} (variants doctor says what to type)")
-    better = [(each.item, each.advice) for each in compared if each.advice is not None]
+        if each.error is not None:
+            raise click.ClickException(str(each.error))
+    found = list(checkup.problems(groups))
+    for problem in found:
+        if problem.code in ("choice", "metadata"):
+            warn(problem.text)
+    others = [problem for problem in found
+              if problem.fails and problem.code not in (*_BETTER, "metadata")]  # fmt: skip
+    for problem in others:
+        warn(f"{problem.text} (variants doctor says what to type)")
     if as_json:
         trees = [
-            {"project": item.project, "version": str(item.version), **asdict(advice)}
-            for item, advice in better
-        ]
+            {
+                "project": each.item.project, "version": str(each.item.version),
+                "installed": advice.installed, "better": advice.better,
+                "release": None if advice.version is None else str(advice.version),
+                "unfit": advice.unfit, "why": advice.why,
+            }
+            for each, advice in better
+        ]  # fmt: skip
         print_json({"checked": len(compared), "better": trees})
     elif not better:
         click.echo(f"{counted(len(compared), 'package')} checked, none has a better variant")
     else:
         rows = [
             (
-                f"{item.project} {item.version}",
-                item.label or advice.installed or "(none)",
-                advice.better or "(none)",
+                each.name,
+                each.label or advice.installed or "(none)",
+                (advice.better or "(none)")
+                + (f" of {advice.version}" if advice.version is not None else ""),
                 f"does not fit: {'; '.join(advice.unfit)}" if advice.unfit else advice.why,
             )
-            for item, advice in better
+            for each, advice in better
         ]
         print_table(("package", "installed", "better", "why"), rows)
-        command = environment.switch_command(*(item.project for item, _ in better))
-        click.echo(f"To switch: {command}")
-    click.get_current_context().exit(1 if better or damage else 0)
+        names = [each.item.project for group in groups for each in group
+                 if any(one.advice for one in group)]  # fmt: skip
+        click.echo(f"To switch: {checkup.commands.switched(names)}")
+    click.get_current_context().exit(1 if better or others else 0)
+
+
+_BETTER = ("stale-variant", "better-variant")
+
+
+class _Look(NamedTuple):
+    """What both commands look at.
+
+    Attributes:
+        environment: in which packages are installed.
+        where: the indexes and the machine.
+        settings, problems: as `settings_of` returns them.
+        candidates: where these files are looked for.
+        pips: on ``PATH`` and in the environment.
+        checkup: of the environment; None if the machine cannot be read.
+    """
+
+    environment: Environment
+    where: Places
+    settings: Settings
+    problems: list[Problem]
+    candidates: Sequence[Place]
+    pips: Sequence[Any]
+    checkup: Checkup | None
+
+    @classmethod
+    def of(
+        cls, python: Path | None, options: dict[str, Any], projects: Sequence[str] = ()
+    ) -> _Look:
+        """Return what the *options* of a command mean; those about indexes are removed from it.
+
+        Raises:
+            ClickException: there is no working Python, or an option is not valid.
+        """
+        from pep_variants.internal import places as settings_places
+        from variants_index.internal import (
+            MEANINGS,
+            Checkup,
+            Problem,
+            choose_pip,
+            find_pips,
+            pip_settings,
+            settings_of,
+        )
+        from variants_plugins import PluginRunner
+
+        if len(options["targets"]) > 1:
+            raise click.UsageError("--platform can be given once: an environment is on one machine")
+        environment = _environment(python)
+        pips = find_pips(os.environ, environment.python)
+        words, pip = choose_pip(environment, pips)
+        configured = pip_settings(words, os.environ)
+        given = repeated_options(options)
+        machine = next(iter(options["targets"]), None)
+        options["python_version"] = options["python_version"] or environment.version
+        where = places(options, configured=configured)
+        values = option_values(options)
+        if where.targets[0].platform is not None:
+            values["variant-platform"] = machine
+        for option in OPTIONS:  # pip has them from its files; MEANINGS are hints of their own
+            text = configured.get(option.name, "")
+            if text and option.metavar and option.name not in MEANINGS:
+                found = text.split() if option.repeatable else text
+                values[option.name] = values.get(option.name) or found
+        candidates = settings_places(
+            Path(), str(environment.root), prefix_is_project=environment.in_project
+        )
+        settings, problems = settings_of(values, os.environ, candidates)
+        preferences, target = settings.preferences, where.targets[0]
+        checkup = None
+        try:
+            detector = Detector.of(
+                preferences,
+                runner=lambda: PluginRunner.of(preferences, where.sources),
+                environment=target.environment,
+                platform=target.platform,
+                here=target.here,
+            )
+            checkup = Checkup(
+                environment.paths, target, detector.platform, preferences, where.sources,
+                _commands(environment, (words, pip), given, where, values, python),
+                [canonicalize_name(name) for name in projects],
+            )  # fmt: skip
+        except VariantError as error:
+            problems = problems or [Problem("configuration", str(error))]
+        return cls(environment, where, settings, problems, candidates, pips, checkup)
+
+    def compared(self, *, every: bool) -> list[list[Compared]]:
+        """Return what the indexes have of what is installed, in groups of `agreed`.
+
+        Args:
+            every: also of what is installed without a variant, which takes a page for each.
+
+        Raises:
+            ClickException: the catalogue cannot be fetched.
+            VariantError: it cannot be read.
+        """
+        from variants_index.internal import agreed, compare_all, wants
+
+        checkup = self.checkup
+        assert checkup is not None
+        preferences = self.settings.preferences
+        with resolving(self.where, {}, preferences) as resolver, progress() as tell:
+            comparison = checkup.comparison(resolver.finder, os.environ)
+            wanted = wants(checkup.named, every=every)
+            found = compare_all(checkup.items, lambda _: comparison, wanted, tell)
+            return agreed(found, resolver.finder.together)
+
+
+def _commands(
+    environment: Environment,
+    pip: tuple[tuple[str, ...], Pip | None],
+    given: Sequence[str],
+    where: Places,
+    values: Mapping[str, Any],
+    python: Path | None,
+) -> Commands:
+    """Return what to type in *environment*, with pip or, where none can do it, with `uv-variants`.
+
+    Args:
+        environment: that is looked at.
+        pip: from `choose_pip`.
+        given: the options of this command, for pip.
+        where: indexes of options and of pip, which uv does not know.
+        values: options about variants, those of pip included.
+        python: ``--python`` of this command.
+    """
+    from variants_index.internal import SYSTEM, pip_commands, programs, uv_commands
+
+    words, found = pip
+    knows = found is not None and found.patched
+    is_own = found is not None and found.is_own
+    named = ["--python", str(python)] if python is not None else []
+    explain = shlex.join(("variants", "explain", *given))
+    doctor = shlex.join(("variants", "doctor", *named, *given))
+    system = [SYSTEM] if environment.is_managed else []
+    if (knows and is_own) or not any(programs("uv-variants", os.environ)):
+        return pip_commands(words, [*system, *given], explain=explain, doctor=doctor, knows=knows)
+    sources = where.sources
+    pairs = [("--index-url", sources.index_url)]
+    pairs += [("--extra-index-url", url) for url in sources.extra_index_urls]
+    pairs += [("--find-links", url) for url in sources.find_links]
+    indexes = [redacted(word) for pair in pairs if pair[1] for word in pair if word]
+    if sources.extra_index_urls:
+        indexes += ["--index-strategy", "unsafe-best-match"]
+    own = repeated_options({name.replace("-", "_"): value for name, value in values.items()})
+    target = ["--python", str(environment.python), *system, *indexes]
+    return uv_commands(own, target, explain=explain, doctor=doctor)
 
 
 def _print(findings: Findings, *, as_json: bool) -> NoReturn:
@@ -149,17 +340,10 @@ def _print(findings: Findings, *, as_json: bool) -> NoReturn:
     click.get_current_context().exit(0 if findings.is_well else 1)
 
 
-def _environment(python: Path | None, options: dict[str, Any]) -> Environment:
-    """Return the environment, whose Python is the default in *options*.
+def _environment(python: Path | None) -> Environment:
+    from variants_index.internal import TargetError, find_environment
 
-    Raises:
-        UsageError: *options* name several machines, and an environment is on one.
-    """
-    from ..checkup import find_environment
-
-    if len(options["targets"]) > 1:
-        raise click.UsageError("--platform can be given once: an environment is on one machine")
-    environment = find_environment(python)
-    if options["python_version"] is None:
-        options["python_version"] = environment.version
-    return environment._replace(options=tuple(repeated_options(options)))
+    try:
+        return find_environment(python, os.environ, Path())
+    except TargetError as error:
+        raise click.ClickException(str(error)) from None

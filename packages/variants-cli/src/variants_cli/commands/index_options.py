@@ -19,6 +19,7 @@ from .arguments import SharedOption, platform_option, preference_options
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from pep_variants import Preferences
     from pep_variants.internal import Sources
     from resolvelib_variants.resolution import IndexResolver, RequirementSet
     from variants_index import Target
@@ -37,9 +38,9 @@ _OPTIONS = (
     ),
     _option("--no-index", is_flag=True, help="Ignore indexes, use --find-links only."),
     _option(
-        "--index-strategy", type=click.Choice([FIRST_INDEX, BEST_MATCH]), default=FIRST_INDEX,
-        show_default=True,
-        help="Use only the first index that has a project, or all indexes together.",
+        "--index-strategy", type=click.Choice([FIRST_INDEX, BEST_MATCH]), default=None,
+        help="Use only the first index that has a project, or all indexes together. Default: "
+        f"{FIRST_INDEX}; {BEST_MATCH}, as pip does, with indexes of pip's settings.",
     ),
     _option("--pre", is_flag=True, help="Allow pre-releases."),
     platform_option(
@@ -81,16 +82,28 @@ def index_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def places(options: dict[str, Any], requirement_set: RequirementSet | None = None) -> Places:
+def places(
+    options: dict[str, Any],
+    requirement_set: RequirementSet | None = None,
+    configured: Mapping[str, str] | None = None,
+) -> Places:
     """Remove the options about indexes and targets from *options*; return their values.
 
-    Options replace pip's ``PIP_...`` variables, and those replace what requirements files say.
+    Options replace pip's settings, and those replace what requirements files say.
+
+    Args:
+        options: of the command.
+        requirement_set: of requirements files.
+        configured: pip's settings by name; None for those of ``PIP_...`` variables alone.
     """
     from pep_variants.internal import Sources
     from resolvelib_variants.resolution import RequirementSet
 
     requirement_set = requirement_set or RequirementSet()
-    environment = Sources.from_environ(os.environ)
+    variables = {f"PIP_{name.upper().replace('-', '_')}": text
+                 for name, text in (configured or {}).items()}  # fmt: skip
+    environment = Sources.from_environ({**os.environ, **variables})
+    strategy = BEST_MATCH if environment.extra_index_urls else FIRST_INDEX
 
     def first(name: str) -> Any:  # noqa: ANN401
         return options.pop(name) or getattr(environment, name) or getattr(requirement_set, name)
@@ -105,7 +118,7 @@ def places(options: dict[str, Any], requirement_set: RequirementSet | None = Non
         extra_index_urls=together("extra_index_urls"),
         find_links=together("find_links"),
         no_index=first("no_index"),
-        index_strategy=options.pop("index_strategy"),
+        index_strategy=options.pop("index_strategy") or strategy,
     )
     return Places(
         sources,
@@ -161,12 +174,15 @@ def _targets(
 
 
 @contextmanager
-def resolving(places: Places, values: Mapping[str, Any]) -> Iterator[IndexResolver]:
+def resolving(
+    places: Places, values: Mapping[str, Any], preferences: Preferences | None = None
+) -> Iterator[IndexResolver]:
     """Yield a resolver for *places*; errors of indexes become messages.
 
     Args:
         places: from `places`.
         values: option values about variants, by name.
+        preferences: in place of those that *values* and files have.
     """
     from pep_variants import load_preferences
     from pep_variants.internal import cache_directory
@@ -175,7 +191,7 @@ def resolving(places: Places, values: Mapping[str, Any]) -> Iterator[IndexResolv
 
     from ..console import note, warn
 
-    preferences = load_preferences(values, os.environ, warn=warn)
+    preferences = preferences or load_preferences(values, os.environ, warn=warn)
     store = None
     if places.cached:
         store = Store(cache_directory(os.environ, "index"))

@@ -11,29 +11,48 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .checkup import Checkup, wants
+from .commands import SYSTEM, Commands, choose_pip, pip_commands, pip_settings, uv_commands
+from .comparison import Compared, Comparison, agreed, compare_all
+from .environment import Environment, active_environment, find_environment
 from .findings import Findings, Part, Problem, lines
-from .installers import installers_part, uv_part
+from .installers import Pip, find_pips, installers_part, programs, uv_part
 from .machine import Drivers, machine_part, surroundings_part
-from .origins import configuration_part, settings_of
+from .origins import MEANINGS, configuration_part, settings_of
 from .packages import (
-    UNKNOWN,
-    WITHOUT,
-    State,
-    catalog_hints,
     environment_problems,
+    package_problems,
     packages_part,
-    state_problem,
+    shown_states,
     states_tree,
-)  # fmt: skip
+)
+from .requirements import Requirers
 
 if TYPE_CHECKING:
     from pep_variants.internal import Place, Settings, Sources
 
 __all__ = [
-    "UNKNOWN", "WITHOUT", "Findings", "Part", "Problem", "State", "catalog_hints", "common_parts",
-    "environment_problems", "installers_part", "lines", "packages_part", "report_schema",
-    "settings_of", "state_problem", "states_tree", "uv_part",
+    "MEANINGS", "SYSTEM", "Checkup", "Commands", "Compared", "Comparison", "Environment",
+    "Findings", "Part", "Pip",
+    "Problem", "Requirers", "active_environment", "agreed", "choose_pip", "common_parts",
+    "compare_all", "environment_part", "environment_problems", "find_environment", "find_pips",
+    "installers_part", "lines", "package_problems", "packages_part", "pip_commands",
+    "pip_settings", "programs", "report_schema", "settings_of", "shown_states", "states_tree",
+    "uv_commands", "uv_part", "wants",
 ]  # fmt: skip
+
+
+def environment_part(path: Path | None, found_by: str = "", version: str = "") -> Part:
+    """Return the part that says which environment is looked at.
+
+    Args:
+        path: of the environment, None without one.
+        found_by: what names it.
+        version: of its Python.
+    """
+    rows = [("path", str(path or "none"))]
+    rows += [(subject, text) for subject, text in (("from", found_by), ("Python", version)) if text]
+    return Part(tuple(rows), tree=str(path or ""))
 
 
 def common_parts(

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pep_variants.internal import Advice, listed, ownership_problems
+from pep_variants.internal import NULL_LABEL, Advice, PluginFailed, listed, ownership_problems
 from variants_catalog.internal import is_in_catalog
 
+from .commands import Commands
 from .findings import Part, Problem
 
-UNKNOWN = "not known, no index has this version"
+if TYPE_CHECKING:
+    from pep_variants.internal import OwnershipProblem
+
+    from .comparison import Compared
+    from .requirements import Requirers
+
+UNKNOWN = "version not found on {}"
 WITHOUT = "the index has no variants of this version"
-BEST = "what would be chosen now"
+UNREACHABLE = "not known, a place of the catalogue cannot be reached"
+BEST = "up to date"
 
 
 class State(NamedTuple):
@@ -29,7 +37,6 @@ class State(NamedTuple):
         verdict: on what is there, in words.
         fits: whether it fits this machine, None if that is not known.
         advice: what would be better, None for nothing.
-        missed: the reason against the variant that is missed most, empty for none.
     """
 
     project: str
@@ -39,7 +46,6 @@ class State(NamedTuple):
     verdict: str
     fits: bool | None = None
     advice: Advice | None = None
-    missed: str = ""
 
     @property
     def name(self) -> str:
@@ -47,39 +53,67 @@ class State(NamedTuple):
         return f"{self.project} {self.version}"
 
     @property
+    def release(self) -> str | None:
+        """The version of `now`, None for the one that is there."""
+        found = None if self.advice is None else self.advice.version
+        return None if found is None else str(found)
+
+    @property
     def row(self) -> tuple[str, str]:
         """It for people."""
         better = ""
         if self.advice is not None:
             better = f"; now {self.advice.better or 'the non-variant file'}"
+            better += f" of {self.release}" if self.release else ""
         return self.name, f"{self.label or '(no variant)'}: {self.verdict}{better}"
 
     @classmethod
-    def of(
-        cls,
-        project: str,
-        version: str,
-        label: str | None,
-        advice: Advice | None,
-        now: str | None,
-        missed: str = "",
-    ) -> State:
-        """Return the state of a version whose variants an index has; arguments as attributes."""
-        if advice is None:
-            return cls(project, version, label, now, BEST, True, None, missed)
-        verdict = f"another fits better: {advice.why}"
-        if advice.unfit:
-            verdict = f"does not fit: {'; '.join(advice.unfit)}"
-        return cls(project, version, label, advice.better, verdict, not advice.unfit, advice)
+    def of(cls, found: Compared, asked: str) -> State:
+        """Return the state of what was compared.
+
+        Args:
+            found: what is there, and what the indexes have of it.
+            asked: names of the indexes.
+        """
+        label, advice, now = found.label, found.advice, found.now
+        known = found.item.project, str(found.item.version), label
+        if advice is not None:
+            verdict = f"another fits better: {advice.why}"
+            if advice.unfit:
+                verdict = f"does not fit: {'; '.join(advice.unfit)}"
+            return cls(*known, advice.better, verdict, not advice.unfit, advice)
+        if found.error is not None:
+            return cls(*known, None, f"not compared: {found.error}")
+        if not found.is_listed:
+            return cls(*known, None, UNKNOWN.format(asked))
+        if found.selection is None or not found.selection.rankings:
+            return cls(*known, now, UNREACHABLE if found.unavailable else WITHOUT)
+        if found.kept:
+            return cls(*known, now, f"kept, as {found.kept}")
+        if label is not None and label not in found.labels:
+            return cls(*known, now, f"the index has no variant {label} of it any more")
+        return cls(*known, now, BEST, True)
 
 
 def states_tree(states: Iterable[State], what: str = "installed") -> list[dict[str, Any]]:
     """Return *states* for JSON, each label under the key *what*."""
     return [
         {"project": each.project, "version": each.version, what: each.label, "now": each.now,
-         "fits": each.fits, "verdict": each.verdict}
+         "release": each.release, "fits": each.fits, "verdict": each.verdict}
         for each in states
     ]  # fmt: skip
+
+
+def shown_states(found: Iterable[Compared], asked: str, named: Collection[str] = ()) -> list[State]:
+    """Return the states of what has or could have variants, and of the projects in *named*."""
+    return [
+        State.of(each, asked)
+        for each in sorted(found, key=lambda each: each.item.project)
+        if each.label is not None
+        or each.advice is not None
+        or each.now not in (None, NULL_LABEL)
+        or each.item.project in named
+    ]
 
 
 def packages_part(states: Iterable[State], problems: Iterable[Problem]) -> Part:
@@ -89,87 +123,188 @@ def packages_part(states: Iterable[State], problems: Iterable[Problem]) -> Part:
     return Part(rows, tuple(problems), states_tree(states))
 
 
-def state_problem(
-    state: State, switch: str, explain: str = "", how: str = "installed"
-) -> Problem | None:
-    """Return that something else fits better, or a hint why nothing does; None for neither.
+class Asked(NamedTuple):
+    """How what is there was compared.
+
+    Attributes:
+        indexes: names of the indexes.
+        has_catalog: whether the catalogue was asked as well.
+        named: normalized names of projects that the user named.
+    """
+
+    indexes: str
+    has_catalog: bool = False
+    named: Collection[str] = ()
+
+
+def package_problems(
+    groups: Iterable[Sequence[Compared]],
+    commands: Commands,
+    asked: Asked,
+    switch: Callable[[Sequence[Compared]], str] | None = None,
+    how: str = "installed",
+) -> Iterator[Problem]:
+    """Yield what is wrong with packages, why nothing better fits, and what could not be known.
 
     Args:
-        state: of the project.
-        switch: command that installs or locks what fits.
-        explain: command that shows all reasons; without one there is no hint.
-        how: what was done with what is there.
+        groups: of projects that belong together, from `agreed`.
+        commands: what to type.
+        asked: how they were compared.
+        switch: returns the command that installs or locks what fits of a group; None for that of
+            *commands*.
+        how: what was done with what is there, ``installed`` or ``locked``.
     """
-    if state.advice is None:
-        if not (state.missed and explain):
-            return None
-        best = f"variant {state.now}" if state.now else "the non-variant file"
-        text = f"{state.name}: {best} is the best that fits this machine: {state.missed}"
-        return Problem("unfit-variants", text, explain, fails=False)
-    text = state.advice.text(state.project, state.version, how)
-    if state.advice.unfit:
-        return Problem("stale-variant", text, switch)
-    # What is locked is a decision, of a team perhaps.
-    return Problem("better-variant", text, switch, fails=how == "installed")
+    errors: list[Exception] = []
+    unknown = False
+    for group in groups:
+        for each in group:
+            if isinstance(each.error, PluginFailed):
+                yield Problem("plugin", str(each.error))
+            elif each.error is not None:
+                errors.append(each.error)
+                unknown |= how == "installed" and (each.label is not None or each.has_entry)
+            elif how == "installed":
+                yield from _remarks(each, commands, asked)
+        yield from _advice(group, commands, switch, how)
+    if errors:
+        text = f"the indexes could not be asked, so not all is known: {errors[0]}"
+        yield Problem("lookup", text, f"{commands.doctor} --offline", fails=unknown)
+
+
+def _advice(
+    group: Sequence[Compared],
+    commands: Commands,
+    switch: Callable[[Sequence[Compared]], str] | None,
+    how: str,
+) -> Iterator[Problem]:
+    advised = [(each, each.advice) for each in group if each.advice is not None]
+    if advised:
+        first, advice = advised[0]
+        text = advice.text(first.item.project, str(first.item.version), how)
+        if rest := [f"{each.item.project} {each.item.version}" for each, _ in advised[1:]]:
+            text += f"; the same goes for {listed(rest, 'and')}"
+        if switch is not None:
+            command = switch(group)
+        elif commands.knows_variants:
+            command = commands.switched(each.item.project for each in group)
+        else:
+            return  # that is a problem of its own
+        unfit = any(each.unfit for _, each in advised)
+        # What is locked is a decision, of a team perhaps.
+        fails = unfit or how == "installed"
+        yield Problem("stale-variant" if unfit else "better-variant", text, command, fails=fails)
+    for each in group if how == "installed" else ():
+        if each.advice is None and each.missed:
+            best = f"variant {each.now}" if each.now else "the non-variant file"
+            yield Problem(
+                "unfit-variants",
+                f"{each.name}: {best} is the best that fits this machine: {each.missed}",
+                f"{commands.explain} {shlex.quote(f'{each.item.project}=={each.release}')}",
+                fails=False,
+            )
+
+
+def _remarks(each: Compared, commands: Commands, asked: Asked) -> Iterator[Problem]:
+    """Yield what the user should know of one project that was asked for."""
+    project = each.item.project
+    has_variant = each.item.label is not None
+    for requirement, notice in each.untrusted.items():
+        command = f"export VARIANTS_ALLOW_PROVIDER={shlex.quote(requirement)}"
+        yield Problem("plugin", f"{each.name}: {notice}", command)
+    for text in map(str, each.unavailable):
+        yield Problem("catalog-place", text)
+    for text in each.warnings:
+        yield Problem("choice", text, fails=False)
+    if not (has_variant or each.has_entry or project in asked.named):
+        return
+    if not each.is_listed:
+        if each.advice is None:
+            text = f"{each.name} is not on {asked.indexes}, so nothing is known of its variants"
+            yield Problem("wrong-index", text, fails=has_variant)
+    elif each.lack and not each.unavailable:  # there may be some
+        text = each.lack + ("; a variant is installed" if has_variant else "")
+        command = ""
+        if not asked.has_catalog and is_in_catalog(project):
+            command = f"{commands.catalog} && {commands.doctor} {project}"
+        yield Problem("no-variants", text, command, fails=False)
 
 
 def environment_problems(
-    paths: Iterable[str], install: str = "pip install", uninstall: str = "pip uninstall --yes"
+    paths: Iterable[str],
+    commands: Commands | None = None,
+    requirers: Requirers | None = None,
+    build: Callable[[Sequence[str]], str] | None = None,
 ) -> Iterator[Problem]:
-    """Yield distributions that own the same files, or lack files.
+    """Yield distributions that own the same files, lack files, or are required by nobody.
 
     Args:
         paths: package folders of the environment.
-        install: beginning of the command that installs requirements there.
-        uninstall: of the one that removes projects.
+        commands: what to type there.
+        requirers: what requires them.
+        build: returns which of *owners* to install where none is required, such as two builds of
+            one project; empty for the one that the catalogue knows.
     """
+    commands = commands or Commands()
     folders = tuple(dict.fromkeys(map(os.path.realpath, paths)))
-    shared: dict[tuple[str, ...], list[str]] = {}
+    shared: dict[tuple[str, ...], list[OwnershipProblem]] = {}
     missing: dict[str, list[str]] = {}
     for each in ownership_problems(folders):
         if len(each.owners) > 1:
-            shared.setdefault(each.owners, []).append(each.path)
+            shared.setdefault(each.owners, []).append(each)
         elif each.path.startswith(tuple(f"{folder}{os.sep}" for folder in folders)):
             # Not scripts, which other tools move or leave out.
             missing.setdefault(each.owners[0], []).append(each.path)
+    required = requirers.required() if requirers is not None else set()
     for owners, files in shared.items():
-        names = [owner.partition("==")[0] for owner in owners]
-        kept = next(
-            (owner for owner, name in zip(owners, names, strict=True) if is_in_catalog(name)),
-            owners[0],
-        )
-        yield Problem(
-            "shared-files",
-            f"{listed(owners, 'and')} own the same {_counted(files)}: installing or removing one "
-            "overwrites or deletes what belongs to the other",
-            f"{uninstall} {shlex.join(names)} && {install} {shlex.quote(kept)}",
-        )
-    for owner, files in missing.items():
+        names = {owner: owner.partition("==")[0] for owner in owners}
+        needed = [owner for owner in owners if names[owner] in required]
+        text = f"{listed(owners, 'and')} own the same {_counted([each.path for each in files])}: "
+        if len(needed) > 1:
+            if all(len(set(each.digests)) == 1 for each in files):
+                continue  # with the same contents
+            text += f"{listed(needed, 'and')} are required, and cannot share an environment"
+            yield Problem("shared-files", text)
+            continue
+        text += "installing or removing one overwrites or deletes what belongs to the other"
+        if needed:
+            text += f"; {needed[0]} is required"
+            gone = [names[owner] for owner in owners if owner not in needed]
+            command = f"{commands.removed(gone)} && {commands.reinstalled(needed[0])}"
+        else:
+            known = next((owner for owner in owners if is_in_catalog(names[owner])), owners[0])
+            kept = (build and build(owners)) or known
+            command = (
+                f"{commands.removed(names.values())} && {commands.install} {shlex.quote(kept)}"
+            )
+        yield Problem("shared-files", text, command)
+    for owner, lacking in missing.items():
         if not any(owner in owners for owners in shared):
             yield Problem(
                 "missing-files",
-                f"{owner} lacks {_counted(files)}: another project was removed that had them, or "
+                f"{owner} lacks {_counted(lacking)}: another project was removed that had them, or "
                 "they were deleted",
-                f"{install} --force-reinstall --no-deps {shlex.quote(owner)}",
+                commands.reinstalled(owner),
             )
+    shown = {owner.partition("==")[0] for owners in shared for owner in owners}
+    orphans = [name for name in requirers.orphans() if name not in shown] if requirers else []
+    if orphans:
+        more = len(orphans) - 2
+        named = listed(orphans if more < 2 else [*orphans[:2], f"{more} more"], "and")
+        text = f"nothing requires {named} any more: libraries of a build that was replaced"
+        yield Problem("unrequired", text, commands.removed(orphans), fails=False)
 
 
-def catalog_hints(
-    installed: Iterable[tuple[str, object]], command: Callable[[str], str]
+def requirement_problems(
+    requirers: Requirers, names: Collection[str], commands: Commands
 ) -> Iterator[Problem]:
-    """Yield projects whose builds the catalogue would know, if it was asked.
-
-    Args:
-        installed: name and version of projects without a variant.
-        command: returns the command that asks it about a project.
-    """
-    for name, version in installed:
-        if is_in_catalog(name):
-            text = (
-                f"{name} {version} is installed without a variant, and the catalogue describes its "
-                "builds for GPUs and CPUs as variants, once it is asked"
-            )
-            yield Problem("catalog-off", text, command(name), fails=False)
+    """Yield requirements of what is installed that projects in *names* do not meet."""
+    for item, requirement, found in requirers.unmet(names):
+        yield Problem(
+            "unmet-requirement",
+            f"{item.project} {item.version} requires {requirement.name}{requirement.specifier}, "
+            f"and {found.project} {found.version} is installed",
+            commands.switched((found.project, item.project)),
+        )
 
 
 def _counted(files: list[str]) -> str:

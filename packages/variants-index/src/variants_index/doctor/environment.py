@@ -1,0 +1,126 @@
+"""The environment that is looked at: the one in which pip or uv would install here."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import TargetError
+
+_PROBE = """\
+import json, os, site, sys, sysconfig
+system = sys.prefix == sys.base_prefix
+paths = [sysconfig.get_path(name) for name in ("purelib", "platlib")] + site.getsitepackages()
+if system:
+    paths.insert(0, site.getusersitepackages())
+marked = os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")
+print(json.dumps([
+    sys.version.split()[0], sys.prefix, system and os.path.exists(marked),
+    *(path for path in paths if os.path.isdir(path)),
+]))
+"""
+_TOOLS = ("uv-receipt.toml", "pipx_metadata.json")
+"""What uv and pipx put into the environment of a tool."""
+
+_CACHE = "CACHEDIR.TAG"
+
+
+class Environment(NamedTuple):
+    """A Python environment.
+
+    Attributes:
+        python: its interpreter.
+        version: of Python.
+        root: its folder.
+        paths: its package folders.
+        found_by: variable, option or place that names it.
+        is_managed: a package manager of the system owns it (PEP 668).
+    """
+
+    python: Path
+    version: str
+    root: Path
+    paths: tuple[str, ...]
+    found_by: str
+    is_managed: bool = False
+
+    @property
+    def in_project(self) -> bool:
+        """Whether it was found in a folder, where it may have come with a checkout."""
+        return self.found_by == _FOUND
+
+
+_FOUND = "found from the working directory"
+
+
+def active_environment(environ: Mapping[str, str], cwd: Path) -> tuple[Path, str] | None:
+    """Return the environment that uv would take, and what names it; None without one.
+
+    That is the activated one, or else ``.venv`` in the working directory or above. conda's base
+    environment, which is often active all the time, comes last.
+    """
+    conda = environ.get("CONDA_PREFIX")
+    is_base = environ.get("CONDA_DEFAULT_ENV") in ("base", "root")
+    if environ.get("VIRTUAL_ENV"):
+        return Path(environ["VIRTUAL_ENV"]), "VIRTUAL_ENV"
+    if conda and not is_base:
+        return Path(conda), "CONDA_PREFIX"
+    start = cwd.absolute()
+    for folder in (start, *start.parents):
+        if (folder / ".venv" / "pyvenv.cfg").is_file():
+            return folder / ".venv", _FOUND
+    return (Path(conda), "CONDA_PREFIX") if conda else None
+
+
+def find_environment(given: Path | None, environ: Mapping[str, str], cwd: Path) -> Environment:
+    """Return the environment that is meant.
+
+    Args:
+        given: an interpreter or an environment; None for the active one, the one that this command
+            is installed in if that is not a tool's, or the first Python on ``PATH``.
+        environ: environment variables.
+        cwd: working directory.
+
+    Raises:
+        TargetError: it has no working Python.
+    """
+    found = (given, "--python") if given is not None else active_environment(environ, cwd)
+    if found is None and not _is_tool(Path(sys.prefix)):
+        found = Path(sys.executable), "the Python that runs this"
+    if found is None:
+        path = environ.get("PATH", os.defpath)
+        names = (shutil.which(name, path=path) for name in ("python", "python3"))
+        first = next(filter(None, names), None)
+        if first is None:
+            raise TargetError("there is no Python on PATH: name an environment with --python")
+        found = Path(first), "the first on PATH"
+    python, found_by = found
+    if python.is_dir():
+        inside = [python / "bin" / "python", python / "Scripts" / "python.exe"]
+        inside.append(python / "python.exe")  # conda
+        python = next((path for path in inside if path.exists()), python)
+    try:
+        done = subprocess.run(
+            [str(python), "-I", "-c", _PROBE],
+            capture_output=True, text=True, timeout=60, check=True,
+        )  # fmt: skip
+        version, root, is_managed, *paths = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        reason = getattr(error, "stderr", None) or str(error)
+        raise TargetError(f"{python} is not a working Python: {reason} ({found_by})") from None
+    return Environment(
+        python, version, Path(root), tuple(dict.fromkeys(paths)), found_by, is_managed
+    )
+
+
+def _is_tool(prefix: Path) -> bool:
+    """Return whether *prefix* is an environment that uv or pipx made for a tool."""
+    return any((prefix / name).is_file() for name in _TOOLS) or any(
+        (folder / _CACHE).is_file() for folder in list(prefix.parents)[:2]
+    )

@@ -235,10 +235,22 @@ def examine(
     version = "" if environment is None else python_version(environment)
     usual = (index for index in context.indexes.indexes.values() if not index.explicit)
     sources = sources_of(usual, plan.strategy)
+    parts = common_parts(
+        settings,
+        unread,
+        environ,
+        sources,
+        lambda _: installers,
+        root=root,
+        start=place.project.absolute(),
+        candidates=candidates,
+        pip=False,
+    )
+    is_read = all(problem.code != "configuration" for problem in Findings(parts).problems)
     groups: Groups = []
     locked: Groups = []
     checkup = None
-    with _noting(problems, "configuration"):
+    with _noting(problems if is_read else [], "configuration"):
         target = make_target(python_version=version or None)
         detector = Detector.of(
             settings.preferences,
@@ -253,22 +265,11 @@ def examine(
             sources,
             _commands(options),
         )
-        if not (offline or context.is_offline):
+        if is_read and not (offline or context.is_offline):
             with comparing(plan, checkup, root) as of:
                 wanted = wants((), every=True)
                 groups = _grouped(compare_all(checkup.items, of, wanted), of)
                 locked = _grouped(compare_all(locked_items(lock), of, wanted), of)
-    parts = common_parts(
-        settings,
-        unread,
-        environ,
-        sources,
-        lambda _: installers,
-        root=root,
-        start=place.project.absolute(),
-        candidates=candidates,
-        pip=False,
-    )
     parts["environment"] = environment_part(environment, "", version)._replace(
         problems=tuple(problems)
     )
@@ -277,7 +278,9 @@ def examine(
     other = None
     if checkup is not None:
         commands = checkup.commands
-        found += checkup.problems(not_locked(groups, locked), switch_commands(commands, locked))
+        found += checkup.problems(
+            not_locked(groups, locked), switch_commands(commands, locked), reads_settings=is_read
+        )
         indexes = checkup.asked.indexes
         states = shown_states((each for group in groups for each in group), indexes)
         others = [Compared(item, item.label) for item in locked_items(lock)] if not locked else []

@@ -97,13 +97,14 @@ def doctor(
     groups: list[list[Compared]] = []
     found: list[Problem] = []
     if checkup is not None:
-        if not offline and all(problem.code != "configuration" for problem in look.problems):
+        is_read = all(problem.code != "configuration" for problem in Findings(parts).problems)
+        if is_read and not offline:
             try:
                 groups = look.compared(every=True)
             except (click.ClickException, VariantError) as error:
                 text = error.message if isinstance(error, click.ClickException) else str(error)
                 found.append(Problem("lookup", text, f"{checkup.commands.doctor} --offline"))
-        found += checkup.problems(groups)
+        found += checkup.problems(groups, reads_settings=is_read)
         states = shown_states(
             (each for group in groups for each in group), checkup.asked.indexes, checkup.named
         )
@@ -134,7 +135,8 @@ def check(python: Path | None, every: bool, as_json: bool, **options: Any) -> No
         if problem.code == "configuration":
             raise click.ClickException(problem.text)
         warn(problem.text)
-    assert checkup is not None
+    if checkup is None:
+        raise click.ClickException(look.error)
     groups = look.compared(every=every)
     compared = [each for group in groups for each in group]
     better = [(each, each.advice) for each in compared if each.advice is not None]
@@ -193,6 +195,7 @@ class _Look(NamedTuple):
         candidates: where these files are looked for.
         pips: on ``PATH`` and in the environment.
         checkup: of the environment; None if the machine cannot be read.
+        error: why not.
     """
 
     environment: Environment
@@ -202,6 +205,7 @@ class _Look(NamedTuple):
     candidates: Sequence[Place]
     pips: Sequence[Any]
     checkup: Checkup | None
+    error: str = ""
 
     @classmethod
     def of(
@@ -216,7 +220,7 @@ class _Look(NamedTuple):
         from variants_index.internal import (
             MEANINGS,
             Checkup,
-            Problem,
+            catalog_problems,
             choose_pip,
             find_pips,
             pip_settings,
@@ -239,6 +243,8 @@ class _Look(NamedTuple):
             values["variant-platform"] = machine
         for option in OPTIONS:  # pip has them from its files; MEANINGS are hints of their own
             text = configured.get(option.name, "")
+            if option.name == "variant-catalog" and any(catalog_problems(text, "", "")):
+                continue  # said of pip's settings
             if text and option.metavar and option.name not in MEANINGS:
                 found = text.split() if option.repeatable else text
                 values[option.name] = values.get(option.name) or found
@@ -247,7 +253,7 @@ class _Look(NamedTuple):
         )
         settings, problems = settings_of(values, os.environ, candidates)
         preferences, target = settings.preferences, where.targets[0]
-        checkup = None
+        checkup, error = None, ""
         try:
             detector = Detector.of(
                 preferences,
@@ -261,9 +267,9 @@ class _Look(NamedTuple):
                 _commands(environment, (words, pip), given, where, values, python),
                 [canonicalize_name(name) for name in projects],
             )  # fmt: skip
-        except VariantError as error:
-            problems = problems or [Problem("configuration", str(error))]
-        return cls(environment, where, settings, problems, candidates, pips, checkup)
+        except VariantError as raised:  # which is said of the settings, too
+            error = str(raised)
+        return cls(environment, where, settings, problems, candidates, pips, checkup, error)
 
     def compared(self, *, every: bool) -> list[list[Compared]]:
         """Return what the indexes have of what is installed, in groups of `agreed`.

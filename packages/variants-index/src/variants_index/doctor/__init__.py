@@ -18,7 +18,7 @@ from .environment import Environment, active_environment, find_environment
 from .findings import Findings, Part, Problem, lines
 from .installers import Pip, find_pips, installers_part, programs, uv_part
 from .machine import Drivers, machine_part, surroundings_part
-from .origins import MEANINGS, configuration_part, settings_of
+from .origins import MEANINGS, catalog_problems, configuration_part, settings_of
 from .packages import (
     environment_problems,
     package_problems,
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MEANINGS", "SYSTEM", "Checkup", "Commands", "Compared", "Comparison", "Environment",
-    "Findings", "Part", "Pip",
-    "Problem", "Requirers", "active_environment", "agreed", "choose_pip", "common_parts",
-    "compare_all", "environment_part", "environment_problems", "find_environment", "find_pips",
-    "installers_part", "lines", "package_problems", "packages_part", "pip_commands",
-    "pip_settings", "programs", "report_schema", "settings_of", "shown_states", "states_tree",
-    "uv_commands", "uv_part", "wants",
+    "Findings", "Part", "Pip", "Problem", "Requirers", "active_environment", "agreed",
+    "catalog_problems", "choose_pip", "common_parts", "compare_all", "environment_part",
+    "environment_problems", "find_environment", "find_pips", "installers_part", "lines",
+    "package_problems", "packages_part", "pip_commands", "pip_settings", "programs",
+    "report_schema", "settings_of", "shown_states", "states_tree", "uv_commands", "uv_part",
+    "wants",
 ]  # fmt: skip
 
 

@@ -98,12 +98,15 @@ class Checkup:
         self,
         groups: Sequence[Sequence[Compared]] = (),
         switch: Callable[[Sequence[Compared]], str] | None = None,
+        *,
+        reads_settings: bool = True,
     ) -> Iterator[Problem]:
         """Yield what is wrong with what is installed.
 
         Args:
             groups: what it was compared with, from `agreed`; nothing where no index was asked.
             switch: see `package_problems`.
+            reads_settings: no setting is wrong, such as the name of a catalogue.
         """
         commands = self.commands
         for item in self.items:
@@ -115,7 +118,8 @@ class Checkup:
         compared = {each.item.project for group in groups for each in group
                     if each.has_entry or each.label is not None}  # fmt: skip
         yield from requirement_problems(self.requirers, compared - advised, commands)
-        if self.preferences.catalog is None and self.preferences.use_variants:
+        preferences = self.preferences
+        if reads_settings and preferences.catalog is None and preferences.use_variants:
             yield from self._without_catalog()
         for name in sorted(set(self.named) - self.requirers.items.keys()):
             text = f"{name} is not installed in {self.paths[0] if self.paths else 'no environment'}"

@@ -469,18 +469,25 @@ def problem(before: Picks, after: Picks, target: Target, words: Sequence[str]) -
       the build for CPUs of the installed release.
     - ``-U`` and a first installation take the newest release that uses the GPU, or the newest;
       what ``-U`` finds installed of that release stays as it is.
-    - What is installed of the family moves along, and what is named comes for what is there.
+    - ``-U`` also leaves what goes with those of the family that are not named.
+    - What is installed of the family moves along. What is new comes for what is there, or all is
+      as in a first installation.
     """
     named = [word for word in words if word in FAMILY]
     projects = list(dict.fromkeys([*before, *named]))
     if {*after} != {*projects, *(["torch"] if "torchvision" in projects else [])}:
         return f"{sorted(after)} are there"
     upgrade, switch = "-U" in words, "--variant-switch" in words
+    if upgrade and not switch and not before.keys() <= {*named} and after == before:
+        return ""
     builds, had = kinds(after), kinds({"torch": before["torch"]})[0] if before else None
     torch = after["torch"].partition("+")[0]
     best = newest(projects, target)
     held = not target.visible and had is not None
     old = before.get("torch", "")
+    is_new = bool(before) and not {*named} <= before.keys()
+    if is_new and not held and after["torch"] != old and not problem({}, after, target, projects):
+        return ""  # what is new has no release for the torch that is there, which moves
     if (old and not (upgrade or switch)) or held:
         changed = {name: after[name] for name in before if after[name] != before[name]}
         if changed:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from sys import version_info
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +17,18 @@ from pip._internal.models.link import Link
 from pep_variants import (
     Detector,
     File,
+    Metadata,
     MetadataError,
+    Platform,
     Preferences,
+    Support,
     VariantContext,
     VariantError,
     rank,
     read_metadata,
 )
 from pep_variants.internal import (
+    ACCELERATORS,
     NON_VARIANT,
     VARIANT_FILE,
     NoSuchVariant,
@@ -51,7 +56,7 @@ from .release_metadata import InfoFiles
 from .reporter import VariantReporter
 
 if TYPE_CHECKING:
-    from pep_variants.internal import LockChoice, Sources, VersionNote
+    from pep_variants.internal import Advice, LockChoice, Sources, VersionNote
     from variants_plugins import PluginRunner
 
     from .distributions import Detect
@@ -91,13 +96,14 @@ class CandidateOrdering:
         self.preferences = preferences
         self._files = InfoFiles(links, network)
         self._provider = provider
+        self._installed = PipInstalled(provider, catalog.installed)
         self.listener = VariantReporter()
         self.variants: VariantOrdering[Info] = VariantOrdering(
             self._files,
             platform=detect,
             preferences=preferences,
             listener=self.listener,
-            installed=PipInstalled(provider, catalog.installed),
+            installed=self._installed,
             together=catalog.together if catalog.wanted else None,
             version_order=VersionOrder(catalog.puts_build_first, self._floor),
         )
@@ -114,6 +120,15 @@ class CandidateOrdering:
     def extend(self, provider: Any) -> None:
         """Have the resolver extension extend pip's *provider*."""
         extend(provider, self.variants, self._files)
+
+    def repeat(self, staying: Collection[str]) -> None:
+        """Prepare for another resolution, in which other distributions count as installed.
+
+        Args:
+            staying: installed projects that it will not replace.
+        """
+        self._installed.staying = staying
+        self.variants.forget_installed()
 
     def ordered(self, project: str, infos: list[Info]) -> Iterator[Info]:
         """Yield *infos* in order of preference, variants with a `VariantVersion`."""
@@ -256,28 +271,28 @@ class CandidateOrdering:
 
     def advice(
         self, project: str, version: Any, installed: str | None, candidates: Iterable[Any]
-    ) -> str | None:
-        """Return in a sentence which variant fits better than the installed one, None if none.
+    ) -> Advice | None:
+        """Return what is better than the installed build, None for nothing.
 
         Args:
             project: normalized name.
-            version: that is installed.
+            version: that is installed, the public one of a project in the catalogue.
             installed: label that is installed, None for the non-variant wheel.
-            candidates: of pip's finder, all files of the version.
+            candidates: of pip's finder, all files of all versions that may be better.
         """
-        from pep_variants.internal import advise
-
         infos: list[Info] = catalog_first(
             [
                 (item.version, functools.partial(_no_candidate, link=item.link))
-                for item in candidates
+                for item in sorted(candidates, key=lambda item: item.version, reverse=True)
             ]
         )
         self._files.note(project, infos)
-        first = next(self.variants.arrange(project, infos), None)
-        selection = self.variants.selection(project, first) if first is not None else None
-        found = advise(selection, installed) if selection is not None else None
-        return found.text(project, str(version)) if found is not None else None
+        return self.variants.advice(project, version, installed, infos)
+
+    def is_accelerated(self, link: Any) -> bool:
+        """Return whether the file at *link*, which pip takes, is a build for an accelerator."""
+        known = self._offered.get(link.url)
+        return known is not None and self.variants.is_accelerated(*known)
 
     def admits_several(self, project: str) -> bool:
         """Return whether the requirements admit several versions of *project*."""
@@ -346,6 +361,55 @@ class CandidateOrdering:
 
 def _no_candidate(*, link: Any) -> None:
     """Make no candidate, for infos that are only ranked."""
+
+
+class Supposed:
+    """Detection of a machine that, as is supposed, has what some installed builds need.
+
+    These stay, and what is chosen has to go with them; or the driver that they need is only
+    invisible.
+    """
+
+    def __init__(
+        self,
+        detect: Detect,
+        builds: Sequence[Metadata],
+        invisible: Callable[[Detect], list[Metadata]],
+    ) -> None:
+        """Set up.
+
+        Args:
+            detect: detection of the target.
+            builds: installed builds that stay.
+            invisible: returns those of which only the driver is invisible. Called at most once,
+                where something is for an accelerator that is not detected.
+        """
+        self._detect = detect
+        self._builds = [*builds]
+        self._invisible = invisible
+        self._looked = False
+
+    def __call__(self, metadata: Metadata) -> Platform:
+        """Return what the target supports of the namespaces of *metadata*."""
+        found = self._detect(metadata)
+        if not self._looked and any(
+            name in ACCELERATORS and not found.support(name).features
+            for name in metadata.namespaces
+        ):
+            self._looked = True
+            self._builds += self._invisible(self._detect)
+        namespaces = dict(found.namespaces)
+        for build in self._builds:
+            for properties in build.variants.values():
+                for name in properties.keys() & ACCELERATORS.keys() & {*metadata.namespaces}:
+                    support = namespaces.get(name, Support())
+                    features = {
+                        feature: tuple(dict.fromkeys((*values, *support.features.get(feature, ()))))
+                        for feature, values in properties[name].items()
+                    }
+                    merged = {**support.features, **features}
+                    namespaces[name] = replace(support, features=merged, notice="")
+        return replace(found, namespaces=namespaces) if self._builds else found
 
 
 def detect_for(preferences: Preferences, finder: Any, *, foreign: bool) -> Detect:

@@ -52,7 +52,11 @@ class SessionCatalog:
     """What the commands of one finder take from the catalogue."""
 
     def __init__(
-        self, options: VariantOptions, finder: Any, note_metadata: Callable[[Any], None]
+        self,
+        options: VariantOptions,
+        finder: Any,
+        note_metadata: Callable[[Any], None],
+        present: Callable[[], Iterable[str]],
     ) -> None:
         """Set up.
 
@@ -60,6 +64,7 @@ class SessionCatalog:
             options: variant options of the command.
             finder: pip's ``PackageFinder``.
             note_metadata: keeps a link to a file of variant metadata.
+            present: returns the projects that are installed.
         """
         self._options = options
         self._finder = finder
@@ -73,6 +78,8 @@ class SessionCatalog:
         self._found: dict[str, tuple[list[Any], list[Any]]] = {}
         self._hashed: set[str] = set()
         self._unavailable: list[Unavailable] = []
+        self._present = present
+        self._families: dict[str, frozenset[str]] = {}
 
     @property
     def wanted(self) -> bool:
@@ -130,6 +137,18 @@ class SessionCatalog:
             for one, two in ((project, other), (other, project))
         )
 
+    def family(self, project: str) -> frozenset[str]:
+        """Return what is installed of the projects that should have the label of *project*."""
+        if project not in self._families and self.wanted:
+            names, waiting = {project}, [project]
+            while waiting:
+                name = waiting.pop()
+                found = {other for other in self._present() if self.together(name, other)} - names
+                names |= found
+                waiting += found
+            self._families[project] = frozenset(names - {project})
+        return self._families.get(project, frozenset())
+
     def puts_build_first(self, project: str) -> bool:
         """Return whether the catalogue wants a build for the accelerator before newer versions."""
         entry = self.entry(project)
@@ -156,10 +175,18 @@ class SessionCatalog:
     def installed(self, dists: Mapping[str, Any]) -> Iterator[tuple[str, Metadata]]:
         """Yield project and metadata of the *dists*, by name, that only the catalogue describes."""
         for name, dist in dists.items():
-            file = None if label_of(dist) else self._as_published(dist, dists)
-            entry = self.entry(name)
-            if file is not None and entry is not None:
-                yield name, entry.metadata([file])
+            metadata = self.metadata_of(dist, dists)
+            if metadata is not None:
+                yield name, metadata
+
+    def metadata_of(self, dist: Any, others: Any) -> Metadata | None:
+        """Return the metadata of a distribution that only the catalogue describes, else None.
+
+        Arguments as of `label_of`.
+        """
+        file = None if label_of(dist) else self._as_published(dist, others)
+        entry = None if file is None else self.entry(dist.canonical_name)
+        return None if file is None or entry is None else entry.metadata([file])
 
     def release(self, project: str, version: Any) -> Any:
         """Return *version* without its local part if the catalogue has an entry of *project*."""

@@ -36,6 +36,17 @@ def label_of(dist: Any) -> str:
     return "" if text is None else context_of(text.encode(), None, values=False).label
 
 
+def metadata_of(dist: Any) -> Metadata | None:
+    """Return the ``variant.json`` of an installed distribution, None without a valid one."""
+    from pep_variants import VariantError, read_metadata
+
+    text = read_file(dist, VARIANT_FILE)
+    try:
+        return None if text is None else read_metadata(text, VARIANT_FILE)
+    except VariantError:
+        return None
+
+
 def platforms_of(dist: Any) -> list[str]:
     """Return the platform tags of an installed wheel, nothing if its WHEEL file does not tell."""
     lines = (read_file(dist, "WHEEL") or "").splitlines()

@@ -126,6 +126,11 @@ class VariantOptions:
             logger.warning("%s", self._warnings.pop(0))
 
     @property
+    def describes(self) -> bool:
+        """Whether the settings describe a machine in place of the one that is here."""
+        return self.preferences is not None and self.preferences.platform_file is not None
+
+    @property
     def forced(self) -> Mapping[str, str]:
         """Forced labels by project, as far as the settings are read.
 

@@ -48,19 +48,29 @@ def explained(session: Session) -> Iterator[None]:
         raise DistributionNotFound(f"{error}. {reasons}") from error
 
 
-def resolved(session: Session, resolver: Any, resolve: Callable[[], Any]) -> Any:
-    """Return the result of *resolve*; switch installed variants if the user wants that.
+def resolved(session: Session, resolver: Any, resolve: Callable[..., Any]) -> Any:
+    """Return the result of *resolve*; see `switching` for what moves along.
+
+    Args:
+        session: of the command.
+        resolver: pip's resolver.
+        resolve: runs it, with more requirements if any are given.
 
     Raises:
         InstallationError: a project and a build of it under another name are required.
     """
-    preferences = session.options.preferences
-    if preferences is None or not preferences.switch:
-        requirements = resolve()
-    else:
-        from .switching import switch_variants
+    from .switching import Rounds, move_families, switch_variants
 
-        requirements = switch_variants(session, resolver, resolve)
+    rounds = Rounds(session, resolver, resolve)
+    preferences = session.options.preferences
+    switch = preferences is not None and preferences.switch
+    if session.installed and (switch or (rounds.requirements and session.chooses)):
+        if switch:
+            switch_variants(rounds)
+        move_families(rounds)
+        if session.kept:
+            logger.info("%s", session.kept)
+    requirements = rounds.found
     if session.catalog.wanted:
         from .same_files import leave_out
 
@@ -69,16 +79,13 @@ def resolved(session: Session, resolver: Any, resolve: Callable[[], Any]) -> Any
 
 
 def note_result(
-    session: Session,
-    candidates: Mapping[str, Any],
-    requirements: Mapping[str, Any],
-    wanted: Mapping[str, str],
+    session: Session, result: Any, requirements: Mapping[str, Any], wanted: Mapping[str, str]
 ) -> None:
     """Keep the chosen labels, and print what the user has to know about the result.
 
     Args:
         session: of the command.
-        candidates: the mapping of the resolver's result, installed candidates included.
+        result: of pip's resolver.
         requirements: what is going to be installed, by normalized project name.
         wanted: version specifiers of the projects that the user named.
 
@@ -86,6 +93,7 @@ def note_result(
         InstallationError: an installed distribution is not the variant that the user forced, or
             both distributions of this package would be installed.
     """
+    candidates = result.mapping
     for name, requirement in requirements.items():
         session.note_chosen(name, requirement.link)
         other = OWN[1 - OWN.index(name)] if name in OWN else name
@@ -100,7 +108,7 @@ def note_result(
         links = {name: item.link for name, item in requirements.items() if item.link is not None}
         _report_displaced(session, session.ordering, links)
     if any(item.is_installed and item.project_name in wanted for item in candidates.values()):
-        _advise(session, candidates.values(), wanted)
+        _advise(session, result, wanted)
     if session.options.preferences is None:
         return
     considered = session.ordering.listener.seen if session.ordering is not None else ()
@@ -197,21 +205,23 @@ def _report_displaced(
         logger.info("%s", note.text)
 
 
-def _advise(session: Session, candidates: Iterable[Any], wanted: Collection[str]) -> None:
+def _advise(session: Session, result: Any, wanted: Collection[str]) -> None:
     """Print better variants of what is installed and the user named, and how to switch."""
-    from .switching import better_than, installed_in
+    from .switching import better_than, installed
 
     end = time.monotonic() + ADVICE_SECONDS
-    for item in installed_in(session, candidates):
-        project = item.project
-        if project not in wanted or project in session.options.forced:
+    for project in sorted(wanted):
+        candidate, item = result.mapping.get(project), installed(session, project)
+        if candidate is None or item is None or not candidate.is_installed:
+            continue
+        if project in session.options.forced:
             continue
         if not (item.label or session.has_variants(project) or session.catalog.recognises(project)):
             continue
         left = end - time.monotonic()
         if left <= 0:
             break
-        text = _advised(session, left, functools.partial(better_than, session, item))
+        text = _advised(session, left, functools.partial(better_than, session, result, item))
         if text:
             logger.info("%s: to switch, add --variant-switch", text)
 

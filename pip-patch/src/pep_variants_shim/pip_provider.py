@@ -7,14 +7,13 @@ variant wheels are found: until then pip's resolver calls pip's provider only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from pep_variants import Metadata, Platform, VariantError, read_metadata
-from pep_variants.internal import VARIANT_FILE
+from pep_variants import Metadata, Platform
 from resolvelib_variants import VariantOrdering, VariantProvider
 
-from .distributions import read_file
+from .distributions import metadata_of
 from .guard import Original, fault, iterated, switch
 from .release_metadata import InfoFiles
 
@@ -52,7 +51,12 @@ def extend(provider: Any, ordering: VariantOrdering[Any], files: InfoFiles) -> N
 
 
 class PipInstalled:
-    """The installed distributions that pip's provider knows: none with ``--ignore-installed``."""
+    """The installed distributions that pip's provider knows: none with ``--ignore-installed``.
+
+    Attributes:
+        staying: projects that pip does not upgrade though it would, as is known from a resolution
+            before.
+    """
 
     def __init__(
         self,
@@ -68,6 +72,7 @@ class PipInstalled:
         """
         self._provider = provider
         self._described = described
+        self.staying: Collection[str] = ()
 
     def version(self, project: str) -> object | None:
         """Return the installed version of a project, None if pip would upgrade it."""
@@ -86,15 +91,16 @@ class PipInstalled:
 
         It has a valid ``variant.json``, or the catalogue describes it.
         """
-        kept = {name: found for name, found in self._distributions().items() if self.version(name)}
-        yield from self._described(kept)
-        for project, found in kept.items():
-            text = read_file(found, VARIANT_FILE)
-            try:
-                if text is not None:
-                    yield project, read_metadata(text, VARIANT_FILE)
-            except VariantError:
-                continue
+        dists = {
+            name: found
+            for name, found in self._distributions().items()
+            if name in self.staying or self.version(name)
+        }
+        yield from self._described(dists)
+        for project, found in dists.items():
+            metadata = metadata_of(found)
+            if metadata is not None:
+                yield project, metadata
 
     def _distributions(self) -> Mapping[str, Any]:
         found: Mapping[str, Any] = self._provider()._factory._installed_dists

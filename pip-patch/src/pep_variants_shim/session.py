@@ -8,7 +8,8 @@ variant options.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -18,12 +19,16 @@ from pip._vendor.packaging.utils import canonicalize_name
 from pep_variants.internal import parse_metadata_filename
 
 from .catalog import SessionCatalog
+from .distributions import metadata_of
 from .guard import switch
 from .links import Info, MetadataLinks, catalog_link, label_of_link, null_last, source_of
 from .options import Labels, VariantOptions, inherited_labels
 
 if TYPE_CHECKING:
+    from pep_variants import Metadata
+
     from .candidates import CandidateOrdering
+    from .distributions import Detect
 
 _ATTRIBUTE = "_pep_variants_session"
 
@@ -45,6 +50,9 @@ class Session:
         decided: METADATA without its variant markers, by METADATA and ``variant.json`` of a wheel.
         replaced: projects that are left out for another name of them, see `same_files`.
         catalog: what the command takes from the catalogue of existing builds.
+        kept: why installed builds count as fitting although no driver is seen; empty if they do
+            not.
+        attempting: pip's resolver runs for a result that may be given up.
     """
 
     def __init__(
@@ -81,9 +89,14 @@ class Session:
         self._metadata_links: MetadataLinks = {}
         self._with_variants: set[str] = set()
         self._provider: Any = None
+        self._supposed: list[Metadata] = []
+        self.kept = ""
         self._held: Mapping[str, Any] = {}
+        self.attempting = False
         self._build_labels = inherited_labels()
-        self.catalog = SessionCatalog(options, finder, self.note_metadata)
+        self.catalog = SessionCatalog(
+            options, finder, self.note_metadata, lambda: tuple(self.installed)
+        )
         preferences = options.read_given()
         if preferences is None or preferences.use_variants:
             setattr(finder, _ATTRIBUTE, self)
@@ -141,6 +154,11 @@ class Session:
         """
         return self._lists and self.options.read_settings().use_variants
 
+    @property
+    def chooses(self) -> bool:
+        """Whether there is something of variants to choose in this command."""
+        return self.ordering is not None or self.catalog.wanted
+
     # Ordering.
 
     def get_ordering(self) -> CandidateOrdering:
@@ -154,14 +172,18 @@ class Session:
 
             # Few of the new objects are garbage, and pip's are many.
             with paused(True):
-                from .candidates import CandidateOrdering, detect_for
+                from .candidates import CandidateOrdering, Supposed, detect_for
 
             preferences = self.options.read_settings()
             self.options.warn()
             self.ordering = CandidateOrdering(
                 self._metadata_links,
                 network=self.network,
-                detect=detect_for(preferences, self.finder, foreign=self._foreign),
+                detect=Supposed(
+                    detect_for(preferences, self.finder, foreign=self._foreign),
+                    self._supposed,
+                    self._invisible_builds,
+                ),
                 preferences=preferences,
                 provider=lambda: self._provider,
                 catalog=self.catalog,
@@ -169,6 +191,12 @@ class Session:
             if self._provider is not None:
                 self.ordering.extend(self._provider)
         return self.ordering
+
+    def suppose(self, dists: Iterable[Any]) -> None:
+        """Judge variants anew, for a machine that has what the installed *dists* need."""
+        found = (self.metadata_of(dist) for dist in dists)
+        self._supposed += [metadata for metadata in found if metadata is not None]
+        self.ordering = None
 
     def ordered(self, project: str, infos: Iterator[Info]) -> Iterator[Info]:
         """Return pip's candidate infos of *project* with variants filtered and ordered."""
@@ -191,6 +219,20 @@ class Session:
             yield
         finally:
             self._held = before
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Have pip say nothing if it finds no result."""
+        self.attempting = True
+        try:
+            yield
+        finally:
+            self.attempting = False
+
+    def constraint(self, project: str) -> Any:
+        """Return the specifier of the constraints on a project, None without any."""
+        found = None if self._provider is None else self._provider._constraints.get(project)
+        return None if found is None else found.specifier
 
     # Outcome.
 
@@ -229,6 +271,47 @@ class Session:
     def label_of(self, dist: Any) -> str:
         """Return the label of an installed distribution, empty if it is not a variant."""
         return self.catalog.label_of(dist, self.installed)
+
+    def metadata_of(self, dist: Any) -> Metadata | None:
+        """Return the metadata of an installed variant, None if it is none that is known."""
+        return metadata_of(dist) or self.catalog.metadata_of(dist, self.installed)
+
+    def is_accelerated(self, link: Any) -> bool:
+        """Return whether the file at *link*, which was chosen, is a build for an accelerator."""
+        return self.ordering is not None and self.ordering.is_accelerated(link)
+
+    def _invisible_builds(self, detect: Detect) -> list[Metadata]:
+        """Return the installed builds for accelerators of which only the driver is invisible.
+
+        None where *detect* finds any accelerator, and for a machine that the user describes.
+        """
+        from pep_variants.internal import ACCELERATORS, Surroundings, has_accelerator, why_invisible
+
+        if self.options.describes:
+            return []
+        builds: list[tuple[Any, Metadata, list[str]]] = []
+        for dist in self.installed.values():
+            metadata = self.metadata_of(dist)
+            if metadata is not None and len(metadata.variants) == 1:
+                (properties,) = metadata.variants.values()
+                builds.append((dist, metadata, sorted(properties.keys() & ACCELERATORS.keys())))
+        builds = [item for item in builds if item[2]]
+        if not builds or has_accelerator(detect):
+            return []
+        around = Surroundings.of(os.environ)
+        found = []
+        for dist, metadata, namespaces in builds:
+            for namespace in namespaces:
+                reason = why_invisible(around, namespace)
+                if reason:
+                    found.append(metadata)
+                    self.kept = self.kept or (
+                        f"{dist.canonical_name} {dist.version} is installed as variant "
+                        f"{next(iter(metadata.variants))}, and builds for it are kept: {reason} "
+                        f"(--variant-exclude {namespace} takes others)"
+                    )
+                    break
+        return found
 
     @property
     def installed(self) -> Mapping[str, Any]:

@@ -73,6 +73,10 @@ class Agreements(Generic[CT]):
         self._agreements: dict[tuple[str, Hashable], tuple[str, Chosen]] = {}
         self._disagreements: set[tuple[str, Hashable, str, str]] = set()
 
+    def forget_installed(self) -> None:
+        """Ask again what is installed."""
+        self._installed_variants = None
+
     def concerns(self, project: str) -> bool:
         """Return whether variants of *project* are to agree with something."""
         together = self._together

@@ -39,11 +39,13 @@ from pep_variants.internal import (
     NULL_LABEL,
     AbiDependency,
     Admitted,
+    Advice,
     NewestBuild,
     NoSuchVariant,
     PluginFailed,
     VersionNote,
     abi_projects,
+    advise_over_releases,
     has_accelerator,
     is_accelerated,
     missing_variant,
@@ -381,6 +383,10 @@ class VariantOrdering(Generic[CT]):
         decision = self._decisions.get((project, self._files.version(candidate)))
         return None if decision is None else decision.selection
 
+    def is_accelerated(self, project: str, candidate: CT) -> bool:
+        """Return whether *candidate* is a build for the accelerator that is here."""
+        return is_accelerated(self.selection(project, candidate), self._file(candidate))
+
     def abi_dependencies(self, project: str, candidate: CT) -> tuple[AbiDependency, ...]:
         """Return what *candidate* is built against, empty for a non-variant file."""
         if not self.abi_projects:
@@ -423,6 +429,36 @@ class VariantOrdering(Generic[CT]):
             return name in passing.postponed
         passing.postponed.add(name)
         return True
+
+    def advice(
+        self,
+        project: str,
+        version: Hashable,
+        installed: str | None,
+        candidates: Iterable[CT],
+        *,
+        over_releases: bool = True,
+    ) -> Advice | None:
+        """Return what is better than the installed build, see `advise_over_releases`.
+
+        Args:
+            project: normalized project name.
+            version: that is installed.
+            installed: label that is installed, None for what is no variant.
+            candidates: files of all versions to choose among, newest version first.
+            over_releases: whether another version may be better, by the user's preferences.
+        """
+        anew = over_releases and self._preferences.puts_first(project, by_default=True)
+        admitted = [
+            self._admitted(project, found, group)
+            for found, group in group_by_version(self._files, candidates)
+            if anew or found == version
+        ]
+        return advise_over_releases(project, version, installed, admitted, self.has_accelerator)
+
+    def forget_installed(self) -> None:
+        """Ask again what is installed: in another resolution other distributions may count."""
+        self._agreements.forget_installed()
 
     def judged(self, project: str) -> Iterator[tuple[Hashable, Selection[CT]]]:
         """Yield version and decision of every version of *project* that was judged, in order."""
@@ -468,7 +504,7 @@ class VariantOrdering(Generic[CT]):
                     return
                 yield self._admitted(project, version, [*group, *refusals.get(version, ())])
 
-        found = newest_build(project, admitted(), self._has_accelerator)
+        found = newest_build(project, admitted(), self.has_accelerator)
         rest = chain(read, groups)
         if found is None or found.version is None:
             if found is not None:
@@ -510,11 +546,11 @@ class VariantOrdering(Generic[CT]):
         displaced = self.displaced.get(project)
         if displaced is not None and displaced.version == version:
             return displaced.preferred()
-        selection, file = self.selection(project, chosen), self._file(chosen)
+        selection = self.selection(project, chosen)
         if (
             self.forces(project)
             or not self._preferences.use_variants
-            or is_accelerated(selection, file)
+            or self.is_accelerated(project, chosen)
         ):
             return None
         if project in self._unfound:
@@ -526,7 +562,7 @@ class VariantOrdering(Generic[CT]):
                 [Admitted(version, ("",) if selection else (), lambda: selection)],
                 (self._admitted(project, *each) for each in groups if each[0] < version),
             ),
-            self._has_accelerator,
+            self.has_accelerator,
         )
         if found is None or found.version is None:
             return None
@@ -537,7 +573,8 @@ class VariantOrdering(Generic[CT]):
         labels = {file.label for file in files if file.label is not None}
         return Admitted(version, labels, partial(self._look_at, project, version, files))
 
-    def _has_accelerator(self) -> bool:
+    def has_accelerator(self) -> bool:
+        """Return whether the target has an accelerator, of any kind."""
         if self._accelerator is None:
             self._accelerator = has_accelerator(self._platform)
         return self._accelerator

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
+from pip._internal.exceptions import DistributionNotFound
 from pip._vendor.packaging.utils import canonicalize_name
 
 from pep_variants import split_label
@@ -27,6 +28,8 @@ def patch_factory(module: ModuleType) -> None:
         original: Original, self: Any, e: Any, *args: Any, **kwargs: Any
     ) -> Any:
         session = session_of(self._finder)
+        if session is not None and session.attempting:
+            return DistributionNotFound("no result")
         if session is None or session.ordering is None:
             return original(self, e, *args, **kwargs)
         by_marker = session.ordering.required_by_marker(e.causes)
@@ -135,7 +138,9 @@ def patch_resolver(module: ModuleType) -> None:
             try:
                 with explained(session):
                     requirements = resolved(
-                        session, self, lambda: original(self, root_reqs, *args, **kwargs)
+                        session,
+                        self,
+                        lambda more=(): original(self, [*root_reqs, *more], *args, **kwargs),
                     )
                 if switch.failed:
                     raise VariantsOff(switch.reason)
@@ -143,7 +148,7 @@ def patch_resolver(module: ModuleType) -> None:
                 session.catalog.report_unavailable()
             named = [req for req in root_reqs if req.name and req.user_supplied]
             wanted = {canonicalize_name(req.name): str(req.specifier) for req in named}
-            note_result(session, self._result.mapping, requirements.requirements, wanted)
+            note_result(session, self._result, requirements.requirements, wanted)
             _tell_of_builds(session, self._result, wanted)
             return requirements
         except VariantsOff:  # nothing is installed yet

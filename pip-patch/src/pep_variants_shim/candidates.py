@@ -96,7 +96,9 @@ class CandidateOrdering:
         self.preferences = preferences
         self._files = InfoFiles(links, network)
         self._provider = provider
-        self._installed = PipInstalled(provider, catalog.installed)
+        self._installed = PipInstalled(
+            provider, catalog.installed, catalog.family if preferences.switch else None
+        )
         self.listener = VariantReporter()
         self.variants: VariantOrdering[Info] = VariantOrdering(
             self._files,

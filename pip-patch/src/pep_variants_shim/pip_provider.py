@@ -62,6 +62,7 @@ class PipInstalled:
         self,
         provider: Callable[[], Any],
         described: Callable[[Mapping[str, Any]], Iterable[tuple[str, Metadata]]],
+        family: Callable[[str], Collection[str]] | None = None,
     ) -> None:
         """Set up.
 
@@ -69,9 +70,11 @@ class PipInstalled:
             provider: returns pip's provider, once there is one.
             described: gives project and metadata of those distributions, given by name, that are
                 a variant as the catalogue describes it.
+            family: returns what moves along with a project; None if nothing does.
         """
         self._provider = provider
         self._described = described
+        self._family = family
         self.staying: Collection[str] = ()
 
     def version(self, project: str) -> object | None:
@@ -94,13 +97,16 @@ class PipInstalled:
         dists = {
             name: found
             for name, found in self._distributions().items()
-            if name in self.staying or self.version(name)
+            if name in self.staying or (self.version(name) and not self._moves(name))
         }
         yield from self._described(dists)
         for project, found in dists.items():
             metadata = metadata_of(found)
             if metadata is not None:
                 yield project, metadata
+
+    def _moves(self, project: str) -> bool:
+        return self._family is not None and bool(self._family(project))
 
     def _distributions(self) -> Mapping[str, Any]:
         found: Mapping[str, Any] = self._provider()._factory._installed_dists

@@ -249,7 +249,10 @@ def _move(rounds: Rounds, better: Mapping[str, Any]) -> bool:
         items = {name: item for name in sorted(names) if (item := rounds.installed(name))}
         moved |= items
         head = next((name for name in group if group[name] is not None), None)
-        held |= {name: item.dist.version for name, item in items.items()}
+        held |= {
+            name: None if name in rounds.requirements else item.dist.version
+            for name, item in items.items()
+        }
         if head is not None:
             held |= dict.fromkeys(items, None) | {head: group[head]}
     return rounds.run(moved, held)

@@ -23,7 +23,7 @@ from .checks import check_before, check_direct_wheels
 from .choices import Choices, OlderBuild, report_platform, warn
 from .command_line import EXPORTING, Scope
 from .context import Context
-from .environments import installed_variants
+from .environments import installed, installed_variants
 from .errors import USER_ERRORS, ProxyFailed, VariantMissing
 from .indexes import PROXIES, link_options, link_variables
 from .installed_state import FittingMarks, InstalledState
@@ -34,19 +34,22 @@ from .session_plan import SessionPlan
 from .switching import (
     NO_CHANGES,
     Changes,
+    agreement,
     changes_of,
     hidden_accelerator,
     pins_of,
     upgraded,
     without_upgrades,
 )
-from .upkeep import read_requirements, tidy
+from .upkeep import read_requirements, tidy, warn_of
 from .uv_environment import program_run, uv_variables, variables_without_session
 from .uv_process import Check, end_as, run_uv
 from .uv_program import become_uv
 from .version_bounds import bound_options, bounds_of, may_run_again, wanted_builds
 
 if TYPE_CHECKING:
+    from pep_variants.internal import OwnershipProblem
+
     from .command_line import Invocation
     from .notices import Planned
     from .own_options import Options
@@ -424,13 +427,44 @@ def _run(context: Context) -> int:
                 code, planned = _run_uv(context, prepared)
             else:
                 warn(f"uv ran with {bounds}; --variant-before-version :none: leaves that out")
-        if code == 0:
-            tidy(prepared.state, prepared.environ)
+        if code == 0 and (contested := tidy(prepared.state, prepared.environ)):
+            prepared, contested = _agreed(context, prepared, contested)
+            if not context.is_quiet:
+                warn_of(contested, installed(context.environments))
         if code >= 0:  # after a signal the user does not wait for explanations
             _report(context, prepared, code, planned)
         return code
     finally:
         prepared.session.close()
+
+
+def _agreed(
+    context: Context, prepared: PreparedRun, contested: list[OwnershipProblem]
+) -> tuple[PreparedRun, list[OwnershipProblem]]:
+    """Have projects agree that require packages with the same file, if variants of them do.
+
+    Return what uv was run with, and the files that two projects still need.
+    """
+    if context.invocation.command != ("pip", "install"):
+        return prepared, contested  # a lock decides, or the files of `pip sync`
+    plan, state, session = prepared.plan, prepared.state, prepared.session
+    owners = [owner.partition("==")[0] for owner in contested[0].owners]
+    found = agreement(plan, state, session, installed(context.environments), owners)
+    if found is None:
+        return prepared, contested
+    if not context.is_quiet:
+        warn(f"{found.project}: variant {found.label}, for the libraries that {found.other} needs")
+    session.keep({found.project: {str(found.release): (found.label,)}})
+    pin = f"{found.project}=={found.release}"
+    bounds = bound_options(context, session, prepared.builds, [*prepared.changes.pins, pin])
+    bounds += ["--refresh-package", found.project]
+    names = dict.fromkeys((*prepared.changes.replaced, found.project))
+    changes = prepared.changes._replace(replaced=tuple(names))
+    before = state._replace(installed=installed(context.environments))
+    read_requirements(before)
+    again = prepared._replace(arguments=_arguments(plan, state, changes, bounds))
+    code, _ = _run_uv(context, again)
+    return prepared, contested if code else tidy(before, again.environ, removes=True)
 
 
 def _without_variants(context: Context, why: str, error: Exception) -> int:

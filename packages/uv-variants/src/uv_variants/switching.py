@@ -9,8 +9,9 @@ to stay has the label that it has, for what comes to go with it.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
+from itertools import permutations, product
 from typing import TYPE_CHECKING, NamedTuple
 
 from pep_variants.internal import required_by
@@ -145,6 +146,82 @@ def pins_of(state: InstalledState, names: Iterable[str]) -> list[str]:
     return found
 
 
+def judgement(
+    plan: SessionPlan,
+    session: Session,
+    found: Mapping[str, Installed],
+    name: str,
+    admits: Callable[[Version], bool] = lambda _: True,
+) -> Judgement | None:
+    """Return what is known of the project *name* among those that are installed."""
+    from variants_proxy.internal import judge
+
+    question = partial(
+        judge,
+        installed=found[name],
+        others={other: each.version for other, each in found.items()},
+        admits=admits,
+        preferences=plan.context.preferences,
+        python=plan.machine.machine.python,
+    )
+    return session.judge(name, question)
+
+
+class Agreement(NamedTuple):
+    """A variant with which projects can share an environment.
+
+    Attributes:
+        project: normalized name.
+        release: that is installed.
+        label: of the variant.
+        other: project that it goes with.
+    """
+
+    project: str
+    release: Version
+    label: str
+    other: str
+
+
+def agreement(
+    plan: SessionPlan,
+    state: InstalledState,
+    session: Session,
+    found: Mapping[str, Installed],
+    owners: Iterable[str],
+) -> Agreement | None:
+    """Return what makes two installed projects agree that require packages with the same file.
+
+    Args:
+        plan: of the command.
+        state: whose choices are asked which variants fit.
+        session: that answers uv.
+        found: what is installed.
+        owners: normalized names of these packages.
+    """
+    from variants_proxy.internal import labels_like
+
+    users = [
+        [name for name, each in found.items() if owner in required_by(found, [name])]
+        for owner in owners
+    ]
+    for one, two in permutations(users, 2):
+        for project, other in product(one, two):
+            if project in two or other in one or project in plan.context.preferences.forced:
+                continue
+            known, others = (judgement(plan, session, found, name) for name in (project, other))
+            if known is None or others is None or known.installed.label is None:
+                continue
+            question = partial(labels_like, installed=others.installed)
+            labels = (session.judge(project, question) or {}).get(str(known.release), ())
+            state.choices.ask([project])
+            choice = state.choices.of(project).get(str(known.release))
+            fitting = () if choice is None else choice.verdicts
+            if any(row.label in labels and row.verdict == "compatible" for row in fitting):
+                return Agreement(project, known.release, labels[0], other)
+    return None
+
+
 class _Work:
     """The decisions about one command."""
 
@@ -207,7 +284,7 @@ class _Work:
             self._after += [
                 stays(each.installed, hidden[name])
                 for name, each in found.items()
-                if name in hidden and (each.advice or self._is_upgraded(name))
+                if name in hidden and (name in moving or (self._switch and each.advice))
             ][:1]
         elif moving:
             self._move(found, moving)
@@ -229,18 +306,8 @@ class _Work:
         )
 
     def _judgement(self, name: str) -> Judgement | None:
-        from variants_proxy.internal import judge
-
-        context = self._plan.context
-        question = partial(
-            judge,
-            installed=self._state.installed[name],
-            others=self._versions,
-            admits=partial(self._admits, name),
-            preferences=context.preferences,
-            python=self._plan.machine.machine.python,
-        )
-        return self._session.judge(name, question)
+        admits = partial(self._admits, name)
+        return judgement(self._plan, self._session, self._state.installed, name, admits)
 
     def _admits(self, name: str, version: Version) -> bool:
         return admits(self._texts, name, str(version))

@@ -7,8 +7,8 @@ build required is removed by ``--variant-switch``, as ``uv pip install`` removes
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pep_variants.internal import listed, repairs, required_by, unneeded
@@ -20,7 +20,7 @@ from .named_projects import name_of, normalized
 from .uv_process import run_uv
 
 if TYPE_CHECKING:
-    from pep_variants.internal import Installed
+    from pep_variants.internal import Installed, OwnershipProblem
 
     from .context import Context
     from .installed_state import InstalledState
@@ -44,30 +44,37 @@ def read_requirements(state: InstalledState) -> None:
     required_by(state.installed, _with_variants(state.context, state.installed))
 
 
-def tidy(state: InstalledState, environ: Mapping[str, str]) -> None:
-    """Put the environment in order after uv succeeded.
+def tidy(
+    state: InstalledState, environ: Mapping[str, str], *, removes: bool = False
+) -> list[OwnershipProblem]:
+    """Put the environment in order after uv succeeded; return files that two projects need.
 
     Args:
         state: before the command.
         environ: variables of uv.
+        removes: remove what only old builds required, as with ``--variant-switch``.
     """
     context, before = state.context, state.installed
     if context.invocation.has("dry-run") or not context.environments:
-        return
+        return []
     now = installed(context.environments)
     names = {*_with_variants(context, before), *_with_variants(context, now)}
     changed = {name for name in names if before.get(name) != now.get(name)}
     if not changed:
-        return
+        return []
     texts = (*context.requested, *context.indexes.configuration.requirements)
     asked = {normalized(name_of(text) or "") for text in texts}
     gone = unneeded(before, now, changed, asked)
-    if gone and context.preferences.switch and context.scope is Scope.ENVIRONMENT:
+    is_switch = context.preferences.switch and context.scope is Scope.ENVIRONMENT
+    if gone and (is_switch or removes):
         if not context.is_quiet:
             warn(f"removing what only the other build required: {_listed(gone)}")
         names_gone = [each.project for each in gone]
         _run(context, environ, "uninstall", names_gone)
         now = {name: each for name, each in now.items() if name not in names_gone}
+    elif gone and context.invocation.command == ("pip", "install") and not context.is_quiet:
+        names_gone = [each.project for each in gone]
+        warn(f"nothing requires {_listed(gone)} any more: uv pip uninstall {' '.join(names_gone)}")
     folders = [str(folder) for each in context.environments for folder in site_packages(each)]
     found = repairs(folders, now, changed, {each.project for each in gone})
     if found.again:
@@ -76,15 +83,18 @@ def tidy(state: InstalledState, environ: Mapping[str, str]) -> None:
         words = [part for each in found.again for part in ("--reinstall-package", each.project)]
         pins = [f"{each.project}=={each.version}" for each in found.again]
         _run(context, environ, "install", ["--no-deps", *words, *pins])
-    for problem in found.contested[:1]:
-        requirers = [_requirers(now, owner.partition("==")[0]) for owner in problem.owners]
-        owners = [
-            f"{owner} (for {by})" for owner, by in zip(problem.owners, requirers, strict=True)
-        ]
+    return list(found.contested)
+
+
+def warn_of(contested: Iterable[OwnershipProblem], found: Mapping[str, Installed]) -> None:
+    """Print which of the *contested* files, the first one, works for one project only."""
+    for problem in contested:
+        owners = [f"{owner} (for {_requirers(found, owner)})" for owner in problem.owners]
         warn(
-            f"{os.path.basename(problem.path)} is in {listed(owners, 'and')}, and only one of them "  # noqa: PTH119
-            f"works: {problem.path}"
+            f"{Path(problem.path).name} is in {listed(owners, 'and')}, and only one of them works: "
+            f"{problem.path}"
         )
+        return
 
 
 def _with_variants(context: Context, found: Mapping[str, Installed]) -> list[str]:
@@ -97,8 +107,9 @@ def _with_variants(context: Context, found: Mapping[str, Installed]) -> list[str
     ]
 
 
-def _requirers(found: Mapping[str, Installed], name: str) -> str:
-    """Return what requires a project, in a few words."""
+def _requirers(found: Mapping[str, Installed], owner: str) -> str:
+    """Return what requires *owner*, ``name==version``, in a few words."""
+    name = owner.partition("==")[0]
     names = [
         each.project
         for each in found.values()

@@ -1,0 +1,134 @@
+"""From one build to another with uv: what is said, and what is left after each step.
+
+Which builds come is in `support.switching_table`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.environments import PIPS, Environment, Environments, Result
+from support.pip_commands import versions
+from support.switching_table import INSTALLED, World, damage, put, running
+from support.uvs import UVS, Machine, downloaded_uv, uv_variants
+from support.wheels import Wheel
+
+TENSORFLOW = Wheel(
+    "tensorflow",
+    "2.20.0",
+    extras=("and-cuda",),
+    requires=("nvidia-nccl-cu12>=2.25; extra == 'and-cuda'",),
+)
+CU12 = {"nvidia-nccl-cu12": "2.27.5", "nvidia-cublas-cu12": "12.6.4.1"}
+CU13 = {"nvidia-nccl-cu13": "2.28.3", "nvidia-cublas": "13.1.0.3"}
+
+
+class Person:
+    """Someone who types uv's commands into an environment, on one machine after the other."""
+
+    def __init__(self, world: World, environment: Environment, work: Path) -> None:
+        self.world, self.environment, self.work = world, environment, work
+
+    def has(self, installed: str) -> None:
+        """Have builds of `INSTALLED` there."""
+        put(self.environment, INSTALLED[installed], "uv")
+
+    @property
+    def there(self) -> dict[str, str]:
+        return versions(self.environment)
+
+    def on(self, target: str, *words: str) -> Result:
+        """Run uv-variants on a machine of the table; nothing is wrong with the files after it."""
+        made = self.world.environments
+        shown = {**self.world.variables, **self.world.targets[target].variables}
+        shown["VIRTUAL_ENV"] = str(self.environment.path)
+        uv = downloaded_uv(UVS[-1], made.wheelhouse)
+        home = self.world.folder / "home"
+        home.mkdir(exist_ok=True)
+        machine = Machine(uv, uv_variants(made.folder), home, self.work, shown)
+        done = machine.run(*words)
+        assert done.code == 0, done
+        return done
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory, environments: Environments) -> Iterator[World]:
+    with running(tmp_path_factory.mktemp("switching"), environments) as found:
+        found.field.index.add_wheel(TENSORFLOW)
+        found.field.index.add_wheel(Wheel("tensorflow-cpu", "2.20.0"))
+        yield found
+
+
+@pytest.fixture
+def person(world: World, tmp_path: Path) -> Person:
+    made = world.environments.plain("{}.{}".format(*sys.version_info), PIPS[-1])
+    return Person(world, Environment(made.copied(tmp_path / "env").path), tmp_path)
+
+
+def test_driver_after_driver(person: Person) -> None:
+    """The libraries are those of the build that is there; asked again, there is nothing to do."""
+    person.has("torch +cpu")
+    (person.work / "r.txt").write_text("torch\n")
+    switch = ("--variant-switch", "pip", "install", "-r", "r.txt")
+    for target, torch, libraries in (
+        ("driver 12.8", "2.14.0+cu126", CU12),
+        ("driver 13.0", "2.14.0+cu132", CU13),
+        ("driver 12.4", "2.14.0+cu126", CU12),
+        ("no GPU", "2.14.0+cpu", {}),
+    ):
+        done = person.on(target, *switch)
+        assert ": switching" in done.err, done
+        assert person.there == {"torch": torch, **libraries}, done
+        assert damage(person.environment, clean=True) == []
+        done = person.on(target, *switch)
+        assert "torch" not in done.err, done
+
+
+def test_what_stays_is_said(person: Person) -> None:
+    """Without the option one line names what fits better; a hidden driver is no reason."""
+    person.has("family of PyPI")
+    before = person.there
+    done = person.on("driver 12.8", "pip", "install", "torch", "torchvision")
+    (line,) = (line for line in done.err.splitlines() if "uv-variants:" in line)
+    assert "torch 2.15.0 is installed as variant cuda13.2, which does not fit this" in line, done
+    assert line.endswith("variant cuda12.6 of 2.14.0 does: to switch, add --variant-switch"), done
+    hidden = "driver invisible"
+    assert "uv-variants:" not in person.on(hidden, "pip", "install", "torch").err
+    done = person.on(hidden, "--variant-switch", "pip", "install", "torchvision")
+    stays = "torchvision 0.30.0 (cuda13.2) stays as it is, though nothing that it runs on is seen: "
+    assert f"{stays}this container (docker) sees no GPU" in done.err, done
+    assert person.there == before
+    done = person.on(hidden, "--variant", "torch=null", "pip", "install", "torch")
+    assert person.there["torch"] == "2.15.0+cpu", done
+
+
+def test_what_others_need_of_the_old_build(person: Person) -> None:
+    """It stays, and the file of two packages is that of the one that is required."""
+    person.has("torch +cu126")
+    done = person.on("driver 13.0", "pip", "install", "-U", "torch")
+    assert person.there == {"torch": "2.15.0+cu132", **CU12, **CU13}, done
+    assert "nothing requires nvidia-cublas-cu12 12.6.4.1, nvidia-nccl-cu12 2.27.5 any more" in (
+        done.err
+    )
+    assert damage(person.environment, clean=False) == []
+    switch = ("--variant-switch", "pip", "install", "torch", "nvidia-cublas-cu12")
+    done = person.on("driver 12.8", *switch)
+    assert person.there == {"torch": "2.14.0+cu126", **CU12}, done
+    assert damage(person.environment, clean=True) == []
+
+
+def test_projects_that_need_the_same_libraries(person: Person) -> None:
+    """They agree where there is a build, else a line names the file."""
+    install = ("pip", "install", "tensorflow", "torch==2.14.0")
+    done = person.on("driver 13.0", *install)
+    assert "torch: variant cuda12.6, for the libraries that tensorflow needs" in done.err, done
+    assert person.there == {"torch": "2.14.0+cu126", "tensorflow": "2.20.0", **CU12}
+    assert damage(person.environment, clean=True) == []
+    done = person.on("driver 13.0", "pip", "install", "-U", "torch")
+    assert person.there["torch"] == "2.15.0+cu132", done
+    (line,) = (line for line in done.err.splitlines() if "only one of them works" in line)
+    assert "libnccl.so.2 is in nvidia-nccl-cu12==2.27.5 (for tensorflow) and nvidia-ncc" in line

@@ -179,6 +179,9 @@ class Comparison:
             return replace(found, error=error)
         if own is None:
             return replace(found, advice=advice, lack=lack)
+        for ranking in own.distinct_rankings.values() if found.label is not None else ():
+            # A lock has the name of older formats for the null variant.
+            found = replace(found, label=ranking.metadata.label_of(str(found.label)))
         kept = self._kept(own, advice, found.label)
         missed = ""
         is_forced = item.project in self._preferences.forced

@@ -81,7 +81,7 @@ class TestCosts:
         for number in range(20):
             world.add(cuda("gpu", f"1.{number}", "13.0"))
         assert self.fetched(world, options=ALL) == 16
-        assert "none of the 16 newest releases" in world.resolve("gpu", options=ALL).warnings[0]
+        assert "none of the 16 newest versions" in world.resolve("gpu", options=ALL).warnings[0]
 
     def test_backtracking(self, world):
         """Versions that are refused for their dependencies are not looked through again."""

@@ -79,7 +79,7 @@ class NewestBuild:
         """Return the note for where the build is taken, or where too many versions were read."""
         if self.version is None:
             return self._note(
-                f"{self.project}: none of the {MAX_VERSIONS} newest releases with variants has one "
+                f"{self.project}: none of the {MAX_VERSIONS} newest versions with variants has one "
                 f"for the accelerator here; taking {self.newest}"
             )
         lack = f": {self.lack}" if self.lack else ", which has none"

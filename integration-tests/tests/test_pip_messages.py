@@ -99,7 +99,7 @@ def test_nothing_fits(patched, serve):
         "cu129  needs CUDA driver 12.9 or newer, this one supports up to 12.8",
         "cu130  needs CUDA driver 13.0 or newer, this one supports up to 12.8",
         "What helps: update the NVIDIA driver to one that supports CUDA 12.9, or ask for "
-        "gpu==0.9, which has a non-variant file, or describe the machine that counts "
+        "gpu==0.9, which has a non-variant file, or describe the target machine "
         "with --variant-platform FILE.",
     ]
 

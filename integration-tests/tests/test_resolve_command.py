@@ -137,7 +137,7 @@ class TestResolve:
             "    cu128  excluded by your preference 'nvidia'",
             "    cu130  excluded by your preference 'nvidia'; "
             "needs CUDA driver 13.0 or newer, this one supports up to 12.8",
-            "  What helps: do not exclude 'nvidia', or describe the machine that counts with "
+            "  What helps: do not exclude 'nvidia', or describe the target machine with "
             "--variant-platform FILE.",
         ]
 

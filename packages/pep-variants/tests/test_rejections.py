@@ -194,7 +194,7 @@ def test_nothing_fits():
         "  cu130  needs CUDA driver 13.0 or newer, this one supports up to 12.7",
         "  rocm   built for GPU gfx942; no AMD GPU found",
         "What helps: update the NVIDIA driver to one that supports CUDA 12.8, or ask for "
-        "gpu==1.0, which has a non-variant file, or describe the machine that counts "
+        "gpu==1.0, which has a non-variant file, or describe the target machine "
         "with --variant-platform FILE.",
     ]
     # What the user excluded is the first to reconsider.

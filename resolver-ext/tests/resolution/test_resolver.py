@@ -366,7 +366,7 @@ class TestVariants:
             "None of the variants of demo 3.0 fits the machine of gpu.toml:",
             f"  cu130  {needs}",
             "What helps: update the NVIDIA driver to one that supports CUDA 13.0, or describe the "
-            "machine that counts with --variant-platform FILE.",
+            "target machine with --variant-platform FILE.",
             "… and 2 more versions of demo",
         )
 

@@ -267,8 +267,8 @@ def _of_catalog(state: InstalledState, names: Iterable[str]) -> list[str]:
     lines = failures(reports)
     if plain := excluded(reports):
         lines.append(
-            f"hashes are given for {', '.join(plain)}: no build of the catalogue is taken that has "
-            "others, or that would be changed"
+            f"hashes are given for {', '.join(plain)}: builds of the catalogue with other hashes, "
+            "name or dependencies are not considered"
         )
     return lines
 

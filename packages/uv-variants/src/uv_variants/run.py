@@ -422,11 +422,13 @@ def _run(context: Context) -> int:
         if code == 1 and prepared.bounds:  # no solution
             bounds = ", ".join(prepared.bounds)
             if may_run_again(context):
-                warn(f"uv failed with {bounds}, for builds for the accelerator; it runs without")
+                wanted = f"{bounds}, for a build that uses the accelerator"
+                warn(f"uv found no solution with {wanted}; running it without")
                 prepared = prepared.unbound()
                 code, planned = _run_uv(context, prepared)
             else:
-                warn(f"uv ran with {bounds}; --variant-before-version :none: leaves that out")
+                how = "--variant-before-version :none: runs it without"
+                warn(f"uv ran with {bounds}, for a build that uses the accelerator; {how}")
         if code == 0 and (contested := tidy(prepared.state, prepared.environ)):
             prepared, contested = _agreed(context, prepared, contested)
             if not context.is_quiet:

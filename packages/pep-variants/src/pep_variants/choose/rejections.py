@@ -398,7 +398,7 @@ def _advice(project: str, selection: Selection[Any], plain: Sequence[object]) ->
         helpful.append(f"ask for {project}=={plain[0]}, which has a non-variant file")
     described = all(ranking.platform.described for ranking in selection.rankings.values())
     helpful.append(
-        "describe the machine that counts with --variant-platform FILE"
+        "describe the target machine with --variant-platform FILE"
         if described
         else "describe the target with --variant-platform FILE"
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pep_variants.internal import NULL_LABEL, Advice, PluginFailed, listed, ownership_problems
-from variants_catalog.internal import is_in_catalog
+from variants_catalog.internal import Unavailable, by_host, is_in_catalog
 
 from .commands import Commands
 from .findings import Part, Problem
@@ -155,6 +155,7 @@ def package_problems(
         how: what was done with what is there, ``installed`` or ``locked``.
     """
     errors: list[Exception] = []
+    lost: list[Unavailable] = []
     unknown = False
     for group in groups:
         for each in group:
@@ -164,8 +165,11 @@ def package_problems(
                 errors.append(each.error)
                 unknown |= how == "installed" and (each.label is not None or each.has_entry)
             elif how == "installed":
+                lost += each.unavailable
                 yield from _remarks(each, commands, asked)
         yield from _advice(group, commands, switch, how)
+    for item in by_host(lost):
+        yield Problem("catalog-place", str(item))
     if errors:
         text = f"the indexes could not be asked, so not all is known: {errors[0]}"
         yield Problem("lookup", text, f"{commands.doctor} --offline", fails=unknown)
@@ -211,8 +215,6 @@ def _remarks(each: Compared, commands: Commands, asked: Asked) -> Iterator[Probl
     for requirement, notice in each.untrusted.items():
         command = f"export VARIANTS_ALLOW_PROVIDER={shlex.quote(requirement)}"
         yield Problem("plugin", f"{each.name}: {notice}", command)
-    for text in map(str, each.unavailable):
-        yield Problem("catalog-place", text)
     for text in each.warnings:
         yield Problem("choice", text, fails=False)
     if not (has_variant or each.has_entry or project in asked.named):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urljoin
+
 import pytest
 from packaging.version import Version
 
@@ -216,6 +218,75 @@ def test_a_host_is_named_once_for_all_projects():
         "Cannot reach example.org: another reason; choosing b without its variant wheels",
     ]
     assert items[0].pages == 3
+
+
+PUBLISHER, COMPANY = "https://example.org", "https://company.example"
+
+
+@pytest.mark.parametrize(
+    ("start", "mirror", "link", "file"),
+    [
+        # Pages as their publisher has them, below a path: their own links lead to the mirror.
+        ("", "/raw", "/cu128/app.whl", "/raw/cu128/app.whl"),
+        ("/cu128", "/raw/cu128", "/cu128/app.whl", "/raw/cu128/app.whl"),
+        ("", "/raw", f"{PUBLISHER}/cu128/app.whl", "/raw/cu128/app.whl"),
+        ("", "/raw", "../app.whl", "/raw/cu128/app.whl"),
+        # Pages that a mirror made, whatever is in them.
+        ("", "/raw", "/raw/cu128/app.whl", "/raw/cu128/app.whl"),
+        ("/cu128", "/api/cu128/simple", "../../packages/app.whl", "/api/cu128/packages/app.whl"),
+        ("", "/raw", "/files/app%252B1.whl", "/files/app%252B1.whl"),
+        ("", "/cu128", "/cu128/cu128/app.whl", "/cu128/cu128/app.whl"),
+        ("", "/cu128", "/cu128/app.whl", "/cu128/cu128/app.whl"),
+        ("", "", "/cu128/app.whl", "/cu128/app.whl"),
+        ("", "/raw", "https://files.example/cu128/app.whl", "https://files.example/cu128/app.whl"),
+    ],
+)
+def test_links_of_a_mirror(start, mirror, link, file):
+    project = ENTRY.mirrored({PUBLISHER + start: f"https://me:secret@company.example{mirror}"})
+    page = pages_of(project)[0]
+    assert page.is_mirror
+    address = page.url.replace("me:secret@", "")
+    assert page.file_at(urljoin(address, f"{link}#sha256=0")) == (
+        urljoin(COMPANY, file) + "#sha256=0"
+    )
+    (other,) = (each for each in pages_of(project) if each.is_links)
+    assert not other.is_mirror
+    assert other.file_at("https://example.org/cu128/a.whl") == "https://example.org/cu128/a.whl"
+
+
+def test_a_mirror_that_lacks_builds():
+    """No mirror is advised in place of a mirror, and one need not have all builds."""
+    reader: PlaceReader[object] = PlaceReader(ENTRY.mirrored({PUBLISHER: f"{COMPANY}/raw"}))
+    first, second = reader.pages[:2]
+    reader.fail(first, "HTTP status 404", missing=True)
+    reader.fail(second, "HTTP status 404", missing=True)
+    (item,) = reader.unavailable
+    assert str(item) == (
+        "Cannot reach company.example: HTTP status 404; choosing app without its builds cu128, "
+        "cu126"
+    )
+    reader = PlaceReader(reader.entry)
+    reader.fail(first, "HTTP status 404", missing=True)
+    reader.answer(second, [wheel("1.0+cu126")])
+    assert not reader.unavailable
+
+
+def test_builds_of_the_versions_asked_for():
+    items = [
+        Unavailable(
+            "a", PUBLISHER, "no answer", ("cu1", "cu2", "null"), 3, ("<2", ">=2|==1.0", "")
+        ),
+        Unavailable("b", PUBLISHER, "no answer", ("cu1",), 1, ("<2",)),
+        Unavailable("c", PUBLISHER, "no answer", (), 1),
+    ]
+    for asked, projects, labels in (
+        ({}, "a, b, c", ("cu1", "cu2", "null")),
+        ({"a": ["1.0"], "b": ["2.0"]}, "a, c", ("cu1", "cu2", "null")),
+        ({"a": ["1.5"], "b": ["2.0"]}, "a, c", ("cu1", "null")),
+        ({"a": ["3.0rc1"], "b": ["1.0"]}, "a, b, c", ("cu2", "null", "cu1")),
+    ):
+        (item,) = by_host(items, {name: map(Version, each) for name, each in asked.items()})
+        assert (item.project, item.labels) == (projects, labels)
 
 
 def test_placeholders_of_local_versions_are_found_in_linear_time():

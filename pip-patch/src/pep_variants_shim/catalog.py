@@ -20,7 +20,7 @@ from pep_variants.internal import METADATA_SUFFIX
 from .distributions import label_of, platforms_of
 from .errors import logger
 from .guard import switch
-from .links import CatalogLink, catalog_link, index_position, rewritten_link
+from .links import CatalogLink, catalog_link, index_position, placed, rewritten_link
 
 if TYPE_CHECKING:
     from pep_variants import Metadata
@@ -192,14 +192,36 @@ class SessionCatalog:
         """Return *version* without its local part if the catalogue has an entry of *project*."""
         return version if self.entry(project) is None else Version(version.public)
 
-    def report_unavailable(self) -> None:
-        """Print what cannot be had, once: a line for each host."""
+    def report_unavailable(self, chosen: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+        """Print what cannot be had, once: a line for each host.
+
+        Args:
+            chosen: candidates by project, none if there is no solution.
+            wanted: specifiers of the projects that the user named.
+        """
         found, self._unavailable = self._unavailable, []
         if found:
             from variants_catalog.internal import by_host
 
-            for line in map(str, by_host(found)):
+            asked = {
+                name: self._admitted(name, Version(candidate.version.public), wanted.get(name))
+                for name, candidate in chosen.items()
+                if name in self._found
+            }
+            for line in map(str, by_host(found, asked)):
                 logger.warning("%s", line)
+
+    def _admitted(self, project: str, chosen: Any, specifier: Any) -> list[Any]:
+        """Return *chosen* and the newer versions that *specifier* admits; None admits all."""
+        from variants_catalog.internal import FUTURE
+
+        versions = {Version(item.version.public) for item in self._found[project][1]}
+        versions.add(Version(str(FUTURE)))
+        return [chosen] + [
+            each
+            for each in versions
+            if each > chosen and (specifier is None or specifier.contains(each))
+        ]
 
     def report_left_out(self, project: str, version: Any) -> None:
         """Print that the builds of *version* are left out by a requirement with ``===``."""
@@ -295,12 +317,12 @@ class SessionCatalog:
         reader: PlaceReader[Any] = PlaceReader(entry)
         network = finder._link_collector.session
         urls = [page.url for page in reader.pages]
-        pages, problems = read_pages(network, urls, time_limit(network.timeout))
+        pages, problems, missing = read_pages(network, urls, time_limit(network.timeout))
         for page in reader.pages:
             if page.url in problems:
-                reader.fail(page, problems[page.url])
+                reader.fail(page, problems[page.url], missing=page.url in missing)
                 continue
-            links = pages.get(page.url, ())
+            links = [placed(link, page.file_at) for link in pages.get(page.url, ())]
             for link in links if not page.place else ():
                 if METADATA_SUFFIX in link.url:
                     self._note_metadata(link)

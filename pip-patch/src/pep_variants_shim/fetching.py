@@ -111,14 +111,17 @@ _CONNECTIONS = 8
 """Pages that are read at the same time; a project may have thirty of them."""
 
 _RETRIES = 2
+_MISSING = (404, 410)
 
 _REASON_LENGTH = 200
 
 
 def read_pages(
     network: Any, urls: Sequence[str], seconds: float
-) -> tuple[dict[str, list[Any]], dict[str, str]]:
-    """Return the links of the pages at *urls*, and why a page has none, by URL.
+) -> tuple[dict[str, list[Any]], dict[str, str], set[str]]:
+    """Return the links of the pages at *urls*, why a page has none, and those that are missing.
+
+    The first two are by URL, and so are the last.
 
     Args:
         network: pip's network session.
@@ -133,6 +136,7 @@ def read_pages(
 
     pages: dict[str, list[Any]] = {}
     problems: dict[str, str] = {}
+    missing: set[str] = set()
 
     slots = threading.Semaphore(_CONNECTIONS)
     session: Any = SimpleNamespace(
@@ -147,6 +151,8 @@ def read_pages(
         except Exception as error:  # of a place: others are read all the same
             logger.debug("The page %s cannot be read", url, exc_info=True)
             problems[url] = reason(error)
+            if getattr(getattr(error, "response", None), "status_code", None) in _MISSING:
+                missing.add(url)
 
     # pip warns of the others itself.
     secure = [url for url in urls if network.is_secure_origin(Link(url))]
@@ -167,7 +173,7 @@ def read_pages(
         pages = dict(pages)
     late = f"no answer within {seconds:g} s"
     problems = {url: problems.get(url, late) for url in secure if url not in pages}
-    return pages, problems
+    return pages, problems, missing
 
 
 def fetch_catalog(network: Any, url: str) -> bytes:

@@ -16,7 +16,7 @@ from pip._internal.models.link import Link
 from pip._vendor.packaging.version import Version
 
 from pep_variants import split_label
-from pep_variants.internal import NULL_LABEL
+from pep_variants.internal import NULL_LABEL, filename_of_url
 
 if TYPE_CHECKING:
     from variants_catalog.internal import CatalogProject, PublishedFile
@@ -104,6 +104,31 @@ def filename_of(link: Any) -> str:
     """Return the filename of *link*, the labelled one if the catalogue describes it."""
     known = catalog_link(link)
     return str(link.filename) if known is None else known.file.filename
+
+
+class PlaceLink(Link):  # type: ignore[misc] # pip is not there for mypy
+    """A link of a page of the catalogue, whose filename is read as everywhere else."""
+
+    @property
+    def filename(self) -> str:
+        """The filename."""
+        return filename_of_url(self.url)
+
+
+def placed(link: Any, at: Callable[[str], str]) -> Any:
+    """Return *link* of a page of the catalogue, with the URL that *at* returns for its own."""
+    url = at(link.url)
+    if url == link.url and "%252" not in url:
+        return link
+    return PlaceLink(
+        url,
+        comes_from=link.comes_from,
+        requires_python=link.requires_python,
+        yanked_reason=link.yanked_reason,
+        metadata_file_data=link.metadata_file_data,
+        cache_link_parsing=link.cache_link_parsing,
+        hashes=link._hashes,
+    )
 
 
 def label_of_link(link: Any) -> str | None:

@@ -79,7 +79,7 @@ def resolved(session: Session, resolver: Any, resolve: Callable[..., Any]) -> An
 
 
 def note_result(
-    session: Session, result: Any, requirements: Mapping[str, Any], wanted: Mapping[str, str]
+    session: Session, result: Any, requirements: Mapping[str, Any], wanted: Mapping[str, Any]
 ) -> None:
     """Keep the chosen labels, and print what the user has to know about the result.
 
@@ -101,7 +101,7 @@ def note_result(
             raise InstallationError(
                 f"{name} and {other} have the same files: pip uninstall {other}, then try again"
             )
-        if "===" in wanted.get(name, "") and label_of_link(requirement.link) is None:
+        if "===" in str(wanted.get(name, "")) and label_of_link(requirement.link) is None:
             session.catalog.report_left_out(name, candidates[name].version)
     if session.ordering is not None:
         _report_older(session.ordering, candidates.values())

@@ -26,7 +26,10 @@ def local_path(url: str) -> Path:
 def filename_of_url(url: str) -> str:
     """Return the last component of the path of *url*, percent-decoded; empty without one.
 
+    Some mirrors encode the plus sign of a local version twice.
+
     Raises:
         ValueError: *url* cannot be parsed.
     """
-    return unquote(urlsplit(url).path.rpartition("/")[2])
+    found = unquote(urlsplit(url).path.rpartition("/")[2])
+    return found.replace("%2B", "+").replace("%2b", "+") if "%2" in found else found

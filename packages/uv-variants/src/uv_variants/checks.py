@@ -16,10 +16,12 @@ from .environments import (
     site_packages,
 )
 from .errors import SourcesMissing, TwoNames, VariantMissing
-from .named_projects import admits, normalized, requirement_texts
+from .named_projects import admits, normalized, pinned_versions, requirement_texts
 from .uv_lock import Lock
 
 if TYPE_CHECKING:
+    from packaging.version import Version
+
     from .choices import Choices, VersionChoice
     from .command_line import Invocation
     from .context import Context
@@ -128,6 +130,18 @@ def admitted_choices(context: Context, choices: Choices, name: str) -> dict[str,
     }
 
 
+def asked_versions(context: Context) -> dict[str, list[Version]]:
+    """Return the public versions by project that the requirements pin."""
+    from pep_variants.internal import read_version
+
+    texts = requirement_texts(context.invocation, context.place)
+    pinned = pinned_versions([*texts, *context.indexes.configuration.requirements])
+    return {
+        name: [found for text in texts if (found := read_version(text.partition("+")[0]))]
+        for name, texts in pinned.items()
+    }
+
+
 def _check_lock(context: Context) -> None:
     """Raise an error if options on the command line ask for other variants than a frozen lock."""
     given = context.options.variants
@@ -166,7 +180,7 @@ def check_sources(
         return
     from variants_proxy.internal import failures
 
-    lines = failures(choices.reports(names))
+    lines = failures(choices.reports(names), asked_versions(context))
     for line in lines:
         warn(line)
     if lines:

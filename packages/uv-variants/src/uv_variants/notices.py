@@ -12,7 +12,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from .checks import admitted_choices
+from .checks import admitted_choices, asked_versions
 from .choices import report_variants, warn, why_missing
 from .command_line import Scope
 from .environments import (
@@ -264,7 +264,7 @@ def _of_catalog(state: InstalledState, names: Iterable[str]) -> list[str]:
     from variants_proxy.internal import excluded, failures
 
     reports = state.choices.reports(names)
-    lines = failures(reports)
+    lines = failures(reports, asked_versions(state.context))
     if plain := excluded(reports):
         lines.append(
             f"hashes are given for {', '.join(plain)}: builds of the catalogue with other hashes, "

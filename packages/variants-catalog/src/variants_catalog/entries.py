@@ -152,6 +152,7 @@ class CatalogProject:
             before newer ones without, unless the user says otherwise.
         checked: day on which a person last compared the entry with its sources, ISO 8601.
         source: file or URL that the entry is from, for messages.
+        mirrors: beginnings of the publisher's URLs, longest first, and what replaces them.
     """
 
     name: str
@@ -166,6 +167,7 @@ class CatalogProject:
     before_version: bool = False
     checked: str = ""
     source: str = field(default="", compare=False)
+    mirrors: tuple[tuple[str, str], ...] = ()
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -271,18 +273,17 @@ class CatalogProject:
         """
         if not mirrors:
             return self
+        pairs = tuple(sorted(mirrors.items(), key=lambda item: len(item[0]), reverse=True))
 
         def at_mirror(url: str | None) -> str | None:
-            for start in sorted(mirrors, key=len, reverse=True):
-                if url is not None and f"{url}/".startswith(f"{start.rstrip('/')}/"):
-                    return mirrors[start].rstrip("/") + url[len(start.rstrip("/")) :]
-            return url
+            return None if url is None else moved(url, pairs) or url
 
         variants = tuple(
             replace(item, index=at_mirror(item.index), links=at_mirror(item.links))
             for item in self.variants
         )
-        return replace(self, variants=variants, variants_index=at_mirror(self.variants_index))
+        place = at_mirror(self.variants_index)
+        return replace(self, variants=variants, variants_index=place, mirrors=pairs)
 
     def _file(
         self, item: CatalogVariant, filename: str, version: Version, values: Mapping[str, str]
@@ -311,6 +312,14 @@ class CatalogProject:
         if namespace in self.static:
             return ProviderInfo(static=self.static[namespace])
         return ProviderInfo(builtin=namespace)
+
+
+def moved(url: str, starts: Iterable[tuple[str, str]]) -> str | None:
+    """Return *url* with the first of the beginnings that it has replaced, None if it has none."""
+    for start, other in starts:
+        if f"{url}/".startswith(f"{start.rstrip('/')}/"):
+            return other.rstrip("/") + url[len(start.rstrip("/")) :]
+    return None
 
 
 def same_files(

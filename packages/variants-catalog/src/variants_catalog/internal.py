@@ -29,7 +29,7 @@ _NAMES = {
     "entries": "CatalogProject CatalogVariant PublishedFile filled platform_kind same_files target",
     "entry_checks": "Finding check_entries check_file error warning",
     "installed_builds": "Origin added_files installed_metadata read_origin rewritten",
-    "listings": "Found Listed PlacePage PlaceReader Unavailable by_host own_place pages_of",
+    "listings": "FUTURE Found Listed PlacePage PlaceReader Unavailable by_host own_place pages_of",
     "missed_builds": "MissedBuild Taken line_of_day missed_build platform_tags",
     "recognition": "installed_build",
     "setting": "OWN_INDEX catalog_rows disable_catalog enable_catalog open_preferred",

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from types import MappingProxyType
+from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
+from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidSdistFilename, parse_sdist_filename
 from packaging.version import Version
 
@@ -23,7 +25,7 @@ from pep_variants.internal import (
     without_userinfo,
 )
 
-from .entries import CatalogProject, PublishedFile, platform_kind, target
+from .entries import CatalogProject, CatalogVariant, PublishedFile, moved, platform_kind, target
 
 F = TypeVar("F")
 
@@ -57,11 +59,43 @@ class PlacePage:
         url: of the page.
         place: see `CatalogProject.places`; empty for the page of an index of variants.
         is_links: whether it is a find-links page, which lists several projects.
+        published: URL that its publisher has it at, which differs at a mirror.
+        mirrors: as of `CatalogProject`.
     """
 
     url: str
     place: str = ""
     is_links: bool = False
+    published: str = ""
+    mirrors: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def host(self) -> str:
+        """Scheme and host."""
+        parts = urlsplit(without_userinfo(self.url))
+        return f"{parts.scheme}://{parts.netloc}"
+
+    @property
+    def is_mirror(self) -> bool:
+        """Whether it is at a mirror."""
+        return self.published not in ("", self.url)
+
+    def file_at(self, url: str) -> str:
+        """Return where the file is that the page links to at *url*.
+
+        A mirror may keep the publisher's pages as they are: links with its host, or below its
+        path, are to files of the mirror then. Other links are the mirror's own.
+        """
+        if not self.is_mirror:
+            return url
+        here, theirs, link = (urlsplit(each) for each in (self.url, self.published, url))
+        if (link.scheme, link.netloc) == (here.scheme, here.netloc.rpartition("@")[2]):
+            folder = here.path.rstrip("/").rpartition("/")[0]
+            is_theirs = link.path.split("/")[1:2] == theirs.path.split("/")[1:2]
+            if link.path.startswith(f"{folder}/") or not is_theirs:
+                return url
+            link = link._replace(scheme=theirs.scheme, netloc=theirs.netloc)
+        return without_userinfo(moved(link.geturl(), self.mirrors) or url)
 
 
 @dataclass(frozen=True)
@@ -91,6 +125,8 @@ class Unavailable:
         reason: why the pages cannot be read.
         labels: of the builds; empty for the wheels of an index of variants.
         pages: number of the pages.
+        versions: for each label, the specifiers of its versions, with ``|`` between them.
+        is_mirror: whether the host is a mirror of the user's.
     """
 
     project: str
@@ -98,6 +134,8 @@ class Unavailable:
     reason: str
     labels: tuple[str, ...] = ()
     pages: int = 1
+    versions: tuple[str, ...] = ()
+    is_mirror: bool = False
 
     def __str__(self) -> str:
         shown = ", ".join(self.labels[:3])
@@ -109,33 +147,78 @@ class Unavailable:
         host = self.host.removeprefix("https://")
         is_empty = self.reason == _EMPTY
         problem = f"{host} {_EMPTY}" if is_empty else f"Cannot reach {host}: {self.reason}"
-        return f"{problem}; {left} (for a mirror: --variant-catalog-mirror {self.host}=URL)"
+        advice = f" (for a mirror: --variant-catalog-mirror {self.host}=URL)"
+        return f"{problem}; {left}{'' if self.is_mirror else advice}"
+
+    def about(self, versions: Iterable[Version]) -> Unavailable | None:
+        """Return it with the labels of *versions* alone, None without any of them."""
+        if len(self.versions) < len(self.labels) or not self.labels:
+            return self
+        asked = list(map(str, versions))  # a client may have a class of its own
+        kept = [
+            (label, text)
+            for label, text in zip(self.labels, self.versions, strict=True)
+            if any(any(SpecifierSet(each).filter(asked, True)) for each in text.split("|"))
+        ]
+        return replace(self, **_builds(kept)) if kept else None
 
 
-def by_host(items: Iterable[Unavailable]) -> tuple[Unavailable, ...]:
-    """Return *items* of any projects with one for each host and reason, to be said once."""
+FUTURE = Version("9999")
+"""Stands for versions that no page lists yet, or that pages list which cannot be read."""
+
+
+def by_host(
+    items: Iterable[Unavailable], asked: Mapping[str, Iterable[Version]] = MappingProxyType({})
+) -> tuple[Unavailable, ...]:
+    """Return *items* of any projects with one for each host and reason, to be said once.
+
+    Args:
+        items: for one project each.
+        asked: by project, the versions that count; all of a project that is missing.
+    """
     groups: dict[tuple[str, str], list[Unavailable]] = {}
     for item in items:
-        groups.setdefault((item.host, item.reason), []).append(item)
+        found = item.about(asked[item.project]) if item.project in asked else item
+        if found is not None:
+            groups.setdefault((found.host, found.reason), []).append(found)
     return tuple(
-        Unavailable(
-            ", ".join(dict.fromkeys(item.project for item in group)),
-            host,
-            reason,
-            tuple(dict.fromkeys(label for item in group for label in item.labels)),
-            sum(item.pages for item in group),
+        replace(
+            group[0],
+            project=", ".join(dict.fromkeys(item.project for item in group)),
+            pages=sum(item.pages for item in group),
+            **_builds(
+                (label, item.versions[number] if item.versions else "")
+                for item in group
+                for number, label in enumerate(item.labels)
+            ),
         )
-        for (host, reason), group in groups.items()
+        for group in groups.values()
     )
+
+
+def _lost(variants: Iterable[CatalogVariant]) -> dict[str, Any]:
+    return _builds((item.label, str(item.versions)) for item in variants)
+
+
+def _builds(found: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """Return `Unavailable.labels` and `Unavailable.versions`, each label once."""
+    texts: dict[str, dict[str, None]] = {}
+    for label, text in found:
+        texts.setdefault(label, {})[text] = None
+    return {"labels": tuple(texts), "versions": tuple("|".join(each) for each in texts.values())}
 
 
 def pages_of(entry: CatalogProject) -> tuple[PlacePage, ...]:
     """Return the pages that *entry* names, in its order."""
     links = {item.links for item in entry.variants}
-    pages = [PlacePage(entry.page(place), place, place in links) for place in entry.places]
+    pages = [(entry.page(place), place, place in links) for place in entry.places]
     if entry.variants_index is not None:
-        pages.append(PlacePage(f"{entry.variants_index.rstrip('/')}/{entry.name}/"))
-    return tuple(pages)
+        pages.append((f"{entry.variants_index.rstrip('/')}/{entry.name}/", "", False))
+    back = [(other, start) for start, other in entry.mirrors]
+    return tuple(
+        PlacePage(*page, published=moved(page[0], back) or page[0], mirrors=entry.mirrors)
+        for page in pages
+    )
 
 
 def own_place(entry: CatalogProject, urls: Iterable[str]) -> str | None:
@@ -163,6 +246,7 @@ class PlaceReader(Generic[F]):
     _listed: dict[PlacePage, Sequence[Listed[F]]] = field(default_factory=dict)
     _failed: dict[PlacePage, str] = field(default_factory=dict)
     _failed_targets: dict[str, str] = field(default_factory=dict)
+    _missing: set[PlacePage] = field(default_factory=set)
 
     @property
     def pages(self) -> tuple[PlacePage, ...]:
@@ -177,9 +261,14 @@ class PlaceReader(Generic[F]):
         else:  # a page to log in at, for example
             self._failed[page] = _EMPTY
 
-    def fail(self, page: PlacePage, reason: str) -> None:
-        """Take why *page* cannot be read, in words that are the same for all pages of a host."""
+    def fail(self, page: PlacePage, reason: str, *, missing: bool = False) -> None:
+        """Take why *page* cannot be read, in words that are the same for all pages of a host.
+
+        One that is *missing* at a host that has others is no failure: few mirrors have all builds.
+        """
         self._failed[page] = reason
+        if missing and page.is_mirror:
+            self._missing.add(page)
 
     def fail_target(self, name: str, reason: str) -> None:
         """Take why the user's indexes do not tell what they have of the target *name*."""
@@ -189,20 +278,22 @@ class PlaceReader(Generic[F]):
     def unavailable(self) -> tuple[Unavailable, ...]:
         """What cannot be had, one item for each host and reason."""
         groups: dict[tuple[str, str], list[PlacePage]] = {}
+        there = {page.host for page in self._listed}
         for page in self.pages:
-            if page in self._failed:
-                parts = urlsplit(without_userinfo(page.url))
-                host = f"{parts.scheme}://{parts.netloc}"
-                groups.setdefault((host, self._failed[page]), []).append(page)
-        found = [
-            Unavailable(self.entry.name, host, reason, self._labels(pages), len(pages))
-            for (host, reason), pages in groups.items()
-        ]
+            reason = self._failed.get(page)
+            if reason is not None and not (page in self._missing and page.host in there):
+                groups.setdefault((page.host, reason), []).append(page)
+        found = []
+        for (host, reason), pages in groups.items():
+            places = {page.place for page in pages}
+            lost = _lost(item for item in self.entry.variants if item.place in places)
+            is_mirror = pages[0].is_mirror
+            known = (self.entry.name, host, reason)
+            found.append(Unavailable(*known, pages=len(pages), is_mirror=is_mirror, **lost))
         for name, reason in self._failed_targets.items():
-            labels = [
-                item.label for item in self.entry.variants if item.requires and target(item) == name
-            ]
-            found.append(Unavailable(self.entry.name, "", reason, tuple(dict.fromkeys(labels))))
+            builds = (item for item in self.entry.variants if item.requires)
+            lost = _lost(item for item in builds if target(item) == name)
+            found.append(Unavailable(self.entry.name, "", reason, **lost))
         return tuple(found)
 
     def files(
@@ -285,12 +376,6 @@ class PlaceReader(Generic[F]):
                 for known in self.entry.renamed_files(item.filename):
                     if self.entry.may_take(versions, known.version, item.position):
                         yield Found(item, known, yanked=item.yanked)
-
-    def _labels(self, pages: Sequence[PlacePage]) -> tuple[str, ...]:
-        places = {page.place for page in pages}
-        return tuple(
-            dict.fromkeys(item.label for item in self.entry.variants if item.place in places)
-        )
 
 
 def _uses(file: PublishedFile) -> Iterator[tuple[str, ...]]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import IO
 
@@ -26,7 +26,7 @@ from variants_catalog.internal import (
     rewritten,
 )
 
-from .errors import PackageIndexError
+from .errors import NotFound, PackageIndexError
 from .http.session import Session
 from .pages import Page, PageFile
 from .prefetch import Prefetcher
@@ -122,10 +122,12 @@ class CatalogPages:
                     ("catalog", page.url), partial(self._fetch, entry, page)
                 )
             except PackageIndexError as error:
-                reader.fail(page, str(error).removeprefix(f"{redacted(page.url)}: "))
+                text = str(error).removeprefix(f"{redacted(page.url)}: ")
+                reader.fail(page, text, missing=isinstance(error, NotFound))
             else:
                 place = without_userinfo(page.url)
-                reader.answer(page, (listed(file, place) for file in found.files))
+                files = (replace(file, url=page.file_at(file.url)) for file in found.files)
+                reader.answer(page, (listed(file, place) for file in files))
         return reader
 
     def _fetch(self, entry: CatalogProject, page: PlacePage) -> Page:

@@ -134,6 +134,8 @@ def patch_resolver(module: ModuleType) -> None:
         session = session_of(self.factory._finder)
         if session is None:
             return original(self, root_reqs, *args, **kwargs)
+        named = [req for req in root_reqs if req.name and req.user_supplied]
+        wanted = {canonicalize_name(req.name): req.specifier for req in named}
         try:
             try:
                 with explained(session):
@@ -145,9 +147,8 @@ def patch_resolver(module: ModuleType) -> None:
                 if switch.failed:
                     raise VariantsOff(switch.reason)
             finally:
-                session.catalog.report_unavailable()
-            named = [req for req in root_reqs if req.name and req.user_supplied]
-            wanted = {canonicalize_name(req.name): str(req.specifier) for req in named}
+                chosen = self._result.mapping if self._result is not None else {}
+                session.catalog.report_unavailable(chosen, wanted)
             note_result(session, self._result, requirements.requirements, wanted)
             _tell_of_builds(session, self._result, wanted)
             return requirements
@@ -163,7 +164,7 @@ def patch_resolver(module: ModuleType) -> None:
         return original(self, root_reqs, *args, **kwargs)
 
 
-def _tell_of_builds(session: Any, result: Any, wanted: Mapping[str, str]) -> None:
+def _tell_of_builds(session: Any, result: Any, wanted: Mapping[str, Any]) -> None:
     """Print lines about builds of projects in the catalogue, if there are any in *result*."""
     from variants_catalog import possible_builds, project_names
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from packaging.version import Version
 from resolvelib import BaseReporter, ResolutionImpossible, ResolutionTooDeep, Resolver
 
 from pep_variants import Detector, Metadata, Preferences, Selection
@@ -41,7 +42,7 @@ from ..ordering import VariantOrdering
 from ..provider import VariantProvider
 from .errors import NoSolution
 from .failure import explain_failure
-from .index_provider import IndexProvider, SpecifierRequirement, split_identifier
+from .index_provider import IndexProvider, SpecifierRequirement, allow, split_identifier
 from .requirements import RequirementSet
 from .result import Package, Resolution, packages_of
 from .same_files import same_files, with_same_files
@@ -254,6 +255,7 @@ class IndexResolver:
             for name, build in provided.items()
         )
         unavailable: list[Unavailable] = []
+        admitted: dict[str, list[Version]] = {}
         version_notes: dict[str, VersionNote] = {}
         for package in packages:
             warnings += notes.disagreements.get((package.name, package.candidate.release), ())
@@ -270,8 +272,11 @@ class IndexResolver:
             if not package.candidate.direct:
                 project = self.finder.project(package.name)
                 warnings += project.warnings
-                warnings += _as_listed(package.candidate, project, result.criteria)
-                unavailable += project.unavailable
+                needs = _needs(package.name, result.criteria)
+                warnings += _as_listed(package.candidate, project, needs)
+                if project.unavailable:
+                    unavailable += project.unavailable
+                    admitted[package.name] = asked_versions(plain, package.candidate, needs)
             rewritten = evaluator.rejected.get((package.name, package.candidate.release))
             if rewritten is not None and rewritten[REWRITTEN]:
                 warnings.append(
@@ -286,7 +291,7 @@ class IndexResolver:
         if unavailable:
             from variants_catalog.internal import by_host  # takes a while
 
-            merged = by_host(unavailable)
+            merged = by_host(unavailable, admitted)
         warnings += map(str, merged)
         return Resolution(
             target,
@@ -355,15 +360,32 @@ class IndexResolver:
         return [json.loads(document) for _, document in sorted(found.documents.items())]
 
 
+def asked_versions(
+    plain: IndexProvider, chosen: Candidate, needs: Iterable[SpecifierRequirement]
+) -> list[Version]:
+    """Return the version of *chosen* and the newer ones that *needs* admit."""
+    from variants_catalog.internal import FUTURE  # takes a while
+
+    specifiers = [need.specifier for need in needs]
+    found = plain.matching(chosen.project, specifiers)
+    found += [FUTURE] if allow(specifiers, str(FUTURE)) else []
+    return [each for each in found if each >= chosen.release]
+
+
+def _needs(name: str, criteria: Mapping[str, Any]) -> list[SpecifierRequirement]:
+    """Return the requirements for the versions of a project among resolvelib's *criteria*."""
+    found = criteria[name].iter_requirement() if name in criteria else ()
+    return [item for item in found if isinstance(item, SpecifierRequirement)]
+
+
 def _as_listed(
-    candidate: Candidate, project: Project, criteria: Mapping[str, Any]
+    candidate: Candidate, project: Project, needs: Iterable[SpecifierRequirement]
 ) -> Iterator[str]:
     """Yield that a requirement with ``===`` leaves out the builds of the catalogue."""
-    needs = criteria[project.name].iter_requirement() if project.name in criteria else ()
     if (
         candidate.label is None
         and candidate.release in project.published
-        and any("===" in item.specifier for item in needs if isinstance(item, SpecifierRequirement))
+        and any("===" in item.specifier for item in needs)
     ):
         from variants_catalog.internal import not_admitted  # takes a while
 

@@ -18,7 +18,7 @@ from .errors import NoSolution
 from .failure import none_wanted
 from .index_provider import IndexProvider, SpecifierRequirement
 from .requirements import Wanted
-from .resolver import IndexResolver, Notes
+from .resolver import IndexResolver, Notes, asked_versions
 
 if TYPE_CHECKING:
     from variants_catalog.internal import CatalogProject
@@ -145,7 +145,10 @@ def explain(
     unavailable: tuple[str, ...] = ()
     if not shown.direct:
         known = resolver.finder.project(project)
-        unavailable = tuple(map(str, known.unavailable))
+        if known.unavailable:
+            asked = asked_versions(plain, shown, needs)
+            found = (item.about(asked) for item in known.unavailable)
+            unavailable = tuple(str(item) for item in found if item is not None)
         warnings += [*known.warnings, *unavailable]
     if chosen is not None:
         newer = [item for item in ordering.judged(project) if item[0] > chosen.release]  # type: ignore[operator] # versions

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -13,6 +14,8 @@ from pep_variants import Preferences
 from variants_catalog.internal import Unavailable, by_host, same_files
 
 if TYPE_CHECKING:
+    from packaging.version import Version
+
     from variants_catalog.internal import Catalog
 
 
@@ -136,16 +139,20 @@ def local_catalog(preferences: Preferences, base: Path) -> tuple[str, Catalog] |
     return None if found is None else (name, found)
 
 
-def failures(reports: Iterable[Mapping[str, Any]]) -> list[str]:
+def failures(
+    reports: Iterable[Mapping[str, Any]],
+    asked: Mapping[str, Iterable[Version]] = MappingProxyType({}),
+) -> list[str]:
     """Return what cannot be had, one line for each host and reason.
 
     Args:
         reports: of projects, `Service.decisions`.
+        asked: see `by_host`.
     """
     catalogs = [tree for report in reports if (tree := report.get("catalog"))]
     problems = dict.fromkeys(tree["problem"] for tree in catalogs if tree["problem"])
     items = [Unavailable(**item) for tree in catalogs for item in tree["unavailable"]]
-    return [*problems, *map(str, by_host(items))]
+    return [*problems, *map(str, by_host(items, asked))]
 
 
 def excluded(reports: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -12,7 +12,7 @@ import hashlib
 import logging
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
@@ -147,18 +147,19 @@ class _Answer:
         found = "" if self.page is None else self.page.digest
         return f"{self.upstream.name} {found} {self.reason}"
 
-    def listed(self) -> list[Listed[_File]]:
-        """Return the files."""
-        files = () if self.page is None else self.page.page.files
+    def listed(self, at: Callable[[str], str] = str) -> list[Listed[_File]]:
+        """Return the files; *at* returns where one is that is listed at a URL."""
+        found = () if self.page is None else self.page.page.files
+        files = ((item, at(item.url)) for item in found)
         return [
             Listed(
                 item.filename,
-                (self.upstream, item),
+                (self.upstream, item if url == item.url else replace(item, url=url)),
                 item.hashes.get("sha256"),
                 self.position,
                 item.yanked,
             )
-            for item in files
+            for item, url in files
         ]
 
 
@@ -325,7 +326,7 @@ def _combined(
         if answer.reason:
             reader.fail(place, answer.reason)
         elif answer.page is not None:
-            reader.answer(place, answer.listed())
+            reader.answer(place, answer.listed(place.file_at))
     for name, answer in targets.items():
         if answer.reason:
             reader.fail_target(name, answer.reason)

@@ -14,7 +14,7 @@ import pytest
 from support.environments import PIPS, Environment, Environments, Result
 from support.pip_commands import versions
 from support.switching_table import INSTALLED, World, damage, put, running
-from support.uvs import UVS, Machine, downloaded_uv, uv_variants
+from support.uvs import UVS, Machine, downloaded_uv, project, uv_variants
 from support.wheels import Wheel
 
 TENSORFLOW = Wheel(
@@ -42,10 +42,13 @@ class Person:
         return versions(self.environment)
 
     def on(self, target: str, *words: str) -> Result:
-        """Run uv-variants on a machine of the table; nothing is wrong with the files after it."""
+        """Run uv-variants on a machine of the table."""
         made = self.world.environments
         shown = {**self.world.variables, **self.world.targets[target].variables}
-        shown["VIRTUAL_ENV"] = str(self.environment.path)
+        shown |= dict.fromkeys(
+            ("VIRTUAL_ENV", "UV_PROJECT_ENVIRONMENT"), str(self.environment.path)
+        )
+        shown["UV_PYTHON"] = str(self.environment.python)
         uv = downloaded_uv(UVS[-1], made.wheelhouse)
         home = self.world.folder / "home"
         home.mkdir(exist_ok=True)
@@ -132,3 +135,19 @@ def test_projects_that_need_the_same_libraries(person: Person) -> None:
     assert person.there["torch"] == "2.15.0+cu132", done
     (line,) = (line for line in done.err.splitlines() if "only one of them works" in line)
     assert "libnccl.so.2 is in nvidia-nccl-cu12==2.27.5 (for tensorflow) and nvidia-ncc" in line
+
+
+def test_a_lock_that_leaves_a_gpu_idle(person: Person) -> None:
+    """U5: a line at each sync says what to type, and that is right."""
+    project(person.work, ["torch", "torchvision"])
+    assert "takes it" not in person.on("no GPU", "sync").err
+    assert person.there == {"torch": "2.15.0+cpu", "torchvision": "0.30.0+cpu"}
+    for words in (("sync",), ("sync",), ("sync", "--frozen")):
+        done = person.on("driver 12.8", *words)
+        (line,) = (line for line in done.err.splitlines() if "takes it" in line)
+        assert line.startswith("uv-variants: torch 2.15.0+cpu is installed as variant null; "), line
+    command = line.partition(": uv-variants ")[2].partition(" && uv-variants sync takes it")[0]
+    person.on("driver 12.8", *command.split())
+    for target in ("driver 12.8", "driver 13.0", "driver invisible"):
+        assert "takes it" not in person.on(target, "sync").err
+        assert person.there == {"torch": "2.14.0+cu126", "torchvision": "0.29.0+cu126", **CU12}

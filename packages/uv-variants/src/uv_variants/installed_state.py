@@ -7,7 +7,6 @@ replaced only with ``--reinstall-package``.
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -39,7 +38,7 @@ MAX_AGE = 86400.0
 
 
 class FittingMarks(NamedTuple):
-    """One empty file for each installed variant that fits one machine and list of indexes.
+    """One file for each installed variant that fits one machine and list of indexes.
 
     Attributes:
         folder: of the files.
@@ -53,19 +52,23 @@ class FittingMarks(NamedTuple):
 
     def is_known(self, fitting: Installed | str) -> bool:
         """Return whether *fitting* was found to fit not long ago."""
-        try:
-            age = time.time() - self._mark(fitting).stat().st_mtime
-        except OSError:
-            return False
-        return 0 <= age < MAX_AGE
+        return self.said(fitting) is not None
 
-    def remember(self, fitting: Installed | str) -> None:
+    def said(self, fitting: Installed | str) -> str | None:
+        """Return the text that was remembered of *fitting* not long ago, None without one."""
+        mark = self._mark(fitting)
+        try:
+            age = time.time() - mark.stat().st_mtime
+            return mark.read_text("utf-8") if 0 <= age < MAX_AGE else None
+        except (OSError, ValueError):
+            return None
+
+    def remember(self, fitting: Installed | str, text: str = "") -> None:
         """Remember that *fitting* does; without a writable cache the next command asks again."""
         mark = self._mark(fitting)
         with contextlib.suppress(OSError):
             mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            mark.touch()
-            os.utime(mark)
+            mark.write_text(text, "utf-8")
 
     def _mark(self, fitting: Installed | str) -> Path:
         words: tuple[str, ...] = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -16,12 +17,15 @@ from .checks import admitted_choices, asked_versions
 from .choices import report_variants, warn, why_missing
 from .command_line import Scope
 from .environments import (
+    installed,
     installed_requirements,
     installed_variants,
     installed_without_variant,
     listed,
 )
 from .installed_state import FittingMarks, versions_by_project
+from .named_projects import admits, requirement_texts
+from .switching import judgement
 from .uv_lock import Lock
 from .version_bounds import puts_first
 
@@ -49,7 +53,8 @@ def after_lock(plan: SessionPlan, state: InstalledState) -> None:
         plan: of the command, which succeeded.
         state: of lock file and environment before it.
     """
-    lines = [*_machine_of_lock(plan), *_unfit(plan, state), *_lacking(plan, state)]
+    idle = list(_idle(plan, state))
+    lines = [*_machine_of_lock(plan), *_unfit(plan, state), *(idle or _lacking(plan, state))]
     if not state.context.is_quiet:
         for line in lines:
             warn(line)
@@ -142,6 +147,64 @@ def _why_unfit(installed: Installed, plan: SessionPlan) -> str:
         marks.remember(installed)
         return ""
     return "; ".join(why_not(ranking, label))
+
+
+def _idle(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
+    """Yield that what is locked leaves an accelerator idle, and what to type, in one line.
+
+    The index is asked once a day, for the same versions and machine.
+    """
+    context = state.context
+    if context.invocation.command != ("sync",) or context.scope is not Scope.PROJECT:
+        return
+    if context.is_offline or not context.preferences.use_variants or context.lock.path is None:
+        return
+    there, has_catalog = installed(context.environments), plan.catalog is not None
+    names = [
+        name
+        for name in context.requested
+        if name in there
+        and (there[name].label is not None or (has_catalog and context.entry_of(name)))
+    ]
+    if not names:
+        return
+    asked = " ".join(f"{name}=={there[name].version} {there[name].label}" for name in names)
+    here = plan.machine_here.key
+    marks = FittingMarks(
+        context.cache / "fits", lambda: f"idle {here} {context.preferences!r}", state.marks.indexes
+    )
+    text = marks.said(asked)
+    if text is None:
+        text = _idle_line(plan, state, there, names)
+        marks.remember(asked, text)
+    if text:
+        yield text
+
+
+def _idle_line(
+    plan: SessionPlan, state: InstalledState, there: Mapping[str, Installed], names: list[str]
+) -> str:
+    """Return the line of `_idle`, empty if nothing is idle."""
+    context, session = state.context, state.choices.client
+    texts = requirement_texts(context.invocation, context.place)
+    key = plan.machine_here.key
+    better = {}
+    for name in names:
+        fits = partial(_is_admitted, texts, name)
+        found = judgement(plan, session, there, name, fits, key)
+        if found is not None and found.advice is not None and found.leaves_idle:
+            better[name] = found.advice
+    if not better or context.lock.path is None:
+        return ""
+    name, advice = next(iter(better.items()))
+    upgraded = " ".join(f"--upgrade-package {each}" for each in better)
+    command = f"uv-variants --variant-platform native lock {upgraded} && uv-variants sync"
+    text = advice.text(name, str(there[name].version))
+    return f"{text}: {command} takes it, for everybody who uses {context.lock.path.name}"
+
+
+def _is_admitted(texts: list[str], name: str, version: Version) -> bool:
+    return admits(texts, name, str(version))
 
 
 def _lacking(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
@@ -321,8 +384,6 @@ def _of_version(context: Context, name: str, older: OlderBuild | None) -> Iterat
 
 def _asks_for(context: Context, name: str, version: str) -> bool:
     """Return whether the command admits *version* of a project."""
-    from .named_projects import admits, requirement_texts
-
     invocation = context.invocation
     if not admits(installed_requirements(context.environments, name), name, version):
         return False

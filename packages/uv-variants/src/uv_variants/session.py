@@ -221,10 +221,10 @@ class IndexServices:
         return None if view is None else await service.decisions(view)
 
     async def judge(
-        self, index: str, project: str, question: Callable[[ProjectView], T]
+        self, index: str, project: str, question: Callable[[ProjectView], T], key: str
     ) -> T | None:
         """Return what *question* says of a project of an index, None if it has no such project."""
-        service, view = await self._view(index, project)
+        service, view = await self._view(index, project, key)
         return None if view is None else await service.judge(view, question)
 
     def keep(self, locked: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
@@ -242,11 +242,13 @@ class IndexServices:
             return None
         return await service.deliveries.files_of(view, version, tags, served=served)
 
-    async def _view(self, index: str, project: str) -> tuple[Service, ProjectView | None]:
+    async def _view(
+        self, index: str, project: str, key: str = ""
+    ) -> tuple[Service, ProjectView | None]:
         _, service, name = self._for(index, self._sent.get(index))
         from variants_proxy.internal import ANSWERED
 
-        client = service.clients.client(name)
+        client = service.clients.client(key or name)
         try:
             return service, await service.views.view(client, service.upstream(index), project)
         except ANSWERED:
@@ -395,16 +397,17 @@ class Session:
         found = {name: self._first(name, report) for name in projects}
         return {name: tree for name, tree in found.items() if tree is not None}
 
-    def judge(self, project: str, question: Callable[[ProjectView], T]) -> T | None:
+    def judge(self, project: str, question: Callable[[ProjectView], T], key: str = "") -> T | None:
         """Return what *question* says of a project (normalized name), None if no index has it.
 
         Args:
             project: normalized name.
             question: a function of `variants_proxy.choice.judgement`, of the view that it gets.
+            key: platform key of another machine than that of the session; empty for that.
         """
 
         def judged(services: IndexServices, index: str, name: str) -> Awaitable[Any]:
-            return services.judge(index, name, question)
+            return services.judge(index, name, question, key)
 
         found: T | None = self._first(project, judged)
         return found

@@ -121,6 +121,11 @@ class SessionPlan:
             "--variant-platform names one to lock for)"
         )
 
+    @property
+    def _platforms_here(self) -> Mapping[str, Path]:
+        """Platform files of the machine at hand, where a lock is for another one."""
+        return self.machine_here.platforms if self.lock_machine is not None else {}
+
     def _key(self, locked: LockMachine | None) -> PlatformKey:
         from .platform_key import platform_key
 
@@ -212,7 +217,7 @@ class SessionPlan:
         proxy = Settings(
             tuple(each.upstream() for each in indexes.values()),
             context.cache,
-            self.machine.platforms,
+            {**self.machine.platforms, **self._platforms_here},
             limits=Limits(retries=0),  # uv asks again itself
             fresh_seconds=10.0**9,  # each page is asked for once, or when uv asks for a new one
             insecure_hosts=frozenset(self.insecure_hosts),

@@ -152,8 +152,18 @@ def judgement(
     found: Mapping[str, Installed],
     name: str,
     admits: Callable[[Version], bool] = lambda _: True,
+    key: str = "",
 ) -> Judgement | None:
-    """Return what is known of the project *name* among those that are installed."""
+    """Return what is known of the project *name* among those that are installed.
+
+    Args:
+        plan: of the command.
+        session: that is asked.
+        found: what is installed.
+        name: of the project, normalized.
+        admits: whether the requirements admit a version.
+        key: platform key of another machine than that of the session; empty for that.
+    """
     from variants_proxy.internal import judge
 
     question = partial(
@@ -164,7 +174,7 @@ def judgement(
         preferences=plan.context.preferences,
         python=plan.machine.machine.python,
     )
-    return session.judge(name, question)
+    return session.judge(name, question, key)
 
 
 class Agreement(NamedTuple):

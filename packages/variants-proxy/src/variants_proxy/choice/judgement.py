@@ -43,6 +43,15 @@ class Judgement:
     newest: Version | None
     has_build: bool
 
+    @property
+    def leaves_idle(self) -> bool:
+        """Whether an accelerator that is here is not used, though a build for it can be had."""
+        metadata, label = self.installed.metadata, str(self.installed.label)
+        used = {} if metadata is None else metadata.properties_of(label) or {}
+        is_used = not ACCELERATORS.keys().isdisjoint(used)
+        advice = self.advice
+        return self.has_build and advice is not None and bool(advice.unfit or not is_used)
+
 
 def judge(
     shown: ProjectView,

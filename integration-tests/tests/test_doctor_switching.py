@@ -1,4 +1,4 @@
-"""What doctor says of each build on each machine, typed: then nothing is wrong, and the GPU is used.
+"""What doctor says of each build on each machine, typed: then nothing is wrong.
 
 The cells of `support.switching_table`, with doctor's own command in place of the user's: some in
 ``make test``, all in ``make test-matrix``.
@@ -16,6 +16,7 @@ import pytest
 
 from support.doctor_report import check_report
 from support.environments import Environment, Environments, Result, clean_environ
+from support.isolation import places
 from support.switching_table import (
     INSTALLED,
     MACHINES,
@@ -26,7 +27,6 @@ from support.switching_table import (
     put,
     running,
 )
-from support.isolation import places
 from support.uvs import UVS, downloaded_uv
 
 STEP = 12
@@ -69,6 +69,9 @@ class Person:
         for name in names:
             if not (tools / name).exists():
                 (tools / name).symlink_to(scripts / name)
+        if client == PIP:
+            (tools / "pip").write_text(f'#!/bin/sh\nexec {self.environment.python} -m pip "$@"\n')
+            (tools / "pip").chmod(0o755)
         folders = [bin_folder, tools, *([uv.parent] if client == UV else []), "/usr/bin", "/bin"]
         self.variables = {
             **clean_environ(places(home)),

@@ -23,6 +23,7 @@ from pep_variants.internal import (
     read_version,
     redacted,
 )
+from variants_catalog import project_names
 
 from .commands import Commands
 from .comparison import Compared, Comparison, is_of_interest, platforms_of
@@ -115,9 +116,8 @@ class Checkup:
         yield from environment_problems(self.paths, commands, self.requirers, self._build)
         yield from package_problems(groups, commands, self.asked, switch)
         advised = {each.item.project for group in groups for each in group if each.advice}
-        compared = {each.item.project for group in groups for each in group
-                    if each.has_entry or each.label is not None}  # fmt: skip
-        yield from requirement_problems(self.requirers, compared - advised, commands)
+        names = {item.project for item in self.items if item.label} | project_names()
+        yield from requirement_problems(self.requirers, names - advised, commands)
         preferences = self.preferences
         if reads_settings and preferences.catalog is None and preferences.use_variants:
             yield from self._without_catalog()
@@ -131,7 +131,8 @@ class Checkup:
         missed: list[MissedBuild] = []
         others: list[str] = []
         for item in self.items:
-            entry = None if item.label else _shipped(item.project)
+            known = not item.label and item.project in project_names()
+            entry = _shipped(item.project) if known else None
             if entry is not None:
                 found = self._missed(entry, item)
                 if found is None:

@@ -132,8 +132,8 @@ def _old(environ: Mapping[str, str], root: Path, driver: str) -> Iterator[Troubl
     path = path or _loaded()
     if path is None:
         return
-    number = c_int()
-    known = library.cuDriverGetVersion(byref(number)) == 0
+    number, ask = c_int(), getattr(library, "cuDriverGetVersion", None)
+    known = ask is not None and ask(byref(number)) == 0
     version = f"{number.value // 1000}.{number.value % 1000 // 10}" if known else ""
     kernel = _kernel_version(root)
     match = re.search(r"\.so\.([0-9]+(?:\.[0-9]+)+)$", os.path.realpath(path))

@@ -7,10 +7,12 @@ for hardware is the driver's libraries compiled here, and files in place of the 
 from __future__ import annotations
 
 import grp
+import json
 import os
 import shutil
+import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,7 @@ from support.nvidia_drivers import (
     nvml,
     redirection,
 )
+from support.published_builds import TORCH, published, standing_in
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="machines with Linux")
 
@@ -471,3 +474,81 @@ def test_a_pip_without_the_shim(shell: Shell, pip: Callable[[bool], Path]) -> No
     shell.environ["PEP_VARIANTS_SHIM"] = "0"
     shell.type(only(shell.doctor("--offline"), "shim-off", "PEP_VARIANTS_SHIM=0 switches off"))
     assert shell.doctor("--offline")["problems"] == []
+
+
+@pytest.fixture
+def torch(shell: Shell, pip: Callable[[bool], Path]) -> Iterator[Shell]:
+    """A machine with driver 12.8 and the catalogue, where torch is chosen for an H100."""
+    pip(True)
+    with standing_in(published(torch=TORCH)) as field:
+        shell.environ |= {
+            "PIP_INDEX_URL": field.index.url,
+            "VARIANTS_CATALOG_MIRROR": " ".join(field.mirrors),
+        }
+        shell.type("pip config --user set global.variant-catalog default")
+        shell.type("pip install --quiet torch")
+        yield shell
+
+
+def codes(tree: dict[str, Any], *, hints: bool = False) -> list[str]:
+    """Return the codes of what is wrong."""
+    return [each["code"] for each in tree["problems"] if each["fails"] or hints]
+
+
+def test_a_second_gpu(torch: Shell) -> None:
+    """One for which the build that fits the first has no code."""
+    torch.environ |= nvml("13.0", "9.0")
+    torch.type("pip install --variant-switch torch")
+    torch.environ |= nvml("13.0", "9.0,6.1,3.5")
+    tree = torch.doctor()
+    (hint,) = (each for each in tree["problems"] if each["code"] == "idle-gpu")
+    assert "no code for one of the GPUs that are here, cuda=13.0,sm=6.1" in hint["text"]
+    assert not hint["fails"]
+    assert "compute capability" in torch.type(hint["command"])
+
+
+def test_a_driver_that_vanishes_keeps_the_build(torch: Shell) -> None:
+    """Doctor says so once, and nothing else."""
+    library = build_library(torch.reader.home / "broken", NVML, {"FAKE_NVML_INIT": "18"})
+    place = Path(torch.environ["LIBRARIES"], NVML[1])
+    place.unlink()
+    place.symlink_to(library)
+    torch.reader.tool("sudo", 'exec "$@"')
+    torch.reader.tool("reboot", DRIVER)
+    done = subprocess.run(
+        ["variants", "doctor"], cwd=torch.reader.work, env=torch.environ,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert done.stdout.count("cannot be queried") == 1
+    assert "--variant-switch" not in done.stdout
+    torch.type(only(torch.doctor(), "driver", "Usually fixed by a reboot"))
+    assert codes(torch.doctor()) == []
+
+
+def test_no_network(torch: Shell) -> None:
+    """One line, not one for each project."""
+    nowhere = "http://127.0.0.1:9"
+    torch.environ |= {
+        "PIP_INDEX_URL": f"{nowhere}/simple/",
+        "VARIANTS_CATALOG_MIRROR": f"https://download.pytorch.org={nowhere}",
+    }
+    tree = torch.doctor()
+    assert codes(tree, hints=True) == ["lookup"]
+    assert " --offline" in tree["problems"][0]["command"]
+    torch.type(tree["problems"][0]["command"])
+
+
+@pytest.mark.parametrize("name", ["an old libcuda", "a container without a GPU"])
+def test_the_other_doctor(shell: Shell, name: str) -> None:
+    """`uv-variants doctor` says the same."""
+    trouble = TROUBLES[name]
+    break_machine(shell, trouble)
+    shell.reader.use_uv()
+    shell.environ["PATH"] = shell.reader.variables["PATH"]
+    done = subprocess.run(
+        ["uv-variants", "doctor", "--json", "--offline"], cwd=shell.reader.work,
+        env=shell.environ, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    found = only(json.loads(done.stdout), trouble.code, trouble.said, fails=not trouble.hint)
+    assert found == trouble.command.replace("{}", str(shell.reader.home))

@@ -142,7 +142,7 @@ _NAMES = {
         "properties_tree"
     ),
     "ownership": "NotPrivate check_private make_private",
-    "providers.base": "Vendor",
+    "providers.base": "Vendor recorded",
     "providers.process": "NOISE_BYTES run",
     "providers.registry": (
         "ACCELERATORS BUILTIN_NAMESPACES Examined KNOWN KnownProvider examine_host find_known"

@@ -52,6 +52,7 @@ def doctor(context: click.Context, *, as_json: bool, offline: bool, directory: P
     Nothing is changed. Problems come first, each with the command to type. The exit code is 1 if
     something does not fit or work, else 0.
     """
+    from pep_variants.internal import recorded
     from variants_index.internal import lines
 
     from .examination import examine
@@ -59,7 +60,8 @@ def doctor(context: click.Context, *, as_json: bool, offline: bool, directory: P
     options: Options
     environ: Mapping[str, str]
     options, environ = context.obj
-    found = examine(options, environ, directory, offline=offline)
+    with recorded():  # what detection warns of is told with the rest
+        found = examine(options, environ, directory, offline=offline)
     if as_json:
         click.echo(json.dumps(found.as_tree(), indent=2, ensure_ascii=False))
     else:

@@ -12,7 +12,7 @@ import click
 from packaging.utils import canonicalize_name
 
 from pep_variants import Detector, VariantError
-from pep_variants.internal import OPTIONS, redacted
+from pep_variants.internal import OPTIONS, recorded, redacted
 
 from ..console import counted, print_json, print_table, warn
 from .arguments import Command, json_option, option_values
@@ -100,11 +100,13 @@ def doctor(
         is_read = all(problem.code != "configuration" for problem in Findings(parts).problems)
         if is_read and not offline:
             try:
-                groups = look.compared(every=True)
+                with recorded():  # what detection warns of is told already
+                    groups = look.compared(every=True)
             except (click.ClickException, VariantError) as error:
                 text = error.message if isinstance(error, click.ClickException) else str(error)
                 found.append(Problem("lookup", text, f"{checkup.commands.doctor} --offline"))
-        found += checkup.problems(groups, reads_settings=is_read)
+        with recorded():
+            found += checkup.problems(groups, reads_settings=is_read)
         states = shown_states(
             (each for group in groups for each in group), checkup.asked.indexes, checkup.named
         )
@@ -317,7 +319,10 @@ def _commands(
     knows = found is not None and found.patched
     is_own = found is not None and found.is_own
     named = ["--python", str(python)] if python is not None else []
-    explain = shlex.join(("variants", "explain", *given))
+    chosen = {name.replace("-", "_"): value for name, value in values.items()}
+    of_pip = {name: value for name, value in chosen.items()
+              if f"--{name.replace('_', '-')}" not in given}  # fmt: skip
+    explain = shlex.join(("variants", "explain", *given, *repeated_options(of_pip)))
     doctor = shlex.join(("variants", "doctor", *named, *given))
     system = [SYSTEM] if environment.is_managed else []
     if (knows and is_own) or not any(programs("uv-variants", os.environ)):
@@ -329,7 +334,7 @@ def _commands(
     indexes = [redacted(word) for pair in pairs if pair[1] for word in pair if word]
     if sources.extra_index_urls:
         indexes += ["--index-strategy", "unsafe-best-match"]
-    own = repeated_options({name.replace("-", "_"): value for name, value in values.items()})
+    own = repeated_options(chosen)
     target = ["--python", str(environment.python), *system, *indexes]
     return uv_commands(own, target, explain=explain, doctor=doctor)
 

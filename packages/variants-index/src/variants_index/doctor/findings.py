@@ -14,7 +14,7 @@ CODES = frozenset((
     "login-node",
     "configuration", "configuration-ignored", "setting", "torch-backend", "index-pin",
     "plain-pip", "plain-pip-first", "old-pip", "shim-off", "plain-uv", "uv-missing", "uv-version",
-    "stale-variant", "better-variant", "unfit-variants", "wrong-index", "no-variants",
+    "stale-variant", "idle-gpu", "better-variant", "unfit-variants", "wrong-index", "no-variants",
     "catalog-off", "catalog-place", "shared-files", "missing-files", "unrequired",
     "unmet-requirement",
     "not-installed", "plugin", "choice", "metadata", "lookup", "changed-file", "unlisted-file",

@@ -9,6 +9,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +18,7 @@ from pep_variants.internal import (
     ACCELERATORS,
     BUILTIN_NAMESPACES,
     Examined,
+    PlatformFileError,
     Surroundings,
     examine_host,
     listed,
@@ -131,13 +133,17 @@ def idle_gpus(ranking: Ranking, label: str) -> list[str]:
     Returns:
         descriptions of machines: ``cuda=12.8,sm=6.1``
     """
-    found = []
+    idle_here = []
     for namespace in ranking.metadata.properties_of(label) or {}:
         gpus = list(_described(namespace, ranking.platform.support(namespace)))
-        reasons = {gpu: rank(ranking.metadata, load_machine(gpu)).reasons(label) for gpu in gpus}
-        idle = [gpu for gpu in gpus if any(each.namespace == namespace for each in reasons[gpu])]
-        found += idle if len(idle) < len(gpus) else []
-    return found
+        reasons = {}
+        for gpu in gpus:
+            with suppress(PlatformFileError):  # older than any that builds are for
+                reasons[gpu] = rank(ranking.metadata, load_machine(gpu)).reasons(label)
+        idle = [gpu for gpu, found in reasons.items()
+                if any(each.namespace == namespace for each in found)]  # fmt: skip
+        idle_here += idle if len(idle) < len(reasons) else []
+    return idle_here
 
 
 def machine_part(environ: Mapping[str, str], root: Path) -> tuple[Part, Drivers]:

@@ -13,6 +13,7 @@ from variants_catalog.internal import Unavailable, by_host, is_in_catalog
 
 from .commands import Commands
 from .findings import Part, Problem
+from .machine import idle_gpus
 
 if TYPE_CHECKING:
     from pep_variants.internal import OwnershipProblem
@@ -217,6 +218,15 @@ def _remarks(each: Compared, commands: Commands, asked: Asked) -> Iterator[Probl
         yield Problem("plugin", f"{each.name}: {notice}", command)
     for text in each.warnings:
         yield Problem("choice", text, fails=False)
+    rankings = [] if each.selection is None else each.selection.distinct_rankings.values()
+    for gpu in {gpu: None for ranking in rankings for gpu in idle_gpus(ranking, each.label or "")}:
+        yield Problem(
+            "idle-gpu",
+            f"{each.name} has no code for one of the GPUs that are here, {gpu}, which stands idle",
+            f"{commands.explain} {shlex.quote(f'{project}=={each.release}')} "
+            f"--variant-platform {gpu}",
+            fails=False,
+        )
     if not (has_variant or each.has_entry or project in asked.named):
         return
     if not each.is_listed:

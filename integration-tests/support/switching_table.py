@@ -240,13 +240,15 @@ def standin() -> Field:
     return found
 
 
-@contextmanager
-def running(folder: Path, environments: Environments) -> Iterator[World]:
-    """Serve the indexes and make the machines.
+def machines(
+    folder: Path, environments: Environments, boxes: Mapping[str, Box]
+) -> dict[str, Target]:
+    """Return machines with the hardware of *boxes*, for programs that run here.
 
     Args:
         folder: for what is written.
         environments: of clients.
+        boxes: by name; the driver of one that is called invisible does not answer.
     """
     shown = {
         "LD_LIBRARY_PATH": str(driver_library(environments)),
@@ -255,10 +257,10 @@ def running(folder: Path, environments: Environments) -> Iterator[World]:
         "REDIRECTED_TO": "/nowhere",
     }
     targets = {}
-    for name, box in MACHINES.items():
+    for name, box in boxes.items():
         root = folder / "machines" / name.replace(" ", "-")
         node = root / "sys/class/kfd/kfd/topology/nodes/1/properties"
-        for path in (node.parent, root / "sys/bus/pci/devices"):
+        for path in (node.parent, root / "sys/bus/pci/devices", root / "opt/rocm/.info"):
             path.mkdir(parents=True)
         visible = "invisible" not in name
         variables = {**shown, "REDIRECTED_ROOT": str(root), "FAKE_ARCH": box.architecture,
@@ -268,9 +270,22 @@ def running(folder: Path, environments: Environments) -> Iterator[World]:
             del variables["FAKE_NVML_INIT"]
         elif box.architecture == "gfx942":
             node.write_text("simd_count 304\ngfx_target_version 90402\n")
+            (root / "opt/rocm/.info/version").write_text("7.0.2\n")
         elif not visible:
             variables["container"] = "docker"
         targets[name] = Target(name, box, visible, variables)
+    return targets
+
+
+@contextmanager
+def running(folder: Path, environments: Environments) -> Iterator[World]:
+    """Serve the indexes and make the machines.
+
+    Args:
+        folder: for what is written.
+        environments: of clients.
+    """
+    targets = machines(folder, environments, MACHINES)
     with standing_in(standin()) as field, ExitStack() as stack:
         yield World(field, folder, environments, targets, stack, {})
 

@@ -62,7 +62,7 @@ def wanted_builds(
     found = {}
     for name in names:
         admitted = admitted_choices(context, choices, name)
-        newest = next((each for each in admitted.values() if each.labels), None)
+        newest = next((each for each in admitted.values() if each.labels or each.older_build), None)
         older = None if newest is None else newest.older_build
         if older is not None and older.version and admits(texts, name, older.version):
             found[name] = older

@@ -153,6 +153,13 @@ def older_builds(choice: Choice, project: str) -> dict[Version, NewestBuild]:
     admitted[:0] = [
         Admitted(version, (), lambda: None) for version in plain if not version.is_prerelease
     ]
+    # An installer compiles a version of which no wheel fits, if it has sources.
+    sources = {version_in(each.filename) for each in choice.offers if each.label is None}
+    unfit = {each.release.version for each in decisions if not each.selection.files} & sources
+    admitted = [
+        Admitted(each.version, (), lambda: None) if each.version in unfit else each
+        for each in admitted
+    ]
     kept = {each.release.version for each in decisions if each.kept}
     found: dict[Version, NewestBuild] = {}
     for number, each in enumerate(admitted):

@@ -326,3 +326,13 @@ def test_levels_of_a_cpu_are_no_reason_for_another_release():
         Admitted("1.0", ("v2",), lambda: chosen_of(variants, cpu("v2"), there=("v2", "null"))),
     ]
     assert advise_over_releases("gpu", "2.0", "null", admitted, lambda: False) is None
+
+
+def test_what_was_compiled_of_a_release_that_fits_nowhere():
+    """Its variants need another driver, and it has no other wheel."""
+    platform = driver("12.0")
+    newest = chosen_of(BUILDS, platform, plain=False, there=("cu13",))
+    admitted = [Admitted("4.0", ("cu13",), lambda: newest), *_admitted(platform)]
+    advice = advise_over_releases("gpu", "4.0", None, admitted, lambda: True)
+    assert advice is not None
+    assert (advice.version, advice.better) == ("2.0", "cu12")

@@ -214,7 +214,8 @@ def advise_over_releases(
     if decision is None and installed not in (None, NULL_LABEL, ZERO_LABEL):
         return None  # a build that nothing is known of any more
     # It stands for what is installed: nothing of it uses the accelerator.
-    first = Admitted(version, () if decision is None else ("",), lambda: decision)
+    judged = decision if decision is not None and decision.files else None
+    first = Admitted(version, () if judged is None else ("",), lambda: judged)
     others = [each for each in admitted if each.version != version]
     found = newest_build(project, [first, *others], has_accelerator)
     if found is None or found.build is None or found.build.chosen is None:

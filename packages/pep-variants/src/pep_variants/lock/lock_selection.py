@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..choose.abi import abi_dependencies, supporting
 from ..choose.explanation import why_not
@@ -406,41 +406,8 @@ def _rejections(selection: Selection[Any]) -> Iterator[str]:
                 yield f"{label} {reason}"
 
 
-class _Schema(NamedTuple):
-    """The keys that the JSON schema of a generation allows and requires.
-
-    Attributes:
-        top: top-level keys, None if others are allowed.
-        required: top-level keys that are required.
-        priorities: keys of ``default-priorities``; ``namespace`` is required.
-        provider: keys of each provider, None if others are allowed.
-    """
-
-    top: frozenset[str] | None
-    required: tuple[str, ...]
-    priorities: frozenset[str]
-    provider: frozenset[str] | None = None
-
-
-_WITHOUT_PROVIDERS = ("$schema", "default-priorities", "variants")
-_WITH_PROVIDERS = ("default-priorities", "providers", "variants")
-
-
-def _schema(generation: Generation) -> _Schema:
-    priorities = {"feature", "namespace", "property"} if generation.priorities else {"namespace"}
-    if not generation.providers:
-        keys = frozenset(_WITHOUT_PROVIDERS)
-        return _Schema(keys, _WITHOUT_PROVIDERS, frozenset(priorities))
-    provider = {"enable-if", "optional", "plugin-api", "requires"}
-    if generation.plugin_use:
-        provider.add("plugin-use")
-    if generation.install_time:
-        provider.add("install-time")
-    return _Schema(None, _WITH_PROVIDERS, frozenset(priorities), frozenset(provider))
-
-
-_SCHEMAS = {item.version: _schema(item) for item in (V0_0_2, V0_0_3, V0_1_0, V0_1_1)}
-"""The published schemas. The format of providers after these ignores unknown keys."""
+_PUBLISHED = (V0_0_2, V0_0_3, V0_1_0, V0_1_1)
+"""Generations with published schemas. The format of providers after these ignores unknown keys."""
 
 
 def read_table(table: object, source: str) -> Metadata:
@@ -455,20 +422,21 @@ def read_table(table: object, source: str) -> Metadata:
             does not allow, or lists a value twice.
     """
     metadata = metadata_from_tree(table, source)
-    schema = _schema_of(table)
-    if schema is None or not isinstance(table, Mapping):
+    generation = _published(table)
+    if generation is None or not isinstance(table, Mapping):
         return metadata
-    for key in schema.required:
-        if key not in table:
+    for key in generation.keys:
+        if key not in table and key != "static-properties":
             raise MetadataError(source, key, "is missing: the schema requires it")
     priorities = table["default-priorities"]
     if "namespace" not in priorities:
         path = "default-priorities.namespace"
         raise MetadataError(source, path, "is missing: the schema requires it")
-    _check_keys(table, schema.top, "", source)
-    _check_keys(priorities, schema.priorities, "default-priorities.", source)
-    for namespace, provider in table.get("providers", {}).items():
-        _check_keys(provider, schema.provider, f"providers.{namespace}.", source)
+    if not generation.providers:  # else any other keys are allowed
+        _check_keys(table, generation.keys, "", source)
+    _check_keys(priorities, generation.priority_keys, "default-priorities.", source)
+    for namespace, provider in table.get("providers", {}).items() if generation.providers else ():
+        _check_keys(provider, generation.provider_keys, f"providers.{namespace}.", source)
     for label, properties in table["variants"].items():
         for namespace, features in properties.items():
             for feature, values in features.items():
@@ -490,17 +458,16 @@ def write_table(documents: Iterable[Mapping[str, Any]], labels: Collection[str])
         labels: as in the filenames.
     """
     document = reduce(_union, documents)
-    schema = _schema_of(document)
-    table = {
-        key: _converted(value)
-        for key, value in document.items()
-        if value is not None and (schema is None or schema.top is None or key in schema.top)
-    }
-    if schema is not None:
-        table["default-priorities"] = _kept(table.get("default-priorities", {}), schema.priorities)
-        if schema.provider is not None:
+    generation = _published(document)
+    table = {key: _converted(value) for key, value in document.items() if value is not None}
+    if generation is not None:
+        if not generation.providers:
+            table = _kept(table, generation.keys)
+        priorities = table.get("default-priorities", {})
+        table["default-priorities"] = _kept(priorities, generation.priority_keys)
+        if generation.providers:
             table["providers"] = {
-                namespace: _kept(provider, schema.provider)
+                namespace: _kept(provider, generation.provider_keys)
                 for namespace, provider in table.get("providers", {}).items()
             }
     null = {NULL_LABEL, ZERO_LABEL}
@@ -513,23 +480,21 @@ def write_table(documents: Iterable[Mapping[str, Any]], labels: Collection[str])
     return table
 
 
-def _schema_of(table: object) -> _Schema | None:
-    """Return the schema that *table* names; None without one, or if it is not published."""
+def _published(table: object) -> Generation | None:
+    """Return the generation whose published schema *table* names; None for another or none."""
     schema = table.get("$schema") if isinstance(table, Mapping) else None
     version = schema_version(schema) if isinstance(schema, str) else None
-    return None if version is None else _SCHEMAS.get(version)
+    return next((item for item in _PUBLISHED if item.version == version), None)
 
 
-def _check_keys(
-    table: Mapping[str, Any], allowed: frozenset[str] | None, path: str, source: str
-) -> None:
+def _check_keys(table: Mapping[str, Any], allowed: Collection[str], path: str, source: str) -> None:
     for key in table:
-        if allowed is not None and key not in allowed:
+        if key not in allowed:
             shown = shortened(key, 40)[1:-1]
             raise MetadataError(source, f"{path}{shown}", "the schema has no such key")
 
 
-def _kept(table: Mapping[str, Any], allowed: frozenset[str]) -> dict[str, Any]:
+def _kept(table: Mapping[str, Any], allowed: Collection[str]) -> dict[str, Any]:
     return {key: value for key, value in table.items() if key in allowed}
 
 

@@ -49,6 +49,32 @@ class Generation:
     zeros: bool = False
     texts: bool = False
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Keys of a document."""
+        return (
+            *("$schema", "default-priorities"),
+            *("providers",) * self.providers,
+            "variants",
+            *("static-properties",) * self.install_time,
+        )
+
+    @property
+    def priority_keys(self) -> tuple[str, ...]:
+        """Keys of ``default-priorities``."""
+        return ("namespace", *("feature", "property") * self.priorities)
+
+    @property
+    def provider_keys(self) -> tuple[str, ...]:
+        """Keys of each of ``providers``, but for those of pyproject.toml alone."""
+        return (
+            *("requires", "plugin-api", "optional"),
+            *("builtin", "static-properties", "feature-order") * self.own_static,
+            *("enable-if",) * self.enable_if,
+            *("plugin-use",) * self.plugin_use,
+            *("install-time",) * self.install_time,
+        )
+
 
 # The URL without a version stood in published files from May to September 2025, when "null"
 # replaced "00000000" as a label and "plugin-use" was added. "00000000" is in files of 0.0.2 and

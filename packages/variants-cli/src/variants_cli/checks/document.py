@@ -253,16 +253,7 @@ def _check_keys(report: Report, tree: dict[str, Any], generation: Generation) ->
                 message = f"format {version} has no such key: it is ignored"
                 report.add("unknown-key", shown, message, known=", ".join(sorted(known)))
 
-    top: tuple[str, ...] = ("$schema", "default-priorities", "variants")
-    top += ("providers",) * generation.providers
-    top += ("static-properties",) * generation.install_time
-    check(tree, top, "")
-    priorities = ("namespace", *("feature", "property") * generation.priorities)
-    check(tree.get("default-priorities", {}), priorities, "default-priorities.")
-    provider: tuple[str, ...] = ("requires", "plugin-api", "optional")
-    provider += ("builtin", "static-properties", "feature-order") * generation.own_static
-    provider += ("enable-if",) * generation.enable_if
-    provider += ("plugin-use",) * generation.plugin_use
-    provider += ("install-time",) * generation.install_time
+    check(tree, generation.keys, "")
+    check(tree.get("default-priorities", {}), generation.priority_keys, "default-priorities.")
     for namespace, table in tree.get("providers", {}).items() if generation.providers else ():
-        check(table, provider, f"providers.{namespace}.")
+        check(table, generation.provider_keys, f"providers.{namespace}.")

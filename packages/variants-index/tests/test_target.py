@@ -267,6 +267,7 @@ def test_a_file_tells_its_machine_but_not_its_system():
         ("py3-none-any", "py2-none-any", False),
         ("cp312-cp312-macosx_11_0_universal2", "cp312-cp312-macosx_12_0_arm64", True),
         ("cp312-cp312-macosx_11_0_arm64", "cp312-cp312-macosx_12_0_universal2", False),
+        ("cp312-cp312-macosx_10_9_x86_64", "cp312-cp312-macosx_10_9_intel", True),
     ],
 )  # fmt: skip
 def test_covers(tags, others, expected):

@@ -49,7 +49,9 @@ _NAMES = {
     "http.user_proxies": "InvalidProxy PORTS UserProxy proxy_for read",
     "pages": "ACCEPT GENERATOR HTML JSON html_projects json_projects",
     "pages.page": "Links",
-    "target": "covers environment_of is_for_platform platform_of_namespaces read_target",
+    "target": (
+        "MACS WINDOWS covers environment_of is_for_platform platform_of_namespaces read_target"
+    ),
     "uv_files": (
         "UvTable is_on project_settings project_table read_toml script_tree settings_tables "
         "system_path table_of workspace_root"

@@ -73,14 +73,17 @@ _OLDEST = {"x86_64": 5, "i686": 5}
 
 _ANY_SYSTEM = "any"
 _CPYTHON = re.compile(r"cp(\d)(\d+)")
-_WINDOWS = {"win_amd64": "x86_64", "win32": "i686", "win_arm64": "aarch64"}
-_MACS = {
+WINDOWS = {"win_amd64": "x86_64", "win32": "i686", "win_arm64": "aarch64"}
+"""CPU of each platform tag of Windows, in the spelling of Linux."""
+
+MACS = {
     "x86_64": ("x86_64",),
     "arm64": ("aarch64",),
     "universal2": ("x86_64", "aarch64"),
-    "universal": ("x86_64", "i686"),
-    "intel": ("x86_64", "i686"),
+    "universal": ("x86_64",),
+    "intel": ("x86_64",),
 }
+"""CPUs of platform tags of macOS: no supported Python runs on a 32-bit one."""
 
 
 @dataclass(frozen=True)
@@ -341,10 +344,10 @@ def _is_for(tag: str, system: str, machine: str) -> bool:
     if system == "linux":
         return tag.startswith(("manylinux", "musllinux", "linux")) and tag.endswith(f"_{machine}")
     if system == "win":
-        return _WINDOWS.get(tag) == machine
+        return WINDOWS.get(tag) == machine
     if system == "macosx":
         match = MACOS.fullmatch(tag)
-        return match is not None and machine in _MACS.get(match[3], (match[3],))
+        return match is not None and machine in MACS.get(match[3], (match[3],))
     return tag.startswith(f"{system}_")
 
 
@@ -367,7 +370,7 @@ def environment_of(platform: str) -> dict[str, str]:
     system, _, machine = (platform or "linux-x86_64").partition("-")
     tag = f"linux_{machine}"
     if system == "win":
-        tag = {family: name for name, family in _WINDOWS.items()}.get(machine, "win_amd64")
+        tag = {family: name for name, family in WINDOWS.items()}.get(machine, "win_amd64")
     elif system == "macosx":
         tag = f"macosx_11_0_{'arm64' if machine == 'aarch64' else machine}"
     return {
@@ -411,8 +414,8 @@ def _platform_covers(tag: str, other: str) -> bool:
         return one[0] == two[0] and one[2] == two[2] and one[1] <= two[1]
     if (mac := MACOS.fullmatch(tag)) and (mac2 := MACOS.fullmatch(other)):
         older = (int(mac[1]), int(mac[2])) <= (int(mac2[1]), int(mac2[2]))
-        machines = set(_MACS.get(mac2[3], (mac2[3],)))
-        return older and machines <= set(_MACS.get(mac[3], (mac[3],)))
+        machines = set(MACS.get(mac2[3], (mac2[3],)))
+        return older and machines <= set(MACS.get(mac[3], (mac[3],)))
     return False
 
 

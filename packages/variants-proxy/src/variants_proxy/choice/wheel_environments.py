@@ -17,6 +17,7 @@ from itertools import islice
 from typing import TypeAlias, TypeVar
 
 from pep_variants.internal import LINUX, MACOS, Term, all_of, any_of, modern_tag
+from variants_index.internal import MACS, WINDOWS
 
 _K = TypeVar("_K")
 
@@ -29,14 +30,6 @@ _PYTHON = re.compile(r"(cp|py)(\d)(\d*)")
 _BUILD = re.compile(r"([0-9]+)(.*)", re.DOTALL)
 _DIGITS = 9
 """Of build numbers that are compared."""
-_MACS = {
-    "arm64": ("aarch64",),
-    "universal2": ("x86_64", "aarch64"),
-    "x86_64": ("x86_64",),
-    "universal": ("x86_64",),
-    "intel": ("x86_64",),
-}
-_WINDOWS = {"win_amd64": "x86_64", "win_arm64": "aarch64", "win32": "i686"}
 # uvs before 0.13 evaluate markers for `--python-platform windows` with x86_64.
 _SPELLINGS = {
     ("win32", "x86_64"): ("AMD64", "x86_64"),
@@ -173,10 +166,10 @@ def _regions(platform: str) -> Sequence[tuple[Region, Rank]]:
         kind = _MUSL if linux[1] == "musllinux" else _NATIVE
         return [(Region("linux", linux[4]), (kind, -int(linux[2]), -int(linux[3])))]
     if mac := MACOS.fullmatch(platform):
-        machines = _MACS.get(mac[3], ())
+        machines = MACS.get(mac[3], ())
         rank = (_NATIVE, -int(mac[1]), -int(mac[2]), len(machines))
         return [(Region("darwin", machine), rank) for machine in machines]
-    if machine := _WINDOWS.get(platform):
+    if machine := WINDOWS.get(platform):
         return [(Region("win32", machine), (_NATIVE,))]
     system = platform.partition("_")[0]
     if system in ("android", "ios"):

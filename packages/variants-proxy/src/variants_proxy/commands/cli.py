@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,19 +12,13 @@ import click
 from packaging.requirements import InvalidRequirement, Requirement
 
 from pep_variants import VariantError, load_preferences
-from pep_variants.internal import cache_directory
 
 from ..errors import ProxyError
-from ..index_urls import index_url, keyed_url, proxy_base, read_upstreams
+from ..index_urls import index_url, keyed_url, proxy_base
 from ..key import PLATFORM_NAME, Machine, described_machine, encode
 from ..server.listening import LOOPBACK, PORT, is_wildcard, listen
 from ..settings import Settings
-from .source_options import (
-    catalog_options,
-    catalog_settings,
-    index_options,
-    named_machine,
-)
+from .source_options import named_machine, settings_options
 
 TOKEN_VARIABLE = "VARIANTS_PROXY_TOKEN"  # noqa: S105 - a name
 _VARIABLES = {"auto_envvar_prefix": "VARIANTS_PROXY", "show_default": True}
@@ -55,7 +48,7 @@ def cli() -> None:
 @cli.command(context_settings=_VARIABLES)
 @click.option("--host", default=LOOPBACK, help="Address to listen at.")
 @click.option("--port", default=PORT, help="Port to listen at; 0 for a free one.")
-@index_options
+@settings_options
 @click.option(
     "--platform",
     multiple=True,
@@ -81,22 +74,16 @@ def cli() -> None:
     envvar="VARIANTS_PROXY_OPEN",  # not IS_OPEN
     help="Answer all clients, without a token.",
 )
-@catalog_options
 @click.option("--access-log", is_flag=True, help="Write one line per request to stderr.")
-@click.option("--cache", type=click.Path(path_type=Path, file_okay=False), help="Cache directory.")
 def serve(
     host: str,
     port: int,
-    index: tuple[str, ...],
-    find_links: tuple[str, ...],
+    settings: Settings,
     platform: tuple[str, ...],
     name: tuple[str, ...],
     token_file: Path | None,
     is_open: bool,
-    catalog: str | None,
-    catalog_mirror: tuple[str, ...],
     access_log: bool,
-    cache: Path | None,
 ) -> None:
     """Run the proxy until a signal stops it.
 
@@ -106,7 +93,7 @@ def serve(
     """
     token = "" if is_open else _token(token_file)
     settings = replace(
-        _settings(index, find_links, catalog, catalog_mirror, cache),
+        settings,
         platforms=dict(map(named_machine, platform)),
         hosts=(*name, *([] if is_wildcard(host) else [host])),
     )
@@ -163,20 +150,14 @@ def serve(
     is_flag=True,
     help="Store all files. Without it those without a variant are links to their index.",
 )
-@index_options
-@catalog_options
-@click.option("--cache", type=click.Path(path_type=Path, file_okay=False), help="Cache directory.")
+@settings_options
 def export_command(
     directory: Path,
     platform: str,
     projects: tuple[str, ...],
     system: str,
     files: bool,
-    index: tuple[str, ...],
-    find_links: tuple[str, ...],
-    catalog: str | None,
-    catalog_mirror: tuple[str, ...],
-    cache: Path | None,
+    settings: Settings,
 ) -> None:
     """Write the answers for one machine as static files.
 
@@ -195,7 +176,6 @@ def export_command(
             raise click.UsageError(f"--project {text}: not a requirement: {problem}") from None
     name, stem = platform, Path(platform).stem
     _, machine = named_machine(f"={platform}")
-    settings = _settings(index, find_links, catalog, catalog_mirror, cache)
     if isinstance(machine, Path):
         name = stem if PLATFORM_NAME.fullmatch(stem) else "machine"
         settings = replace(settings, platforms={name: machine})
@@ -208,22 +188,6 @@ def export_command(
             err=True,
         )
     click.echo(f"{directory.absolute().as_uri()}/simple/")
-
-
-def _settings(
-    index: Sequence[str],
-    find_links: Sequence[str],
-    catalog: str | None,
-    mirrors: Sequence[str],
-    cache: Path | None,
-) -> Settings:
-    """Return settings for the values of the options that commands share."""
-    here = Path.cwd()
-    return Settings(
-        read_upstreams(index, find_links, here),
-        cache or cache_directory(os.environ, "proxy"),
-        **catalog_settings(catalog, mirrors, here),
-    )
 
 
 @cli.command()

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce, wraps
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pep_variants import Preferences
+from pep_variants import Preferences, preferences_from_options
+from pep_variants.internal import cache_directory
 from variants_catalog.internal import Unavailable, by_host, same_files
+
+from ..index_urls import read_upstreams
+from ..settings import Settings
 
 if TYPE_CHECKING:
     from packaging.version import Version
 
     from variants_catalog.internal import Catalog
-
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 def named_machine(text: str) -> tuple[str, Path | str]:
@@ -41,63 +44,63 @@ def named_machine(text: str) -> tuple[str, Path | str]:
     return name, Path(machine).absolute() if names_file(machine) else machine
 
 
-def index_options(command: _Command) -> _Command:
-    """Add the options to a command: ``index`` and ``find_links``, see `read_upstreams`."""
-    links = click.option(
-        "--find-links",
-        multiple=True,
-        metavar="[NAME=]URL",
-        help="Upstream page or directory with links to files; repeatable.",
+def settings_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options for indexes, catalogue and cache to a command, which gets `Settings`."""
+    options = (
+        click.option(
+            "--index",
+            multiple=True,
+            metavar="[NAME=]URL",
+            help="Upstream index, in order of priority; repeatable.  [default: PyPI]",
+        ),
+        click.option(
+            "--find-links",
+            multiple=True,
+            metavar="[NAME=]URL",
+            help="Upstream page or directory with links to files; repeatable.",
+        ),
+        click.option(
+            "--variant-catalog",
+            "catalog",
+            metavar="NAME|FILE|URL",
+            envvar="VARIANTS_PROXY_CATALOG",
+            help="Take existing builds as variants, as this catalogue describes them; 'default' is "
+            "the one of variants-catalog.",
+        ),
+        click.option(
+            "--variant-catalog-mirror",
+            "mirrors",
+            multiple=True,
+            metavar="FROM=TO",
+            envvar="VARIANTS_PROXY_CATALOG_MIRROR",
+            help="Take what the catalogue has at URLs that begin with FROM from TO; repeatable.",
+        ),
+        click.option(
+            "--cache", type=click.Path(path_type=Path, file_okay=False), help="Cache directory."
+        ),
     )
-    index = click.option(
-        "--index",
-        multiple=True,
-        metavar="[NAME=]URL",
-        help="Upstream index, in order of priority; repeatable.  [default: PyPI]",
-    )
-    return index(links(command))
 
+    @wraps(command)
+    def with_settings(
+        index: Sequence[str],
+        find_links: Sequence[str],
+        catalog: str | None,
+        mirrors: Sequence[str],
+        cache: Path | None,
+        **others: object,
+    ) -> None:
+        here = Path.cwd()
+        values = {"variant-catalog": catalog or None, "variant-catalog-mirror": list(mirrors)}
+        preferences = preferences_from_options(values)
+        settings = Settings(
+            read_upstreams(index, find_links, here),
+            cache or cache_directory(os.environ, "proxy"),
+            catalog=checked_catalog(preferences, here),
+            catalog_mirrors=preferences.catalog_mirrors,
+        )
+        command(settings=settings, **others)
 
-def catalog_options(command: _Command) -> _Command:
-    """Add the options to a command: ``catalog`` and ``catalog_mirror``."""
-    mirror = click.option(
-        "--variant-catalog-mirror",
-        "catalog_mirror",
-        multiple=True,
-        metavar="FROM=TO",
-        envvar="VARIANTS_PROXY_CATALOG_MIRROR",
-        help="Take what the catalogue has at URLs that begin with FROM from TO; repeatable.",
-    )
-    name = click.option(
-        "--variant-catalog",
-        "catalog",
-        metavar="NAME|FILE|URL",
-        envvar="VARIANTS_PROXY_CATALOG",
-        help="Take existing builds as variants, as this catalogue describes them; 'default' is the "
-        "one of variants-catalog.",
-    )
-    return name(mirror(command))
-
-
-def catalog_settings(catalog: str | None, mirrors: Sequence[str], base: Path) -> dict[str, Any]:
-    """Return the attributes of `Settings` for the values of the options.
-
-    Args:
-        catalog: value of ``--variant-catalog``, None without one.
-        mirrors: values of ``--variant-catalog-mirror``.
-        base: directory that a path is relative to.
-
-    Raises:
-        PreferenceError: a value is not valid.
-        CatalogError: the catalogue cannot be read.
-    """
-    from pep_variants import preferences_from_options
-
-    values = {"variant-catalog": catalog or None, "variant-catalog-mirror": list(mirrors)}
-    preferences = preferences_from_options(values)
-    name = checked_catalog(preferences, base)
-    found: Mapping[str, str] = preferences.catalog_mirrors
-    return {"catalog": name, "catalog_mirrors": found}
+    return reduce(lambda added, option: option(added), reversed(options), with_settings)
 
 
 def checked_catalog(preferences: Preferences, base: Path) -> str | None:

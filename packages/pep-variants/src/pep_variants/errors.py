@@ -81,6 +81,12 @@ def listed(values: Sequence[str], word: str = "or") -> str:
     return f"{', '.join(shown[:-1])} {word} {shown[-1]}"
 
 
+def some(names: Sequence[str], shown: int = 5) -> str:
+    """Return the first of *names*, and how many more there are."""
+    more = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
+
+
 def in_words(value: object, limit: int = 200) -> str:
     """Return nested names as they are written in text: ``ns :: feature :: value``, with commas.
 

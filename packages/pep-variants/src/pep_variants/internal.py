@@ -106,7 +106,7 @@ _NAMES = {
         "CatalogError EXIT_CODE InconsistentMetadata InvalidLabel InvalidMarker InvalidProperty "
         "InvalidSdist InvalidWheel InvalidWheelFilename LockError NoSuchVariant PlatformFileError "
         "PluginFailed PreferenceError ProviderError UnsupportedSchema cut fault_report in_words "
-        "listed printable redacted shortened without_userinfo"
+        "listed printable redacted shortened some without_userinfo"
     ),
     "files": "patiently read_regular read_text replacing write_if_changed",
     "formats": "toml",

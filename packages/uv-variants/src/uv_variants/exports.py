@@ -35,6 +35,7 @@ from pep_variants.internal import (
     lists_variants,
     read_text,
     replacing,
+    some,
     toml,
     without_userinfo,
     write_table,
@@ -281,11 +282,10 @@ class ExportedFiles:
             raise self._gone(name, version)
         kept, labels = found.with_dependencies_of(wheels)
         if labels:
-            shown = ", ".join(labels[:_MOST_LABELS])
-            more = f" and {len(labels) - _MOST_LABELS} more" if len(labels) > _MOST_LABELS else ""
             self.warn(
-                f"{name} {version}: without {shown}{more}, which have other dependencies than "
-                "those that are exported; export on such a machine, or see variants resolve"
+                f"{name} {version}: without {some(labels, _MOST_LABELS)}, which have other "
+                "dependencies than those that are exported; export on such a machine, or see "
+                "variants resolve"
             )
         return found, kept
 

@@ -22,6 +22,7 @@ from pep_variants.internal import (
     NULL_LABEL,
     parse_metadata_filename,
     read_version,
+    some,
     without_userinfo,
 )
 
@@ -138,9 +139,8 @@ class Unavailable:
     is_mirror: bool = False
 
     def __str__(self) -> str:
-        shown = ", ".join(self.labels[:3])
-        more = f" and {len(self.labels) - 3} more" if len(self.labels) > 3 else ""
-        builds = f"build{'s'[: len(self.labels) != 1]} {shown}{more}" if shown else "variant wheels"
+        shown = some(self.labels, 3)
+        builds = f"build{'s'[: len(self.labels) != 1]} {shown}" if shown else "variant wheels"
         left = f"choosing {self.project} without its {builds}"
         if not self.host:
             return f"Cannot read {self.reason}; {left}"

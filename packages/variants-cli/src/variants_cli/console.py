@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pep_variants.internal import printable as printable
+from pep_variants.internal import some as some
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -26,12 +27,6 @@ def one_line(text: str) -> str:
 def counted(number: int, noun: str) -> str:
     """Return *number* and *noun*, as in ``1 file`` and ``2,000 files``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def some(names: Sequence[str], shown: int = 5) -> str:
-    """Return the first of *names*, and how many more there are."""
-    more = len(names) - shown
-    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
 def note(text: str) -> None:

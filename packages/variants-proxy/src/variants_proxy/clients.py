@@ -22,7 +22,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from pep_variants import Platform, VariantError, load_machine, load_platform
-from pep_variants.internal import BY_NAME, PlatformFileError, names_file, read_version
+from pep_variants.internal import BY_NAME, PlatformFileError, names_file, read_version, some
 
 from .errors import InvalidKey, NoKey
 from .key import Machine, decode
@@ -204,11 +204,9 @@ def _known(name: str, settings: Settings) -> str:
     """Return the platforms that may be meant by *name*, in words."""
     known = sorted({*settings.platforms, *BY_NAME})
     close = get_close_matches(name, known, _SHOWN) if len(known) > _SHOWN else []
-    listed = ", ".join(close or known[:_SHOWN]) or "none"
-    more = len(known) - _SHOWN
     if close:
-        return f"did you mean {listed}?"
-    return f"known platforms: {listed}" + (f" and {more} more" if more > 0 else "")
+        return f"did you mean {', '.join(close)}?"
+    return f"known platforms: {some(known, _SHOWN) or 'none'}"
 
 
 def _locked(

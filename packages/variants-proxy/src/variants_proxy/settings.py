@@ -175,6 +175,12 @@ class Settings:
             if names.count(name) > 1:
                 raise InvalidSetting(f"two indexes have the name {name}")
 
+    def asked(self, upstream: Upstream | None) -> tuple[Upstream, ...]:
+        """Return the upstreams of a request: *upstream*, or if it is None all but explicit ones."""
+        if upstream is not None:
+            return (upstream,)
+        return tuple(item for item in self.upstreams if not item.explicit)
+
     def upstream(self, name: str) -> Upstream | None:
         """Return the upstream called *name*, None if there is none."""
         return next((item for item in self.upstreams if item.name == name), None)

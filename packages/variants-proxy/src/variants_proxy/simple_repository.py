@@ -11,6 +11,7 @@ import asyncio
 import io
 import logging
 from dataclasses import replace
+from functools import partial
 
 import httpx
 from packaging.utils import canonicalize_name
@@ -33,6 +34,7 @@ from variants_index import Page, PageFile
 
 from .choice.choice import Chooser
 from .key import Machine, decode
+from .upstream.release_metadata import known_metadata
 from .upstream.releases import Release, releases, wheel_version
 
 VERSIONS = 200
@@ -156,13 +158,7 @@ class VariantSelected(RepositoryContainer):
             )
         }
 
-        def known(release: Release) -> Metadata:
-            result = metadata[release.version]
-            if isinstance(result, VariantError):
-                raise result
-            return result
-
-        chooser = Chooser(self._machine, known, limit=VERSIONS)
+        chooser = Chooser(self._machine, partial(known_metadata, metadata), limit=VERSIONS)
         choice = await asyncio.to_thread(chooser.choose, listing, found)
         return {offer.file.filename: offer.filename for offer in choice.offers if not offer.refused}
 

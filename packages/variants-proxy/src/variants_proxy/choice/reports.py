@@ -21,6 +21,7 @@ from pep_variants.internal import (
     nothing_fits,
     notices,
     passed_over,
+    some,
     why_not,
     why_not_better,
     why_this,
@@ -95,9 +96,9 @@ def remarks(decision: Decision, choice: Choice, project: str) -> dict[str, str |
         "unfit": unfit,
         "passed-over": passed,
         "left-out": tuple(
-            f"{_listed(labels)} of {project} {version}: built against a version of "
-            f"{_listed(names)} (abi_dependency), which uv cannot compare with what it installs; "
-            "pip with the shim and variants resolve can"
+            f"{some(labels, _MAX_LABELS)} of {project} {version}: built against a version of "
+            f"{some(names, _MAX_LABELS)} (abi_dependency), which uv cannot compare with what it "
+            "installs; pip with the shim and variants resolve can"
             for labels, names in left_out(selection)
         )
         + (
@@ -193,11 +194,6 @@ def _plain_versions(choice: Choice, unfit: Version) -> list[Version]:
 
 def _rankings(selection: Selection[Any]) -> Iterable[Ranking]:
     return selection.distinct_rankings.values()
-
-
-def _listed(names: list[str]) -> str:
-    more = len(names) - _MAX_LABELS
-    return ", ".join(names[:_MAX_LABELS]) + (f" and {more} more" if more > 0 else "")
 
 
 def decisions(shown: ProjectView) -> dict[str, object]:

@@ -75,11 +75,7 @@ class ProjectPages:
         Raises:
             UpstreamError: one of them fails.
         """
-        asked = (
-            [item for item in self._upstreams.settings.upstreams if not item.explicit]
-            if upstream is None
-            else [upstream]
-        )
+        asked = self._upstreams.settings.asked(upstream)
         found = [await self._pages.projects(item) for item in asked]
 
         def write() -> bytes:

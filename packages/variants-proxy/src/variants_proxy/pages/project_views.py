@@ -95,12 +95,7 @@ class ProjectViews:
         Raises:
             UpstreamError: an upstream fails.
         """
-        asked = (
-            [item for item in self._settings.upstreams if not item.explicit]
-            if upstream is None
-            else [upstream]
-        )
-        for item in asked:
+        for item in self._settings.asked(upstream):
             try:
                 found = await self.source.get_project_page(item, project, client)
             except UpstreamError as error:

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from .model.generation import *
     from .model.label import *
     from .model.metadata import *
-    from .model.platform import *
     from .model.property import *
     from .ownership import *
     from .providers.base import *
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
     from .sources import *
     from .timeouts import *
     from .urls import *
-    from .wheelfile import record as record
     from .wheelfile.core_metadata import *
     from .wheelfile.installed import *
     from .wheelfile.lazy_file import *
@@ -71,24 +69,20 @@ if TYPE_CHECKING:
 _NAMES = {
     "": "limits",
     "choose.abi": "AbiDependency abi_dependencies abi_projects covers is_release supporting",
-    "choose.explanation": (
-        "MORE answered asked needs notices ranking_tree table_lines why_chosen why_not"
-    ),
+    "choose.explanation": "MORE answered asked notices ranking_tree table_lines why_chosen why_not",
     "choose.leftovers": "Repairs repairs required_by unneeded",
     "choose.markers": (
         "NON_VARIANT Term all_of any_of conditional_dependencies is_for_extra may_have_terms "
-        "metadata_terms "
-        "reduce_metadata reduce_requirements require_extras split_requirement uses_variant_terms "
-        "variant_terms"
+        "metadata_terms reduce_metadata reduce_requirements require_extras split_requirement "
+        "uses_variant_terms variant_terms"
     ),
     "choose.options": "OPTIONS Option",
     "choose.preferences": (
-        "ABORT DEFAULT_CATALOG NON_VARIANT_LABEL NO_PROJECTS SANDBOX_AUTO "
-        "SANDBOX_OFF configuration_tree given_settings is_catalog_path read_configuration unmatched"
+        "ABORT DEFAULT_CATALOG NON_VARIANT_LABEL NO_PROJECTS SANDBOX_AUTO SANDBOX_OFF "
+        "configuration_tree given_settings is_catalog_path read_configuration unmatched"
     ),
     "choose.rejections": (
-        "Advice advise choice_line is_unfit "
-        "nothing_fits passed_over required_by_marker "
+        "Advice advise choice_line is_unfit nothing_fits passed_over required_by_marker "
         "why_not_better why_this"
     ),
     "choose.selection": "missing_variant problems_of",
@@ -103,10 +97,10 @@ _NAMES = {
     "digests": "Digests",
     "directories": "VARIABLE cache_directory",
     "errors": (
-        "CatalogError EXIT_CODE InconsistentMetadata InvalidLabel InvalidMarker InvalidProperty "
-        "InvalidSdist InvalidWheel InvalidWheelFilename LockError NoSuchVariant PlatformFileError "
-        "PluginFailed PreferenceError ProviderError UnsupportedSchema cut fault_report in_words "
-        "listed printable redacted shortened some without_userinfo"
+        "CatalogError EXIT_CODE InconsistentMetadata InvalidMarker InvalidProperty InvalidSdist "
+        "InvalidWheel InvalidWheelFilename LockError NoSuchVariant PlatformFileError PluginFailed "
+        "PreferenceError ProviderError UnsupportedSchema cut fault_report in_words listed "
+        "printable redacted shortened some without_userinfo"
     ),
     "files": "patiently read_regular read_text replacing write_if_changed",
     "formats": "toml",
@@ -136,7 +130,6 @@ _NAMES = {
         "LABEL METADATA_SUFFIX NULL_LABEL ORIGIN_FILE VARIANT_FILE ZERO_LABEL check_label"
     ),
     "model.metadata": "ProviderInfo",
-    "model.platform": "Fact",
     "model.property": (
         "ABI_DEPENDENCY Features NAME Properties VALUE group_properties iter_properties "
         "properties_tree"
@@ -156,7 +149,6 @@ _NAMES = {
     "sources": "BEST_MATCH FIRST_INDEX Sources local_files",
     "timeouts": "within",
     "urls": "filename_of_url is_local local_path",
-    "wheelfile": "record",
     "wheelfile.core_metadata": "METADATA_FILE first_field iter_fields read_fields requirements_of",
     "wheelfile.installed": (
         "Installed OwnershipProblem find_installed metadata_field ownership_problems"

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "catalogs": (
-        "Catalog DirectoryCatalog is_in_catalog no_variants not_admitted open_catalog "
-        "preferred_catalog shipped_catalog write_catalog"
+        "Catalog is_in_catalog no_variants not_admitted open_catalog preferred_catalog "
+        "shipped_catalog write_catalog"
     ),
-    "entries": "CatalogProject CatalogVariant PublishedFile filled platform_kind same_files target",
+    "entries": "CatalogProject CatalogVariant PublishedFile filled platform_kind same_files",
     "entry_checks": "Finding check_entries check_file error warning",
     "installed_builds": "Origin added_files installed_metadata read_origin rewritten",
     "listings": "FUTURE Found Listed PlacePage PlaceReader Unavailable by_host own_place pages_of",

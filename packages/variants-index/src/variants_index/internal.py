@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from .pages.page import *
     from .target import *
     from .uv_files import *
-    from .version_metadata import *
 
 _NAMES = {
     "catalog_checks": "check_live",
@@ -39,13 +38,13 @@ _NAMES = {
     ),
     "downloads": "MAX_DOWNLOAD opened",
     "errors": (
-        "AccessDenied BadResponse InvalidPage InvalidUrl NotFound "
-        "TargetError TimedOut Unreachable UntrustedServer UnusableDistribution"
+        "AccessDenied BadResponse InvalidPage InvalidUrl NotFound TargetError TimedOut Unreachable "
+        "UntrustedServer UnusableDistribution"
     ),
     "evaluator": "REWRITTEN is_pinned",
     "package_finder": "by_version catalog_of directory_files",
     "http.credentials": "Credentials split_credentials",
-    "http.responses": "BUSY CHUNK Response check_digests read_response retry_after",
+    "http.responses": "BUSY Response check_digests read_response retry_after",
     "http.user_proxies": "InvalidProxy PORTS UserProxy proxy_for read",
     "pages": "ACCEPT GENERATOR HTML JSON html_projects json_projects",
     "pages.page": "Links",
@@ -56,7 +55,6 @@ _NAMES = {
         "UvTable is_on project_settings project_table read_toml script_tree settings_tables "
         "system_path table_of workspace_root"
     ),
-    "version_metadata": "answer release_file",
 }
 
 

@@ -10,7 +10,7 @@ from hashlib import sha256
 
 from packaging.version import Version
 
-from pep_variants.internal import NON_VARIANT, metadata_terms, paused, reduce_metadata
+from pep_variants.internal import NON_VARIANT, metadata_terms, reduce_metadata
 from variants_index import Page, PageFile, html_page, json_page
 from variants_index.internal import JSON, html_projects, json_projects
 
@@ -31,7 +31,6 @@ from .merged_metadata import wheels_to_merge
 logger = logging.getLogger(__name__)
 
 _KINDS: dict[PageFormat, str] = {"json": JSON, "html": "text/html; charset=utf-8"}
-_MANY = 500
 
 
 @dataclass
@@ -127,7 +126,6 @@ class ProjectPages:
         if markers.reduced:
             # If uv finds no solution, the command reports dependencies that markers add.
             self._noted.add(client, shown.project)
-        if markers.reduced:
             announced = await self._announced(client, shown, offers, markers)
         merged = await compute(lambda: wheels_to_merge(client, offers, markers.own))
         hosts: dict[tuple[str, str], bool] = {}
@@ -140,12 +138,7 @@ class ProjectPages:
             return hosts[key]
 
         entries = _Entries(is_direct, markers, announced, merged)
-
-        def write() -> list[PageFile]:
-            with paused(len(choice.offers) > _MANY):
-                return [entries.entry(offer) for offer in choice.offers]
-
-        return await compute(write)
+        return await compute(lambda: [entries.entry(offer) for offer in choice.offers])
 
     async def _markers(
         self, client: Client, upstream: Upstream, offers: Sequence[Offer]

@@ -151,3 +151,36 @@ def test_a_lock_that_leaves_a_gpu_idle(person: Person) -> None:
     for target in ("driver 12.8", "driver 13.0", "driver invisible"):
         assert "takes it" not in person.on(target, "sync").err
         assert person.there == {"torch": "2.14.0+cu126", "torchvision": "0.29.0+cu126", **CU12}
+
+
+def test_a_family_moves_with_any_member(person: Person) -> None:
+    """Also where a requirement moves it; one that forbids the better release is kept."""
+    person.has("family of PyPI")
+    done = person.on("driver 12.8", "--variant-switch", "pip", "install", "torchaudio")
+    assert ": switching, with torch and torchvision" in done.err, done
+    family = {"torch": "2.14.0+cu126", "torchvision": "0.29.0+cu126"}
+    assert person.there == {**family, "torchaudio": "2.11.0+cu128", **CU12}, done
+    done = person.on("driver 12.8", "pip", "install", "torch==2.13.0")
+    assert person.there["torchvision"] == "0.28.0+cu126", done
+    person.has("torch of PyPI")
+    (person.work / "c.txt").write_text("torch>=2.15\n")
+    person.on("driver 12.8", "--variant-switch", "pip", "install", "-c", "c.txt", "torch")
+    assert person.there == {"torch": "2.15.0+cpu"}
+    person.has("torch +cu126")
+    done = person.on("driver 12.8", "pip", "install", "torchvision")
+    assert person.there == {**family, **CU12}, done
+
+
+def test_pip_sync(person: Person) -> None:
+    """The file has the versions; builds are replaced with the option, but for a hidden driver."""
+    person.has("torch +cpu")
+    lines = ["torch==2.15.0", *(f"{name}=={version}" for name, version in CU13.items())]
+    (person.work / "r.txt").write_text("\n".join(lines))
+    for target, words, torch in (
+        ("driver 13.0", (), "2.15.0+cpu"),
+        ("driver 13.0", ("--variant-switch",), "2.15.0+cu132"),
+        ("driver invisible", ("--variant-switch",), "2.15.0+cu132"),
+        ("no GPU", ("--variant-switch",), "2.15.0+cpu"),
+    ):
+        done = person.on(target, *words, "pip", "sync", "r.txt")
+        assert person.there == {"torch": torch, **CU13}, done

@@ -21,7 +21,6 @@ from .environments import (
     listed,
 )
 from .named_projects import are_tags_of
-from .switching import stays
 from .uv_lock import Lock
 
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ class InstalledState(NamedTuple):
         ``--variant-switch``, which also ignores the age of earlier comparisons.
 
         Args:
-            hidden: returns why the accelerator of a variant may be here unseen, so that it stays.
+            hidden: returns the line about a build that stays: its accelerator may be here unseen.
             judged: projects that are decided about, see `switching`.
         """
         preferences = self.context.preferences
@@ -156,8 +155,8 @@ class InstalledState(NamedTuple):
                 continue
             if not self.choices.as_installed(each).is_variant(choice.label_for(each.tags)):
                 is_forced = each.project in preferences.forced
-                if not is_forced and each.label is not None and (why := hidden(each)):
-                    lines.append(stays(each, why))
+                if not is_forced and (text := hidden(each)):
+                    lines.append(text)
                     continue
                 found[each.project] = None
             elif not choice.is_only_locked(each.label):

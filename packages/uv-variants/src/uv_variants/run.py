@@ -36,7 +36,7 @@ from .switching import (
     Changes,
     agreement,
     changes_of,
-    hidden_accelerator,
+    hidden_build,
     pins_of,
     upgraded,
     without_upgrades,
@@ -258,7 +258,8 @@ def replaced(plan: SessionPlan, state: InstalledState, changes: Changes = NO_CHA
     context = plan.context
     if context.invocation.command not in (*_INSTALLS, *_INSTALLS_TOO) or not context.environments:
         return changes
-    names, lines = state.replaced(partial(hidden_accelerator, plan), changes.judged)
+    hidden = partial(hidden_build, plan, state, state.choices.client)
+    names, lines = state.replaced(hidden, changes.judged)
     pins = pins_of(state, names) if context.invocation.command == ("pip", "install") else []
     return changes._replace(
         replaced=(*names, *changes.replaced),

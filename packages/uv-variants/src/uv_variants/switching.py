@@ -93,6 +93,17 @@ def hidden_accelerator(plan: SessionPlan, installed: Installed) -> str:
     return ""
 
 
+def hidden_build(
+    plan: SessionPlan, state: InstalledState, session: Session, installed: Installed
+) -> str:
+    """Return the line about a build that stays, see `stays`; empty for one that does not."""
+    found = judgement(plan, session, state.installed, installed.project)
+    if found is None or found.has_build:
+        return ""
+    why = hidden_accelerator(plan, found.installed)
+    return stays(found.installed, why) if why else ""
+
+
 def stays(installed: Installed, why: str) -> str:
     """Return the line about a build that stays because its accelerator may be here."""
     return (
@@ -260,17 +271,26 @@ class _Work:
 
     def families(self) -> Iterable[list[str]]:
         """Yield the projects that are decided together, those that the command names first."""
-        entry_of = self._plan.context.entry_of
         seen: set[str] = set()
         for name in self._asked:
-            entry = entry_of(name) if self._plan.catalog is not None else None
-            coherent = entry.coherent if entry is not None else ()
-            family = [name, *(each for each in coherent if each in self._state.installed)]
-            family += [each for each in coherent if each in self._asked and each not in family]
-            is_known = entry is not None or self._state.is_variant(name)
-            if name not in seen and (is_known or (self._switch and name in self._versions)):
+            if name in seen:
+                continue
+            family = [name]
+            for each in family:  # and what belongs to these
+                family += [other for other in self._coherent(each) if other not in family]
+            is_known = self._has_catalog(name) or self._state.is_variant(name)
+            if is_known or (self._switch and name in self._versions):
                 seen.update(family)
                 yield family
+
+    def _has_catalog(self, name: str) -> bool:
+        return self._plan.catalog is not None and self._plan.context.entry_of(name) is not None
+
+    def _coherent(self, name: str) -> Iterable[str]:
+        """Return what is installed or asked for of what has to be the same variant as *name*."""
+        entry = self._plan.context.entry_of(name) if self._plan.catalog is not None else None
+        found = entry.coherent if entry is not None else ()
+        return [each for each in found if each in self._versions or each in self._asked]
 
     def decide(self, family: list[str]) -> None:
         """Decide about projects that have to come from the same variant."""
@@ -339,20 +359,23 @@ class _Work:
         """Have uv replace what is *moving*, and take the others along."""
         releases = {name: self._release(name, found[name]) for name in found}
         is_kept = all(releases[name] == found[name].release for name in found)
-        lines = []
+        is_asked = any(not self._admits(name, each.release) for name, each in found.items())
+        lines = {}
         for name, each in found.items():
             if each.advice is not None:
                 self._replaced[name] = None
             if each.advice is not None and self._switch:
-                lines.append(each.advice.text(name, str(each.installed.version)))
-            if releases[name] is not None and (is_kept or each.advice or name in moving):
+                lines[name] = each.advice.text(name, str(each.installed.version))
+            can_pin = is_kept or each.advice is not None or name in moving
+            if releases[name] is not None and can_pin and not is_asked:
                 self._pins.append(f"{name}=={releases[name]}")
             if name not in self._named:
                 self._along[name] = None
-        others = [name for name in found if name != next(iter(found))]
-        if lines:
+        for first, line in lines.items():
+            others = [name for name in found if name != first]
             more = f", with {' and '.join(others)}" if others else ""
-            self._before.append(f"{lines[0]}: switching{more}")
+            self._before.append(f"{line}: switching{more}")
+            return
 
     def _release(self, name: str, found: Judgement) -> Version | None:
         """Return the release that is to come, None if uv chooses it."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pep_variants.internal import PreferenceError
 from uv_variants.command_line import Scope, parse, scope_of
+from uv_variants.own_options import read_options
+from uv_variants.uv_program import is_direct
 
 
 @pytest.mark.parametrize(
@@ -87,3 +92,48 @@ def test_nothing_is_lost(arguments):
 )
 def test_what_commands_are_about(arguments, scope):
     assert scope_of(parse(arguments.split())) is scope
+
+
+@pytest.mark.parametrize(
+    ("line", "variants", "rest"),
+    [
+        ("--variant-platform m lock", {"variant-platform": "m"}, "lock"),
+        ("lock --variant-platform m", {"variant-platform": "m"}, "lock"),
+        ("lock --variant-platform=m --offline", {"variant-platform": "m"}, "lock --offline"),
+        ("--offline --no-variants lock", {"no-variants": True}, "--offline lock"),
+        ("pip --variant a=b install x --variant c=", {"variant": ["a=b", "c="]}, "pip install x"),
+        ("pip install -r --variant x", {}, "pip install -r --variant x"),  # a file of that name
+        ("pip install x -- --variant", {}, "pip install x -- --variant"),
+        ("run --variant-platform m x.py", {"variant-platform": "m"}, "run x.py"),
+        ("run --with a x.py --variant b", {}, "run --with a x.py --variant b"),
+        ("run -- x --no-variants", {}, "run -- x --no-variants"),
+        ("run -m x --no-variants", {}, "run -m x --no-variants"),
+        ("tool run --no-variants x --variant", {"no-variants": True}, "tool run x --variant"),
+        ("pip list --no-variants", {"no-variants": True}, "pip list"),
+        ("doctor --variant-catalog x", {"variant-catalog": "x"}, "doctor"),
+        ("--no-variants config --variant-platform m", {"no-variants": True},
+         "config --variant-platform m"),
+    ],
+)  # fmt: skip
+def test_own_options_stand_anywhere(line, variants, rest):
+    found = read_options(line.split())
+    assert (dict(found.variants), list(found.uv_arguments)) == (variants, rest.split())
+    assert not is_direct(line.split()) or found.uv_arguments == tuple(line.split())
+
+
+def test_own_options_of_uvx():
+    found = read_options(["--with", "a", "--no-variants", "x", "--variant", "y"], ("tool", "run"))
+    assert found == ({"no-variants": True}, ("--with", "a", "x", "--variant", "y"))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("lock --variant-platfrom m", "did you mean --variant-platform?"),
+        ("lock --variantz", "is not an option of uv-variants"),
+        ("sync --variant", "--variant needs a value"),
+    ],
+)
+def test_errors_of_own_options(line, message):
+    with pytest.raises(PreferenceError, match=re.escape(message)):
+        read_options(line.split())

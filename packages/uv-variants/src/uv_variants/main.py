@@ -82,7 +82,7 @@ def _run(arguments: Sequence[str], *, is_uvx: bool) -> int:
     from .own_options import OWN_COMMANDS, print_help, read_options
 
     program = "uvx-variants" if is_uvx else "uv-variants"
-    options = read_options(arguments)
+    options = read_options(arguments, ("tool", "run") if is_uvx else ())
     rest = options.uv_arguments
     if rest[:1] in (("--version",), ("-V",)):
         from .uv_program import print_version

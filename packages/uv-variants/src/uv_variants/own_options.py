@@ -1,9 +1,11 @@
-"""Options of uv-variants, which come before uv's arguments, and the text of ``--help``."""
+"""Options of uv-variants, which may stand anywhere among uv's, and the text of ``--help``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
+
+from .uv_program import OWN_OPTIONS
 
 OWN_COMMANDS = {
     "doctor": "Say whether what is installed and locked fits this machine.",
@@ -12,54 +14,77 @@ OWN_COMMANDS = {
 }
 """Commands that uv does not have, and their help."""
 
-_PREFIXES = ("--variant", "--no-vari")
-
 
 class Options(NamedTuple):
     """The command line, split into our options and uv's arguments.
 
     Attributes:
         variants: values by the names of `pep_variants.internal.OPTIONS`, those that were given.
-        uv_arguments: the arguments that follow.
+        uv_arguments: the others.
     """
 
     variants: Mapping[str, Any]
     uv_arguments: tuple[str, ...]
 
 
-def read_options(arguments: Sequence[str]) -> Options:
-    """Split our own options off the front of *arguments*.
+def read_options(arguments: Sequence[str], before: Sequence[str] = ()) -> Options:
+    """Split our own options off *arguments*, wherever they stand among uv's own.
+
+    What follows ``--`` or the command of ``uv run`` is for another program, and what ``config`` is
+    given for that command.
+
+    Args:
+        arguments: of the command.
+        before: words of uv's command that the name of this one stands for.
 
     Raises:
         PreferenceError: an option is unknown, lacks its value, or has one that is not valid.
     """
-    if not arguments or not arguments[0].startswith(_PREFIXES):
+    if not any(text.startswith(OWN_OPTIONS) for text in arguments):
         return Options({}, tuple(arguments))
-    from pep_variants.internal import OPTIONS, PreferenceError
+    from pep_variants.internal import OPTIONS
+
+    from .command_line import parse
 
     known = {option.name: option for option in OPTIONS}
     found: dict[str, Any] = {}
-    position = 0
-    while position < len(arguments) and arguments[position].startswith(_PREFIXES):
-        name, equals, value = arguments[position][2:].partition("=")
+    rest = [*before, *arguments]
+    while True:
+        invocation = parse(rest)
+        end = rest.index("config") if invocation.command[:1] == ("config",) else invocation.end
+        values = {item.start + 1 for item in invocation.given if not item.glued}
+        own = (place for place in range(end) if rest[place].startswith(OWN_OPTIONS))
+        position = next((place for place in own if place not in values), None)
+        if position is None:
+            return Options(found, tuple(rest[len(before) :]))
+        name, equals, value = rest.pop(position)[2:].partition("=")
         option = known.get(name)
         if option is None:
-            from difflib import get_close_matches
-
-            close = get_close_matches(name[:80], known, 1)
-            meant = f"did you mean --{close[0]}?" if close else "see uv-variants --help"
-            raise PreferenceError(f"--{name} is not an option of uv-variants; {meant}")
-        position += 1
+            raise _unknown(name, known)
         if option.metavar and not equals:
-            if position == len(arguments):
-                raise PreferenceError(f"--{name} needs a value")
-            value = arguments[position]
-            position += 1
+            if position == len(rest):
+                raise _without_value(name)
+            value = rest.pop(position)
         if option.repeatable:
             found.setdefault(name, []).append(value)
         else:
             found[name] = value if option.metavar else True
-    return Options(found, tuple(arguments[position:]))
+
+
+def _unknown(name: str, known: Iterable[str]) -> Exception:
+    from difflib import get_close_matches
+
+    from pep_variants.internal import PreferenceError
+
+    close = get_close_matches(name[:80], known, 1)
+    meant = f"did you mean --{close[0]}?" if close else "see uv-variants --help"
+    return PreferenceError(f"--{name} is not an option of uv-variants; {meant}")
+
+
+def _without_value(name: str) -> Exception:
+    from pep_variants.internal import PreferenceError
+
+    return PreferenceError(f"--{name} needs a value")
 
 
 def option_rows(program: str) -> list[tuple[str, str]]:

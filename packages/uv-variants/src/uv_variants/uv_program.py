@@ -30,8 +30,14 @@ TOOL = ("install", "run", "upgrade")
 """The same of ``uv tool``."""
 
 
+OWN_OPTIONS = ("--variant", "--no-vari")
+"""Beginnings of options that are not uv's."""
+
+
 def is_direct(arguments: Sequence[str]) -> bool:
     """Return whether *arguments*, those after ``uv``, surely need no index."""
+    if any(text.startswith(OWN_OPTIONS) for text in arguments):
+        return False
     first, second = (*arguments[:2], "", "")[:2]
     if first in DIRECT:
         return True

@@ -64,12 +64,16 @@ def resolved(session: Session, resolver: Any, resolve: Callable[..., Any]) -> An
     rounds = Rounds(session, resolver, resolve)
     preferences = session.options.preferences
     switch = preferences is not None and preferences.switch
-    if session.installed and (switch or (rounds.requirements and session.chooses)):
+    if switch or (rounds.requirements and session.chooses):
         if switch:
             switch_variants(rounds)
         move_families(rounds)
-        if session.kept:
-            logger.info("%s", session.kept)
+        from .leftovers import settle
+
+        settle(rounds, switch=switch)
+        kept = [name for name in session.kept if name not in rounds.requirements]
+        for name in sorted(kept, key=lambda name: (name not in session.named, name))[:1]:
+            logger.info("%s", session.kept[name])
     requirements = rounds.found
     if session.catalog.wanted:
         from .same_files import leave_out

@@ -50,8 +50,9 @@ class Session:
         decided: METADATA without its variant markers, by METADATA and ``variant.json`` of a wheel.
         replaced: projects that are left out for another name of them, see `same_files`.
         catalog: what the command takes from the catalogue of existing builds.
-        kept: why installed builds count as fitting although no driver is seen; empty if they do
-            not.
+        kept: why installed builds count as fitting although no driver is seen, by project.
+        excluded: labels that are left out, by project.
+        leftovers: distributions to uninstall before others are installed.
         attempting: pip's resolver runs for a result that may be given up.
     """
 
@@ -90,7 +91,9 @@ class Session:
         self._with_variants: set[str] = set()
         self._provider: Any = None
         self._supposed: list[Metadata] = []
-        self.kept = ""
+        self.kept: dict[str, str] = {}
+        self.excluded: dict[str, set[str]] = {}
+        self.leftovers: list[Any] = []
         self._held: Mapping[str, Any] = {}
         self.attempting = False
         self._build_labels = inherited_labels()
@@ -188,6 +191,7 @@ class Session:
                 provider=lambda: self._provider,
                 catalog=self.catalog,
             )
+            self.ordering.variants.excluded = self.excluded
             if self._provider is not None:
                 self.ordering.extend(self._provider)
         return self.ordering
@@ -196,6 +200,11 @@ class Session:
         """Judge variants anew, for a machine that has what the installed *dists* need."""
         found = (self.metadata_of(dist) for dist in dists)
         self._supposed += [metadata for metadata in found if metadata is not None]
+        self.ordering = None
+
+    def exclude(self, project: str, label: str) -> None:
+        """Judge variants anew, without a label of a project."""
+        self.excluded.setdefault(project, set()).add(label)
         self.ordering = None
 
     def ordered(self, project: str, infos: Iterator[Info]) -> Iterator[Info]:
@@ -228,6 +237,12 @@ class Session:
             yield
         finally:
             self.attempting = False
+
+    @property
+    def named(self) -> frozenset[str]:
+        """Normalized names of what the user asks for."""
+        names = () if self._provider is None else self._provider._user_requested
+        return frozenset(canonicalize_name(name.partition("[")[0]) for name in names)
 
     def constraint(self, project: str) -> Any:
         """Return the specifier of the constraints on a project, None without any."""
@@ -305,7 +320,7 @@ class Session:
                 reason = why_invisible(around, namespace)
                 if reason:
                     found.append(metadata)
-                    self.kept = self.kept or (
+                    self.kept[dist.canonical_name] = (
                         f"{dist.canonical_name} {dist.version} is installed as variant "
                         f"{next(iter(metadata.variants))}, and builds for it are kept: {reason} "
                         f"(--variant-exclude {namespace} takes others)"

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from pip._internal.exceptions import InstallationError
@@ -111,6 +112,25 @@ class Rounds:
         """Return pip's candidate of a project, None if it has no part in the result."""
         return self.result.mapping.get(project)
 
+    def label(self, project: str) -> str:
+        """Return the label that was chosen of a project, empty for no variant."""
+        candidate = self.chosen(project)
+        return "" if candidate is None else _label(candidate)
+
+    def removable(self, project: str) -> Any:
+        """Return what pip would uninstall of a project, None for nothing."""
+        return self._resolver.factory.get_dist_to_uninstall(SimpleNamespace(project_name=project))
+
+    def state(self) -> Any:
+        """Return what `restore` takes."""
+        found = self.found, self.moved, self._held, {*self.again}
+        return self.result, self.session.ordering, found
+
+    def restore(self, state: Any) -> None:
+        """Give up what was run since *state* was returned."""
+        self._resolver._result, self.session.ordering, found = state
+        self.found, self.moved, self._held, self.again = found
+
     def run(
         self,
         moved: Mapping[str, Installed],
@@ -124,7 +144,7 @@ class Rounds:
             held: versions besides those of earlier rounds, by project; None for any.
             again: projects to be installed again.
         """
-        before = self.result
+        before = self.state()
         moved = {**self.moved, **moved}
         held = {**self._held, **held}
         named = [_required(item) for item in moved.values()]
@@ -134,7 +154,7 @@ class Rounds:
                 found = self._resolve(named)
         except InstallationError as error:
             logger.debug("no other builds: %s", error)
-            self._resolver._result = before
+            self.restore(before)
             return False
         self.found, self.moved, self._held = found, moved, held
         self.again |= {*again}
@@ -244,18 +264,18 @@ def _move(rounds: Rounds, better: Mapping[str, Any]) -> bool:
     """
     moved: dict[str, Installed] = {}
     held: dict[str, Any] = {}
+    free: dict[str, Any] = {}
     for group in _groups(rounds, better):
         names = {other for name in group for other in (name, *rounds.session.catalog.family(name))}
         items = {name: item for name in sorted(names) if (item := rounds.installed(name))}
         moved |= items
-        head = next((name for name in group if group[name] is not None), None)
-        held |= {
-            name: None if name in rounds.requirements else item.dist.version
-            for name, item in items.items()
-        }
-        if head is not None:
-            held |= dict.fromkeys(items, None) | {head: group[head]}
-    return rounds.run(moved, held)
+        heads = {name: version for name, version in group.items() if version is not None}
+        heads = dict([*heads.items()][:1])
+        heads |= {name: rounds.chosen(name).version for name in items.keys() & rounds.requirements}
+        own = {name: item.dist.version for name, item in items.items()}
+        free |= dict.fromkeys(items, None) | heads if heads else own
+        held |= own | heads
+    return rounds.run(moved, held) or (held != free and rounds.run(moved, free))
 
 
 def better_than(session: Session, result: Any, item: Installed) -> str:
@@ -288,7 +308,7 @@ def _better(rounds: Rounds, item: Installed) -> tuple[str, Any] | None:
     advice, excluded = found
     if excluded is not None:
         text = excluded.text(item.project, item.dist.version)
-        rounds.say(f"{text}, but other requirements exclude that: it stays")
+        rounds.say(f"{text}, but other requirements exclude that")
     if advice is None:
         return None
     text = advice.text(item.project, item.dist.version)
@@ -328,8 +348,7 @@ def advice_for(
         if (release := session.catalog.release(item.project, each.version)) == own
         or allowed(release)
     ]
-    other = ordering.advice(item.project, own, item.label or None, candidates)
-    return other, None if other is not None else found
+    return ordering.advice(item.project, own, item.label or None, candidates), found
 
 
 def allowed_by(session: Session, result: Any, project: str) -> Callable[[Any], bool]:

@@ -26,7 +26,7 @@ judged before the first version is offered, and so have those before it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -99,6 +99,7 @@ class VariantOrdering(Generic[CT]):
         confirmed: called with the project and a provisional candidate that was confirmed.
         displaced: projects of which an older version goes before the newest, see `VersionOrder`.
         coherent: whether variants of some project are to agree with what is chosen.
+        excluded: labels that are not offered, by project; set before anything is.
         chosen: gives project and candidate of all that the resolution has pinned, in the order in
             which it was required. For coherence; a provider that can tell sets it.
     """
@@ -133,6 +134,7 @@ class VariantOrdering(Generic[CT]):
         self.confirmed: Callable[[str, CT], object] = lambda *_: None
         self.displaced: dict[str, NewestBuild] = {}
         self.chosen: Callable[[], Iterable[tuple[str, CT]]] = tuple
+        self.excluded: Mapping[str, Collection[str]] = {}
         self._files = files
         self._platform = platform
         self._preferences = preferences
@@ -213,6 +215,9 @@ class VariantOrdering(Generic[CT]):
         refusals: dict[Hashable, list[CT]] = {}
         for candidate in refused:
             refusals.setdefault(self._files.version(candidate), []).append(candidate)
+        excluded = self.excluded.get(project)
+        if excluded:
+            candidates = (each for each in candidates if self._file(each).label not in excluded)
         groups = group_by_version(self._files, candidates)
         if self.puts_first(project):
             groups = self._build_first(project, groups, refusals)

@@ -70,7 +70,7 @@ _NAMES = {
     "": "limits",
     "choose.abi": "AbiDependency abi_dependencies abi_projects covers is_release supporting",
     "choose.explanation": "MORE answered asked notices ranking_tree table_lines why_chosen why_not",
-    "choose.leftovers": "Repairs repairs required_by unneeded",
+    "choose.leftovers": "Repairs repairs required_by rivals unneeded",
     "choose.markers": (
         "NON_VARIANT Term all_of any_of conditional_dependencies is_for_extra may_have_terms "
         "metadata_terms reduce_metadata reduce_requirements require_extras split_requirement "

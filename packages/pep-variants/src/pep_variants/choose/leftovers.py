@@ -25,6 +25,7 @@ from ..wheelfile.installed import Installed, OwnershipProblem, ownership_problem
 from .markers import is_for_extra
 
 _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
+_FOR_CUDA = re.compile(r"(nvidia-.+)-cu\d+")
 _CHUNK = 1 << 20
 
 
@@ -81,6 +82,20 @@ def _is_optional(requirement: str) -> bool:
         return False
 
 
+def rivals(names: Iterable[str]) -> Iterator[tuple[str, ...]]:
+    """Yield those of *names* that have the same files: one library for different CUDA versions.
+
+    NVIDIA's packages whose names end in the version have the same folder, and files without a
+    version in their names.
+    """
+    groups: dict[str, list[str]] = {}
+    for name in sorted(names):
+        match = _FOR_CUDA.fullmatch(name)
+        if match:
+            groups.setdefault(match[1], []).append(name)
+    yield from (tuple(group) for group in groups.values() if len(group) > 1)
+
+
 class Repairs(NamedTuple):
     """What is wrong with files after a command.
 
@@ -100,6 +115,9 @@ def repairs(
     found: Mapping[str, Installed],
     projects: Collection[str],
     without: Collection[str] = (),
+    *,
+    going: Collection[str] = (),
+    alone: bool = True,
 ) -> Repairs:
     """Return what is wrong with the files of *projects* and of what these require.
 
@@ -108,6 +126,8 @@ def repairs(
         found: what is installed there, by project.
         projects: normalized names.
         without: what nobody needs, see `unneeded`.
+        going: projects whose files are going to be removed.
+        alone: whether to return what has lost a file that no other project owns.
     """
     within = {*projects, *required_by(found, projects)}
     required = {*projects, *required_by(found, found.keys() - {*without})}
@@ -115,13 +135,15 @@ def repairs(
     contested = []
     for problem in ownership_problems(paths):
         owners = [owner.partition("==")[0] for owner in problem.owners]
-        if within.isdisjoint(owners):
+        staying = [name for name in owners if name not in going]
+        if within.isdisjoint(owners) or not staying or (len(owners) == 1 and not alone):
             continue
-        needed = [name for name in owners if name in required and name in found] or owners[:1]
+        needed = [name for name in staying if name in required and name in found] or staying[:1]
+        lost = problem.missing or len(staying) < len(owners)
         digests = {problem.digests[owners.index(name)] for name in needed}
         if len(digests) > 1:
             contested.append(problem)
-        elif problem.missing or digests != {_digest(problem.path, *digests)}:
+        elif lost or digests != {_digest(problem.path, *digests)}:
             again[needed[0]] = found[needed[0]]
     return Repairs(tuple(again[name] for name in sorted(again)), tuple(contested))
 

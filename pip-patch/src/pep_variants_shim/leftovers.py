@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pip._vendor.packaging.utils import canonicalize_name
+
 from .errors import logger
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ def settle(rounds: Rounds, *, switch: bool) -> None:
         return
     paths = sorted({str(dist.location) for dist in session.installed.values()})
     before: dict[str, Any] = {item.project: item for item in find_installed(paths)}
-    pair = _agree(rounds, before)
+    session.rivals = _agree(rounds, before)
     after, unused = _after(rounds, before)
     gone = []
     if switch:
@@ -75,12 +77,10 @@ def settle(rounds: Rounds, *, switch: bool) -> None:
                     "pip install --force-reinstall --no-deps %s==%s",
                     *(name, version) * 2,
                 )
-    shared = {" and ".join(pair): _shared(rounds, pair)} if pair else {}
     for problem in found.contested:
-        owners = " and ".join(each.partition("==")[0] for each in problem.owners)
-        shared.setdefault(owners, problem.path)
-    for owners, path in shared.items():
-        logger.warning("%s is a file of %s, and is right for one of them alone", path, owners)
+        names = {each.partition("==")[0] for each in problem.owners}
+        if names != {*session.rivals}:
+            _warn(problem.path, names)
 
 
 def _after(rounds: Rounds, before: Mapping[str, Any]) -> tuple[dict[str, Any], list[Installed]]:
@@ -157,18 +157,30 @@ def _without(rounds: Rounds, project: str, label: str) -> bool:
     return False
 
 
-def _shared(rounds: Rounds, names: Iterable[str]) -> str:
-    """Return the first file that all of some packages have."""
+def tell_rivals(session: Session, requirements: Iterable[Any]) -> None:
+    """Warn of packages with the same files, once these are downloaded.
+
+    Args:
+        session: of the command.
+        requirements: what is going to be installed.
+    """
+    coming = {canonicalize_name(each.name): each.local_file_path for each in requirements}
     lists = []
-    for name in names:
-        requirement = rounds.requirements.get(name)
-        if requirement is None:
-            found = rounds.session.installed[name].iter_declared_entries() or ()
-        else:
-            with zipfile.ZipFile(requirement.local_file_path) as wheel:
+    for name in session.rivals:
+        found: Iterable[str] = ()
+        if coming.get(name):
+            with zipfile.ZipFile(coming[name]) as wheel:
                 found = wheel.namelist()
+        elif name in session.installed:
+            found = session.installed[name].iter_declared_entries() or ()
         lists.append({path for path in found if not path.endswith(("__init__.py", "/"))})
-    return min(set.intersection(*lists), default="A folder")
+    if lists:
+        _warn(min(set.intersection(*lists), default="A file"), session.rivals)
+
+
+def _warn(path: str, owners: Iterable[str]) -> None:
+    text = " and ".join(sorted(owners))
+    logger.warning("%s is a file of %s, and is right for one of them alone", path, text)
 
 
 # Uninstalling.

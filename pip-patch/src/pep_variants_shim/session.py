@@ -53,6 +53,7 @@ class Session:
         kept: why installed builds count as fitting although no driver is seen, by project.
         excluded: labels that are left out, by project.
         leftovers: distributions to uninstall before others are installed.
+        rivals: packages with the same files that will be installed beside each other.
         attempting: pip's resolver runs for a result that may be given up.
     """
 
@@ -94,6 +95,7 @@ class Session:
         self.kept: dict[str, str] = {}
         self.excluded: dict[str, set[str]] = {}
         self.leftovers: list[Any] = []
+        self.rivals: tuple[str, ...] = ()
         self._held: Mapping[str, Any] = {}
         self.attempting = False
         self._build_labels = inherited_labels()

@@ -14,7 +14,7 @@ from pep_variants.internal import OPTIONS, Option
 
 from ..guard import Original, replace, switch
 from ..hook import complete
-from ..leftovers import names, uninstalled
+from ..leftovers import names, tell_rivals, uninstalled
 from ..options import VariantOptions, add_option, dest, is_explicit, note_options
 from ..session import Session, last_session
 
@@ -84,15 +84,18 @@ def patch_summary(module: ModuleType) -> None:
             original("%s", _with_labels(text % args if args else text, labels))
         else:
             original(msg, *args)
-        if session is not None and session.leftovers and text.startswith("Would install"):
-            original("Would uninstall %s", names(session.leftovers))
+        if session is not None and text.startswith("Would install"):
+            tell_rivals(session, ())
+            if session.leftovers:
+                original("Would uninstall %s", names(session.leftovers))
 
     # After all files are there, before the first one is written.
     @replace(module, "install_given_reqs")
     def install_given_reqs(original: Original, requirements: Any, *args: Any, **kwargs: Any) -> Any:
         session = last_session()
-        if session is None or not session.leftovers:
+        if session is None:
             return original(requirements, *args, **kwargs)
+        tell_rivals(session, requirements)
         with uninstalled(session):
             return original(requirements, *args, **kwargs)
 

@@ -80,14 +80,14 @@ def patch_summary(module: ModuleType) -> None:
         session = last_session()
         labels = {} if session is None else session.labels
         text = str(msg)
-        if labels and text.startswith(("Would install", "Successfully installed")):
-            original("%s", _with_labels(text % args if args else text, labels))
-        else:
-            original(msg, *args)
         if session is not None and text.startswith("Would install"):
             tell_rivals(session, ())
             if session.leftovers:
                 original("Would uninstall %s", names(session.leftovers))
+        if labels and text.startswith(("Would install", "Successfully installed")):
+            original("%s", _with_labels(text % args if args else text, labels))
+        else:
+            original(msg, *args)
 
     # After all files are there, before the first one is written.
     @replace(module, "install_given_reqs")

@@ -204,6 +204,11 @@ properties = ["nvidia :: cuda_version_lower_bound :: 12.0"]
         assert done.err.count("\n") == 1
         assert (tmp_path / "pylock.toml").exists()
 
+    def test_no_variants_are_denied_of_what_cannot_be_read(self, variants, options):
+        done = variants("explain", *options[1:])
+        assert self.LINE in done.err
+        assert "has no variants" not in done.err
+
 
 class TestExactBuilds:
     """A build of the catalogue that a requirement names with its local version."""

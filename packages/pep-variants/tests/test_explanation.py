@@ -58,13 +58,13 @@ def test_why_chosen(supported, words):
             ("gfx1036", "gfx906"),
             "built for GPU gfx1100 or gfx942, this machine has gfx1036 and gfx906",
         ),
-        (("amd", "rocm_version"), ("6.4",), (), "needs ROCm 6.4, no ROCm found"),
+        (("amd", "rocm_version"), ("6.4",), (), "needs ROCm 6.4, which this machine does not have"),
         (("acme", "f"), ("1",), ("2",), "needs acme :: f 1, this machine has 2"),
         (
             ("acme", "f"),
             tuple("123456"),
             (),
-            "needs acme :: f 1, 2, 3, 4, … (6 values), no support for f found",
+            "needs acme :: f 1, 2, 3, 4, … (6 values), which this machine does not have",
         ),
     ],
 )

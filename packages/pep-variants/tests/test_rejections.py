@@ -74,7 +74,8 @@ WHY = {
         {"a": cuda("12.8"), "b": cuda("12.8", sm_arch=("90_real",))},
         driver("12.8"),
         {},
-        "CUDA driver 12.8 or newer; b built for compute capability 9.0, no NVIDIA GPU found",
+        "CUDA driver 12.8 or newer; b built for compute capability 9.0, which this "
+        "machine does not have",
     ),
     "an accelerator of another kind is not missed": (
         {"cu128": cuda("12.8"), **ROCM},

@@ -10,6 +10,8 @@ from pep_variants.errors import CatalogError
 from pep_variants.formats import toml
 from pep_variants.limits import CATALOG_BYTES
 from pep_variants.model.filename import parse_filename
+from pep_variants.settings.loader import load_preferences
+from pep_variants.settings.places import Place, Role
 from support.catalog_places import entry, variant
 from variants_catalog.catalogs import (
     DirectoryCatalog,
@@ -320,6 +322,22 @@ class TestPreferred:
         assert (forced.names(), forced.project("torch")) == ([], None)
         for none in (Preferences(), Preferences(use_variants=False, catalog="missing.toml")):
             assert preferred_catalog(none, bytes) is None
+
+    @pytest.mark.parametrize("name", ["defualt", "defaul", "Default"])
+    def test_a_mistyped_name(self, tmp_path, name):
+        """The message names the option, variable or file that has it."""
+        (tmp_path / "v.toml").write_text(f"catalog = '{name}'")
+        place = Place(tmp_path / "v.toml", Role.USER)
+        for options, environ, places, origin in (
+            ({"variant-catalog": name}, {}, (), "--variant-catalog"),
+            ({}, {"VARIANTS_CATALOG": name}, (), "VARIANTS_CATALOG"),
+            ({}, {}, (place,), str(place.path)),
+        ):
+            found = load_preferences(options, environ, warn=pytest.fail, candidates=places)
+            with pytest.raises(CatalogError) as caught:
+                preferred_catalog(found, bytes)
+            meant = f"{origin}={name!r}: no such catalogue; did you mean 'default'?"
+            assert str(caught.value) == meant
 
     def test_a_url(self):
         url = "https://example.org/torch.toml"

@@ -54,7 +54,7 @@ def test_in_words():
     assert why_chosen({"tpu": {"present": ("true",)}}) == "TPU"
     reason = Reason("tpu", "present", ("true",), ())
     assert needs(reason) == "needs a TPU"
-    assert why_rejected(reason) == "needs a TPU, no TPU found"
+    assert why_rejected(reason) == "needs a TPU, which this machine does not have"
     assert (asked("tpu", "present"), answered("tpu", "present", "true")) == ("TPU", "true")
 
 

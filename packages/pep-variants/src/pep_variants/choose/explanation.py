@@ -60,6 +60,8 @@ def why_rejected(reason: Reason, platform: Platform = _HERE) -> str:
         return f"{needed}, {words.has(has) if words and words.has else _has(has)}"
     if _is_flag(reason.namespace, reason.wanted):
         return f"{needed}, which this CPU does not have"
+    if not (platform.source or platform.support(reason.namespace).facts):
+        return f"{needed}, which this machine does not have"  # the key of a proxy says no more
     vendor = find_vendor(reason.namespace)
     lacks = (words and words.lacks) or (vendor and vendor.device) or f"support for {reason.feature}"
     return f"{needed}, {_missing(platform, [lacks])}"

@@ -105,8 +105,11 @@ def test_what_stays_is_said(person: Person) -> None:
     stays = "torchvision 0.30.0 (cuda13.2) stays as it is, though nothing that it runs on is seen: "
     assert f"{stays}this container (docker) sees no GPU" in done.err, done
     assert person.there == before
+    done = person.on(hidden, "pip", "install", "torch==2.14.0")
+    assert person.there["torch"] == "2.14.0+cu132", done
+    assert person.there["torchvision"] == "0.29.0+cu132", done
     done = person.on(hidden, "--variant", "torch=null", "pip", "install", "torch")
-    assert person.there["torch"] == "2.15.0+cpu", done
+    assert person.there["torch"] == "2.14.0+cpu", done
 
 
 def test_what_others_need_of_the_old_build(person: Person) -> None:
@@ -131,6 +134,9 @@ def test_projects_that_need_the_same_libraries(person: Person) -> None:
     assert "torch: variant cuda12.6, for the libraries that tensorflow needs" in done.err, done
     assert person.there == {"torch": "2.14.0+cu126", "tensorflow": "2.20.0", **CU12}
     assert damage(person.environment, clean=True) == []
+    done = person.on("driver 13.0", "--variant-switch", *install)
+    stays = "torch 2.14.0+cu126 (cuda12.6) stays as it is, for the libraries that tensorflow needs"
+    assert stays in done.err, done
     done = person.on("driver 13.0", "pip", "install", "-U", "torch")
     assert person.there["torch"] == "2.15.0+cu132", done
     (line,) = (line for line in done.err.splitlines() if "only one of them works" in line)

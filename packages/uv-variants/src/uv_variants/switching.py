@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from .session_plan import SessionPlan
 
 
+_LIBRARY = re.compile(r"-cu(?:da)?\d+$")
+"""In names of packages with libraries of one version of CUDA."""
+
+
 class Changes(NamedTuple):
     """What uv is told of what is installed.
 
@@ -299,6 +303,8 @@ class _Work:
             name for name in family
             if name in self._versions and name not in forced and not self._state.is_built(name)
         ]  # fmt: skip
+        if self._is_settled(there, family):
+            return
         found = {name: each for name in there if (each := self._judgement(name)) is not None}
         if not found:
             return
@@ -309,19 +315,62 @@ class _Work:
             and (why := hidden_accelerator(self._plan, each.installed))
         }  # fmt: skip
         moving = [name for name in found if self._moves(name, found[name])]
-        if hidden:
+        is_asked = any(not self._admits(name, each.release) for name, each in found.items())
+        shared = "" if is_asked else self._shared(found, moving)
+        if hidden and is_asked:
+            self._keep_labels(found, family)
+            self._along.update(dict.fromkeys(name for name in found if name not in self._named))
+        elif hidden or shared:
             self._hold(found, family)
-            self._after += [
+            lines = [
                 stays(each.installed, hidden[name])
                 for name, each in found.items()
                 if name in hidden and (name in moving or (self._switch and each.advice))
-            ][:1]
+            ]
+            self._after += ([shared] if shared else lines)[:1]
         elif moving:
             self._move(found, moving)
         else:
             self._hold(found, family)
             self._hint(found)
+        for each in found.values():
+            if each.advice is None:
+                self._state.marks.remember(each.installed)
         self._judged.update(found)
+
+    def _is_settled(self, there: list[str], family: list[str]) -> bool:
+        """Return whether all of it was found to fit not long ago, and nothing is asked for anew."""
+        found = {name: self._state.installed[name] for name in there}
+        return (
+            not self._switch
+            and len(found) == len(family)
+            and not any(map(self._is_upgraded, found))
+            and all(self._admits(name, each.version) for name, each in found.items())
+            and all(map(self._state.marks.is_known, found.values()))
+        )
+
+    def _shared(self, found: Mapping[str, Judgement], moving: list[str]) -> str:
+        """Return the line about a build that stays as another project has the same libraries.
+
+        Empty if it does not stay: a build for another version of CUDA would bring packages with the
+        same files.
+        """
+        everything = self._state.installed
+        for name in moving:
+            known, advice = found[name].installed, found[name].advice
+            if advice is None or advice.unfit or self._is_upgraded(name) or known.label is None:
+                continue
+            if str(advice.better).partition(".")[0] == known.label.partition(".")[0]:
+                continue
+            own = {each for each in required_by(everything, [name]) if _LIBRARY.search(each)}
+            for other in everything:
+                is_apart = other not in found and not own.isdisjoint(
+                    required_by(everything, [other])
+                )
+                if is_apart and (self._has_catalog(other) or self._state.is_variant(other)):
+                    needs = f"for the libraries that {other} needs"
+                    return f"{name} {known.version} ({known.label}) stays as it is, {needs}"
+        return ""
 
     def changes(self) -> Changes:
         """Return the decisions."""
@@ -389,18 +438,18 @@ class _Work:
 
     def _hold(self, found: Mapping[str, Judgement], family: list[str]) -> None:
         """Have uv leave what is there, and take what belongs to it in the same variant."""
-        from variants_proxy.internal import labels_like
-
         self._held.update(found)
         coming = [name for name in family if name not in self._versions]
-        if not coming:
-            return
-        self._pins += [f"{name}=={each.release}" for name, each in found.items()]
-        first = next(iter(found.values())).installed
-        labels = {
-            name: self._session.judge(name, partial(labels_like, installed=first)) or {}
-            for name in coming
-        }
+        if coming:
+            self._pins += [f"{name}=={each.release}" for name, each in found.items()]
+            self._keep_labels(found, coming)
+
+    def _keep_labels(self, found: Mapping[str, Judgement], names: Iterable[str]) -> None:
+        """Have uv see *names* in the variant that is there of the first one *found*."""
+        from variants_proxy.internal import labels_like
+
+        question = partial(labels_like, installed=next(iter(found.values())).installed)
+        labels = {name: self._session.judge(name, question) or {} for name in names}
         self._session.keep(labels)
 
     def _hint(self, found: Mapping[str, Judgement]) -> None:

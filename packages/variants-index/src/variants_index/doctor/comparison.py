@@ -177,6 +177,8 @@ class Comparison:
             own = next((each.judge() for each in admitted if each.version == release), None)
         except PluginFailed as error:
             return replace(found, error=error)
+        if project.unavailable:
+            advice = None  # what cannot be had for now may be better than what can
         if own is None:
             return replace(found, advice=advice, lack=lack)
         for ranking in own.distinct_rankings.values() if found.label is not None else ():

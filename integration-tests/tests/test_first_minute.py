@@ -176,3 +176,13 @@ def typed(line: str) -> list[list[str]]:
     assert found is not None
     commands = re.split(", then |, ", found[0][2:].rpartition(", takes ")[0])
     return [shlex.split(command)[1:] for command in commands]
+
+
+@pytest.mark.matrix
+def test_other_pips_ignore_the_setting(plain, field, environ):
+    """Those of an environment without the shim, with the same pip.conf."""
+    assert plain.pip("config", "set", "global.variant-catalog", "default", env=environ).code == 0
+    done = plain.pip("install", "--dry-run", "jax", env={**environ, **OLDER})
+    assert (done.code, done.err) == (0, ""), done
+    assert done.out.endswith("Would install jax-0.10.2\n")
+    assert plain.pip("list", env=environ).code == 0

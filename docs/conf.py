@@ -20,6 +20,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
+    "sphinx_copybutton",
     "command_help",
     "folder_links",
     "known_machines",
@@ -56,6 +57,11 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_class_signature = "mixed"
 add_module_names = False
+
+# The button copies what is typed: neither prompts nor what commands print.
+copybutton_prompt_text = r"[$>] "
+copybutton_prompt_is_regexp = True
+copybutton_here_doc_delimiter = "EOF"
 
 html_theme = "furo"
 html_static_path = ["_static"]

@@ -379,6 +379,19 @@ def test_whether_there_is_any_file(tmp_path):
     assert places(prefix="x", prefix_is_project=True)[1].role is Role.PROJECT
 
 
+@pytest.mark.parametrize(
+    "mark", ["tool/uv-receipt.toml", "tool/pipx_metadata.json", "CACHEDIR.TAG"]
+)
+def test_the_environment_of_a_tool(tmp_path, monkeypatch, mark):
+    """The activated one counts in place of it, but not in place of a pip's own."""
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "tool"))
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path / "active"))
+    (tmp_path / "tool").mkdir()
+    assert places()[1].path == tmp_path / "tool" / "variants.toml"
+    (tmp_path / mark).touch()
+    assert places()[1].path == tmp_path / "active" / "variants.toml"
+
+
 def test_working_directory_that_is_another_place(tmp_path):
     """Its file counts once, as what it is for every other directory."""
     path = tmp_path / "variants.toml"

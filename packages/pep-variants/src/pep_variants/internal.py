@@ -142,7 +142,7 @@ _NAMES = {
     ),
     "release": "Absent Fetch FetchAnswer LocalFile NoRanges Whole",
     "settings.loader": "Settings load_settings",
-    "settings.places": "FILENAME Place Role any_file places",
+    "settings.places": "any_file FILENAME is_of_tool Place places Role",
     "settings.trust": (
         "AllowList Allowed Approval Approvals Covered Wanted approval_digest covered_files"
     ),

@@ -15,6 +15,8 @@ from typing import NamedTuple
 from .. import directories
 
 FILENAME = "variants.toml"
+_TOOLS = ("uv-receipt.toml", "pipx_metadata.json")
+"""What uv and pipx put into the environment of a tool."""
 
 
 class Role(enum.Enum):
@@ -46,7 +48,7 @@ def places(
     Args:
         cwd: working directory; None for the one of this process.
         prefix: directory of the virtual environment; None for the one that Python runs from,
-            whose code runs already.
+            whose code runs already, or for the activated one where uv or pipx made that for a tool.
         prefix_is_project: *prefix* was found in a project, where it may have come with the
             checkout, and is neither activated nor what Python runs from.
     """
@@ -54,10 +56,26 @@ def places(
     return (
         # Relative, because a working directory may have been removed.
         Place((cwd or Path()) / FILENAME, Role.PROJECT),
-        Place(Path(prefix or sys.prefix) / FILENAME, environment),
+        Place(Path(prefix or _prefix()) / FILENAME, environment),
         Place(directories.user_config() / FILENAME, Role.USER),
         Place(directories.system_config() / FILENAME, Role.SYSTEM),
     )
+
+
+def is_of_tool(prefix: str) -> bool:
+    """Return whether *prefix* is an environment that uv or pipx made for a tool."""
+    folders = [os.path.dirname(prefix), os.path.dirname(os.path.dirname(prefix))]  # noqa: PTH120
+    marks = [os.path.join(prefix, name) for name in _TOOLS]  # noqa: PTH118
+    # That of a tool that is run once is in uv's cache.
+    marks += (os.path.join(folder, "CACHEDIR.TAG") for folder in folders)  # noqa: PTH118
+    return any(map(os.path.exists, marks))
+
+
+def _prefix() -> str:
+    active = os.environ.get("VIRTUAL_ENV")
+    if active and active != sys.prefix and is_of_tool(sys.prefix):
+        return active
+    return sys.prefix
 
 
 def any_file() -> bool:

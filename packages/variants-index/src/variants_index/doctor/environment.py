@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from pep_variants.internal import is_of_tool
+
 from ..errors import TargetError
 
 _PROBE = """\
@@ -25,10 +27,6 @@ print(json.dumps([
     *(path for path in paths if os.path.isdir(path)),
 ]))
 """
-_TOOLS = ("uv-receipt.toml", "pipx_metadata.json")
-"""What uv and pipx put into the environment of a tool."""
-
-_CACHE = "CACHEDIR.TAG"
 
 
 class Environment(NamedTuple):
@@ -91,7 +89,7 @@ def find_environment(given: Path | None, environ: Mapping[str, str], cwd: Path) 
         TargetError: it has no working Python.
     """
     found = (given, "--python") if given is not None else active_environment(environ, cwd)
-    if found is None and not _is_tool(Path(sys.prefix)):
+    if found is None and not is_of_tool(sys.prefix):
         found = Path(sys.executable), "the Python that runs this"
     if found is None:
         path = environ.get("PATH", os.defpath)
@@ -116,11 +114,4 @@ def find_environment(given: Path | None, environ: Mapping[str, str], cwd: Path) 
         raise TargetError(f"{python} is not a working Python: {reason} ({found_by})") from None
     return Environment(
         python, version, Path(root), tuple(dict.fromkeys(paths)), found_by, is_managed
-    )
-
-
-def _is_tool(prefix: Path) -> bool:
-    """Return whether *prefix* is an environment that uv or pipx made for a tool."""
-    return any((prefix / name).is_file() for name in _TOOLS) or any(
-        (folder / _CACHE).is_file() for folder in list(prefix.parents)[:2]
     )

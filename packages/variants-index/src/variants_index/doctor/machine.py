@@ -68,7 +68,7 @@ _WORDS = {"nvidia": ("CUDA driver", "cuda={},sm={}"), "amd": ("ROCm", "rocm={},g
 _ACCELERATOR = "0x12"
 """Class of PCI devices that only compute."""
 
-_BLIND = ("driver", "driver-library", "hidden-gpu")
+_BLIND = ("driver", "driver-library", "hidden-gpu", "override")
 """Problems of a machine that has more than detection or programs see."""
 
 _SHOWN = ("NVIDIA_VISIBLE_DEVICES", *HIDING)

@@ -20,6 +20,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -390,11 +391,7 @@ class Session:
 
         A project (normalized name) that no index has is missing.
         """
-
-        def report(services: IndexServices, index: str, name: str) -> Awaitable[Any]:
-            return services.report(index, name)
-
-        found = {name: self._first(name, report) for name in projects}
+        found = {name: self._first(name, IndexServices.report) for name in projects}
         return {name: tree for name, tree in found.items() if tree is not None}
 
     def judge(self, project: str, question: Callable[[ProjectView], T], key: str = "") -> T | None:
@@ -405,11 +402,8 @@ class Session:
             question: a function of `variants_proxy.choice.judgement`, of the view that it gets.
             key: platform key of another machine than that of the session; empty for that.
         """
-
-        def judged(services: IndexServices, index: str, name: str) -> Awaitable[Any]:
-            return services.judge(index, name, question, key)
-
-        found: T | None = self._first(project, judged)
+        work = partial(IndexServices.judge, question=question, key=key)
+        found: T | None = self._first(project, work)
         return found
 
     def keep(self, labels: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
@@ -436,10 +430,9 @@ class Session:
         Returns:
             The files, None if the index has no such project.
         """
-
-        def files(services: IndexServices, index: str, name: str) -> Awaitable[Any]:
-            return services.release_files(index, name, version, list(tags), served=served)
-
+        files = partial(
+            IndexServices.release_files, version=version, tags=list(tags), served=served
+        )
         found: Mapping[str, Any] | None = self._first(project, files, index)
         return found
 

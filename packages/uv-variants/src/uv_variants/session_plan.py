@@ -15,6 +15,7 @@ from .command_line import EXPORTING, Scope
 from .environments import SHARED, python_version
 from .indexes import UserIndex
 from .named_projects import exact_versions, further_texts, pinned_versions, requirement_texts
+from .uv_environment import PROXY_VARIABLES
 from .uv_program import release_of
 
 if TYPE_CHECKING:
@@ -30,12 +31,8 @@ _KEEPS_BUILD_TAGS = (0, 6, 12)
 """The first release of uv that was found to tell wheels of its cache apart by their build tags."""
 
 
-_PROXIES = (
-    *("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"),
-    *("ALL_PROXY", "all_proxy"),
-)
 _NETWORK_VARIABLES = (
-    *_PROXIES,
+    *PROXY_VARIABLES,
     *("NO_PROXY", "no_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "SSL_CLIENT_CERT", "NETRC"),
     *("UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "HOME", "USERPROFILE", "PATH"),
 )
@@ -337,7 +334,7 @@ def network_variables(environ: Mapping[str, str]) -> dict[str, str]:
     return {
         name: environ[name]
         for name in _NETWORK_VARIABLES
-        if environ.get(name) and (name not in _PROXIES or _may_be_proxy(name, environ[name]))
+        if environ.get(name) and (name not in PROXY_VARIABLES or _may_be_proxy(name, environ[name]))
     }
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _READS_PROXIES: Final = (0, 9, 23)
 """The first release of uv that has `PROXIES` as settings; older ones reject them."""
-_VARIABLES: Final = (
+PROXY_VARIABLES: Final = (
     *("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"),
     *("ALL_PROXY", "all_proxy"),
 )
@@ -52,7 +52,7 @@ def uv_variables(context: Context, session: Session, cache: Path) -> dict[str, s
     text = _system_settings(context, session.proxy_url)
     if text is None:
         environ = {name: value for name, value in environ.items() if name not in _EXEMPT}
-        environ.update(dict.fromkeys(_VARIABLES, session.proxy_url))
+        environ.update(dict.fromkeys(PROXY_VARIABLES, session.proxy_url))
     else:
         folder = session.folder / "uv"
         folder.mkdir(mode=0o700)

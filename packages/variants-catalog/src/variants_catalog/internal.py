@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "catalogs": (
-        "Catalog is_in_catalog no_variants not_admitted open_catalog preferred_catalog "
+        "Catalog FileCatalog is_in_catalog no_variants not_admitted open_catalog preferred_catalog "
         "shipped_catalog write_catalog"
     ),
     "entries": "CatalogProject CatalogVariant PublishedFile filled platform_kind same_files",

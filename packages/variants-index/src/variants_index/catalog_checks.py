@@ -18,6 +18,7 @@ from pep_variants.internal import NULL_LABEL, Sources
 from variants_catalog.internal import (
     CatalogProject,
     CatalogVariant,
+    FileCatalog,
     Finding,
     Unavailable,
     by_host,
@@ -42,21 +43,6 @@ _Versions = Mapping[Version, Sequence[SourceFile]]
 """Files of a variant by public version."""
 
 
-class _Entries:
-    """Entries as a `Catalog`."""
-
-    def __init__(self, entries: Iterable[CatalogProject]) -> None:
-        self._entries = {entry.name: entry for entry in entries}
-
-    def names(self) -> Iterable[str]:
-        """Return the names of all projects."""
-        return self._entries
-
-    def project(self, name: str) -> CatalogProject | None:
-        """Return the entry of a project, None without one."""
-        return self._entries.get(name)
-
-
 def check_live(
     session: Session,
     sources: Sources,
@@ -72,7 +58,9 @@ def check_live(
         progress: called with the name of each project.
     """
     prefetcher = Prefetcher(_THREADS)
-    finder = PackageFinder(session, sources, prefetcher, _Entries(entries))
+    finder = PackageFinder(
+        session, sources, prefetcher, FileCatalog("", {}, {entry.name: entry for entry in entries})
+    )
     found: list[Finding] = []
     lost: list[Unavailable] = []
     try:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 
 from packaging.version import Version
 
-from pep_variants import Preferences, split_label
+from pep_variants import Preferences
 from pep_variants.internal import (
     ACCELERATORS,
     Admitted,
@@ -87,11 +86,7 @@ def judge(
         if known is not None:
             installed = replace(installed, label=known.label, metadata=entry.metadata([known]))
     admitted = [
-        Admitted(
-            each.release.version,
-            [split_label(file.filename)[1] or "" for file in each.release.wheels],
-            partial(getattr, each, "selection"),
-        )
+        each.admitted
         for each in choice.decisions
         if admits(each.release.version) and _may_be_taken(each, release, python)
     ]

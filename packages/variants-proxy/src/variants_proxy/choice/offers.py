@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from packaging.utils import parse_sdist_filename
 from packaging.version import Version
 
-from pep_variants import Selection, VariantContext
+from pep_variants import Selection, VariantContext, split_label
+from pep_variants.internal import Admitted
 from variants_index import PageFile
 
 from ..upstream.releases import Release, wheel_version
@@ -63,6 +64,12 @@ class Decision:
     agrees: str = ""
     unhashed: str = ""
     exact: bool = False
+
+    @property
+    def admitted(self) -> Admitted:
+        """The version as one of several, among which a build for an accelerator is looked for."""
+        labels = [split_label(file.filename)[1] or "" for file in self.release.wheels]
+        return Admitted(self.release.version, labels, lambda: self.selection)
 
 
 @dataclass(frozen=True)

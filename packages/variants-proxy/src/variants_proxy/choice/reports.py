@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
-from functools import partial
 from typing import Any
 
 from packaging.version import Version
 
-from pep_variants import File, Ranking, Selection, split_label, verdicts
+from pep_variants import File, Ranking, Selection, verdicts
 from pep_variants.internal import (
     ABI_DEPENDENCY,
     Admitted,
@@ -141,14 +140,7 @@ def older_builds(choice: Choice, project: str) -> dict[Version, NewestBuild]:
         return {}
     if any(project in each.selection.preferences.forced for each in decisions):
         return {}
-    admitted = [
-        Admitted(
-            each.release.version,
-            [split_label(file.filename)[1] or "" for file in each.release.wheels],
-            partial(getattr, each, "selection"),
-        )
-        for each in decisions
-    ]
+    admitted = [each.admitted for each in decisions]
     newest = admitted[0].version
     plain = [version for version in _plain_versions(choice, newest) if version > newest]
     admitted[:0] = [

@@ -262,7 +262,8 @@ class PackageFinder:
         warnings = list(own.warnings)
         for target in entry.targets:
             try:
-                targets[target] = self._own_once(target).listed()
+                find = partial(self._own, target)
+                targets[target] = self.prefetcher.result(("own", target), find).listed()
             except PackageIndexError as error:
                 reader.fail_target(target, str(error))
                 continue
@@ -294,14 +295,11 @@ class PackageFinder:
         first = frozenset((entry.source, *variant_wheels))
         return replace(project, entry=entry, first=first, unavailable=reader.unavailable)
 
-    def _own_once(self, name: str) -> _Own:
-        return self.prefetcher.result(("own", name), partial(self._own, name))
-
     def _own(self, name: str) -> _Own:
         """Return what the user's own sources have of the project *name*."""
         found = _Own()
         for position, url in enumerate(self._links):
-            by_project = self._linked_once(url)
+            by_project = self.prefetcher.result(("links", url), partial(self._linked, url))
             if name in by_project:
                 found.groups.append(_Group(url, by_project[name], position))
         for position, index in enumerate(self._indexes, len(self._links)):
@@ -333,14 +331,11 @@ class PackageFinder:
         except NotFound:
             return page(f"{index}{name}/index.html", name)
 
-    def _linked_once(self, url: str) -> dict[str, dict[Version, VersionFiles]]:
-        return self.prefetcher.result(("links", url), lambda: self._linked(url))
-
     def _linked(self, url: str) -> dict[str, dict[Version, VersionFiles]]:
         if is_local(url) and local_path(url).is_dir():
             return by_version(directory_files(local_path(url)))
         if is_local(url) and not url.endswith((".html", ".htm")):
-            return by_version((_file_at(url),))
+            return by_version((PageFile(filename_of_url(url), url),))
         return by_version(self.session.fetch_page(url).files)
 
 
@@ -450,10 +445,6 @@ def directory_files(folder: Path) -> Iterator[PageFile]:
         if name.endswith((".whl", METADATA_SUFFIX, *SDISTS)):
             core_metadata: dict[str, str] | None = {} if f"{name}.metadata" in names else None
             yield PageFile(name, (folder / name).as_uri(), core_metadata=core_metadata)
-
-
-def _file_at(url: str) -> PageFile:
-    return PageFile(filename_of_url(url), url)
 
 
 def by_version(

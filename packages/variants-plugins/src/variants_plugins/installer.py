@@ -76,8 +76,8 @@ class Installer:
         lines = "\n".join(each.line for each in wanted) + "\n"
         requirements = self._work / "requirements.txt"
         # Only the user may read it: a URL may carry credentials.
-        with open(requirements, "w", encoding="utf-8", opener=_private) as stream:
-            stream.write(lines)
+        requirements.touch(mode=0o600)
+        requirements.write_text(lines, "utf-8")
         options = ["--quiet", "--only-binary", ":all:", "-r", str(requirements)]
         if not self._uv:
             options.append("--no-compile")
@@ -244,7 +244,3 @@ def remove_tree(root: Path) -> None:
                 folder.rmdir()
     with contextlib.suppress(OSError):
         root.rmdir()
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

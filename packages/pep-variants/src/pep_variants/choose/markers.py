@@ -234,7 +234,8 @@ def variant_terms(text: str) -> frozenset[str]:
     if "variant_" not in text:
         return frozenset()
     semicolon = _find_marker(text)
-    return _terms(text if semicolon is None else text[semicolon + 1 :])
+    marker = text if semicolon is None else text[semicolon + 1 :]
+    return _TERMS.intersection(_WORD.findall(marker))
 
 
 def split_requirement(requirement: str) -> tuple[str, str]:
@@ -248,10 +249,6 @@ def split_requirement(requirement: str) -> tuple[str, str]:
 def uses_variant_terms(text: str) -> bool:
     """Return whether the marker in *text*, a requirement or a marker alone, has variant terms."""
     return bool(variant_terms(text))
-
-
-def _terms(marker: str) -> frozenset[str]:
-    return _TERMS.intersection(_WORD.findall(marker))
 
 
 def _find_marker(text: str) -> int | None:

@@ -157,7 +157,8 @@ def parse_facts(text: str) -> Facts:
             raise _problem(text, f"{shortened(name)} is not known; there are {known}")
         values = tuple(part.strip() for part in value.split("+"))
         if not equals or not all(values):
-            raise _problem(text, f"{name} has no value: write {name}={_example(name)}")
+            example = "zen4" if name == CPU else WORDS[name][1].example
+            raise _problem(text, f"{name} has no value: write {name}={example}")
         if name in found:
             joined = "+".join((*found[name], *values))
             several = name in WORDS and WORDS[name][1].several
@@ -226,10 +227,11 @@ def _cpu(facts: Facts) -> Cpu:
     known = _known_cpus()
     name = values[0].lower().replace("_", "-")
     if name not in known:
+        close = get_close_matches(name[:80], known, 3)
         raise _problem(
             write_facts(facts),
-            f"{CPU}={printable(values[0][:80])} is not a CPU: write a level such as "
-            f"x86-64-v3 or armv8.2-a, or archspec's name of a CPU{_meant(name, list(known))}",
+            f"{CPU}={printable(values[0][:80])} is not a CPU: write a level such as x86-64-v3 or "
+            f"armv8.2-a, or archspec's name of a CPU{', such as ' * bool(close)}{listed(close)}",
         )
     return known[name]
 
@@ -237,15 +239,6 @@ def _cpu(facts: Facts) -> Cpu:
 @cache
 def _known_cpus() -> Mapping[str, Cpu]:
     return {name: cpu for provider in _FAMILIES for name, cpu in provider.by_name().items()}
-
-
-def _example(name: str) -> str:
-    return "zen4" if name == CPU else WORDS[name][1].example
-
-
-def _meant(text: str, known: list[str]) -> str:
-    close = get_close_matches(text[:80], known, 3)
-    return f", such as {listed(close, 'or')}" if close else ""
 
 
 def _problem(text: str, problem: str) -> PlatformFileError:

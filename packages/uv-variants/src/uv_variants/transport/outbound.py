@@ -107,10 +107,6 @@ class Outbound:
         return context
 
 
-def _ignored(_: str) -> None:
-    pass
-
-
 @dataclass(frozen=True)
 class Route:
     """The way of a command's requests.
@@ -127,7 +123,7 @@ class Route:
     hosts: frozenset[Origin]
     application: Application
     outbound: Outbound
-    failed: Callable[[str], None] = _ignored
+    failed: Callable[[str], None] = lambda _: None
 
 
 CONNECT_SECONDS: Final = 30.0

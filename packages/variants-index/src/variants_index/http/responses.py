@@ -125,10 +125,6 @@ def may_be_stored(response: httpx.Response) -> bool:
     return not forbidden and not response.url.query
 
 
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 19
-
-
 def check_status(response: httpx.Response, url: str, allowed: tuple[int, ...] = ()) -> None:
     """Check the status of a response: 200, or one of *allowed*; close it otherwise.
 
@@ -153,7 +149,7 @@ def check_status(response: httpx.Response, url: str, allowed: tuple[int, ...] = 
 def retry_after(response: httpx.Response) -> float:
     """Return the seconds of the ``Retry-After`` header (RFC 9110, section 10.2.3), 0 without."""
     text = response.headers.get("Retry-After", "")
-    if _is_number(text):
+    if text.isascii() and text.isdigit() and len(text) < 19:
         return float(text)
     try:
         return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
 from packaging.version import Version
 
-from pep_variants import File, Ranking, Selection, verdicts
+from pep_variants import File, Selection, verdicts
 from pep_variants.internal import (
     ABI_DEPENDENCY,
     Admitted,
@@ -51,7 +50,11 @@ def _is_notable(decision: Decision) -> bool:
         or decision.unhashed
         or is_as_listed(decision)
         or has_unfit_lock(decision)
-        or any(notice.actionable for each in _rankings(selection) for notice in notices(each))
+        or any(
+            notice.actionable
+            for each in selection.distinct_rankings.values()
+            for notice in notices(each)
+        )
     )
 
 
@@ -165,7 +168,7 @@ def older_builds(choice: Choice, project: str) -> dict[Version, NewestBuild]:
 def left_out(selection: Selection[Any]) -> list[tuple[list[str], list[str]]]:
     """Return labels rejected because of `abi_dependency` only, and the projects it names."""
     found = []
-    for ranking in _rankings(selection):
+    for ranking in selection.distinct_rankings.values():
         names: dict[str, None] = {}
         labels = []
         for label in ranking.rejected_labels:
@@ -182,10 +185,6 @@ def _plain_versions(choice: Choice, unfit: Version) -> list[Version]:
     plain = (offer for offer in choice.offers if offer.label is None and not offer.refused)
     found = {version for offer in plain if (version := wheel_version(offer.filename)) is not None}
     return sorted(found - {unfit}, reverse=True)
-
-
-def _rankings(selection: Selection[Any]) -> Iterable[Ranking]:
-    return selection.distinct_rankings.values()
 
 
 def decisions(shown: ProjectView) -> dict[str, object]:

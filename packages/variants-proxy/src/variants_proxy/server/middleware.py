@@ -93,7 +93,7 @@ class TokenMiddleware:
             await self._app(scope, receive, send)
             return
         user, secret = _credentials(scope["headers"])
-        if not _is_token(secret, self._token):
+        if not (self._token and hmac.compare_digest(secret, self._token.encode())):
             refused = unauthorized("401: missing or wrong proxy token\n")
             await refused(scope, receive, send)
             return
@@ -106,10 +106,6 @@ def key_of_user(scope: Scope) -> str:
     """Return the platform key that is the user name, empty without one."""
     user: str | None = scope.get("state", {}).get("user")
     return _credentials(scope["headers"])[0] if user is None else user
-
-
-def _is_token(secret: bytes, token: str) -> bool:
-    return bool(token) and hmac.compare_digest(secret, token.encode())
 
 
 def _credentials(headers: Iterable[tuple[bytes, bytes]]) -> tuple[str, bytes]:

@@ -14,7 +14,7 @@ import asyncio
 import json
 import threading
 import traceback
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TypeVar
@@ -281,8 +281,4 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
 
 def identity(file: PageFile) -> str:
     """Return a text that identifies *file*, as far as its index describes it."""
-    return json.dumps([file.url, _sorted(file.hashes), file.size, file.upload_time])
-
-
-def _sorted(hashes: Mapping[str, str]) -> list[tuple[str, str]]:
-    return sorted(hashes.items())
+    return json.dumps([file.url, sorted(file.hashes.items()), file.size, file.upload_time])

@@ -237,7 +237,27 @@ TROUBLES = {
         rocm(100301), variables={"HSA_OVERRIDE_GFX_VERSION": "10.3.0"}, hint=True,
     ),
 }  # fmt: skip
-"""Those of installers and settings follow; those of packages are in `test_doctor_packages`."""
+
+ELSEWHERE = {
+    "a second GPU without code": "troubles::test_a_second_gpu",
+    "an index in pip.conf, of the user and of the environment": "troubles::test_a_file_of_pip",
+    "the pip of the system first on PATH": "troubles::test_the_pip_of_the_system_comes_first",
+    "a pip without the shim": "troubles::test_a_pip_without_the_shim",
+    "the shim switched off": "scenarios::test_variants_switched_off_in_pip",
+    "an environment of conda": "troubles::test_an_environment_of_conda",
+    "an environment that is not active, without pip": "scenarios::test_an_environment_without_pip",
+    "an extra index of pip": "scenarios::test_all_indexes_of_pip",
+    "no network": "scenarios::test_no_network",
+    "a build for CPUs beside a GPU, no catalogue": "scenarios::test_the_gpu_stands_idle",
+    "a release of the public index for a newer driver": "scenarios::test_torch_from_pypi",
+    "each build on each machine": "switching::test_what_doctor_says",
+    "a torchvision for another torch": "scenarios::test_a_torchvision_for_another_torch",
+    "two onnxruntimes": "scenarios::test_two_builds_of_one_project",
+    "libraries of two CUDAs that own one file": "scenarios::test_two_owners_of_a_file",
+    "libraries that nothing requires": "scenarios::test_libraries_that_nothing_requires",
+}
+"""Troubles that have a test of their own, in one of the modules ``test_doctor_…``. `TROUBLES` and
+`SETTINGS` are the others; a pip that is too old and one of the system are beside the module."""
 
 
 @pytest.fixture
@@ -442,6 +462,24 @@ def test_a_file_of_pip(
     assert shell.doctor("--offline")["problems"] == []
 
 
+def test_an_environment_of_conda(shell: Shell) -> None:
+    """It is found when it is active; the base environment counts after ``.venv``."""
+    break_machine(shell, Trouble("", "", "", driver=H100))
+    environment = shell.environ.pop("VIRTUAL_ENV")
+    shell.environ["CONDA_PREFIX"] = environment
+    tree = shell.doctor("--offline")
+    assert (tree["environment"], tree["problems"]) == (environment, [])
+
+
+def offer(shell: Shell) -> None:
+    """Put the wheels of the shim and of a pip into ``dist``, and let pip ask nothing else."""
+    (shell.reader.work / "dist").mkdir()
+    environments = shell.reader.environments
+    for wheel in (environments.shim_wheel, environments.pip_wheel(PIPS[-1])):
+        (shell.reader.work / "dist" / wheel.name).symlink_to(wheel)
+    shell.environ["PIP_NO_INDEX"] = "1"
+
+
 PLAIN = "pip 24.0 from /usr/lib/python3/dist-packages/pip (python 3.12)"
 
 
@@ -462,11 +500,7 @@ def test_the_pip_of_the_system_comes_first(shell: Shell, pip: Callable[[bool], P
 def test_a_pip_without_the_shim(shell: Shell, pip: Callable[[bool], Path]) -> None:
     """It is installed from the wheels of this project, as the README has it."""
     path = pip(False)
-    (shell.reader.work / "dist").mkdir()
-    environments = shell.reader.environments
-    for wheel in (environments.shim_wheel, environments.pip_wheel(PIPS[-1])):
-        (shell.reader.work / "dist" / wheel.name).symlink_to(wheel)
-    shell.environ["PIP_NO_INDEX"] = "1"
+    offer(shell)
     found = only(shell.doctor("--offline"), "plain-pip", "-shim: it ignores", fails=False)
     assert found == f"{path} install --upgrade --find-links dist pip pep-variants-shim"
     shell.type(found)
@@ -526,19 +560,6 @@ def test_a_driver_that_vanishes_keeps_the_build(torch: Shell) -> None:
     assert codes(torch.doctor()) == []
 
 
-def test_no_network(torch: Shell) -> None:
-    """One line, not one for each project."""
-    nowhere = "http://127.0.0.1:9"
-    torch.environ |= {
-        "PIP_INDEX_URL": f"{nowhere}/simple/",
-        "VARIANTS_CATALOG_MIRROR": f"https://download.pytorch.org={nowhere}",
-    }
-    tree = torch.doctor()
-    assert codes(tree, hints=True) == ["lookup"]
-    assert " --offline" in tree["problems"][0]["command"]
-    torch.type(tree["problems"][0]["command"])
-
-
 @pytest.mark.parametrize("name", ["an old libcuda", "a container without a GPU"])
 def test_the_other_doctor(shell: Shell, name: str) -> None:
     """`uv-variants doctor` says the same."""
@@ -552,3 +573,11 @@ def test_the_other_doctor(shell: Shell, name: str) -> None:
     )  # fmt: skip
     found = only(json.loads(done.stdout), trouble.code, trouble.said, fails=not trouble.hint)
     assert found == trouble.command.replace("{}", str(shell.reader.home))
+
+
+def test_every_trouble_has_a_test() -> None:
+    for place in ELSEWHERE.values():
+        module, _, name = place.partition("::")
+        text = Path(__file__).with_name(f"test_doctor_{module}.py").read_text("utf-8")
+        assert f"def {name}(" in text, place
+    assert len(TROUBLES) + len(SETTINGS) + len(ELSEWHERE) >= 44

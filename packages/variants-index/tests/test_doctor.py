@@ -519,6 +519,22 @@ def test_a_shim_that_does_nothing(tool, tmp_path, version, environ, code, remedy
 
 
 @LINUX
+def test_the_pip_of_a_managed_python(tool, tmp_path):
+    """The system refuses installs there (PEP 668), so an environment is made."""
+    python = tool("python", "")
+    python.write_text(
+        f"#!/bin/sh\n[ $1 = -m ] && echo '{PIP.format('26.3', '/u/pip')}' || echo {tmp_path}"
+    )
+    (tmp_path / "EXTERNALLY-MANAGED").touch()
+    (problem,) = installers(python.parent).problems
+    assert "the system refuses to install into its Python" in problem.text
+    assert problem.command == (
+        "python3 -m venv .venv && . .venv/bin/activate && "
+        "python -m pip install --upgrade --find-links dist pip pep-variants-shim"
+    )
+
+
+@LINUX
 def test_other_programs(tool):
     pip = tool("pip", "")
     pip.write_text("#!/nowhere/python\n")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from pep_variants.internal import digest_of, read_record
 from support.index import Index
 from support.pip_commands import dry_run, installs
-from support.projects import DRIVER, ON_GPU, app, app_index, cuda
+from support.projects import DRIVER, ON_GPU, app_index, cuda
 from support.wheels import Release, Wheel
 
 HINT = " (-v shows every variant, --variant gpu=LABEL takes another one)"
@@ -53,6 +54,9 @@ def test_requests(patched, serve):
     assert found <= {"app-1.0-variants.json", metadata, metadata.removesuffix(".metadata")}
 
 
+_DECIDED = ("always", "for-gpu", "for-cu128; python_version >= '3'", "for-128")
+
+
 @pytest.mark.matrix
 def test_install(patched, serve, tmp_path):
     index = serve(app_index())
@@ -62,10 +66,13 @@ def test_install(patched, serve, tmp_path):
     assert (done.code, done.err) == (0, ""), done
     assert done.out.splitlines()[-1].startswith("Successfully installed ")
     assert sorted(done.out.splitlines()[-1].split()[2:]) == ON_GPU.split()
-    # What is installed stays what the publisher made of it.
+    # METADATA has what was decided for this machine, and RECORD agrees with it.
     info = tmp_path / "app-1.0.dist-info"
-    published = Wheel("app", "1.0", requires=app().requires).metadata()
-    assert (info / "METADATA").read_bytes() == published
+    decided = Wheel("app", "1.0", requires=_DECIDED).metadata()
+    assert (info / "METADATA").read_bytes() == decided
+    rows = read_record((info / "RECORD").read_bytes(), "RECORD")
+    (row,) = (row for row in rows if row.path.endswith("/METADATA"))
+    assert row.digest == digest_of(decided)
 
 
 def test_the_choice_says_what_is_missed_and_how_to_see_more(patched, serve):

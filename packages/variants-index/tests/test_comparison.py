@@ -6,7 +6,7 @@ import pytest
 from packaging.version import Version
 
 from pep_variants import Detector, Preferences, load_machine
-from pep_variants.detect.surroundings import Surroundings
+from pep_variants.providers.surroundings import Surroundings
 from pep_variants.sources import Sources
 from pep_variants.wheelfile.installed import Installed
 from support.index import Index, served

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from .detect.detector import *
     from .detect.known_machines import *
     from .detect.machines import *
-    from .detect.surroundings import *
     from .digests import *
     from .directories import *
     from .errors import *
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from .providers.base import *
     from .providers.process import *
     from .providers.registry import *
+    from .providers.surroundings import *
     from .release import *
     from .settings.loader import *
     from .settings.places import *
@@ -92,7 +92,6 @@ _NAMES = {
     ),
     "detect.detector": "Answer PROVIDER_ID_LENGTH Refused provider_id",
     "detect.known_machines": "BY_NAME KNOWN_MACHINES KnownMachine",
-    "detect.surroundings": "Surroundings why_invisible",
     "detect.machines": "CPU WORDS machine_text names_file parse_facts",
     "digests": "Digests",
     "directories": "VARIABLE cache_directory",
@@ -140,6 +139,7 @@ _NAMES = {
     "providers.registry": (
         "ACCELERATORS BUILTIN_NAMESPACES Examined KNOWN KnownProvider examine_host find_known"
     ),
+    "providers.surroundings": "Surroundings why_invisible",
     "release": "Absent Fetch FetchAnswer LocalFile NoRanges Whole",
     "settings.loader": "Settings load_settings",
     "settings.places": "any_file FILENAME is_of_tool Place places Role",

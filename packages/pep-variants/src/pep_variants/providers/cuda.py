@@ -11,10 +11,10 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ..detect.surroundings import Surroundings
 from ..model.platform import Fact
 from .base import COMMAND_SECONDS, Trouble, command_folders, find_command, load, numbers
 from .process import run
+from .surroundings import Surroundings
 
 _LIBRARY = "libcuda.so.1"
 _VISIBLE = "CUDA_VISIBLE_DEVICES"

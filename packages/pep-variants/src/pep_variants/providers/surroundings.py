@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..providers.registry import ACCELERATORS, BUILTIN_NAMESPACES
+from .registry import ACCELERATORS, BUILTIN_NAMESPACES
 
 _CLASSES = ("0x03", "0x12")
 """Classes of PCI devices that are GPUs: display controllers and accelerators."""

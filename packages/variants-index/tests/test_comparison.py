@@ -10,9 +10,9 @@ from pep_variants.providers.surroundings import Surroundings
 from pep_variants.sources import Sources
 from pep_variants.wheelfile.installed import Installed
 from support.index import Index, served
-from support.projects import gpu_index
+from support.projects import cuda, gpu_index
 from support.published_builds import PLATFORMS, published, standing_in
-from support.wheels import Wheel
+from support.wheels import Release, Wheel
 from variants_index import PackageFinder, Prefetcher, host_target
 from variants_index.doctor import (
     Commands,
@@ -129,6 +129,21 @@ def test_advice_and_its_command(compared, gpu):
     )  # fmt: skip
     # No installer knows variants: that is said elsewhere, and comes first.
     assert problems(groups, Commands(knows_variants=False)) == []
+
+
+def test_nothing_that_fits(compared):
+    """A project without a build that runs everywhere, in any release."""
+    index = Index()
+    metadata = cuda("12.6", "12.8")
+    del metadata["variants"]["null"]
+    index.add_release(Release("gpu", "2.0", metadata))
+    with served(index) as running:
+        groups = compared([item("gpu", "2.0", "cu128")], running, "cuda=12.4,sm=9.0")
+    (state,) = states(groups)
+    assert (state.fits, state.verdict[:24]) == (False, "does not fit: needs CUDA")
+    (problem,) = problems(groups)
+    assert (problem.code, problem.fails) == ("stale-variant", True)
+    assert problem.command == "variants explain gpu==2.0"
 
 
 def test_what_is_locked_may_be_a_decision(compared, gpu):

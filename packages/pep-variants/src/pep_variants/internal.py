@@ -142,7 +142,7 @@ _NAMES = {
     "providers.surroundings": "Surroundings why_invisible",
     "release": "Absent Fetch FetchAnswer LocalFile NoRanges Whole",
     "settings.loader": "Settings load_settings",
-    "settings.places": "any_file FILENAME is_of_tool Place places Role",
+    "settings.places": "FILENAME FOUND Place Role active_environment any_file is_of_tool places",
     "settings.trust": (
         "AllowList Allowed Approval Approvals Covered Wanted approval_digest covered_files"
     ),

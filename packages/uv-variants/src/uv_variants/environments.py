@@ -138,14 +138,10 @@ class Search(NamedTuple):
             # uv pip does not look at the project, whose files may ask for another version.
             flags = ["--no-project", "--no-config", *(["--system"] if system else [])]
             return self._of_interpreter([*flags, *([python] if python else [])])
-        for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-            if environ.get(name):
-                return Path(environ[name])
-        start = self.place.cwd.absolute()
-        for folder in (start, *start.parents):
-            if (folder / ".venv" / "pyvenv.cfg").is_file():
-                return folder / ".venv"
-        return None
+        from pep_variants.internal import active_environment
+
+        found = active_environment(environ, self.place.cwd)
+        return None if found is None else found[0]
 
     def _of_project(self) -> Path | None:
         root = self.place.root

@@ -31,7 +31,7 @@ _NAMES = {
     "distribution_metadata": "fetch_metadata_file",
     "doctor": (
         "Checkup Commands MEANINGS Compared Comparison Environment Findings Part Pip Problem "
-        "SYSTEM active_environment agreed catalog_problems choose_pip common_parts compare_all "
+        "SYSTEM agreed catalog_problems choose_pip common_parts compare_all "
         "environment_part find_environment find_pips installers_part lines package_problems "
         "packages_part pip_commands pip_settings programs report_schema settings_of "
         "shown_states states_tree uv_commands uv_part wants"

@@ -9,12 +9,16 @@ from __future__ import annotations
 import enum
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from .. import directories
 
 FILENAME = "variants.toml"
+FOUND = "found from the working directory"
+"""What names an environment of a project, see `active_environment`."""
+
 _TOOLS = ("uv-receipt.toml", "pipx_metadata.json")
 """What uv and pipx put into the environment of a tool."""
 
@@ -81,3 +85,22 @@ def _prefix() -> str:
 def any_file() -> bool:
     """Return whether there is anything at one of the `places`, readable or not."""
     return any(os.path.lexists(place.path) for place in places())
+
+
+def active_environment(environ: Mapping[str, str], cwd: Path) -> tuple[Path, str] | None:
+    """Return the environment that uv would take, and what names it; None without one.
+
+    That is the activated one, or else ``.venv`` in the working directory or above. conda's base
+    environment, which is often active all the time, comes last.
+    """
+    conda = environ.get("CONDA_PREFIX")
+    is_base = environ.get("CONDA_DEFAULT_ENV") in ("base", "root")
+    if environ.get("VIRTUAL_ENV"):
+        return Path(environ["VIRTUAL_ENV"]), "VIRTUAL_ENV"
+    if conda and not is_base:
+        return Path(conda), "CONDA_PREFIX"
+    start = cwd.absolute()
+    for folder in (start, *start.parents):
+        if (folder / ".venv" / "pyvenv.cfg").is_file():
+            return folder / ".venv", FOUND
+    return (Path(conda), "CONDA_PREFIX") if conda else None

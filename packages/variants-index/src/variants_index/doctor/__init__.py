@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from .checkup import Checkup, wants
 from .commands import SYSTEM, Commands, choose_pip, pip_commands, pip_settings, uv_commands
 from .comparison import Compared, Comparison, agreed, compare_all
-from .environment import Environment, active_environment, find_environment
+from .environment import Environment, find_environment
 from .findings import Findings, Part, Problem, lines
 from .installers import Pip, find_pips, installers_part, programs, uv_part
 from .machine import Drivers, machine_part, surroundings_part
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MEANINGS", "SYSTEM", "Checkup", "Commands", "Compared", "Comparison", "Environment",
-    "Findings", "Part", "Pip", "Problem", "Requirers", "active_environment", "agreed",
+    "Findings", "Part", "Pip", "Problem", "Requirers", "agreed",
     "catalog_problems", "choose_pip", "common_parts", "compare_all", "environment_part",
     "environment_problems", "find_environment", "find_pips", "installers_part", "lines",
     "package_problems", "packages_part", "pip_commands", "pip_settings", "programs",

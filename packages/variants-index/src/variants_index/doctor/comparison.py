@@ -30,6 +30,7 @@ from pep_variants.internal import (
     required_by,
     supporting,
     why_invisible,
+    why_not,
     why_not_better,
 )
 
@@ -57,7 +58,7 @@ class Compared:
         advice: what would be better, None for nothing.
         missed: the reason against the variant that is missed most, empty for none.
         kept: why it is kept although nothing here uses it, empty if it is not.
-        places: URLs of the indexes that know the project.
+        unfit: why it does not fit, where nothing is known that does.
         is_listed: whether one of them has the version.
         lack: that the version has no variants, and where some are; empty if it has.
         untrusted: by requirement of a plugin that may not run, what that costs.
@@ -73,7 +74,7 @@ class Compared:
     advice: Advice | None = None
     missed: str = ""
     kept: str = ""
-    places: tuple[str, ...] = ()
+    unfit: tuple[str, ...] = ()
     is_listed: bool = True
     lack: str = ""
     untrusted: Mapping[str, str] = field(default_factory=dict)
@@ -159,7 +160,6 @@ class Comparison:
         found = Compared(
             item,
             item.label if build is None else build.label,
-            places=project.places,
             warnings=project.warnings,
             unavailable=project.unavailable,
             has_entry=entry is not None,
@@ -194,6 +194,7 @@ class Comparison:
             selection=own,
             advice=None if kept else advice,
             kept=kept,
+            unfit=() if advice or kept else _unfit(own, found.label),
             missed=missed,
             untrusted=_untrusted(own),
             warnings=(*found.warnings, *_warnings(item.project, release, own)),
@@ -336,6 +337,13 @@ def _agreed(group: list[Compared]) -> list[Compared]:
         replace(each, advice=None) if each.advice and not each.advice.unfit else each
         for each in group
     ]
+
+
+def _unfit(selection: Selection[Any], label: str | None) -> tuple[str, ...]:
+    for ranking in selection.distinct_rankings.values():
+        if label in ranking.rejected_labels:
+            return tuple(why_not(ranking, str(label)))
+    return ()
 
 
 def _untrusted(selection: Selection[Any]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pep_variants.internal import is_of_tool
+from pep_variants.internal import FOUND, active_environment, is_of_tool
 
 from ..errors import TargetError
 
@@ -51,29 +51,7 @@ class Environment(NamedTuple):
     @property
     def in_project(self) -> bool:
         """Whether it was found in a folder, where it may have come with a checkout."""
-        return self.found_by == _FOUND
-
-
-_FOUND = "found from the working directory"
-
-
-def active_environment(environ: Mapping[str, str], cwd: Path) -> tuple[Path, str] | None:
-    """Return the environment that uv would take, and what names it; None without one.
-
-    That is the activated one, or else ``.venv`` in the working directory or above. conda's base
-    environment, which is often active all the time, comes last.
-    """
-    conda = environ.get("CONDA_PREFIX")
-    is_base = environ.get("CONDA_DEFAULT_ENV") in ("base", "root")
-    if environ.get("VIRTUAL_ENV"):
-        return Path(environ["VIRTUAL_ENV"]), "VIRTUAL_ENV"
-    if conda and not is_base:
-        return Path(conda), "CONDA_PREFIX"
-    start = cwd.absolute()
-    for folder in (start, *start.parents):
-        if (folder / ".venv" / "pyvenv.cfg").is_file():
-            return folder / ".venv", _FOUND
-    return (Path(conda), "CONDA_PREFIX") if conda else None
+        return self.found_by == FOUND
 
 
 def find_environment(given: Path | None, environ: Mapping[str, str], cwd: Path) -> Environment:

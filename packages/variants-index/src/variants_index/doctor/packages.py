@@ -49,11 +49,6 @@ class State(NamedTuple):
     advice: Advice | None = None
 
     @property
-    def name(self) -> str:
-        """Project and version."""
-        return f"{self.project} {self.version}"
-
-    @property
     def release(self) -> str | None:
         """The version of `now`, None for the one that is there."""
         found = None if self.advice is None else self.advice.version
@@ -66,7 +61,10 @@ class State(NamedTuple):
         if self.advice is not None:
             better = f"; now {self.advice.better or 'the non-variant file'}"
             better += f" of {self.release}" if self.release else ""
-        return self.name, f"{self.label or '(no variant)'}: {self.verdict}{better}"
+        return (
+            f"{self.project} {self.version}",
+            f"{self.label or '(no variant)'}: {self.verdict}{better}",
+        )
 
     @classmethod
     def of(cls, found: Compared, asked: str) -> State:
@@ -91,6 +89,8 @@ class State(NamedTuple):
             return cls(*known, now, UNREACHABLE if found.unavailable else WITHOUT)
         if found.kept:
             return cls(*known, now, f"kept, as {found.kept}")
+        if found.unfit:
+            return cls(*known, now, f"does not fit: {'; '.join(found.unfit)}", False)
         if label is not None and label not in found.labels:
             return cls(*known, now, f"the index has no variant {label} of it any more")
         return cls(*known, now, BEST, True)
@@ -199,12 +199,20 @@ def _advice(
         fails = unfit or how == "installed"
         yield Problem("stale-variant" if unfit else "better-variant", text, command, fails=fails)
     for each in group if how == "installed" else ():
-        if each.advice is None and each.missed:
+        explain = f"{commands.explain} {shlex.quote(f'{each.item.project}=={each.release}')}"
+        if each.unfit:
+            yield Problem(
+                "stale-variant",
+                f"{each.name} is installed as variant {each.label}, which does not fit this "
+                f"machine ({'; '.join(each.unfit)}), and nothing that does is known",
+                explain,
+            )
+        elif each.advice is None and each.missed:
             best = f"variant {each.now}" if each.now else "the non-variant file"
             yield Problem(
                 "unfit-variants",
                 f"{each.name}: {best} is the best that fits this machine: {each.missed}",
-                f"{commands.explain} {shlex.quote(f'{each.item.project}=={each.release}')}",
+                explain,
                 fails=False,
             )
 

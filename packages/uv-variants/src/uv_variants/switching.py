@@ -332,7 +332,8 @@ class _Work:
             self._move(found, moving)
         else:
             self._hold(found, family)
-            self._hint(found)
+            if not self._shared(found, [*found]):
+                self._hint(found)
         for each in found.values():
             if each.advice is None:
                 self._state.marks.remember(each.installed)
@@ -363,11 +364,9 @@ class _Work:
             if str(advice.better).partition(".")[0] == known.label.partition(".")[0]:
                 continue
             own = {each for each in required_by(everything, [name]) if _LIBRARY.search(each)}
-            for other in everything:
-                is_apart = other not in found and not own.isdisjoint(
-                    required_by(everything, [other])
-                )
-                if is_apart and (self._has_catalog(other) or self._state.is_variant(other)):
+            for other in sorted(everything.keys() - found.keys()):
+                has_variants = self._has_catalog(other) or self._state.is_variant(other)
+                if has_variants and not own.isdisjoint(required_by(everything, [other])):
                     needs = f"for the libraries that {other} needs"
                     return f"{name} {known.version} ({known.label}) stays as it is, {needs}"
         return ""

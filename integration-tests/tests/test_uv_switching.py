@@ -190,3 +190,16 @@ def test_pip_sync(person: Person) -> None:
     ):
         done = person.on(target, *words, "pip", "sync", "r.txt")
         assert person.there == {"torch": torch, **CU13}, done
+
+
+def test_a_program_runs_with_its_own_libraries(person: Person) -> None:
+    """`uv run` removes nothing, so the packages of both builds are there when it starts one."""
+    project(person.work, ["torch==2.14.0"])
+    code = "import torch, pathlib; print(pathlib.Path(torch.__file__).parents[1].joinpath(*'"
+    code += "nvidia/nccl/lib/libnccl.so.2'.split('/')).read_text())"
+    for target, cuda in (("driver 12.8", 12), ("driver 13.0", 13), ("driver 12.8", 12)):
+        words = ("--variant-platform", "native", "lock", "--upgrade-package", "torch")
+        person.on(target, *words)
+        done = person.on(target, "run", "python", "-c", code)
+        assert done.out == f"for CUDA {cuda}\n", done
+    assert damage(person.environment, clean=False) == []

@@ -21,7 +21,7 @@ from pep_variants.internal import NotPrivate, cache_directory, make_private
 
 from .checks import check_before, check_direct_wheels
 from .choices import Choices, OlderBuild, report_platform, warn
-from .command_line import EXPORTING, Scope
+from .command_line import EXPORTING, Scope, parse
 from .context import Context
 from .environments import installed, installed_variants
 from .errors import USER_ERRORS, ProxyFailed, VariantMissing
@@ -41,8 +41,8 @@ from .switching import (
     upgraded,
     without_upgrades,
 )
-from .upkeep import read_requirements, tidy, warn_of
-from .uv_environment import program_run, uv_variables, variables_without_session
+from .upkeep import read_requirements, replaces_builds, tidy, warn_of
+from .uv_environment import STARTED_BY_UV, program_run, uv_variables, variables_without_session
 from .uv_process import Check, end_as, run_uv
 from .uv_program import become_uv
 from .version_bounds import bound_options, bounds_of, may_run_again, wanted_builds
@@ -419,6 +419,7 @@ def _run(context: Context) -> int:
             tell_unfit(prepared.plan, ())
             prepared.session.close()
             return become_uv([context.uv, *prepared.arguments], prepared.environ)
+        _install_first(context, prepared)
         code, planned = _run_uv(context, prepared)
         if code == 1 and prepared.bounds:  # no solution
             bounds = ", ".join(prepared.bounds)
@@ -439,6 +440,18 @@ def _run(context: Context) -> int:
         return code
     finally:
         prepared.session.close()
+
+
+def _install_first(context: Context, prepared: PreparedRun) -> None:
+    """Have the environment in order before ``uv run`` starts a program, if builds are to change."""
+    state, invocation = prepared.state, parse(prepared.arguments)
+    if invocation.command != ("run",) or not context.environments or context.lock.text is None:
+        return
+    if invocation.has(*STARTED_BY_UV) or not replaces_builds(state, prepared.changes.replaced):
+        return
+    words = [*prepared.arguments[: invocation.end], "--", "python", "-c", ""]
+    if run_uv([context.uv, *words], prepared.environ) == 0:
+        tidy(state, prepared.environ)
 
 
 def _agreed(

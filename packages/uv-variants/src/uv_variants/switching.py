@@ -367,8 +367,8 @@ class _Work:
             for other in sorted(everything.keys() - found.keys()):
                 has_variants = self._has_catalog(other) or self._state.is_variant(other)
                 if has_variants and not own.isdisjoint(required_by(everything, [other])):
-                    needs = f"for the libraries that {other} needs"
-                    return f"{name} {known.version} ({known.label}) stays as it is, {needs}"
+                    there = f"{name} {known.version} ({known.label}"
+                    return f"{there}) stays as it is, for the libraries that {other} needs"
         return ""
 
     def changes(self) -> Changes:

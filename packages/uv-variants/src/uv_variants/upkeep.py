@@ -7,7 +7,7 @@ build required is removed by ``--variant-switch``, as ``uv pip install`` removes
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,16 @@ _SOURCES = (
 def read_requirements(state: InstalledState) -> None:
     """Read what the projects with variants require, before they may be replaced."""
     required_by(state.installed, _with_variants(state.context, state.installed))
+
+
+def replaces_builds(state: InstalledState, replaced: Collection[str]) -> bool:
+    """Return whether the lock has other versions of projects with variants than are installed."""
+    locked = state.context.lock.versions
+    return any(
+        name in replaced or str(state.installed[name].version) not in locked.get(name, ())
+        for name in _with_variants(state.context, state.installed)
+        if name in locked
+    )
 
 
 def tidy(

@@ -93,6 +93,10 @@ def _system_settings(context: Context, proxy_url: str) -> str | None:
     return tomli_w.dumps({**tree, "http-proxy": proxy_url, "https-proxy": proxy_url})
 
 
+STARTED_BY_UV = ("module", "m", "script", "s", "gui-script")
+"""Flags of ``uv run`` with which the first operand is no program."""
+
+
 def program_run(
     context: Context, arguments: Sequence[str], own: Mapping[str, str]
 ) -> tuple[list[str], dict[str, str]]:
@@ -106,8 +110,7 @@ def program_run(
     invocation = parse(arguments)
     start = invocation.end + (list(arguments[invocation.end :][:1]) == ["--"])
     before, program = list(arguments[:start]), list(arguments[start:])
-    started_by_uv = ("module", "m", "script", "s", "gui-script")
-    if invocation.command != ("run",) or not program or invocation.has(*started_by_uv):
+    if invocation.command != ("run",) or not program or invocation.has(*STARTED_BY_UV):
         return [context.uv, *arguments], dict(own)
     kind = _script_kind(program[0], context.place.cwd)
     if kind == "uv":

@@ -606,6 +606,24 @@ def table(world: World, client: str) -> tuple[str, Counter[str]]:
     return "\n".join(lines), counts
 
 
+PAGE_WORDS = ("install", "--variant-switch", "torch")
+"""The command of the table in ``docs/explanation/switching.md``."""
+PAGE_ROWS = [name for name in INSTALLED if not name.startswith("family")]
+
+
+def page(world: World) -> str:
+    """Return the table of the page: what pip leaves of torch."""
+    lines = [f"| installed | {' | '.join(MACHINES)} |", "|---|" + "---|" * len(MACHINES)]
+    for installed in PAGE_ROWS:
+        cells = [
+            tried(world, "pip with the shim", installed, machine, PAGE_WORDS)
+            for machine in MACHINES
+        ]
+        texts = [f"{each.after['torch']}{' ✗' if each.wrong else ''}" for each in cells]
+        lines.append(f"| {installed} | {' | '.join(texts)} |")
+    return "\n".join(lines)
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)

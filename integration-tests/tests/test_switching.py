@@ -9,18 +9,23 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.environments import Environments, Result
+from support.environments import ROOT, Environments, Result
 from support.pip_commands import versions
 from support.published_builds import LINUX
 from support.switching_table import (
     CLIENTS,
     INSTALLED,
+    MACHINES,
+    PAGE_ROWS,
+    PAGE_WORDS,
     SHARED,
     World,
     cases,
     damage,
     environment_for,
     imported,
+    page,
+    problem,
     put,
     running,
     tried,
@@ -188,3 +193,21 @@ def test_builds_that_share_a_file(world: World) -> None:
     )  # fmt: skip
     line = f"{SHARED} is a file of nvidia-nccl-cu12 and nvidia-nccl-cu13, and is right for one"
     assert line in done.err, done
+
+
+def test_the_page(world: World) -> None:
+    """Its table follows from the publishers' facts; ``make test-matrix`` makes it anew."""
+    text = (ROOT / "docs/explanation/switching.md").read_text("utf-8")
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    (header, *found) = rows[rows.index(["installed", *MACHINES]) :]
+    assert [row[0] for row in found] == PAGE_ROWS
+    for installed, *versions_of_torch in found:
+        for machine, version in zip(header[1:], versions_of_torch, strict=True):
+            target, after = world.targets[machine], {"torch": version}
+            wrong = problem(INSTALLED[installed], after, target, PAGE_WORDS)
+            assert not wrong, (installed, machine, version, wrong)
+
+
+@pytest.mark.nightly
+def test_the_page_anew(world: World) -> None:
+    assert page(world) in (ROOT / "docs/explanation/switching.md").read_text("utf-8")

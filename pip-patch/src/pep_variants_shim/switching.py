@@ -224,6 +224,7 @@ def switch_variants(rounds: Rounds) -> None:
     """Take better builds of what is installed, of the result and of what belongs to it."""
     seen: set[str] = set()
     lines: dict[str, str] = {}
+    doing: dict[str, str] = {}
     while True:
         found = {name: item for name, item in rounds.reach().items() if name not in seen}
         seen |= found.keys()
@@ -231,7 +232,7 @@ def switch_variants(rounds: Rounds) -> None:
         for name, item in found.items():
             advised = None if name in rounds.requirements else _better(rounds, item)
             if advised is not None:
-                lines[name], better[name] = advised
+                lines[name], doing[name], better[name] = advised
         if not better:
             break
         if _move(rounds, better):
@@ -244,7 +245,7 @@ def switch_variants(rounds: Rounds) -> None:
                     rounds.say(f"{lines.pop(name)}, but other requirements exclude that: it stays")
     for name, line in lines.items():
         if name in rounds.requirements:
-            rounds.say(f"{line}: switching")
+            rounds.say(f"{line}: {doing[name]}")
 
 
 def _groups(rounds: Rounds, better: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -288,8 +289,8 @@ def better_than(session: Session, result: Any, item: Installed) -> str:
     return "" if advice is None else advice.text(item.project, item.dist.version)
 
 
-def _better(rounds: Rounds, item: Installed) -> tuple[str, Any] | None:
-    """Return a line about what replaces *item*, and its version, None for that of *item*.
+def _better(rounds: Rounds, item: Installed) -> tuple[str, str, Any] | None:
+    """Return a line about what replaces *item*, what is done, and its version, None for the same.
 
     None if nothing does.
     """
@@ -299,7 +300,7 @@ def _better(rounds: Rounds, item: Installed) -> tuple[str, Any] | None:
         if forced == item.label:
             return None
         wanted = f"variant {forced}" if forced else "the non-variant wheel"
-        return f"{item}, not as {wanted}, which is asked for", None
+        return str(item), f"switching to {wanted}, as asked for", None
     found = advice_for(session, item, allowed_by(session, rounds.result, item.project))
     if found is None:
         if item.label:
@@ -314,7 +315,7 @@ def _better(rounds: Rounds, item: Installed) -> tuple[str, Any] | None:
     text = advice.text(item.project, item.dist.version)
     if advice.version is not None:
         text += f"; {item.dist.version} has no build for the accelerator that is here"
-    return text, advice.version
+    return text, "switching", advice.version
 
 
 def advice_for(

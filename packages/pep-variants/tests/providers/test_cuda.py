@@ -31,7 +31,8 @@ def troubles(tmp_path, command):
             (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / path).write_text(text)
         environ = {"PATH": str(tmp_path / "bin"), **environ}
-        arguments = environ, tmp_path, found or facts("12.8", "8.0", "8.0")
+        container = "Docker" if ".dockerenv" in files else ""
+        arguments = environ, tmp_path, found or facts("12.8", "8.0", "8.0"), container
         # A process of its own, as what is loaded once is found from then on.
         with multiprocessing.get_context("fork").Pool(1) as pool:
             return pool.apply(_found, arguments)

@@ -352,7 +352,7 @@ class Vendor(NamedTuple):
         versions: small files, below the root of the file system, which tell the driver's version.
         libraries: files of the driver that are replaced when it is upgraded.
         troubles: finds what is wrong besides, given environment variables, the root of the file
-            system, and what detection found.
+            system, what detection found, and the kind of container this is in.
     """
 
     provider: Callable[..., Provider]
@@ -370,7 +370,9 @@ class Vendor(NamedTuple):
     nodes: tuple[str, ...] = ()
     versions: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
-    troubles: Callable[[Mapping[str, str], Path, Sequence[Fact]], Iterable[Trouble]] = lambda *_: ()
+    troubles: Callable[[Mapping[str, str], Path, Sequence[Fact], str], Iterable[Trouble]] = (
+        lambda *_: ()
+    )
 
 
 def matching(pattern: str, what: str, example: str) -> Callable[[str], str]:

@@ -24,7 +24,7 @@ _DRIVER = "CUDA driver"
 
 
 def find_troubles(
-    environ: Mapping[str, str], root: Path, facts: Sequence[Fact]
+    environ: Mapping[str, str], root: Path, facts: Sequence[Fact], container: str
 ) -> Iterator[Trouble]:
     """Yield what is wrong between a driver that answers and the programs of this machine.
 
@@ -32,6 +32,7 @@ def find_troubles(
         environ: environment variables.
         root: of the file system.
         facts: what detection found of the namespace.
+        container: its kind, empty outside.
     """
     found = [fact for fact in facts if not fact.forced]
     drivers = [fact.value for fact in found if fact.what == _DRIVER]
@@ -39,7 +40,7 @@ def find_troubles(
     if gpus and _VISIBLE in environ:
         yield from _visible(environ, gpus)
     if drivers:
-        yield from _missing(environ, root, has_gpus=len(facts) > len(drivers))
+        yield from _missing(environ, root, container, has_gpus=len(facts) > len(drivers))
         yield from _old(environ, root, drivers[0])
 
 
@@ -89,7 +90,9 @@ def _identities(environ: Mapping[str, str]) -> list[str]:
     return re.findall(r"UUID: ([^)\s]+)", outcome.output.decode(errors="replace"))
 
 
-def _missing(environ: Mapping[str, str], root: Path, *, has_gpus: bool) -> Iterator[Trouble]:
+def _missing(
+    environ: Mapping[str, str], root: Path, container: str, *, has_gpus: bool
+) -> Iterator[Trouble]:
     """Yield a trouble if CUDA's library is kept out of a container, or tells nothing of a GPU."""
     command = f"docker run --gpus all --env {_CONTAINER}=compute,utility …"
     given = environ.get(_CONTAINER, "")
@@ -103,7 +106,7 @@ def _missing(environ: Mapping[str, str], root: Path, *, has_gpus: bool) -> Itera
             f"library nor {_LIBRARY} tells its compute capability, so no build with GPU code is "
             "chosen: "
         )
-        if Surroundings.of(environ, root).container:
+        if container:
             text += "start this container with both"
         else:
             text += "install the whole driver"

@@ -471,10 +471,12 @@ def _take(capabilities: dict[int, Pair], index: int, capability: Pair) -> None:
         logger.debug("GPU %d reports an invalid compute capability: %d.%d", index, major, minor)
 
 
-def _troubles(environ: Mapping[str, str], root: Path, facts: Sequence[Fact]) -> Iterable[Trouble]:
+def _troubles(
+    environ: Mapping[str, str], root: Path, facts: Sequence[Fact], container: str
+) -> Iterable[Trouble]:
     from .cuda import find_troubles  # for the doctor alone
 
-    return find_troubles(environ, root, facts)
+    return find_troubles(environ, root, facts, container)
 
 
 VENDOR = Vendor(

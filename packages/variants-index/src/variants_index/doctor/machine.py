@@ -167,7 +167,8 @@ def machine_part(environ: Mapping[str, str], root: Path) -> tuple[Part, Drivers]
         problems += _overridden(examined, real[namespace])
         if namespace in VENDORS:
             problems += _hidden(namespace, examined, real[namespace], environ)
-            troubles = VENDORS[namespace].troubles(environ, root, examined.support.facts)
+            facts, container = examined.support.facts, around.container
+            troubles = VENDORS[namespace].troubles(environ, root, facts, container)
             problems += (Problem(*trouble) for trouble in troubles)
     is_blind = any(each.fails and each.code in _BLIND for each in problems)
     return Part(tuple(rows), tuple(problems), is_blind=is_blind), Drivers.of(found)

@@ -160,6 +160,41 @@ def test_check_warns_of_shared_files(installed, variants):
     assert "warning: app-cpu==1.0 and app==1.0 own the same 1 file, __init__.py" in done.err
 
 
+def test_check_and_doctor_agree(installed, variants, doctor):
+    """Over releases, and on what no release has."""
+    index = gpu_index()
+    only = Release(
+        "gpu", "3.0", {**cuda("13.0"), "variants": {"cu130": cuda("13.0")["variants"]["cu130"]}}
+    )
+    index.add_release(only)
+    folder = installed(next(each for each in only.wheels()).build())
+    with served(index) as index:
+        _, tree = doctor(folder, index, environ=CUDA_12_8)
+        options = ("--no-cache", "-i", index.url, "--python", folder)
+        done = variants("check", *options)
+        found = variants("check", *options, "--json").json
+    problem = of(tree, "stale-variant")
+    assert "which does not fit this machine" in problem["text"]
+    (state,) = tree["packages"]
+    assert (state["now"], state["release"]) == ("cu128", "2.0")
+    assert done.code == 1
+    assert "cu128 of 2.0" in done.out
+    assert f"To switch: {problem['command']}" in done.out
+    ((better),) = found["better"]
+    assert (better["version"], better["better"], better["release"]) == ("3.0", "cu128", "2.0")
+    # Nothing is known that does.
+    del index.files["gpu"]
+    with served(Index()) as alone:
+        alone.add_release(only)
+        _, tree = doctor(folder, alone)
+        done = variants("check", "--no-cache", "-i", alone.url, "--python", folder)
+    assert (
+        of(tree, "stale-variant")["command"] == f"variants explain --index-url {alone.url} gpu==3.0"
+    )
+    assert done.code == 1
+    assert "which does not fit this machine" in done.err
+
+
 def test_offline(installed, variants):
     folder = installed(gpu("cu128"))
     tree = variants("doctor", "--offline", "--python", folder, "--json").json

@@ -83,7 +83,7 @@ _NAMES = {
     ),
     "choose.rejections": (
         "Advice advise choice_line is_unfit nothing_fits passed_over required_by_marker "
-        "why_not_better why_this"
+        "why_not_better why_this why_unfit"
     ),
     "choose.selection": "missing_variant problems_of",
     "choose.version_order": (

@@ -505,6 +505,15 @@ def advise(selection: Selection[Any], installed: str | None) -> Advice | None:
     return Advice(label, best, unfit, why)
 
 
+def why_unfit(selection: Selection[Any], label: str | None) -> tuple[str, ...]:
+    """Return why the variant *label* of a version does not fit; empty if it does or is unknown."""
+    for ranking in selection.distinct_rankings.values():
+        known = None if label is None else ranking.metadata.label_of(label)
+        if known in ranking.rejected_labels:
+            return tuple(why_not(ranking, str(known)))
+    return ()
+
+
 def required_by_marker(
     project: str,
     version: Hashable,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..model.label import NULL_LABEL, ZERO_LABEL
 from ..model.metadata import Metadata
 from ..providers.registry import ACCELERATORS, BUILTIN_NAMESPACES
-from .rejections import Advice, advise, why_not_better
+from .rejections import Advice, advise, why_not_better, why_unfit
 
 if TYPE_CHECKING:
     from ..model.platform import Platform
@@ -220,7 +220,7 @@ def advise_over_releases(
     found = newest_build(project, [first, *others], has_accelerator)
     if found is None or found.build is None or found.build.chosen is None:
         return advice
-    unfit = () if advice is None else advice.unfit
+    unfit = () if decision is None else why_unfit(decision, installed)
     why = found.build.why(found.build.chosen)
     return Advice(installed, found.label, unfit, why, found.version)
 

@@ -149,8 +149,8 @@ def check(python: Path | None, every: bool, as_json: bool, **options: Any) -> No
     for problem in found:
         if problem.code in ("choice", "metadata"):
             warn(problem.text)
-    others = [problem for problem in found
-              if problem.fails and problem.code not in (*_BETTER, "metadata")]  # fmt: skip
+    in_table = ("better-variant", "metadata", *(["stale-variant"] if better else []))
+    others = [problem for problem in found if problem.fails and problem.code not in in_table]
     for problem in others:
         warn(f"{problem.text} (variants doctor says what to type)")
     if as_json:
@@ -182,9 +182,6 @@ def check(python: Path | None, every: bool, as_json: bool, **options: Any) -> No
                  if any(one.advice for one in group)]  # fmt: skip
         click.echo(f"To switch: {checkup.commands.switched(names)}")
     click.get_current_context().exit(1 if better or others else 0)
-
-
-_BETTER = ("stale-variant", "better-variant")
 
 
 class _Look(NamedTuple):

@@ -30,8 +30,8 @@ from pep_variants.internal import (
     required_by,
     supporting,
     why_invisible,
-    why_not,
     why_not_better,
+    why_unfit,
 )
 
 from ..candidate import Candidate
@@ -194,7 +194,7 @@ class Comparison:
             selection=own,
             advice=None if kept else advice,
             kept=kept,
-            unfit=() if advice or kept else _unfit(own, found.label),
+            unfit=() if advice or kept else why_unfit(own, found.label),
             missed=missed,
             untrusted=_untrusted(own),
             warnings=(*found.warnings, *_warnings(item.project, release, own)),
@@ -337,13 +337,6 @@ def _agreed(group: list[Compared]) -> list[Compared]:
         replace(each, advice=None) if each.advice and not each.advice.unfit else each
         for each in group
     ]
-
-
-def _unfit(selection: Selection[Any], label: str | None) -> tuple[str, ...]:
-    for ranking in selection.distinct_rankings.values():
-        if label in ranking.rejected_labels:
-            return tuple(why_not(ranking, str(label)))
-    return ()
 
 
 def _untrusted(selection: Selection[Any]) -> dict[str, str]:

@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from variants_index.doctor import choose_pip, find_environment, find_pips, pip_settings
+from variants_index.doctor import (
+    SYSTEM,
+    choose_pip,
+    find_environment,
+    find_pips,
+    pip_commands,
+    pip_settings,
+    uv_commands,
+)
 from variants_index.doctor.environment import Environment
 from variants_index.doctor.installers import Pip
 from variants_index.internal import TargetError
@@ -101,3 +109,19 @@ def test_what_pip_is_set_to(tmp_path):
         "find-links": "/links",
     }
     assert find_pips({"PATH": str(tmp_path)}, tmp_path / "python")[0].version == ""
+
+
+def test_an_environment_of_the_system():
+    """What a package manager owns takes an option, of both commands."""
+    given = ("--python", "/usr/bin/python3", SYSTEM)
+    found = uv_commands(("--variant-catalog", "default"), given, explain="", doctor="")
+    assert found.switched(["torch"]) == (
+        "uv-variants --variant-catalog default --variant-switch pip install --python "
+        "/usr/bin/python3 --break-system-packages torch"
+    )
+    assert found.removed(["torch"]) == (
+        "uv pip uninstall --python /usr/bin/python3 --break-system-packages torch"
+    )
+    found = pip_commands(("pip",), (SYSTEM, "--pre"), explain="", doctor="", knows=True)
+    assert found.switched(["a"]) == "pip install --variant-switch --break-system-packages --pre a"
+    assert found.removed(["a"]) == "pip uninstall --yes --break-system-packages a"

@@ -14,7 +14,6 @@ from pathlib import Path
 from ..model.platform import Fact
 from .base import COMMAND_SECONDS, Trouble, command_folders, find_command, load, numbers
 from .process import run
-from .surroundings import Surroundings
 
 _LIBRARY = "libcuda.so.1"
 _VISIBLE = "CUDA_VISIBLE_DEVICES"

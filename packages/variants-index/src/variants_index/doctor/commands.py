@@ -95,10 +95,11 @@ def uv_commands(
     """
     own, pip = shlex.join(("uv-variants", *options)), shlex.join(("pip", "install", *given))
     python = given[:2] if given[:1] == ("--python",) else ()
+    system = [option for option in given if option == SYSTEM]
     return Commands(
         f"{own} {pip}",
         f"{own} --variant-switch {pip}",
-        shlex.join(("uv", "pip", "uninstall", *python)),
+        shlex.join(("uv", "pip", "uninstall", *python, *system)),
         "uv-variants catalog enable",
         explain,
         doctor,

@@ -81,6 +81,7 @@ class CandidateOrdering:
         preferences: Preferences,
         provider: Callable[[], Any] = lambda: None,
         catalog: SessionCatalog,
+        listener: VariantReporter | None = None,
     ) -> None:
         """Set up.
 
@@ -91,6 +92,7 @@ class CandidateOrdering:
             preferences: of the user.
             provider: returns the provider of pip's resolver, once that has one.
             catalog: what the command takes from the catalogue.
+            listener: of an earlier ordering of the command, None without one.
         """
         self.detect = detect
         self.preferences = preferences
@@ -99,7 +101,7 @@ class CandidateOrdering:
         self._installed = PipInstalled(
             provider, catalog.installed, catalog.family if preferences.switch else None
         )
-        self.listener = VariantReporter()
+        self.listener = listener or VariantReporter()
         self.variants: VariantOrdering[Info] = VariantOrdering(
             self._files,
             platform=detect,
@@ -109,7 +111,7 @@ class CandidateOrdering:
             together=catalog.together if catalog.wanted else None,
             version_order=VersionOrder(catalog.puts_build_first, self._floor),
         )
-        self.variants.confirmed = self._confirmed
+        self.variants.confirmed = lambda _, candidate: self.report(link_of(candidate))
         # By project: what its requirements admit, as pip listed it last.
         self._admitted: dict[str, list[Info]] = {}
         # Project and info of the variants offered to pip, by URL.
@@ -338,11 +340,11 @@ class CandidateOrdering:
         goes_first = first is not None and first.version == version != dist.version
         return VariantVersion(info[0], label, goes_first=goes_first)
 
-    def _confirmed(self, project: str, candidate: Any) -> None:
-        """Report the choice of a provisional candidate, an info or a candidate made of one."""
-        known = self._offered.get(link_of(candidate).url)
+    def report(self, link: Any) -> None:
+        """Report the choice of the file at *link*, if it was chosen among variants."""
+        known = self._offered.get(link.url)
         if known is not None:
-            self.listener.chosen(self.variants, project, known[1])
+            self.listener.chosen(self.variants, *known)
 
     def _reporting(self, project: str, info: Info) -> Callable[[], Any]:
         """Return the factory of *info*; it reports the choice when pip makes the candidate.

@@ -71,6 +71,10 @@ def resolved(session: Session, resolver: Any, resolve: Callable[..., Any]) -> An
         from .leftovers import settle
 
         settle(rounds, switch=switch)
+        if session.ordering is not None:  # what was said of earlier rounds is not said again
+            for requirement in rounds.requirements.values():
+                if requirement.link is not None:
+                    session.ordering.report(requirement.link)
         kept = [name for name in session.kept if name not in rounds.requirements]
         for name in sorted(kept, key=lambda name: (name not in session.named, name))[:1]:
             logger.info("%s", session.kept[name])

@@ -37,10 +37,12 @@ class VariantReporter:
 
     Attributes:
         seen: metadata of all versions that were considered.
+        is_muted: choices are not printed, as they may be given up.
     """
 
     def __init__(self) -> None:
         self.seen: list[Metadata] = []
+        self.is_muted = False
         self._printed: set[str] = set()
         self._hinted = False
 
@@ -72,7 +74,7 @@ class VariantReporter:
     def chosen(self, ordering: VariantOrdering[Info], project: str, info: Info) -> None:
         """Print which variant was chosen and why, and the better one that does not fit."""
         selection = ordering.selection(project, info)
-        if selection is None:
+        if selection is None or self.is_muted:
             return
         link = link_of(info)
         name, source = filename_of(link), source_of(link)

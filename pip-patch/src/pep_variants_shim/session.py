@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from .candidates import CandidateOrdering
     from .distributions import Detect
+    from .reporter import VariantReporter
 
 _ATTRIBUTE = "_pep_variants_session"
 
@@ -91,6 +92,7 @@ class Session:
         self._metadata_links: MetadataLinks = {}
         self._with_variants: set[str] = set()
         self._provider: Any = None
+        self._listener: VariantReporter | None = None
         self._supposed: list[Metadata] = []
         self.kept: dict[str, str] = {}
         self.excluded: dict[str, set[str]] = {}
@@ -192,7 +194,9 @@ class Session:
                 preferences=preferences,
                 provider=lambda: self._provider,
                 catalog=self.catalog,
+                listener=self._listener,
             )
+            self._listener = self.ordering.listener
             self.ordering.variants.excluded = self.excluded
             if self._provider is not None:
                 self.ordering.extend(self._provider)
@@ -233,12 +237,16 @@ class Session:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """Have pip say nothing if it finds no result."""
+        """Have nothing said of a result that may be given up."""
         self.attempting = True
+        if self._listener is not None:
+            self._listener.is_muted = True
         try:
             yield
         finally:
             self.attempting = False
+            if self._listener is not None:
+                self._listener.is_muted = False
 
     @property
     def named(self) -> frozenset[str]:

@@ -173,6 +173,11 @@ def test_a_family_moves_with_any_member(person: Person) -> None:
     person.on("driver 12.8", "--variant-switch", "pip", "install", "-c", "c.txt", "torch")
     assert person.there == {"torch": "2.15.0+cpu"}
     person.has("torch +cu126")
+    wheel = Wheel("torch", "9.0")
+    (person.work / wheel.filename).write_bytes(wheel.build())
+    done = person.on("driver 13.0", "--variant-switch", "pip", "install", f"torch@{wheel.filename}")
+    assert person.there["torch"] == "9.0", done
+    person.has("torch +cu126")
     done = person.on("driver 12.8", "pip", "install", "torchvision")
     assert person.there == {**family, **CU12}, done
 

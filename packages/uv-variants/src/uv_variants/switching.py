@@ -72,6 +72,8 @@ def changes_of(plan: SessionPlan, state: InstalledState, session: Session) -> Ch
         return NO_CHANGES
     if not (context.preferences.use_variants and context.environments):
         return NO_CHANGES
+    if context.indexes.configuration.hashes or context.invocation.has("require-hashes"):
+        return NO_CHANGES  # uv takes nothing then that has no hash
     work = _Work(plan, state, session)
     for family in work.families():
         work.decide(family)
@@ -258,7 +260,7 @@ class _Work:
         texts = requirement_texts(context.invocation, context.place)
         self._texts = [*texts, *context.indexes.configuration.requirements]
         # Of these the build itself is named.
-        direct = {normalized(name_of(text) or "") for text in self._texts if " @ " in text}
+        direct = {normalized(name_of(text) or "") for text in self._texts if "@" in text}
         direct |= exact_versions(self._texts).keys()
         named = dict.fromkeys(normalized(name) for text in self._texts if (name := name_of(text)))
         self._named = [name for name in named if name not in direct]

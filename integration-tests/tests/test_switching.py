@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from support.choices import by_resolve
 from support.environments import ROOT, Environments, Result
 from support.pip_commands import versions
 from support.published_builds import LINUX
@@ -198,6 +199,14 @@ def test_builds_that_share_a_file(world: World) -> None:
     )  # fmt: skip
     line = f"{SHARED} is a file of nvidia-nccl-cu12 and nvidia-nccl-cu13, and is right for one"
     assert line in done.err, done
+    options = ["-i", index.url, "--variant-catalog=default", *world.field.options]
+    options += ["--platform=cuda=13.0,sm=9.0", "--python-platform=linux", "torch", "tensorflow"]
+    for label, chosen in ((None, "2.14.0+cu126"), ("torch=cuda13.2", "2.15.0+cu132")):
+        more = [f"--variant={label}"] if label else []
+        (tree,) = by_resolve(world.folder, *options, *more)
+        assert {each["name"]: each["version"] for each in tree["packages"]}["torch"] == chosen
+        same = "nvidia-nccl-cu12 and nvidia-nccl-cu13 have the same files, and both are required"
+        assert (same in tree["warnings"]) is bool(label), tree["warnings"]
 
 
 def test_the_page(world: World) -> None:

@@ -45,7 +45,7 @@ from .failure import explain_failure
 from .index_provider import IndexProvider, SpecifierRequirement, allow, split_identifier
 from .requirements import RequirementSet
 from .result import Package, Resolution, packages_of
-from .same_files import same_files, with_same_files
+from .same_files import agreeing, same_files, with_same_files
 
 if TYPE_CHECKING:
     from variants_catalog.internal import Unavailable
@@ -152,12 +152,18 @@ class IndexResolver:
             if wanted.requirement.url is not None:
                 self.session.add_index(wanted.requirement.url)
         provided: dict[str, str] = {}
-        while True:
-            found = self._resolve(requirement_set, target, progress, provided, in_order)
-            again = same_files(found.packages, self.finder) if self.finder.has_catalog else {}
-            if not again:
-                return found
-            provided |= again
+
+        def resolve(excluded: Mapping[str, Collection[str]]) -> Resolution:
+            while True:
+                found = self._resolve(
+                    requirement_set, target, progress, provided, in_order, excluded
+                )
+                again = same_files(found.packages, self.finder) if self.finder.has_catalog else {}
+                if not again:
+                    return found
+                provided.update(again)
+
+        return agreeing(resolve)
 
     def resolve_all(
         self,
@@ -197,6 +203,7 @@ class IndexResolver:
         progress: Callable[[str], None] | None,
         provided: Mapping[str, str],
         in_order: bool,
+        excluded: Mapping[str, Collection[str]],
     ) -> Resolution:
         """Return one resolution, with builds in place of projects that have their files."""
         hashes = _allowed_hashes(requirement_set)
@@ -227,6 +234,7 @@ class IndexResolver:
             together=Relatives(self.finder, asked) if self.finder.has_catalog else None,
             version_order=VersionOrder(self.finder.puts_build_first),
         )
+        provider.ordering.excluded = excluded
         roots = plain.roots(requirement_set.requirements)
         reporter = ProgressReporter(progress) if progress else BaseReporter()
         resolver: Resolver[Any, Candidate, str] = Resolver(provider, reporter)

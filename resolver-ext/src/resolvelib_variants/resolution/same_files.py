@@ -6,15 +6,19 @@ installed later would overwrite the other, so the build stands for the project.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 
-from pep_variants.internal import redacted
+from pep_variants.internal import ACCELERATORS, NoSuchVariant, redacted, rivals
 from variants_catalog.internal import same_files as catalog_builds
 from variants_index import PackageFinder
 
 from .errors import NoSolution, SameFiles
 from .index_provider import SpecifierRequirement
-from .result import Package
+from .result import Package, Resolution
+
+MAX_TRIES = 8
+"""Labels that are left out, one after the other, to have builds agree."""
 
 
 def same_files(packages: Iterable[Package], finder: PackageFinder) -> dict[str, str]:
@@ -65,3 +69,56 @@ def with_same_files(
             cause = f"no version of {build} meets what is asked of both"
             return SameFiles(name, [build], cause, tuple(dict.fromkeys(details)))
     return failure
+
+
+def agreeing(resolve: Callable[[Mapping[str, Collection[str]]], Resolution]) -> Resolution:
+    """Return a resolution whose builds do not require packages with the same files.
+
+    Such as nvidia-nccl-cu12 and nvidia-nccl-cu13. Where no builds agree that use the accelerator,
+    a warning names the packages.
+
+    Args:
+        resolve: resolves without these labels, by project.
+
+    Raises:
+        Exception: what *resolve* raises without excluded labels.
+    """
+    excluded: dict[str, set[str]] = {}
+    found, notes, tried = resolve(excluded), list[str](), set[tuple[str, str]]()
+    while pair := next(rivals(found.by_name), ()):
+        for package in found.packages:
+            key = package.name, package.label or ""
+            own = _required(found.by_name, package.name).intersection(pair)
+            if not _is_accelerated(package) or key in tried or not 0 < len(own) < len(pair):
+                continue
+            tried.add(key)
+            labels = {**excluded, key[0]: {*excluded.get(key[0], ()), key[1]}}
+            try:
+                other = resolve(labels) if len(tried) <= MAX_TRIES else found
+            except (NoSolution, NoSuchVariant):
+                continue
+            if other is not found and _is_accelerated(other.by_name.get(package.name)):
+                found, excluded = other, labels
+                notes.append(
+                    f"variant {key[1]} of {key[0]} is left out: it requires {' and '.join(own)}, "
+                    f"which has the files of {' and '.join(sorted({*pair} - own))}"
+                )
+                break
+        else:
+            notes.append(f"{' and '.join(pair)} have the same files, and both are required")
+            break
+    return replace(found, warnings=(*found.warnings, *notes)) if notes else found
+
+
+def _required(packages: Mapping[str, Package], name: str) -> set[str]:
+    """Return what a package depends on, and what that depends on, and so on."""
+    required, waiting = set[str](), [name]
+    while waiting:
+        found = {*packages[waiting.pop()].depends} - required
+        required |= found
+        waiting += found & packages.keys()
+    return required
+
+
+def _is_accelerated(package: Package | None) -> bool:
+    return package is not None and not ACCELERATORS.keys().isdisjoint(package.properties or ())

@@ -139,7 +139,7 @@ class SessionCatalog:
 
     def family(self, project: str) -> frozenset[str]:
         """Return what is installed of the projects that should have the label of *project*."""
-        if project not in self._families and self.wanted:
+        if project not in self._families and self.wanted and self.entry(project) is not None:
             names, waiting = {project}, [project]
             while waiting:
                 name = waiting.pop()

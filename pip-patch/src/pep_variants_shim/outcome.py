@@ -59,17 +59,17 @@ def resolved(session: Session, resolver: Any, resolve: Callable[..., Any]) -> An
     Raises:
         InstallationError: a project and a build of it under another name are required.
     """
-    from .switching import Rounds, move_families, switch_variants
-
-    rounds = Rounds(session, resolver, resolve)
+    requirements = resolve()
     preferences = session.options.preferences
     switch = preferences is not None and preferences.switch
-    if switch or (rounds.requirements and session.chooses):
+    if switch or (requirements.requirements and session.chooses):
+        from .leftovers import settle
+        from .switching import Rounds, move_families, switch_variants
+
+        rounds = Rounds(session, resolver, resolve, requirements)
         if switch:
             switch_variants(rounds)
         move_families(rounds)
-        from .leftovers import settle
-
         settle(rounds, switch=switch)
         if session.ordering is not None:  # what was said of earlier rounds is not said again
             for requirement in rounds.requirements.values():
@@ -78,7 +78,7 @@ def resolved(session: Session, resolver: Any, resolve: Callable[..., Any]) -> An
         kept = [name for name in session.kept if name not in rounds.requirements]
         for name in sorted(kept, key=lambda name: (name not in session.named, name))[:1]:
             logger.info("%s", session.kept[name])
-    requirements = rounds.found
+        requirements = rounds.found
     if session.catalog.wanted:
         from .same_files import leave_out
 

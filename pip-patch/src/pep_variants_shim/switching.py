@@ -61,16 +61,14 @@ class Rounds:
         staying: installed projects that will not be replaced, as is known now.
     """
 
-    def __init__(self, session: Session, resolver: Any, resolve: Resolve) -> None:
-        """Run the first round.
+    def __init__(self, session: Session, resolver: Any, resolve: Resolve, found: Any) -> None:
+        """Set up.
 
         Args:
             session: of the command.
             resolver: pip's resolver.
             resolve: runs it.
-
-        Raises:
-            InstallationError: a requirement cannot be satisfied.
+            found: what it returned in the first round.
         """
         self.session = session
         self.moved: dict[str, Installed] = {}
@@ -80,7 +78,7 @@ class Rounds:
         self._resolve = resolve
         self._held: dict[str, Any] = {}
         self._said: set[str] = set()
-        self.found = resolve()
+        self.found = found
 
     @property
     def requirements(self) -> dict[str, Any]:

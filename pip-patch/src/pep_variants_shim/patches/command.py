@@ -14,7 +14,6 @@ from pep_variants.internal import OPTIONS, Option
 
 from ..guard import Original, replace, switch
 from ..hook import complete
-from ..leftovers import names, tell_rivals, uninstalled
 from ..options import VariantOptions, add_option, dest, is_explicit, note_options
 from ..session import Session, last_session
 
@@ -81,6 +80,8 @@ def patch_summary(module: ModuleType) -> None:
         labels = {} if session is None else session.labels
         text = str(msg)
         if session is not None and text.startswith("Would install"):
+            from ..leftovers import names, tell_rivals
+
             tell_rivals(session, ())
             if session.leftovers:
                 original("Would uninstall %s", names(session.leftovers))
@@ -93,8 +94,10 @@ def patch_summary(module: ModuleType) -> None:
     @replace(module, "install_given_reqs")
     def install_given_reqs(original: Original, requirements: Any, *args: Any, **kwargs: Any) -> Any:
         session = last_session()
-        if session is None:
+        if session is None or not (session.leftovers or session.rivals):
             return original(requirements, *args, **kwargs)
+        from ..leftovers import tell_rivals, uninstalled
+
         tell_rivals(session, requirements)
         with uninstalled(session):
             return original(requirements, *args, **kwargs)

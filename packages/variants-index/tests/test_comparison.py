@@ -230,6 +230,18 @@ def test_a_family(compared, field):
     assert problem.command == "pip install --variant-switch torch torchvision"
 
 
+def test_a_family_that_agrees(compared, field):
+    """As it is, it goes together; another release of torch uses the GPU, and all move."""
+    items = [
+        item("torch", "2.15.0+cpu"),
+        item("torchvision", "0.29.1+cpu", requires=["torch==2.15.0"]),
+    ]
+    groups = compared(items, field.index, "cuda=12.8,sm=9.0", mirrors=field.mirrors)
+    (problem,) = [each for each in problems(groups) if each.fails]
+    assert "variant cuda12.6 of 2.14.0" in problem.text
+    assert problem.command == "pip install --variant-switch torch torchvision"
+
+
 def test_an_accelerator_that_is_hidden(compared, gpu, monkeypatch, tmp_path):
     """Its build stays, also where no driver answers."""
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -331,7 +331,8 @@ def _agreed(group: list[Compared]) -> list[Compared]:
     group.sort(key=lambda each: (-needed.count(each.item.project), each.item.project))
     first, *others = group
     common = [label for label in first.labels if all(label in each.labels for each in others)]
-    if not others or not common or any(each.label != common[0] for each in group):
+    moves = any(each.advice is not None and each.advice.version is not None for each in group)
+    if not others or not common or moves or any(each.label != common[0] for each in group):
         return group
     return [
         replace(each, advice=None) if each.advice and not each.advice.unfit else each

@@ -29,7 +29,7 @@ from support.switching_table import (
 )
 from support.uvs import UVS, downloaded_uv
 
-STEP = 12
+STEP = 27
 """One in so many cells is tried by ``make test``."""
 PIP, UV = "pip with the shim", "uv-variants pip"
 ADVICE = {"stale-variant", "better-variant", "unrequired", "unmet-requirement", "shared-files"}

@@ -103,7 +103,7 @@ def test_locks_and_downloads(world, plain, tmp_path):
 
 
 def test_check(world, plain, tmp_path):
-    """Another build may fit better; extras are not judged."""
+    """Another build may fit better: of a project whose builds are extras, too."""
     environment = plain.copied(tmp_path / "environment")
 
     def check(wheel, driver="12.8"):
@@ -113,15 +113,18 @@ def test_check(world, plain, tmp_path):
         assert environment.pip("install", *options, str(path)).code == 0
         return world.run("check", "--python", environment.python, driver=driver)
 
-    assert check(Wheel("tool", "1.0")).code == 0
+    done = check(Wheel("tool", "1.0"))
+    assert (done.code, done.out.split()[:4]) == (1, ["tool", "1.0", "(none)", "cuda12"])
+    assert environment.pip("uninstall", "--yes", "tool").code == 0
     cpu, cuda = (family("2.9.0", local)[0] for local in ("cpu", "cu128"))
     done = check(cpu)
     assert (done.code, done.err) == (1, "")
     row, command = done.out.splitlines()
     assert row.split()[:4] == ["torch", "2.9.0+cpu", "null", "cuda12.8"]
-    assert command.startswith("To switch: pip --python")
+    assert command.startswith("To switch, once pip knows variants (variants doctor")
+    assert "-m pip install --variant-switch" in command
     done = check(cpu, "11.0")
-    assert (done.code, done.out) == (0, "2 packages checked, none has a better variant\n")
+    assert (done.code, done.out) == (0, "1 package checked, none has a better variant\n")
     done = check(cuda, "11.0")
     assert done.code == 1
     assert done.out.split()[:4] == ["torch", "2.9.0+cu128", "cuda12.8", "null"]

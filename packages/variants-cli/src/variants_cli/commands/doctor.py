@@ -180,7 +180,9 @@ def check(python: Path | None, every: bool, as_json: bool, **options: Any) -> No
         print_table(("package", "installed", "better", "why"), rows)
         names = [each.item.project for group in groups for each in group
                  if any(one.advice for one in group)]  # fmt: skip
-        click.echo(f"To switch: {checkup.commands.switched(names)}")
+        commands = checkup.commands
+        first = "" if commands.knows_variants else f", once pip knows variants ({commands.doctor})"
+        click.echo(f"To switch{first}: {commands.switched(names)}")
     click.get_current_context().exit(1 if better or others else 0)
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pep_variants import limits
@@ -257,6 +257,7 @@ pieces = st.sampled_from(
     st.sampled_from([URL, "https://me:pw@h.example/x/", "file:///srv/simple/x/", "file:///x",
                      "file:///", "http://h:8/a?b#c", "http://h", "https://h.example/a/../b/c/d"]),
 )  # fmt: skip
+@example([" https://h.example"], "file:///srv/simple/x/")
 def test_short_cuts_lead_to_the_same_place(addresses, page):
     """Links are joined by the library alone, or by what is known of the ones before."""
     alone = [url for address in addresses for url in urls_at([address], page)]

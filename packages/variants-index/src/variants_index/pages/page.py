@@ -39,6 +39,7 @@ _PLAIN = re.compile(
 )
 _INVALID = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _IGNORED = dict.fromkeys(map(ord, "\t\r\n"))
+_BLANK = "".join(map(chr, range(0x21)))
 _LOCALHOST = ("", "localhost")
 
 
@@ -189,7 +190,7 @@ class Links:
     def _joined(self, address: str) -> str | None:
         try:
             # Ignored in URLs by browsers and newer Pythons.
-            address = address.translate(_IGNORED)
+            address = address.translate(_IGNORED).lstrip(_BLANK)
             url = urljoin(self._base, address).partition("#")[0]
             parts = urlsplit(url)
             _ = parts.port

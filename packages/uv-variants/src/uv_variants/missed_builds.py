@@ -142,7 +142,7 @@ def _taken(context: Context, name: str, machine: str, planned: Planned) -> Taken
         return None
     requires: tuple[str, ...] = ()
     if item is not None:
-        tags = [tag.rpartition("-")[2] for tag in item.tags]
+        tags = item.platforms
         is_named = Path(item.folder, "direct_url.json").exists()
         if not tags or is_named or item.label is not None or item.problem:
             return None

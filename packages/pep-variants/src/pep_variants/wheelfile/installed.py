@@ -59,6 +59,11 @@ class Installed:
         """Tags of its wheel, as its WHEEL file has them; nothing if it does not tell."""
         return frozenset(read_fields(_read(self.folder, "WHEEL", DOCUMENT_BYTES)).get("tag", ()))
 
+    @property
+    def platforms(self) -> list[str]:
+        """The platform tags of its wheel, ascending; none if it does not tell."""
+        return sorted({tag.rpartition("-")[2] for tag in self.tags})
+
     @cached_property
     def requires(self) -> tuple[str, ...]:
         """Its ``Requires-Dist`` values."""

@@ -26,7 +26,7 @@ from pep_variants.internal import (
 from variants_catalog import project_names
 
 from .commands import Commands
-from .comparison import Compared, Comparison, is_of_interest, platforms_of
+from .comparison import Compared, Comparison, is_of_interest
 from .findings import Problem
 from .packages import Asked, environment_problems, package_problems, requirement_problems
 from .requirements import Requirers
@@ -163,7 +163,7 @@ class Checkup:
 
         beside = {name: each.version for name, each in self.requirers.items.items()}
         urls = (*self.sources.indexes, *self.sources.links)
-        taken = Taken(item.version, platforms_of(item), item.requires, beside, indexes=urls)
+        taken = Taken(item.version, item.platforms, item.requires, beside, indexes=urls)
         machine = next(iter(self.target.tags)).platform
         return missed_build(entry, taken, machine, self.detect, self.preferences)
 

@@ -204,7 +204,7 @@ class Comparison:
         from variants_catalog.internal import installed_build  # takes a while
 
         versions = {name: each.version for name, each in self._requirers.items.items()}
-        return installed_build(entry, item.version, platforms_of(item), item.requires, versions)
+        return installed_build(entry, item.version, item.platforms, item.requires, versions)
 
     def _admitted(self, project: str, release: Version) -> Iterator[Admitted]:
         """Yield what may be installed of *project*, where *release* is now, newest first."""
@@ -298,11 +298,6 @@ def compare_all(
 def is_of_interest(item: Installed, comparison: Comparison) -> bool:
     """Return whether *item* has a variant, or the catalogue knows builds of its project."""
     return item.label is not None or comparison.finder.entry(item.project) is not None
-
-
-def platforms_of(item: Installed) -> list[str]:
-    """Return the platform tags of the wheel of *item*; none if it does not tell."""
-    return sorted({tag.rpartition("-")[2] for tag in item.tags})
 
 
 def agreed(found: Iterable[Compared], together: Callable[[str, str], bool]) -> list[list[Compared]]:

@@ -77,9 +77,10 @@ def judge(
         from variants_catalog.internal import installed_build
 
         release = Version(installed.version.public)
-        platforms = [tag.rpartition("-")[2] for tag in sorted(installed.tags)]
         known = (
-            installed_build(entry, installed.version, platforms, installed.requires, others)
+            installed_build(
+                entry, installed.version, installed.platforms, installed.requires, others
+            )
             if installed.label is None and not installed.problem
             else None
         )

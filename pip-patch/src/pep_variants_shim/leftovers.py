@@ -1,4 +1,4 @@
-"""What a change of builds leaves behind: libraries that nobody requires, and files of two owners.
+"""What a change of builds leaves behind: libraries without use, and files of two owners.
 
 Builds for different versions of CUDA require packages that own the same file, such as
 ``nvidia-nccl-cu12`` and ``-cu13``. `settle` has the file be that of what is required: it chooses
@@ -84,7 +84,7 @@ def settle(rounds: Rounds, *, switch: bool) -> None:
 
 
 def _after(rounds: Rounds, before: Mapping[str, Any]) -> tuple[dict[str, Any], list[Installed]]:
-    """Return what there will be, by project, and what of that nobody requires any more."""
+    """Return what will be installed, by project, and what of that is no longer required."""
     from pep_variants.internal import unneeded
 
     after = dict(before)

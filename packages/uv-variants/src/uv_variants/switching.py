@@ -1,9 +1,9 @@
 """Installed builds that a command replaces, takes along or leaves, decided before uv runs.
 
-uv compares versions only, and what it reinstalls it takes in the newest version. So it is told what
-the engine says of what is installed (`variants_proxy.choice.judgement`): versions as constraints,
-builds to be replaced as ``--reinstall-package``, and what belongs to them as requirements. What is
-to stay has the label that it has, for what comes to go with it.
+uv compares versions only, and reinstalls a package in its newest version. So its options say what
+the engine decides about installed builds (`variants_proxy.choice.judgement`): versions as
+constraints, builds to replace as ``--reinstall-package``, and the rest of their families as
+requirements. A build that stays keeps its label, and new members of its family get the same one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LIBRARY = re.compile(r"-cu(?:da)?\d+$")
 
 
 class Changes(NamedTuple):
-    """What uv is told of what is installed.
+    """Options of uv for what is installed.
 
     Attributes:
         replaced: projects to be installed again.

@@ -45,7 +45,7 @@ def why_rejected(reason: Reason, platform: Platform = _HERE) -> str:
 
     Args:
         reason: against a variant.
-        platform: the machine: what it has and does not support is told as well.
+        platform: of the machine, whose facts name what it has but does not support.
     """
     needed = needs(reason)
     if reason.excluded is not None:

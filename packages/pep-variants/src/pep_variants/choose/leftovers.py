@@ -1,10 +1,10 @@
 """What a build leaves behind that another one replaces: dependencies, and files of two owners.
 
 Builds of one project require different libraries, such as ``nvidia-nccl-cu12`` and ``-cu13``, which
-own the same file. Installers install and remove them in any order, and remove nothing that nobody
-requires any more. `unneeded` says what to remove, `repairs` what to install again after that.
+own the same file. Installers install and remove them in any order, and leave dependencies that are
+no longer required. `unneeded` says what to remove, `repairs` what to install again after that.
 
-Requirements count whatever their markers say, of extras as well: nobody knows any more which extras
+Requirements count whatever their markers say, of extras as well: it is not recorded which extras
 were asked for, and what is removed must not be needed. Of the build that is replaced, and of the
 one that replaces it, only those without an extra count: a build that is an extra has its
 requirements written out.
@@ -125,7 +125,7 @@ def repairs(
         paths: directories as in ``sys.path``.
         found: what is installed there, by project.
         projects: normalized names.
-        without: what nobody needs, see `unneeded`.
+        without: what is no longer required, see `unneeded`.
         going: projects whose files are going to be removed.
         alone: whether to return what has lost a file that no other project owns.
     """

@@ -60,7 +60,7 @@ def doctor(context: click.Context, *, as_json: bool, offline: bool, directory: P
     options: Options
     environ: Mapping[str, str]
     options, environ = context.obj
-    with recorded():  # what detection warns of is told with the rest
+    with recorded():  # the report has the warnings of detection
         found = examine(options, environ, directory, offline=offline)
     if as_json:
         click.echo(json.dumps(found.as_tree(), indent=2, ensure_ascii=False))

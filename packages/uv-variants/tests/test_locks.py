@@ -43,7 +43,7 @@ def test_labels_and_versions(tmp_path):
     assert found.labels == {"torch": {"2.9.0": ("cu128", "cu126")}}
     assert found.versions == {"torch": {"2.9.0"}, "numpy": {"2.0"}}
     assert (found.projects, found.indexes) == (("torch",), (INDEX,))
-    assert found.without_hash == 1
+    assert len(found.without_hash) == 1
     assert [wheel.plain for wheel in found.wheels[2:]] == [
         "torch-2.9.0-1-cp313-cp313-linux_x86_64.whl",
         "torch-2.9.0-cp313-cp313-win_amd64.whl",

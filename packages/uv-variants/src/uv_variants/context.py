@@ -134,6 +134,11 @@ class Context:
         )
 
     @property
+    def is_checked(self) -> bool:
+        """Whether uv compares the lock file with what it would write, or leaves it as it is."""
+        return self.is_frozen or self.invocation.has("check", "check-exists", "dry-run")
+
+    @property
     def renewed(self) -> frozenset[str] | None:
         """Projects of the lock whose variant is chosen anew, None for all.
 

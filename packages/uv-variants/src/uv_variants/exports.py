@@ -318,6 +318,11 @@ class ExportedFiles:
         if any(not wheel.hashes for wheel in wheels):
             self.warn(f"{name} {version}: the index has no hash of some of its wheels")
         served = {f"sha256:{wheel.served}" for wheel in wheels if wheel.served is not None}
+        shown = self.choices.client.hashed(name, version, self._index(index))
+        sources = (
+            each.hashes.get("sha256") for each in shown if not each.filename.endswith(".whl")
+        )
+        served.update(f"sha256:{digest}" for digest in sources if digest)
         return served.union(*(wheel.digests for wheel in wheels))
 
     def _release(
@@ -331,8 +336,7 @@ class ExportedFiles:
     ) -> IndexRelease:
         key = name, version, url, tags, served
         if key not in self._known:
-            known = self.indexes.items()
-            index = next((each for each, at in known if bare_url(at.url) == bare_url(url)), "")
+            index = self._index(url)
             try:
                 tree = self.choices.client.release_files(
                     name, version, index=index, tags=tags, served=served
@@ -343,6 +347,11 @@ class ExportedFiles:
             wheels = [IndexWheel.read(item) for item in tree["wheels"]]
             self._known[key] = IndexRelease(tree["documents"], wheels)
         return self._known[key]
+
+    def _index(self, url: str) -> str:
+        """Return the name in the proxy of the index at *url*, empty for an unknown one."""
+        known = self.indexes.items()
+        return next((name for name, at in known if bare_url(at.url) == bare_url(url)), "")
 
     def _gone(self, name: str, version: str) -> ExportFailed:
         which = "" if self.has_catalog else ", or name the catalogue that the lock was made with"

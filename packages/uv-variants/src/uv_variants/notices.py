@@ -444,11 +444,13 @@ def _warn_of_lock(state: InstalledState) -> None:
             "uv-variants or through a variants-proxy, or export what others install: uv-variants "
             "export -o requirements.txt"
         )
-    elif now.without_hash:
-        files = "1 file" if now.without_hash == 1 else f"{now.without_hash} files"
+    if now.without_hash:
+        count = len(now.without_hash)
+        files = "1 file" if count == 1 else f"{count} files"
+        named = ", ".join(dict.fromkeys(wheel.project for wheel in now.without_hash))
         warn(
-            f"{now.path.name} lists {files} of variants without a hash, which plain uv cannot "
-            "verify: install from it with uv-variants only, or lock again after a sync"
+            f"{now.path.name} has no hash of {files} of {named}, large and changed before they are "
+            "installed: install with uv-variants, which verifies them with the index's own hashes"
         )
 
 

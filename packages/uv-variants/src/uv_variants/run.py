@@ -27,6 +27,7 @@ from .environments import installed, installed_variants
 from .errors import USER_ERRORS, ProxyFailed, VariantMissing
 from .indexes import PROXIES, link_options, link_variables
 from .installed_state import FittingMarks, InstalledState
+from .locked_hashes import complete
 from .missed_builds import tell_missed, tell_unfit
 from .named_projects import normalized
 from .session import Session
@@ -111,11 +112,15 @@ class PreparedRun(NamedTuple):
     @property
     def bounds(self) -> list[str]:
         """What holds uv back from other versions, as requirements."""
-        return [*bounds_of(self.builds), *self.changes.pins]
+        return [
+            *bounds_of(self.builds),
+            *self.changes.pins,
+            *renewed_builds(self.plan.context),
+        ]
 
     def unbound(self) -> PreparedRun:
         """Return the same without `bounds`: what is installed stays as it is."""
-        arguments = _arguments(self.plan, self.state)
+        arguments = _arguments(self.plan, self.state, keeps_versions=False)
         return self._replace(
             arguments=arguments, builds={}, changes=NO_CHANGES, refused=frozenset(self.builds)
         )
@@ -232,10 +237,15 @@ def _arguments(
     state: InstalledState,
     changes: Changes = NO_CHANGES,
     bounds: Sequence[str] = (),
+    *,
+    keeps_versions: bool = True,
 ) -> list[str]:
     """Return the user's arguments, and what has to be added to them."""
     context, invocation = plan.context, plan.context.invocation
-    added = [*added_options(context, changes), *bounds]
+    builds = renewed_builds(context)
+    if not keeps_versions:
+        builds = [text.partition("==")[0] for text in builds]
+    added = [*added_options(context, changes), *_locks_anew(plan, builds), *bounds]
     names = upgraded(context)
     if changes.held and (names is None or not changes.held.isdisjoint(names)):
         # What is installed does not count where it is upgraded. So all but what stays is.
@@ -275,33 +285,47 @@ def added_options(context: Context, changes: Changes) -> list[str]:
         added = ["--isolated"] if changes.replaced else []
     else:
         added = [part for name in changes.replaced for part in ("--reinstall-package", name)]
-    return [*changes.along, *added, *_locks_anew(context)]
+    return [*changes.along, *added]
 
 
-def _locks_anew(context: Context) -> list[str]:
-    """Return the options with which uv chooses the files of a lock that it takes for valid anew.
+_IN_NO_LOCK = "uv-variants-locks-anew"
+"""A project that is in no lock: uv resolves again, and upgrades nothing."""
 
-    No version changes: uv compares versions only, and `--upgrade-package` names the present one.
+
+def renewed_builds(context: Context) -> list[str]:
+    """Return the builds of a lock that are chosen anew, as requirements of their release.
+
+    The local part of a version names a build, which another one may replace: uv compares versions
+    only, and would take the newest one in place of a build that is not shown any more.
     """
-    lock, renewed = context.lock, context.renewed
-    invocation = context.invocation
-    if lock.path is None or not lock.versions or context.is_frozen or renewed == frozenset():
+    lock, names = context.lock, upgraded(context)
+    if lock.path is None or context.is_frozen or names is None:
         return []
-    if invocation.has("upgrade", "U") or invocation.values("upgrade-package"):
+    found = []
+    for name, versions in lock.versions.items():
+        publics = {version.partition("+")[0] for version in versions}
+        is_renewed = context.renewed is None or name in context.renewed
+        if is_renewed and len(publics) == 1 and any("+" in each for each in versions):
+            found.append(f"{name}=={publics.pop()}")
+    return [text for text in found if text.partition("==")[0] not in names]
+
+
+def _locks_anew(plan: SessionPlan, builds: Sequence[str]) -> list[str]:
+    """Return the options with which uv resolves a lock again that it takes for valid."""
+    context = plan.context
+    lock, given = context.lock, context.invocation
+    if (
+        lock.path is None
+        or not lock.versions
+        or context.is_frozen
+        or context.renewed == frozenset()
+    ):
         return []
-    names = [name for name in lock.names if renewed is None or name in renewed]
-    found: list[str] = []
-    needed = False
-    for name in names:
-        # The local part of a version names a build, which another one may replace.
-        versions = {version.partition("+")[0] for version in lock.names[name]}
-        if len(versions) == 1:
-            is_build = any("+" in version for version in lock.names[name])
-            # One is enough to have the lock resolved again, and all pages read.
-            if is_build or not needed:
-                found.append(f"{name}=={versions.pop()}")
-            needed = True
-    return [part for text in found for part in ("--upgrade-package", text)]
+    if context.is_checked and plan.is_locked_for:
+        return []
+    is_resolved = given.has("upgrade", "U") or given.values("upgrade-package")
+    texts = builds or ([] if is_resolved else [_IN_NO_LOCK])
+    return [part for text in texts for part in ("--upgrade-package", text)]
 
 
 def _warn_of_settings(context: Context) -> None:
@@ -431,6 +455,7 @@ def _run(context: Context) -> int:
             else:
                 how = "--variant-before-version :none: runs it without"
                 warn(f"uv ran with {bounds}, for a build that uses the accelerator; {how}")
+        complete(context.lock, prepared.session, prepared.plan.indexes)
         if code == 0 and (contested := tidy(prepared.state, prepared.environ)):
             prepared, contested = _agreed(context, prepared, contested)
             if not context.is_quiet:

@@ -34,8 +34,9 @@ if TYPE_CHECKING:
     from packaging.version import Version
     from starlette.applications import Starlette
 
+    from variants_index import PageFile
     from variants_proxy import Settings, Upstream
-    from variants_proxy.internal import ProjectView, Service
+    from variants_proxy.internal import ProjectView, Service, ShownHashes
 
     from .indexes import UserIndex
     from .transport.authority import Authority
@@ -103,6 +104,7 @@ class SessionSettings(NamedTuple):
         locked: labels that an existing lock file has, by project and version: they stay.
         exact: versions by project of which requirements name the very build.
         hashes: whether pages need hashes of all wheels, for a lock file.
+        shown_hashes: see `variants_proxy.clients.ShownHashes`.
         forced: projects (normalized names) whose variant the user names.
         system_certs: whether the command line or a file asks for the system's certificates.
     """
@@ -114,6 +116,7 @@ class SessionSettings(NamedTuple):
     locked: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType({})
     exact: Mapping[str, frozenset[Version]] = MappingProxyType({})
     hashes: bool = True
+    shown_hashes: ShownHashes = "served"
     forced: frozenset[str] = frozenset()
     system_certs: bool = False
 
@@ -195,7 +198,13 @@ class IndexServices:
         from variants_proxy.internal import ClientSettings
 
         own = self._settings
-        client = ClientSettings(own.key, own.locked, own.exact, hashes=own.hashes)
+        client = ClientSettings(
+            own.key,
+            own.locked,
+            own.exact,
+            hashes=own.hashes,
+            shown_hashes=own.shown_hashes,
+        )
         return service.clients.register(client)
 
     def has_notices(self, project: str) -> bool:
@@ -242,6 +251,14 @@ class IndexServices:
         if view is None:
             return None
         return await service.deliveries.files_of(view, version, tags, served=served)
+
+    async def hashed(self, index: str, project: str, version: Version) -> Sequence[PageFile] | None:
+        """Return the files of a version with their hashes, None without the project."""
+        service, view = await self._view(index, project)
+        if view is None:
+            return None
+        client = service.clients.client(self._for(index, self._sent.get(index)).client)
+        return await service.pages.hashed(client, view, version)
 
     async def _view(
         self, index: str, project: str, key: str = ""
@@ -435,6 +452,14 @@ class Session:
         )
         found: Mapping[str, Any] | None = self._first(project, files, index)
         return found
+
+    def hashed(self, project: str, version: str, index: str) -> Sequence[PageFile]:
+        """Return the files of a version as a page of *index* has them, with their hashes."""
+        from packaging.version import Version
+
+        files = partial(IndexServices.hashed, version=Version(version))
+        found: Sequence[PageFile] | None = self._first(project, files, index)
+        return found or ()
 
     def _first(
         self,

@@ -21,6 +21,8 @@ from .uv_program import release_of
 if TYPE_CHECKING:
     from packaging.version import Version
 
+    from variants_proxy.internal import ShownHashes
+
     from .context import Context
     from .platform_key import PlatformKey
     from .provider_plugins import Plugins
@@ -106,6 +108,17 @@ class SessionPlan:
                 raise
             warn(f"{error}; it is left out")  # a checkout must not keep installs from working
             return None
+
+    @property
+    def is_locked_for(self) -> bool:
+        """Whether the lock is for the machine that the command names, and nothing else is asked."""
+        from .uv_lock import LockMachine
+
+        lock, given = self.context.lock.path, self.context.options.variants
+        if lock is None or {*given} != {"variant-platform"}:
+            return False
+        known = LockMachine.read(lock)
+        return known is not None and known.is_like(self.machine.machine)
 
     @property
     def lock_note(self) -> str:
@@ -241,9 +254,16 @@ class SessionPlan:
             locked=self._locked(),
             exact=self._exact() if self.catalog else {},
             hashes=context.scope is Scope.PROJECT or context.invocation.command in EXPORTING,
+            shown_hashes=self._shown_hashes,
             forced=frozenset(context.preferences.forced),
             system_certs=context.invocation.has("native-tls", "system-certs"),
         )
+
+    @property
+    def _shown_hashes(self) -> ShownHashes:
+        if self.context.scope is not Scope.PROJECT:
+            return "published" if self.context.invocation.command in EXPORTING else "served"
+        return "served" if self.context.is_checked else "none"
 
     @cached_property
     def catalog(self) -> str | None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .command_line import Invocation
 
 
-_WHEEL = re.compile(r'url = "(?P<url>[^"\s]*/(?P<name>[^/"\s?#]+\.whl))[^"]*"(?P<rest>[^{}\n]*)')
+_WHEEL = re.compile(r'url = "(?P<url>[^"\s]*/[^/"\s?#]+\.whl)[^"]*"(?P<rest>[^{}\n]*)')
 _PACKAGE = re.compile(r'(?m)^\[\[package\]\]\nname = "([^"]+)"\nversion = "([^"]+)"')
 
 Names = Mapping[str, Mapping[str, tuple[str, ...]]]
@@ -99,7 +99,7 @@ class Lock:
         """Names of all wheels of an index, see `Names`."""
         found: dict[str, dict[str, tuple[str, ...]]] = {}
         for project, version, text in self._packages:
-            names = tuple(_item(match["url"], match["name"]) for match in _WHEEL.finditer(text))
+            names = tuple(file_item(match["url"]) for match in _WHEEL.finditer(text))
             if names:
                 found.setdefault(project, {})[version] = names
         return found
@@ -198,9 +198,9 @@ class Lock:
         return tuple(dict.fromkeys(wheel.index_url for wheel in self.wheels))
 
     @property
-    def without_hash(self) -> int:
-        """Number of wheels of the proxy that the lock has no hash of."""
-        return sum(not wheel.has_hash for wheel in self.wheels)
+    def without_hash(self) -> tuple[LockedWheel, ...]:
+        """The wheels of the proxy that the lock has no hash of."""
+        return tuple(wheel for wheel in self.wheels if not wheel.has_hash)
 
     @cached_property
     def _packages(self) -> tuple[tuple[str, str, str], ...]:
@@ -214,9 +214,10 @@ class Lock:
         )
 
 
-def _item(url: str, name: str) -> str:
+def file_item(url: str) -> str:
+    """Return the last part of a URL, of what the proxy serves from `FOLDER` on."""
     parts = url.rsplit("/", 3)
-    return "/".join(parts[1:]) if parts[1:2] == [FOLDER] else name
+    return "/".join(parts[1:] if parts[1:2] == [FOLDER] else parts[-1:])
 
 
 def kept_names(names: Names, invocation: Invocation, renewed: Iterable[str] | None) -> Names:

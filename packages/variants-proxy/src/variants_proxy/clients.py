@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -33,6 +33,11 @@ HOW = (
     "the user name for this index is the platform key of your machine: use the URL that "
     "'variants-proxy url --keyed' prints on it"
 )
+
+ShownHashes: TypeAlias = Literal["served", "none", "published"]
+"""Hashes on pages, of the files of versions with variants: as they are served; none, so that uv
+prefers no file for its hash, and what it writes is completed, see `ProjectPages.hashed`; or as
+published, for requirements that others install, of which uv downloads nothing."""
 
 _REGISTERED = "c~"
 _UV = "uv/"
@@ -60,6 +65,9 @@ class Client:
         merges: whether it takes the METADATA of one wheel for all wheels of a version, see
             `merged_metadata`.
         reads_any: whether that may be any of these wheels, not the one with the highest build tag.
+        by_hash: whether it prefers the METADATA of a file whose hash its lock has, be it a source
+            distribution, to that of others.
+        shown_hashes: see `ShownHashes`.
     """
 
     machine: Machine
@@ -71,17 +79,20 @@ class Client:
     portable: bool = False
     merges: bool = False
     reads_any: bool = False
+    by_hash: bool = False
+    shown_hashes: ShownHashes = "served"
 
 
 def merging(client: Client, user_agent: str) -> Client:
     """Return *client* with what its ``User-Agent`` says of it.
 
     Those that lock for several platforms take the METADATA of one wheel for all wheels of a
-    version: uv that of the wheel with the highest build tag, others that of any. Only uv asks for
-    pages in place of an index's own (`Client.at_index`). See `merged_metadata`.
+    version. Only uv asks for pages in place of an index's own (`Client.at_index`). See
+    `merged_metadata`.
     """
     if user_agent.startswith(_UV):
-        return replace(client, merges=True)
+        any_file = not client.at_index
+        return replace(client, merges=True, reads_any=any_file, by_hash=any_file)
     if user_agent.startswith(_OTHERS):
         return replace(client, merges=True, reads_any=True)
     return client
@@ -101,12 +112,14 @@ class ClientSettings:
         exact: as of `Client`.
         hashes: for a lock file: pages have hashes of wheels with variant markers, which may take
             downloading them.
+        shown_hashes: see `ShownHashes`.
     """
 
     key: str
     locked: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
     exact: Mapping[str, frozenset[Version]] = field(default_factory=dict)
     hashes: bool = True
+    shown_hashes: ShownHashes = "served"
 
 
 class Clients:
@@ -142,6 +155,7 @@ class Clients:
             hashes=settings.hashes,
             portable=settings.hashes,
             merges=True,
+            shown_hashes=settings.shown_hashes,
         )
         return name
 

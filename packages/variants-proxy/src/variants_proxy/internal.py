@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .sharing import *
 
 _NAMES = {
-    "clients": "ClientSettings",
+    "clients": "ClientSettings ShownHashes",
     "choice.in_place_names": "FOLDER wheel_at",
     "choice.judgement": "Judgement judge labels_like",
     "choice.offers": "ProjectView",

@@ -13,9 +13,9 @@ Which wheels get it is up to `Client.merges`: pip compares the METADATA of a whe
 it downloads, and reads that of the wheel it installs, so other clients get each wheel's own.
 
 uv reads the METADATA of the wheel with the highest build tag, of those that fit its Python and
-Pythons to come. On in-place pages variants have a build tag (`in_place_names`), so plain wheels
-beside them can keep their own URLs, and their own METADATA there, unless one has a build tag as
-high.
+Pythons to come, if its lock has the hash of none of them or of all. On in-place pages variants have
+a build tag (`in_place_names`) and no file has a hash (`ShownHashes`), so plain wheels beside them
+can keep their own URLs, and their own METADATA there, unless one has a build tag as high.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
@@ -15,7 +15,7 @@ from variants_index import Page, PageFile, html_page, json_page
 from variants_index.internal import JSON, html_projects, json_projects
 
 from ..choice.in_place_names import REFUSED, folder_path, variant_place
-from ..choice.offers import Choice, Offer, ProjectView
+from ..choice.offers import Choice, Offer, ProjectView, version_in
 from ..clients import Client, NotedProjects
 from ..errors import UpstreamError
 from ..headers import Document, PageFormat
@@ -112,6 +112,20 @@ class ProjectPages:
         cache = _cache_control(private=any(item.found.private for item in shown))
         return Document(await self._upstreams.compute(write), _KINDS[forms[0]], cache, vary)
 
+    async def hashed(
+        self, client: Client, shown: ProjectView, version: Version
+    ) -> Sequence[PageFile]:
+        """Return the entries of one version as they are served, whatever `Client.shown_hashes`.
+
+        Rewritten wheels of moderate size are read to know theirs.
+        """
+        choice = shown.choice
+        if choice is None:
+            return ()
+        offers = tuple(offer for offer in choice.offers if _version(offer) == version)
+        of_version = replace(shown, choice=replace(choice, offers=offers))
+        return await self._entries(replace(client, shown_hashes="served"), of_version)
+
     async def _entries(self, client: Client, shown: ProjectView) -> Sequence[PageFile]:
         """Return the entries of one project, in the order of its page."""
         choice = shown.choice
@@ -138,7 +152,13 @@ class ProjectPages:
             return hosts[key]
 
         entries = _Entries(is_direct, markers, announced, merged)
-        return await compute(lambda: [entries.entry(offer) for offer in choice.offers])
+        return await compute(
+            lambda: _consistent(
+                client,
+                [(offer, entries.entry(offer)) for offer in choice.offers],
+                merged.keys() | markers.reduced.keys(),
+            )
+        )
 
     async def _markers(
         self, client: Client, upstream: Upstream, offers: Sequence[Offer]
@@ -192,6 +212,9 @@ class ProjectPages:
             for name, offer in marked.items()
         ]
         found = await gather_limited(works, self._limits.parallel)
+        if client.at_index:  # a lock must not depend on what has been installed before
+            limit = self._limits.hashed_bytes
+            found = [each if each and each.size <= limit else None for each in found]
         return dict(zip(marked, found, strict=True))
 
     def _hashed(self, client: Client, project: str, marked: Sequence[Offer]) -> Sequence[Offer]:
@@ -199,7 +222,7 @@ class ProjectPages:
 
         A lock file has one version, most likely what it had or the newest.
         """
-        if not client.hashes:
+        if not client.hashes or client.shown_hashes != "served":
             return ()
         versions = {offer.file.filename: wheel_version(offer.filename) for offer in marked}
         distinct = [version for version in dict.fromkeys(versions.values()) if version is not None]
@@ -230,6 +253,45 @@ def _with_plain(choice: Choice, forced: str | None) -> Choice:
         if file.filename in taken and forced is None
     ]
     return replace(choice, offers=(*choice.offers, *plain))
+
+
+def _version(offer: Offer) -> Version | None:
+    """Return the version of *offer* as its page has it."""
+    own = published(offer.file)
+    return version_in(offer.filename if own is None else own.original.filename)
+
+
+def _consistent(
+    client: Client, entries: Sequence[tuple[Offer, PageFile]], changed: Collection[str]
+) -> list[PageFile]:
+    """Return the entries, none of which *client* prefers to a variant for its hash.
+
+    uv takes the METADATA of a file with a hash that its lock has, of whatever kind: that of a
+    source distribution or a plain wheel, which lacks what a variant requires. For requirements
+    with hashes it downloads what has none.
+
+    Args:
+        client: of the page.
+        entries: with their offers.
+        changed: upstream's names of wheels whose METADATA are not their own.
+    """
+    if client.shown_hashes != "served":
+        is_none = client.shown_hashes == "none"
+        chosen = {_version(each) for each, _ in entries if each.label or each.context is not None}
+        return [
+            replace(entry, hashes={} if is_none else offer.file.hashes)
+            if _version(offer) in chosen
+            else entry
+            for offer, entry in entries
+        ]
+    if client.by_hash:
+        wheels = {_version(each) for each, _ in entries if each.file.filename in changed}
+        return [
+            entry
+            for offer, entry in entries
+            if entry.filename.endswith(".whl") or _version(offer) not in wheels
+        ]
+    return [entry for _, entry in entries]
 
 
 def _newest_first(choice: Choice) -> list[Offer]:

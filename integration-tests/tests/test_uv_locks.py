@@ -1,0 +1,137 @@
+"""Locks that stay right: what a command does not change in a lock is as it was."""
+
+from __future__ import annotations
+
+import random
+import re
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from support.index import Index
+from support.projects import cuda
+from support.uvs import Machine, project
+from support.wheels import Release, SourceDistribution, Wheel
+
+Serve = Callable[[Index], Index]
+
+REQUIRES = (
+    "cudalib==12.8; variant_label == 'cu128'",
+    "cudalib==13.0; variant_label == 'cu130'",
+)
+MAC = "py3-none-macosx_11_0_arm64"
+LARGE = 33 * 2**20
+"""Bytes of a wheel that is not read to know its hash after it is rewritten."""
+
+
+def large(wheels: Iterator[Wheel] | tuple[Wheel, ...]) -> Iterator[Wheel]:
+    contents = random.Random(0).randbytes(LARGE)
+    for wheel in wheels:
+        yield Wheel(
+            *(wheel.name, wheel.version, wheel.label, wheel.tag, wheel.requires),
+            variant_json=wheel.variant_json,
+            files={"app/data": contents},
+        )
+
+
+def field(*, size: str = "small") -> Index:
+    """Return an index with ``app``: variants, a plain wheel for macOS and its sources."""
+    index, release = Index(ranges=True), Release("app", "1.0", cuda("12.8", "13.0"), REQUIRES)
+    index.add_release(release, metadata_file=True)
+    if size == "large":
+        for wheel in large(tuple(release.wheels())):
+            index.add_wheel(wheel, metadata_file=True)
+    index.add_wheel(Wheel("app", "1.0", tag=MAC), metadata_file=True)
+    sources = SourceDistribution("app", "1.0")
+    index.add("app", sources.filename, sources.build())
+    for version in ("12.8", "13.0"):
+        index.add_wheel(Wheel("cudalib", version), metadata_file=True)
+    for name in ("a-first", "plain"):
+        index.add_wheel(Wheel(name, "1.0"), metadata_file=True)
+    return index
+
+
+def in_project(machine: Machine, index: Index, *dependencies: str) -> Machine:
+    project(machine.work, dependencies)
+    return machine.with_environ({"UV_DEFAULT_INDEX": index.url, "UV_PYTHON": sys.executable})
+
+
+def lock_of(machine: Machine) -> str:
+    return (machine.work / "uv.lock").read_text()
+
+
+def cudalib(machine: Machine) -> list[str]:
+    """Return the versions of the library that a variant requires."""
+    return re.findall(r'name = "cudalib"\nversion = "([^"]*)"', lock_of(machine))
+
+
+def locked_for(machine: Machine, driver: str, *words: str) -> None:
+    done = machine.run("--variant-platform", f"cuda={driver},sm=9.0", *(words or ("lock",)))
+    assert done.code == 0, done
+
+
+@pytest.mark.everywhere
+@pytest.mark.parametrize("size", ["small", "large"])
+def test_other_commands_keep_dependencies(every_machine: Machine, serve: Serve, size: str) -> None:
+    machine = in_project(every_machine, serve(field(size=size)), "app")
+    locked_for(machine, "12.8")
+    first = lock_of(machine)
+    assert cudalib(machine) == ["12.8"]
+    assert "app-1.0.tar.gz" in first
+    missing = [line for line in first.splitlines() if "url = " in line and "hash = " not in line]
+    assert len(missing) == (1 if size == "large" else 0), missing
+    done = machine.run("add", "--no-sync", "plain")
+    assert done.code == 0, done
+    assert cudalib(machine) == ["12.8"]
+    told = "uv.lock has no hash of 1 file of app, large and changed before they are installed"
+    assert (told in done.err) == (size == "large")
+    done = machine.run("remove", "--no-sync", "plain")
+    assert done.code == 0, done
+    assert lock_of(machine) == first
+    assert machine.run("lock", "--upgrade-package", "app").code == 0
+    assert lock_of(machine) == first
+    # Another machine, and back.
+    locked_for(machine, "13.0")
+    assert cudalib(machine) == ["13.0"]
+    assert "/.variant/cu130/" in lock_of(machine)
+    locked_for(machine, "12.8")
+    assert lock_of(machine) == first
+
+
+@pytest.mark.parametrize("size", ["small", "large"])
+def test_a_sync_does_not_change_the_lock(machine: Machine, serve: Serve, size: str) -> None:
+    machine = in_project(machine, serve(field(size=size)), "app")
+    locked_for(machine, "12.8")
+    first = lock_of(machine)
+    assert machine.run("sync").code == 0
+    assert machine.run("add", "--no-sync", "plain").code == 0
+    assert machine.run("remove", "plain").code == 0
+    assert lock_of(machine) == first
+    assert machine.run("lock", "--check").code == 0
+    locked_for(machine, "12.8", "lock", "--check")
+
+
+@pytest.mark.everywhere
+@pytest.mark.parametrize("dependencies", [("app",), ("app", "plain"), ("a-first", "app")])
+@pytest.mark.parametrize("drivers", [("12.8", "13.0"), ("13.0", "12.8")])
+def test_what_changed_is_upgraded(
+    every_machine: Machine, serve: Serve, dependencies: tuple[str, ...], drivers: tuple[str, str]
+) -> None:
+    machine = in_project(every_machine, serve(field()), *dependencies)
+    for driver in drivers:
+        locked_for(machine, driver)
+        assert cudalib(machine) == [driver]
+
+
+def test_requirements_with_hashes(machine: Machine, serve: Serve) -> None:
+    """uv downloads what it is shown no hash of, and would take the METADATA in it."""
+    index = serve(field(size="large"))
+    machine = in_project(machine, index)
+    command = ("pip", "compile", "--universal", "--generate-hashes", "-o", "req.txt", "req.in")
+    for lines in ("app", "app\nplain"):
+        (machine.work / "req.in").write_text(f"{lines}\n")
+        locked_for(machine, "12.8", *command)
+        assert "cudalib==12.8" in (machine.work / "req.txt").read_text()
+    wheels = [each for each in index.requests if "app-1.0" in each and each.endswith(".whl")]
+    assert all("bytes=" in each.headers.get("Range", "") for each in wheels), wheels

@@ -1,0 +1,89 @@
+"""The hashes of a lock file: uv locks files of versions with variants without.
+
+uv takes the dependencies of the file whose hash it knows from the last lock, so pages show it none
+for such versions. They are written to the lock afterwards: the publisher's where the bytes are the
+publisher's, else that of the wheel as it is served. Wheels too large to be read for it have none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from variants_proxy.internal import bare_url
+
+from .uv_lock import Lock, file_item
+
+if TYPE_CHECKING:
+    from variants_index import PageFile
+
+    from .indexes import UserIndex
+    from .session import Session
+
+_PACKAGE = re.compile(
+    r'(?m)^name = "(?P<name>[^"]+)"\nversion = "(?P<version>[^"]+)"\n'
+    r'source = \{ registry = "(?P<index>[^"]+)" \}(?P<files>(?:\n(?!\[\[package).*)*)'
+)
+_FILE = re.compile(
+    r'(?m)^(?P<begin>(?:sdist = |    )\{ url = "(?P<url>[^"\s]+)")(?!, hash)(?:, size = \d+)?'
+)
+_KINDS = ("sha256", "sha384", "sha512", "blake2b")
+
+Files = Callable[[str, str, str], "Iterable[PageFile]"]
+"""Returns the files of a project (normalized name) and version on the page of an index (URL)."""
+
+
+def with_hashes(text: str, files: Files) -> str:
+    """Return the text of a lock file with the hashes and sizes that it lacks and *files* know."""
+
+    def package(match: re.Match[str]) -> str:
+        if not _FILE.search(match["files"]):
+            return match[0]
+        found = files(match["name"], match["version"], match["index"])
+        known = {
+            _key(f"/{each.url}" if "://" not in each.url else each.url): each for each in found
+        }
+        start = match.start("files") - match.start()
+        return match[0][:start] + _FILE.sub(lambda each: _entry(each, known), match["files"])
+
+    return _PACKAGE.sub(package, text)
+
+
+def _entry(match: re.Match[str], known: Mapping[str, PageFile]) -> str:
+    file = known.get(_key(match["url"]))
+    kind = next((each for each in _KINDS if file is not None and file.hashes.get(each)), None)
+    if file is None or kind is None:
+        return match[0]
+    size = "" if file.size is None else f", size = {file.size}"
+    return f'{match["begin"]}, hash = "{kind}:{file.hashes[kind]}"{size}'
+
+
+def _key(url: str) -> str:
+    at = url if "://" in url else f"./{url}"  # those of the proxy are relative to the page
+    return unquote(file_item(at.partition("#")[0]))
+
+
+def complete(before: Lock, session: Session, indexes: Mapping[str, UserIndex]) -> None:
+    """Write the hashes to the lock file that uv has written in place of *before*.
+
+    Raises:
+        OSError: it cannot be written.
+        ProxyFailed: there are no answers.
+    """
+    from pep_variants.internal import replacing
+
+    now = Lock.read(before.path)
+    if now.path is None or now.text is None or now.text == before.text:
+        return
+    names = {bare_url(index.url): name for name, index in indexes.items()}
+
+    def files(project: str, version: str, index: str) -> Iterable[PageFile]:
+        name = names.get(bare_url(index))
+        return () if name is None else session.hashed(project, version, name)
+
+    text = with_hashes(now.text, files)
+    if text != now.text:
+        with replacing(now.path, mode=now.path.stat().st_mode & 0o777) as stream:
+            stream.write(text.encode())

@@ -61,9 +61,11 @@ def list_projects() -> None:
 def _fetch(url: str) -> bytes:
     from pep_variants.internal import Sources
     from variants_index import PackageIndexError, Session
+    from variants_index.internal import is_on
 
     try:
-        with Session(Sources.from_environ(os.environ)) as session:
+        offline = is_on(os.environ.get("UV_OFFLINE", ""))
+        with Session(Sources.from_environ(os.environ), offline=offline) as session:
             return session.fetch(session.add_index(url), limit=CATALOG_BYTES).body
     except PackageIndexError as problem:
         raise click.ClickException(str(problem)) from None

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from pep_variants import split_label
 
 from .choices import warn, why_missing
+from .command_line import Scope
 from .environments import (
     installed,
     installed_variants,
     installed_without_variant,
+    listed,
     site_packages,
 )
 from .errors import SourcesMissing, TwoNames, VariantMissing
@@ -21,6 +23,8 @@ from .uv_lock import Lock
 
 if TYPE_CHECKING:
     from packaging.version import Version
+
+    from pep_variants.internal import Installed
 
     from .choices import Choices, VersionChoice
     from .command_line import Invocation
@@ -71,7 +75,9 @@ def check_before(context: Context, choices: Choices) -> None:
     """
     forced = context.preferences.forced
     if context.is_frozen:
-        _check_lock(context)
+        _check_lock(context, choices)
+    elif context.asks_offline:
+        _check_files(context, choices, context.lock, _only_online(context))
     names = [name for name in forced if name in context.requested]
     if not names or context.is_offline or context.is_frozen:
         return
@@ -84,8 +90,54 @@ def check_before(context: Context, choices: Choices) -> None:
                 raise VariantMissing(why)
 
 
-def check_after(state: InstalledState) -> None:
+def _check_files(
+    context: Context, choices: Choices, lock: Lock, how: str, restore: Callable[[], str] = str
+) -> None:
+    """Check that a lock has the files that would be chosen.
+
+    Args:
+        context: the command.
+        choices: of the proxy, offline those of the cached pages.
+        lock: before the command, or after it.
+        how: the end of the error.
+        restore: undoes what uv wrote; returns what that is.
+
+    Raises:
+        VariantMissing: it has others, or what would be chosen is not known.
+    """
+    asked = context.preferences.forced if context.is_frozen else context.asked_anew
+    names = [name for name in lock.names if asked is None or name in asked]
+    choices.ask(names)
+    for name in names:
+        for each in listed((name, version, None) for version in lock.names[name]):
+            files = lock.files(name, str(each.version))[0]
+            choice = choices.of_installed(each)
+            if choice is not None:
+                shown = {(label, plain) for plain, label in choice.labels.items()}
+                shown |= {(None, published) for published in choice.published.values()}
+            else:  # what is locked may still be what is named, or have no variants
+                wanted = context.preferences.forced.get(name, "")
+                labels = {label or "" for label, _ in files} if not each.version.local else set()
+                is_met = wanted in labels and (wanted or labels == {wanted})
+                shown = {*files} if is_met else set()
+            for label, _ in (file for file in files if file not in shown):
+                done, has = restore(), f" as variant {label!r}" if label else ""
+                raise VariantMissing(
+                    f"{lock.path} has {name} {each.version}{has}, and {how}"
+                    + (f"; {done}" if done else "")
+                )
+
+
+def _only_online(context: Context) -> str:
+    return f"another one can only be chosen online: run it again without {context.offline_by}"
+
+
+def check_after(state: InstalledState, replaced: Collection[str] = ()) -> None:
     """Check that what is forced is installed, after uv succeeded.
+
+    Args:
+        state: before it.
+        replaced: what uv was to install again.
 
     Raises:
         VariantMissing: something else is.
@@ -113,11 +165,23 @@ def check_after(state: InstalledState) -> None:
         if context.preferences.catalog is not None:
             state.choices.ask([name])
         if not state.choices.as_installed(found).is_variant(label or None):
-            has = f"variant {found.label!r}" if found.label else "the non-variant wheel"
-            raise VariantMissing(
-                f"{name} {found.version} is installed as {has}, not as {_option(name, label)} "
-                "asks: uv kept it; install it again with --reinstall-package " + name
-            )
+            kept = f"uv kept it; install it again with --reinstall-package {name}"
+            how = _only_online(context) if context.is_offline else kept
+            raise VariantMissing(f"{_has(found)}, not as {_option(name, label)} asks: {how}")
+    if not context.asks_offline or context.scope is Scope.PROJECT:
+        return
+    there, before = installed(environments), state.installed
+    new = [each for name, each in there.items() if name in replaced or before.get(name) != each]
+    state.choices.ask(each.project for each in new)
+    for each in new:
+        choice, known = state.choices.of_installed(each), state.choices.as_installed(each)
+        if choice is not None and not known.is_variant(choice.label_for(each.tags)):
+            raise VariantMissing(f"{_has(known)}, and {_only_online(context)}")
+
+
+def _has(found: Installed) -> str:
+    has = f"variant {found.label!r}" if found.label else "the non-variant wheel"
+    return f"{found.project} {found.version} is installed as {has}"
 
 
 def admitted_choices(context: Context, choices: Choices, name: str) -> dict[str, VersionChoice]:
@@ -142,7 +206,7 @@ def asked_versions(context: Context) -> dict[str, list[Version]]:
     }
 
 
-def _check_lock(context: Context) -> None:
+def _check_lock(context: Context, choices: Choices) -> None:
     """Raise an error if options on the command line ask for other variants than a frozen lock."""
     given = context.options.variants
     forced = dict(context.preferences.forced) if "variant" in given else {}
@@ -156,6 +220,9 @@ def _check_lock(context: Context) -> None:
                     f"{_option(name, label)} asks for, and --frozen or --locked keeps it: lock "
                     "without them"
                 )
+    if "variant" in given and context.preferences.catalog is not None:
+        how = "--frozen or --locked keeps it: lock without them"
+        _check_files(context, choices, context.lock, how)
 
 
 def _option(name: str, label: str) -> str:
@@ -176,7 +243,7 @@ def check_sources(
     Raises:
         SourcesMissing: one could not.
     """
-    if context.preferences.catalog is None or context.place.is_on(_ALLOWED):
+    if context.preferences.catalog is None or context.place.is_on(_ALLOWED) or context.is_offline:
         return
     from variants_proxy.internal import failures
 
@@ -203,6 +270,8 @@ def check_lock(state: InstalledState, noted: Iterable[str]) -> None:
     """
     context, before = state.context, state.context.lock
     now = Lock.read(before.path)
+    if context.asks_offline and now.text not in (None, before.text):
+        _check_files(context, state.choices, now, _only_online(context), before.restore)
     if context.preferences.catalog is None or now.text is None or now.text == before.text:
         return
     if context.invocation.command == ("lock",):

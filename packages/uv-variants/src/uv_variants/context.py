@@ -140,7 +140,12 @@ class Context:
 
     @property
     def renewed(self) -> frozenset[str] | None:
-        """Projects of the lock whose variant is chosen anew, None for all.
+        """Projects of the lock whose variant is chosen anew, None for all; none of them offline."""
+        return frozenset() if self.is_offline else self.asked_anew
+
+    @property
+    def asked_anew(self) -> frozenset[str] | None:
+        """Projects of the lock whose variant shall be chosen anew, None for all.
 
         Options on the command line are for this command. Variables and files are there for every
         command, and a lock stays as it is.
@@ -159,9 +164,25 @@ class Context:
         return kept_names(self.lock.names, self.invocation, self.renewed)
 
     @property
+    def asks_offline(self) -> bool:
+        """Whether options ask for other variants, and nothing can be chosen without the network."""
+        asks = self.asked_anew != frozenset() or "variant-switch" in self.options.variants
+        return asks and self.is_offline
+
+    @property
     def is_offline(self) -> bool:
         """Whether uv may use no network."""
-        return self.invocation.has("offline") or self.place.is_on("UV_OFFLINE")
+        return bool(self.offline_by)
+
+    @cached_property
+    def offline_by(self) -> str:
+        """What keeps uv from the network: its last option, else its variable, else a file."""
+        given = [flag for flag in self.invocation.flags if flag in ("offline", "no-offline")]
+        if given:
+            return "--offline" if given[-1] == "offline" else ""
+        if self.place.environ.get("UV_OFFLINE"):
+            return "UV_OFFLINE" if self.place.is_on("UV_OFFLINE") else ""
+        return "the setting offline" if self.indexes.configuration.scalars.get("offline") else ""
 
     @property
     def is_quiet(self) -> bool:

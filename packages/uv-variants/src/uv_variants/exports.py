@@ -310,7 +310,7 @@ class ExportedFiles:
             return set()
         # Where hashes are given, nothing is renamed.
         wheels = [wheel for wheel in found.wheels if not wheel.origin]
-        if any(wheel.marked and wheel.served is None for wheel in wheels):
+        if any((wheel.marked or not wheel.requires) and not wheel.served for wheel in wheels):
             self.warn(
                 f"{name} {version}: there are hashes for pip, but not of all wheels as uv-variants "
                 "installs them on another kind of machine: export there as well"

@@ -148,7 +148,7 @@ _MAX_FILES = 200
 PROXIES = ("http-proxy", "https-proxy", "no-proxy")
 """Settings that uv prefers to the variables of the same name."""
 
-SCALARS = ("cache-dir", "no-index", "keyring-provider", "allow-insecure-host", *PROXIES)
+SCALARS = ("cache-dir", "no-index", "offline", "keyring-provider", "allow-insecure-host", *PROXIES)
 """Settings other than indexes that are read."""
 
 PIP_SCALARS = ("python", "system", "target", "prefix", "torch-backend")

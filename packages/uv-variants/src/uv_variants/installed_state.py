@@ -138,6 +138,11 @@ class InstalledState(NamedTuple):
         found: dict[str, None] = {}
         lines: list[str] = []
         unknown = []
+
+        def is_chosen(each: Installed) -> bool:
+            asks = self.context.asks_offline or each.project in preferences.forced
+            return asks or not self.context.is_offline
+
         for each in candidates:
             locked = self.locked_label(each)
             if locked is not None:
@@ -146,7 +151,7 @@ class InstalledState(NamedTuple):
             elif not preferences.use_variants:
                 if each.label is not None:
                     found[each.project] = None
-            elif preferences.switch or not self.marks.is_known(each):
+            elif is_chosen(each) and (preferences.switch or not self.marks.is_known(each)):
                 unknown.append(each)
         self.choices.ask(each.project for each in unknown)
         for each in unknown:

@@ -90,7 +90,13 @@ class Plugins:
     """
 
     def __init__(
-        self, cache: Path, preferences: Preferences, plan: UsedIndexes, strategy: str | None
+        self,
+        cache: Path,
+        preferences: Preferences,
+        plan: UsedIndexes,
+        strategy: str | None,
+        *,
+        offline: bool = False,
     ) -> None:
         """Run those that earlier commands learned of.
 
@@ -99,6 +105,7 @@ class Plugins:
             preferences: which packages are allowed, and how they run.
             plan: has the indexes that they are installed from.
             strategy: uv's index strategy, None for its default.
+            offline: install none.
         """
         from pep_variants import Detector
         from variants_plugins import PluginRunner
@@ -107,7 +114,8 @@ class Plugins:
         self.failures: dict[str, PluginFailed] = {}
         self._folder = cache / "providers"
         usual = (index for index in plan.indexes.values() if not index.explicit)
-        self._runner = PluginRunner.of(preferences, sources_of(usual, strategy))
+        sources = sources_of(usual, strategy)
+        self._runner = PluginRunner.of(preferences, sources, offline=offline)
         self._detector = Detector(enabled=preferences.enable, runner=self._runner)
         self._seen: set[WantedProvider] = set()
         for each in _remembered(self._folder):

@@ -445,7 +445,7 @@ def _run(context: Context) -> int:
             return become_uv([context.uv, *prepared.arguments], prepared.environ)
         _install_first(context, prepared)
         code, planned = _run_uv(context, prepared)
-        if code == 1 and prepared.bounds:  # no solution
+        if code == 1 and prepared.bounds and not context.is_offline:  # no solution
             bounds = ", ".join(prepared.bounds)
             if may_run_again(context):
                 wanted = f"{bounds}, for a build that uses the accelerator"
@@ -565,7 +565,7 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
     Raises:
         ProxyFailed: the session could not answer.
         PluginFailed: a plugin that the next command needs fails.
-        VariantMissing: uv did not install what was asked for by name.
+        VariantMissing: uv did not install what was asked for by name, or offline anew.
         SourcesMissing, TwoNames: what uv wrote or installed is not to be used.
     """
     from .checks import check_after, check_installed, check_lock
@@ -584,7 +584,7 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
         if not context.is_quiet:
             for line in prepared.changes.after:
                 warn(line)
-        check_after(state)
+        check_after(state, prepared.changes.replaced)
         check_installed(state)
         after_lock(prepared.plan, state)
         tell_missed(prepared.plan, session.asked(), planned)
@@ -600,3 +600,7 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
     for problem in dict.fromkeys(failures):
         if problem not in refusals:
             warn(problem)
+    if context.asks_offline and may_run_again(context):
+        raise VariantMissing(
+            f"uv has not all that is chosen in its cache: run it again without {context.offline_by}"
+        )

@@ -61,7 +61,9 @@ class SessionPlan:
             return None
         from .provider_plugins import Plugins
 
-        return Plugins(self.context.cache, preferences, self.context.indexes, self.strategy)
+        context = self.context
+        given = (context.cache, preferences, context.indexes, self.strategy)
+        return Plugins(*given, offline=context.is_offline)
 
     @property
     def strategy(self) -> str | None:
@@ -241,6 +243,7 @@ class SessionPlan:
             catalog_mirrors=context.preferences.catalog_mirrors if self.catalog else {},
             pinned=frozenset(self.pinned if self.catalog else ()),
             hashes=context.indexes.configuration.hashes,
+            offline=context.is_offline,
         )
         return SessionSettings(
             proxy,
@@ -289,7 +292,10 @@ class SessionPlan:
 
         The proxy chooses from these versions as well, however old they are.
         """
-        found = {name: {**versions} for name, versions in self.context.kept.items()}
+        context = self.context
+        found = {name: {**versions} for name, versions in context.kept.items()}
+        if context.asks_offline:  # what they would be, uv does not ask
+            found = {name: dict.fromkeys(versions, ()) for name, versions in found.items()}
         for name, versions in pinned_versions(self._texts).items():
             for version in versions:
                 found.setdefault(name, {}).setdefault(version, ())

@@ -68,7 +68,9 @@ def changes_of(plan: SessionPlan, state: InstalledState, session: Session) -> Ch
         session: that answers uv, and has the labels of what stays from now on.
     """
     context = plan.context
-    if context.invocation.command != ("pip", "install") or context.is_offline:
+    if context.invocation.command != ("pip", "install"):
+        return NO_CHANGES
+    if context.is_offline and not context.asks_offline:
         return NO_CHANGES
     if not (context.preferences.use_variants and context.environments):
         return NO_CHANGES

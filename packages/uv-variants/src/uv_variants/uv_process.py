@@ -24,7 +24,7 @@ def run_uv(
 ) -> int:
     """Run uv on the user's terminal, forward signals, and return its exit code.
 
-    A negative code is the signal that ended it.
+    A negative code is the signal that ended it. If this process is killed, uv ends as well.
 
     Args:
         command: uv's command line.
@@ -34,7 +34,20 @@ def run_uv(
         meanwhile: called while uv runs.
     """
     stderr = None if read_line is None else subprocess.PIPE
-    process = subprocess.Popen(list(command), env=dict(environ), stdout=stdout, stderr=stderr)
+    with _ending() as (descriptors, tie):
+        process = subprocess.Popen(
+            list(command), env=dict(environ), stdout=stdout, stderr=stderr, pass_fds=descriptors
+        )
+        tie(process.pid)
+        return _wait(process, read_line, meanwhile)
+
+
+def _wait(
+    process: subprocess.Popen[bytes],
+    read_line: Callable[[bytes], None] | None,
+    meanwhile: Callable[[], None] | None,
+) -> int:
+    """Return the exit code of *process*; see `run_uv`."""
     with _forwarded_signals(process):
         reader = None
         if read_line is not None and process.stderr is not None:
@@ -86,6 +99,32 @@ class Check:
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
+
+
+@contextmanager
+def _ending() -> Iterator[tuple[Sequence[int], Callable[[int], None]]]:
+    """Yield what a process has to inherit and what ties it to this one, by its number.
+
+    On Linux it gets the signal SIGIO, which ends it, when this process has gone: it would go on to
+    ask a proxy that is no longer there.
+    """
+    if sys.platform != "linux":
+        yield (), lambda _: None
+        return
+    import fcntl
+
+    theirs, ours = os.pipe()
+    try:
+
+        def tie(number: int) -> None:
+            with contextlib.suppress(OSError):  # it has ended
+                fcntl.fcntl(theirs, fcntl.F_SETOWN, number)
+                fcntl.fcntl(theirs, fcntl.F_SETFL, os.O_ASYNC)
+
+        yield (theirs,), tie
+    finally:
+        os.close(theirs)
+        os.close(ours)
 
 
 def _pass_on(stream: IO[bytes], read_line: Callable[[bytes], None]) -> None:

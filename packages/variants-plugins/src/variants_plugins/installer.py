@@ -83,7 +83,7 @@ class Installer:
             options.append("--no-compile")
         if hash_mode:
             options += ["--require-hashes", "--no-deps"]
-        if self._sources.no_index:
+        if self._sources.no_index or (not self._uv and self._environ.get("UV_OFFLINE") == "1"):
             options.append("--no-index")
         python = str(python_of(self._target))
         command: list[str]

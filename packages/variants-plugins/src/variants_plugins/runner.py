@@ -96,11 +96,14 @@ class PluginRunner:
         self._confined = sandbox != SANDBOX_OFF
 
     @classmethod
-    def of(cls, preferences: Preferences, sources: Sources | None = None) -> PluginRunner:
-        """Return the runner that *preferences* want; as the constructor."""
+    def of(
+        cls, preferences: Preferences, sources: Sources | None = None, *, offline: bool = False
+    ) -> PluginRunner:
+        """Return the runner that *preferences* want, which asks no index *offline*."""
         return cls(
             preferences.allow_providers,
             sources,
+            environ={**os.environ, **({"UV_OFFLINE": "1"} if offline else {})},
             variables=preferences.plugin_variables,
             sandbox=preferences.plugin_sandbox,
             on_error=preferences.on_plugin_error,

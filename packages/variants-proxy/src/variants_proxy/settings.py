@@ -146,6 +146,7 @@ class Settings:
             catalogue nothing else is taken, and nothing that is rewritten. Others may have any.
         catalog_environ: in place of `environ` for the catalogue and its places, None for the same.
         catalog_keyring: in place of `keyring` for them, None for the same.
+        offline: ask nothing: pages are those of the cache, however old.
     """
 
     upstreams: tuple[Upstream, ...]
@@ -167,6 +168,7 @@ class Settings:
     hashes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     catalog_environ: Mapping[str, str] | None = field(default=None, repr=False)
     catalog_keyring: bool | None = None
+    offline: bool = False
 
     def __post_init__(self) -> None:
         """Check that names are unique in URLs."""

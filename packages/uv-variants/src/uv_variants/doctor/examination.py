@@ -228,6 +228,7 @@ def examine(
     cached = cache_directory(environ, "proxy")
     context = Context(uv, parse(command), scope, place, options, settings.preferences, cached, lock)
     plan = SessionPlan(context)
+    offline = offline or context.is_offline
     problems: list[Problem] = []
     environment = None
     with _noting(problems, "lookup"):
@@ -254,7 +255,7 @@ def examine(
         target = make_target(python_version=version or None)
         detector = Detector.of(
             settings.preferences,
-            runner=lambda: PluginRunner.of(settings.preferences, sources),
+            runner=lambda: PluginRunner.of(settings.preferences, sources, offline=offline),
             environment=target.environment,
         )
         checkup = Checkup(
@@ -265,7 +266,7 @@ def examine(
             sources,
             _commands(options),
         )
-        if is_read and not (offline or context.is_offline):
+        if is_read and not offline:
             with comparing(plan, checkup, root) as of:
                 wanted = wants((), every=True)
                 groups = _grouped(compare_all(checkup.items, of, wanted), of)

@@ -84,7 +84,7 @@ def doctor(
 
         paths = virtual_environment_paths(python) or _environment(python).paths
         _print(verified(paths), as_json=as_json)
-    look = _Look.of(python, options, projects)
+    look = _Look.of(python, options, projects, offline=offline)
     environment, checkup = look.environment, look.checkup
     parts = common_parts(
         look.settings, look.problems, os.environ, look.where.sources,
@@ -210,7 +210,12 @@ class _Look(NamedTuple):
 
     @classmethod
     def of(
-        cls, python: Path | None, options: dict[str, Any], projects: Sequence[str] = ()
+        cls,
+        python: Path | None,
+        options: dict[str, Any],
+        projects: Sequence[str] = (),
+        *,
+        offline: bool = False,
     ) -> _Look:
         """Return what the *options* of a command mean; those about indexes are removed from it.
 
@@ -258,7 +263,7 @@ class _Look(NamedTuple):
         try:
             detector = Detector.of(
                 preferences,
-                runner=lambda: PluginRunner.of(preferences, where.sources),
+                runner=lambda: PluginRunner.of(preferences, where.sources, offline=offline),
                 environment=target.environment,
                 platform=target.platform,
                 here=target.here,

@@ -92,6 +92,7 @@ class Session:
         retries: int = RETRIES,
         first_pause: float = FIRST_PAUSE,
         keyring: bool = True,
+        offline: bool = False,
     ) -> None:
         """Set up.
 
@@ -103,11 +104,13 @@ class Session:
             retries: how often a request is sent again.
             first_pause: seconds before the first retry; doubles with each.
             keyring: ask the keyring when an index answers 401.
+            offline: send no request: responses are those of *store*, however old.
         """
         environ = os.environ if environ is None else environ
         self.store = store
         self._retries = retries
         self._first_pause = first_pause
+        self._offline = offline
         self._closed = threading.Event()
         self._no_suffixes: set[str] = set()  # hosts that refuse ``bytes=-N``
         self.addresses = AddressPolicy(sources.trusted_hosts)
@@ -215,7 +218,7 @@ class Session:
 
             if validators is None and self.store is not None:
                 name = f"{accept} {split_credentials(url)[0]}"
-                response = _cached(self.store, name, limit, hashes or {}, ask)
+                response = _cached(self.store, name, limit, hashes or {}, ask, always=self._offline)
             else:
                 response = ask(validators or {})
                 if response.unchanged:
@@ -355,6 +358,8 @@ class Session:
         raise AssertionError("the last attempt returns or raises")
 
     def _send(self, url: str, headers: Mapping[str, str], *, same_host: bool) -> httpx.Response:
+        if self._offline:
+            raise Unreachable(f"{redacted(url)}: is not in the cache, and nothing is asked offline")
         plain, credentials = split_credentials(url)
         request = self._client.build_request("GET", plain, headers=headers)
         if credentials is not None:
@@ -394,12 +399,17 @@ def _cached(
     limit: int,
     hashes: Mapping[str, str],
     ask: Callable[[Mapping[str, str]], Response],
+    *,
+    always: bool = False,
 ) -> Response:
-    """Return the response *name* in *store* if it is still valid, else what *ask* returns."""
+    """Return the response *name* in *store* if it is still valid, else what *ask* returns.
+
+    With *always* it counts as valid.
+    """
     known = read_response(store.get(_KIND, name))
     if known is None or len(known.body) > limit or _digests(hashes, known.body).problem():
         found = ask({})
-    elif _digests(hashes, b"").found:
+    elif always or _digests(hashes, b"").found:
         return known
     else:
         found = ask(known.validators)

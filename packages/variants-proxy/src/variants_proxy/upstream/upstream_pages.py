@@ -377,7 +377,7 @@ class UpstreamPages:
 
         def read() -> SentPage | None:
             record, age = self._record(upstream, project)
-            if record is None or age > STALE_SECONDS:
+            if record is None or (age > STALE_SECONDS and not self._settings.offline):
                 return None
             found = self._kept(record, project, private=self._upstreams.is_private(upstream))
             return replace(found, stale=True, checked=time.monotonic() - age)

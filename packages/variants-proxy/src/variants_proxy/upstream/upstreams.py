@@ -227,6 +227,7 @@ class Upstreams:
             environ=environ,
             retries=self.limits.retries,
             keyring=keyring,
+            offline=settings.offline,
         )
         # Links to hosts of configured indexes are allowed; credentials are not shared.
         for configured in settings.upstreams:

@@ -319,10 +319,8 @@ class ExportedFiles:
             self.warn(f"{name} {version}: the index has no hash of some of its wheels")
         served = {f"sha256:{wheel.served}" for wheel in wheels if wheel.served is not None}
         shown = self.choices.client.hashed(name, version, self._index(index))
-        sources = (
-            each.hashes.get("sha256") for each in shown if not each.filename.endswith(".whl")
-        )
-        served.update(f"sha256:{digest}" for digest in sources if digest)
+        known = (each.hashes.get("sha256") for each in shown)
+        served.update(f"sha256:{digest}" for digest in known if digest)
         return served.union(*(wheel.digests for wheel in wheels))
 
     def _release(

@@ -101,7 +101,7 @@ def ready(machine: Machine, index: Index, log: Path) -> Machine:
 CU126 = ("--variant", "gpu=cu126")
 
 
-@pytest.mark.matrix
+@pytest.mark.everywhere
 @pytest.mark.parametrize("kind", ["path", "editable", "workspace", "git", "url", "index"])
 def test_locked(every_machine: Machine, serve: Serve, log: Path, tmp_path: Path, kind: str) -> None:
     """A wheel that uv keeps is for the label that it was built with, wherever it is from."""

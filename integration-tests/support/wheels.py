@@ -145,11 +145,14 @@ class SourceDistribution:
     Attributes:
         name, version: of the project.
         build_requires: requirements of the build, imported by the backend when it builds.
+        requires: ``Requires-Dist`` values, which hold for the wheel that is built (PEP 643); None
+            where they are not known before.
     """
 
     name: str
     version: str
     build_requires: tuple[str, ...] = ()
+    requires: tuple[str, ...] | None = None
 
     @property
     def filename(self) -> str:
@@ -158,7 +161,10 @@ class SourceDistribution:
 
     def build(self) -> bytes:
         """Return the contents of the file."""
-        wheel = Wheel(self.name, self.version)
+        wheel = Wheel(self.name, self.version, requires=self.requires or ())
+        info = wheel.metadata()
+        if self.requires is not None:
+            info = info.replace(b"Metadata-Version: 2.1", b"Metadata-Version: 2.2")
         backend = (
             f"import base64, {', '.join((*self.build_requires, 'os'))}\n"
             f"WHEEL = {base64.b64encode(wheel.build())!r}\n"
@@ -174,7 +180,7 @@ class SourceDistribution:
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
             for path, data in {
-                "PKG-INFO": wheel.metadata(),
+                "PKG-INFO": info,
                 "backend.py": backend.encode(),
                 "pyproject.toml": pyproject.encode(),
             }.items():

@@ -211,7 +211,10 @@ class Play:
                 self.wrong("changes the lock", done, before)
             return
         self.follow(words)
-        self.compare(words, done)
+        for problem in self.without_hash():
+            self.wrong(problem, done)
+        if before:
+            self.compare(words, done)
         if before != self.text:
             checked = self.run((*self.full(("lock",)), "--locked"))
             if checked.code:
@@ -241,8 +244,6 @@ class Play:
             Wrong: they differ.
         """
         self.compared += 1
-        for problem in self.without_hash():
-            self.wrong(problem, done)
         here, options = self.chosen
         command = (*options, *self.named, *self.full(("lock",)))
         with self.only_locked(is_on="--upgrade" not in words):
@@ -508,7 +509,7 @@ def reduced(world: World, uv: str, environments: Environments, folder: Path) -> 
 
 def main(seed: int, count: int, *uvs: str) -> None:
     """Play *count* worlds from *seed* on, each with one of *uvs* by turns."""
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(dir="/work/tmp") as name:
         folder = Path(name)
         environments = Environments(folder / "environments", ROOT / ".pytest_cache/d/wheelhouse")
         environments.folder.mkdir()

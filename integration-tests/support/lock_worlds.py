@@ -136,9 +136,7 @@ class Project:
         """Yield its wheels, and the URLs of other indexes that have them."""
         for version in self.versions:
             for tag in self.plain:
-                own = self.required("") if self.kind != EXTRA else self._with_extras()
-                extras = ("cuda12", "cuda13") if self.kind == EXTRA else ()
-                yield "", Wheel(self.name, version, None, tag, own, extras=extras)
+                yield "", Wheel(self.name, version, None, tag, self.own, extras=self.extras)
             for label in self.labels:
                 for tag in self.tags:
                     yield from self._builds(version, label, tag)
@@ -162,7 +160,16 @@ class Project:
             url = f"{HOST}/whl/{label}/{self.name}/"
             yield url, Wheel(self.name, f"{version}+{label}", None, tag, requires)
 
-    def _with_extras(self) -> tuple[str, ...]:
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """Extras of plain wheels and sources."""
+        return ("cuda12", "cuda13") if self.kind == EXTRA else ()
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """What plain wheels and sources require."""
+        if self.kind != EXTRA:
+            return self.required("")
         more = (f"{self._of(label)}; extra == 'cuda{label[2:4]}'" for label in self.labels)
         return (*self.requires, *(more if self.library else ()))
 
@@ -257,7 +264,7 @@ REPORTED = {
             _IDNA,
         ),
         ("cupy==13.0",),
-        ("lock", "add idna", "sync", "remove idna", "lock --upgrade-package cupy", *_BACK, "tree"),
+        ("lock", "add idna", *_BACK, "sync"),
     ),
     "extras": World(
         (
@@ -268,7 +275,7 @@ REPORTED = {
             _IDNA,
         ),
         ("jax", "idna"),
-        ("lock", *_BACK, "sync", "remove idna", "lock --upgrade"),
+        ("lock", *_BACK, "remove idna"),
     ),
     "a library for each driver": World(
         (
@@ -279,7 +286,7 @@ REPORTED = {
             _IDNA,
         ),
         ("torch",),
-        ("lock", *_BACK, "at 13.0", "add idna", "--variant-platform native lock", "export"),
+        ("lock", *_BACK, "at 13.0", "add idna"),
     ),
     "places": World(
         (
@@ -290,7 +297,7 @@ REPORTED = {
             _IDNA,
         ),
         ("vision",),
-        ("lock", "add idna", *_BACK, "lock --upgrade-package torch", "sync"),
+        ("lock", _BACK[0], "lock --upgrade-package torch", "sync"),
     ),
 }  # fmt: skip
 """Worlds in which locks were wrong once, or could be, one of each kind."""
@@ -324,7 +331,7 @@ def put(field: Field, item: Project) -> None:
             index.add(item.name, name, _json(item.metadata))
     if item.sdist:
         for version in item.versions:
-            source = SourceDistribution(item.name, version, requires=item.required(""))
+            source = SourceDistribution(item.name, version, (), item.own, item.extras)
             index.add(item.name, source.filename, source.build())
     for wheel in item.libraries():
         index.add_wheel(wheel, metadata_file=True)

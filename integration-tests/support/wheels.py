@@ -147,12 +147,14 @@ class SourceDistribution:
         build_requires: requirements of the build, imported by the backend when it builds.
         requires: ``Requires-Dist`` values, which hold for the wheel that is built (PEP 643); None
             where they are not known before.
+        extras: ``Provides-Extra`` values.
     """
 
     name: str
     version: str
     build_requires: tuple[str, ...] = ()
     requires: tuple[str, ...] | None = None
+    extras: tuple[str, ...] = ()
 
     @property
     def filename(self) -> str:
@@ -161,7 +163,7 @@ class SourceDistribution:
 
     def build(self) -> bytes:
         """Return the contents of the file."""
-        wheel = Wheel(self.name, self.version, requires=self.requires or ())
+        wheel = Wheel(self.name, self.version, requires=self.requires or (), extras=self.extras)
         info = wheel.metadata()
         if self.requires is not None:
             info = info.replace(b"Metadata-Version: 2.1", b"Metadata-Version: 2.2")

@@ -19,7 +19,7 @@ from support.lock_worlds import REPORTED, World, world_of
 
 SEED = int(os.environ.get("LOCK_SEED", "1"))
 WORLDS = int(os.environ.get("LOCK_WORLDS", "140"))
-SAMPLE = 3
+SAMPLE = 2
 """How many random worlds ``make test`` plays."""
 
 

@@ -135,3 +135,30 @@ def test_requirements_with_hashes(machine: Machine, serve: Serve) -> None:
         assert "cudalib==12.8" in (machine.work / "req.txt").read_text()
     wheels = [each for each in index.requests if "app-1.0" in each and each.endswith(".whl")]
     assert all("bytes=" in each.headers.get("Range", "") for each in wheels), wheels
+
+
+def test_a_label_that_was_asked_for(machine: Machine, serve: Serve) -> None:
+    """The lock has the sources as well, for others, as the next command has them."""
+    machine = in_project(machine, serve(field()), "app")
+    done = machine.run("--variant", "app=null", "lock")
+    assert done.code == 0, done
+    first = lock_of(machine)
+    assert "/.variant/null/" in first
+    assert "app-1.0.tar.gz" in first
+    assert machine.run("add", "--no-sync", "plain").code == 0
+    assert machine.run("remove", "--no-sync", "plain").code == 0
+    assert lock_of(machine) == first
+
+
+def test_the_machine_of_a_lock_without_variants(machine: Machine, serve: Serve) -> None:
+    index = serve(field())
+    index.add_release(Release("other", "1.0", cuda("13.0")))
+    machine = in_project(machine, index, "app")
+    record = machine.work / "uv.variants.toml"
+    locked_for(machine, "13.0")
+    assert machine.run("remove", "--no-sync", "app").code == 0
+    locked_for(machine, "12.8", "lock")
+    assert '"12.8"' in record.read_text()
+    assert machine.run("add", "--no-sync", "other").code == 0
+    assert "cu130" not in lock_of(machine)
+    assert "/.variant/null/" in lock_of(machine)

@@ -64,7 +64,8 @@ def _machine_of_lock(plan: SessionPlan) -> Iterator[str]:
     """Write which machine the lock is for that has variants now; yield what is to be known."""
     context, before = plan.context, plan.context.lock
     now = Lock.read(before.path)
-    is_new = now.text != before.text or context.kept.keys() != before.names.keys()
+    is_asked = "variant-platform" in context.options.variants
+    is_new = now.text != before.text or context.kept.keys() != before.names.keys() or is_asked
     stays = context.is_frozen or context.invocation.has("dry-run", "check", "check-exists")
     if now.path is None or now.text is None or not is_new or stays:
         return
@@ -80,10 +81,11 @@ def _machine_of_lock(plan: SessionPlan) -> Iterator[str]:
                 "--variant-platform names another one to lock for (native: this one)"
             )
         return
-    if path_beside(now.path).exists() and "variant-platform" not in context.options.variants:
+    has_record = path_beside(now.path).exists()
+    if has_record and not is_asked:
         return  # it cannot be read, or is not about what this command chose
     builds = _builds(now) if context.preferences.catalog is not None else set()
-    if plan.plugins is not None or not (now.labels or builds):
+    if plan.plugins is not None or not (now.labels or builds or has_record):
         return  # what plugins say has no place in a platform file
     if {*before.labels, *_builds(before)} & context.kept.keys():
         return  # it was chosen for a machine that nothing is known of

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pep_variants.internal import NotPrivate, cache_directory, make_private
 
+from .built_wheels import BuiltWheels
 from .checks import check_before, check_direct_wheels
 from .choices import Choices, OlderBuild, report_platform, warn
 from .command_line import EXPORTING, Scope, parse
@@ -39,6 +40,7 @@ from .switching import (
     changes_of,
     hidden_build,
     pins_of,
+    staying,
     upgraded,
     without_upgrades,
 )
@@ -97,6 +99,7 @@ class PreparedRun(NamedTuple):
         changes: what is decided about what is installed, see `switching`.
         refused: projects of which uv found no solution with these.
         is_idle: uv has nothing to do, and there is nothing to check afterwards.
+        wheels: that uv has built before, None if it has nothing to do.
     """
 
     session: Session
@@ -108,6 +111,7 @@ class PreparedRun(NamedTuple):
     changes: Changes = NO_CHANGES
     refused: Collection[str] = ()
     is_idle: bool = False
+    wheels: BuiltWheels | None = None
 
     @property
     def bounds(self) -> list[str]:
@@ -165,6 +169,12 @@ def prepare(context: Context) -> PreparedRun:
         environ = uv_variables(context, session, plan.uv_cache)
         environ |= link_variables(context.invocation, context.place, context.local_links)
         changes = replaced(plan, state, changes_of(plan, state, session))
+        if context.scope is not Scope.PROJECT:
+            session.keep(staying(plan, state, changes))
+        wheels = BuiltWheels(plan, state, session)
+        rebuilt = wheels.settle()
+        if context.invocation.command in (*_INSTALLS, *_INSTALLS_TOO):
+            changes = changes._replace(replaced=(*changes.replaced, *rebuilt))
         builds = wanted_builds(plan, choices, state, changes)
         bounds = bound_options(context, session, builds, changes.pins)
         arguments = _arguments(plan, state, changes, bounds)
@@ -172,7 +182,7 @@ def prepare(context: Context) -> PreparedRun:
         if not context.is_quiet:
             for line in changes.before:
                 warn(line)
-        return PreparedRun(session, plan, state, arguments, environ, builds, changes)
+        return PreparedRun(session, plan, state, arguments, environ, builds, changes, wheels=wheels)
     except BaseException:
         context.check.close()
         session.close()
@@ -460,6 +470,8 @@ def _run(context: Context) -> int:
             prepared, contested = _agreed(context, prepared, contested)
             if not context.is_quiet:
                 warn_of(contested, installed(context.environments))
+        if prepared.wheels is not None:
+            prepared.wheels.note()
         if code >= 0:  # after a signal the user does not wait for explanations
             _report(context, prepared, code, planned)
         return code

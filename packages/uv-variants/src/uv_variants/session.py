@@ -432,6 +432,10 @@ class Session:
         if self._services is not None:
             self._services.keep(locked)
 
+    def kept(self, names: Iterable[str]) -> list[Mapping[str, tuple[str, ...]] | None]:
+        """Return the labels that `keep`, or a lock, has uv see of projects (normalized names)."""
+        return [self._settings.locked.get(name) for name in names]
+
     def release_files(
         self, project: str, version: str, *, index: str, tags: Iterable[str], served: bool
     ) -> Mapping[str, Any] | None:

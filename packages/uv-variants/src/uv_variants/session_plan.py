@@ -16,6 +16,7 @@ from .environments import SHARED, python_version
 from .indexes import UserIndex
 from .named_projects import exact_versions, further_texts, pinned_versions, requirement_texts
 from .uv_environment import PROXY_VARIABLES
+from .uv_lock import Lock
 from .uv_program import release_of
 
 if TYPE_CHECKING:
@@ -292,8 +293,12 @@ class SessionPlan:
 
         The proxy chooses from these versions as well, however old they are.
         """
-        context = self.context
-        found = {name: {**versions} for name, versions in context.kept.items()}
+        context, kept = self.context, self.context.kept
+        if context.scope is Scope.BUILD:  # it will be beside what the project has locked
+            source = next(iter(context.invocation.operands), context.place.project)
+            project = replace(context.place, project=context.place.cwd / source)
+            kept = Lock.read(project.lock_path).names
+        found = {name: {**versions} for name, versions in kept.items()}
         if context.asks_offline:  # what they would be, uv does not ask
             found = {name: dict.fromkeys(versions, ()) for name, versions in found.items()}
         for name, versions in pinned_versions(self._texts).items():

@@ -165,6 +165,23 @@ def pins_of(state: InstalledState, names: Iterable[str]) -> list[str]:
     return found
 
 
+def staying(
+    plan: SessionPlan, state: InstalledState, changes: Changes
+) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return the installed builds that stay, for `Session.keep`: what uv builds gets them, too."""
+    context, asked, found = plan.context, upgraded(plan.context), state.installed
+    if context.invocation.has("reinstall", "force-reinstall"):
+        asked = None
+    gone = {*context.preferences.forced, *context.invocation.values("reinstall-package")}
+    gone |= {*changes.replaced, *(found if asked is None else asked)} - changes.held
+    kept = {}
+    for each in (found[name] for name in found.keys() - gone):
+        if each.label or (plan.catalog is not None and context.entry_of(each.project)):
+            items = [f"{each.project}-{each.version}-{tag}.whl" for tag in each.tags]
+            kept[each.project] = {str(each.version): (each.label,) if each.label else (*items,)}
+    return kept
+
+
 def judgement(
     plan: SessionPlan,
     session: Session,

@@ -246,6 +246,12 @@ class Chooser:
         for decision in decisions:
             ours.update([file.filename for file in decision.release.wheels])
             offered.update({offer.file.filename: offer for offer in decision.offers.values()})
+        # For the other machines of a lock.
+        sources = {
+            each.release.version
+            for each in decisions
+            if self.portable and any(offer.label == forced for offer in each.offers.values())
+        }
         offers = []
         for file in page.files:
             filename = file.filename
@@ -253,7 +259,7 @@ class Chooser:
                 # A page may list a filename twice.
                 if (offer := offered.pop(filename, None)) is not None:
                     offers.append(offer)
-            elif forced is None:
+            elif forced is None or version_in(filename) in sources:
                 offers += _without_variants((file,), self.marked)
         choice = Choice((*offers, *_refused(offers, decisions)), tuple(decisions))
         # By name alone: a page is for whatever is required, and newer versions are not on it.

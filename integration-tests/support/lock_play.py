@@ -509,7 +509,7 @@ def reduced(world: World, uv: str, environments: Environments, folder: Path) -> 
 
 def main(seed: int, count: int, *uvs: str) -> None:
     """Play *count* worlds from *seed* on, each with one of *uvs* by turns."""
-    with tempfile.TemporaryDirectory(dir="/work/tmp") as name:
+    with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         environments = Environments(folder / "environments", ROOT / ".pytest_cache/d/wheelhouse")
         environments.folder.mkdir()

@@ -429,6 +429,7 @@ def _has_to_do_with_variants(context: Context) -> bool:
     return bool(
         context.preferences.use_variants
         or context.lock.wheels
+        or renewed_builds(context)
         or installed_variants(context.environments)
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -79,11 +80,14 @@ def complete(before: Lock, session: Session, indexes: Mapping[str, UserIndex]) -
         return
     names = {bare_url(index.url): name for name, index in indexes.items()}
 
+    @cache
     def files(project: str, version: str, index: str) -> Iterable[PageFile]:
         name = names.get(bare_url(index))
         return () if name is None else session.hashed(project, version, name)
 
-    text = with_hashes(now.text, files)
-    if text != now.text:
+    if with_hashes(now.text, files) == now.text:
+        return
+    latest = Lock.read(now.path)  # another command may have written it meanwhile
+    if latest.text is not None:
         with replacing(now.path, mode=now.path.stat().st_mode & 0o777) as stream:
-            stream.write(text.encode())
+            stream.write(with_hashes(latest.text, files).encode())

@@ -6,9 +6,11 @@ import random
 import re
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from support.catalog_places import entry, variant
 from support.index import Index
 from support.projects import cuda
 from support.uvs import Machine, project
@@ -20,7 +22,7 @@ REQUIRES = (
     "cudalib==12.8; variant_label == 'cu128'",
     "cudalib==13.0; variant_label == 'cu130'",
 )
-MAC = "py3-none-macosx_11_0_arm64"
+LINUX, MAC = "py3-none-manylinux_2_17_x86_64", "py3-none-macosx_11_0_arm64"
 LARGE = 33 * 2**20
 """Bytes of a wheel that is not read to know its hash after it is rewritten."""
 
@@ -162,3 +164,27 @@ def test_the_machine_of_a_lock_without_variants(machine: Machine, serve: Serve) 
     assert machine.run("add", "--no-sync", "other").code == 0
     assert "cu130" not in lock_of(machine)
     assert "/.variant/null/" in lock_of(machine)
+
+
+def test_a_build_with_the_name_of_another(machine: Machine, serve: Serve, tmp_path: Path) -> None:
+    """The project's own wheel is for CUDA 13; the renamed one for CPUs looks like it in a lock."""
+    index = Index(ranges=True)
+    for name, requires in (("boost", ("nccl",)), ("boost-cpu", ())):
+        index.add_wheel(Wheel(name, "3.4", tag=LINUX, requires=requires), metadata_file=True)
+    for name in ("nccl", "plain"):
+        index.add_wheel(Wheel(name, "1.0"), metadata_file=True)
+    own = variant("cuda13", 'local = ""\nplatforms = ["manylinux_2_17_x86_64"]', cuda="13.0")
+    null = variant("null", 'requires = ["boost-cpu=={version}"]')
+    (tmp_path / "boost.toml").write_text(entry("boost", [own, null]))
+    machine = in_project(machine, serve(index), "boost")
+    machine = machine.with_environ({"VARIANTS_CATALOG": str(tmp_path)})
+    locked_for(machine, "12.8")
+    first = lock_of(machine)
+    assert "/.variant/null/boost" in first
+    assert machine.run("add", "--no-sync", "plain").code == 0
+    assert machine.run("remove", "--no-sync", "plain").code == 0
+    assert lock_of(machine) == first
+    locked_for(machine, "13.0")
+    assert "nccl" in lock_of(machine)
+    locked_for(machine, "12.8")
+    assert lock_of(machine) == first

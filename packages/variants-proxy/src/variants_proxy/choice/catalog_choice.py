@@ -20,7 +20,7 @@ from variants_index.internal import covers, is_for_platform
 
 from ..upstream.releases import exact_version, published
 from .choice import named_wheel
-from .in_place_names import variant_path
+from .in_place_names import variant_path, wheel_at
 from .offers import Choice, Decision, Offer, platform_of, tags_of
 
 
@@ -46,7 +46,7 @@ def locked_names(
     """Return *locked* (`Client.locked` of a project) in the names that the choice knows.
 
     A lock names the publisher's files: ``torch-2.9.0+cu128-….whl`` becomes the URL of variant
-    ``cuda12.8`` of 2.9.0.
+    ``cuda12.8`` of 2.9.0. What is at a URL of the proxy has its label there.
     """
     if not locked:
         return {}
@@ -60,7 +60,7 @@ def locked_names(
         if not items:
             found.setdefault(version, ())
         for item in items:
-            paths = names.get(named_wheel(item)[0], ())
+            paths = names.get(named_wheel(item)[0], ()) if wheel_at(item) is None else ()
             public, text = version, item
             if len(paths) == 1:  # a name of several variants tells none of them
                 public, text = Version(version.public), paths[0]

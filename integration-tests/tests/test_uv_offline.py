@@ -73,8 +73,8 @@ CHOICES = {
     "--variant-switch lock": 0,
     "--variant-switch sync": 0,
     f"--variant-switch {INSTALL} app": 0,
-    "--no-variants --variant-catalog default tree --frozen": 2,
     # It is not.
+    "--no-variants tree --frozen": 2,
     "--variant app=cu126 lock": 2,
     "--variant app=cu126 sync": 2,
     "--variant app=cu126 sync --frozen": 2,

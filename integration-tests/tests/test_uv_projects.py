@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.index import Index
-from support.projects import CUDA_12_8, app_index, cuda
+from support.projects import CUDA_12_8, DRIVER, app_index, cuda
 from support.uvs import Machine, project
 from support.wheels import Release, Wheel
 
@@ -144,6 +144,37 @@ def test_a_lock_without_variants_says_so(machine: Machine, index: Index) -> None
     done = gpu.run("--no-variants", "sync")
     assert (done.code, ".variant" in lock_of(machine)) == (0, False), done
     assert record.exists()
+
+
+def test_a_dry_run_names_variants(machine: Machine, index: Index) -> None:
+    """U10: those of the lock, without a request for what has none, and those to be locked."""
+    machine = working_on(machine, index, "app", "plain").with_environ(CUDA_12_8)
+    assert "Variant cu128 for app 1.0: CUDA driver" in machine.run("sync", "--dry-run").err
+    assert not (machine.work / "uv.lock").exists()
+    assert machine.run("lock").code == 0
+    index.requests.clear()
+    for words in ((), ("--frozen",)):
+        done = machine.with_environ({DRIVER: "12.6"}).run("sync", "--dry-run", *words)
+        assert (done.code, "Variant cu128 for app 1.0: " in done.err) == (0, True)
+    assert {*index.requests} == {"/simple/app/"}
+    done = machine.run("--variant", "app=cu126", "sync", "--dry-run")
+    assert "Variant cu126 for app 1.0: asked for" in done.err, done
+    assert machine.run("sync").code == 0
+    assert "Variant" not in machine.run("sync", "--dry-run").err
+    requirements = machine.work / "r.txt"
+    requirements.write_text("app\n")
+    done = machine.run("pip", "sync", "--dry-run", "--target", "there", str(requirements))
+    assert "Variant cu128 for app 1.0" in done.err, done
+
+
+def test_a_lock_without_variants_is_for_no_machine(machine: Machine, serve: Serve) -> None:
+    """U10: a local version is no build of the catalogue."""
+    index = Index()
+    index.add_wheel(Wheel("private", "1.0+local.1"), metadata_file=True)
+    machine = working_on(machine, serve(index), "private").with_environ(CUDA_12_8)
+    for words in ((), ("--variant-platform", "h100-zen4")):
+        assert machine.run("--variant-catalog", "default", *words, "lock").code == 0
+        assert sorted(path.name for path in machine.work.iterdir()) == ["pyproject.toml", "uv.lock"]
 
 
 def test_builds(machine: Machine, index: Index) -> None:

@@ -49,6 +49,22 @@ def newer_without_a_build() -> Index:
     return index
 
 
+def builds_for_other_pythons() -> Index:
+    """1.0 is for a newer Python than what it is installed for, 0.9 has a wheel of another one."""
+    index = app(("1.0", "12.8"), ("0.8", "12.8"))
+    for name in index.files["app"]:
+        if "1.0-" in name:
+            index.attributes[name] = {"requires-python": ">=3.40"}
+    other = metadata(
+        {"cu128": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}}},
+        namespaces=["nvidia"],
+        providers={"nvidia": NVIDIA},
+    )
+    index.add_release(Release("app", "0.9", other, tags=("cp39-cp39-manylinux_2_17_x86_64",)))
+    index.add_release(Release("app", "2.0", cuda("13.0")), metadata_file=True)
+    return index
+
+
 class Remark(NamedTuple):
     """What commands say.
 
@@ -100,6 +116,12 @@ REMARKS = {
     ),
     "an older release that would use the GPU": Remark(
         newer_without_a_build, (f"{INSTALL} --dry-run app", f"{INSTALL} app"), (OLDER,)
+    ),
+    "U10: but for another Python": Remark(
+        builds_for_other_pythons,
+        (f"{INSTALL} app", "lock"),
+        (OLDER.replace("1.0", "0.8"),),
+        ("app==1.0", "app==0.9"),
     ),
     "where it is no help": Remark(
         newer_without_a_build, (f"{INSTALL} app>1",), ("Variant null for app 2.0",), ("to take it",)

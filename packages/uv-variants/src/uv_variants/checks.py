@@ -74,10 +74,8 @@ def check_before(context: Context, choices: Choices) -> None:
             another one and has to stay as it is.
     """
     forced = context.preferences.forced
-    if context.is_frozen:
-        _check_lock(context, choices)
-    elif context.asks_offline:
-        _check_files(context, choices, context.lock, _only_online(context))
+    if context.is_frozen or context.asks_offline:
+        _check_lock(context, choices, context.lock)
     names = [name for name in forced if name in context.requested]
     if not names or context.is_offline or context.is_frozen:
         return
@@ -90,45 +88,50 @@ def check_before(context: Context, choices: Choices) -> None:
                 raise VariantMissing(why)
 
 
-def _check_files(
-    context: Context, choices: Choices, lock: Lock, how: str, restore: Callable[[], str] = str
+def _check_lock(
+    context: Context, choices: Choices, lock: Lock, restore: Callable[[], str] = str
 ) -> None:
-    """Check that a lock has the files that would be chosen.
+    """Check that a lock that stays has what options on the command line ask for.
 
     Args:
-        context: the command.
+        context: the command: the lock is frozen, or nothing can be chosen offline.
         choices: of the proxy, offline those of the cached pages.
         lock: before the command, or after it.
-        how: the end of the error.
         restore: undoes what uv wrote; returns what that is.
 
     Raises:
-        VariantMissing: it has others, or what would be chosen is not known.
+        VariantMissing: it has something else, or it is not known whether it has.
     """
-    asked = context.preferences.forced if context.is_frozen else context.asked_anew
+    given, preferences = context.options.variants, context.preferences
+    forced = dict(preferences.forced) if "variant" in given else {}
+    if "no-variants" in given:
+        forced |= dict.fromkeys(lock.projects, "")
+    asked = frozenset(forced) if context.is_frozen else context.asked_anew
     names = [name for name in lock.names if asked is None or name in asked]
-    choices.ask(names)
+    if preferences.catalog is not None or not context.is_frozen:
+        choices.ask(names)
     for name in names:
         for each in listed((name, version, None) for version in lock.names[name]):
-            files = lock.files(name, str(each.version))[0]
-            choice = choices.of_installed(each)
+            files, choice = lock.files(name, str(each.version))[0], choices.of_installed(each)
             if choice is not None:
                 shown = {(label, plain) for plain, label in choice.labels.items()}
                 shown |= {(None, published) for published in choice.published.values()}
-            else:  # what is locked may still be what is named, or have no variants
-                wanted = context.preferences.forced.get(name, "")
+            else:  # the lock may still say that it is what is named, or that there are no variants
+                wanted = forced.get(name, "")
                 labels = {label or "" for label, _ in files} if not each.version.local else set()
                 is_met = wanted in labels and (wanted or labels == {wanted})
                 shown = {*files} if is_met else set()
             for label, _ in (file for file in files if file not in shown):
-                done, has = restore(), f" as variant {label!r}" if label else ""
-                raise VariantMissing(
-                    f"{lock.path} has {name} {each.version}{has}, and {how}"
-                    + (f"; {done}" if done else "")
-                )
+                has = f"variant {label!r} of {name}" if label else name
+                option = _option(name, forced[name]) if name in forced else "this command"
+                why = f"not what {option} asks for, and {_stays(context)}"
+                parts = (f"{lock.path} has {has} {each.version}, {why}", restore())
+                raise VariantMissing("; ".join(filter(None, parts)))
 
 
-def _only_online(context: Context) -> str:
+def _stays(context: Context) -> str:
+    if context.is_frozen:
+        return "--frozen or --locked keeps it: lock without them"
     return f"another one can only be chosen online: run it again without {context.offline_by}"
 
 
@@ -166,7 +169,7 @@ def check_after(state: InstalledState, replaced: Collection[str] = ()) -> None:
             state.choices.ask([name])
         if not state.choices.as_installed(found).is_variant(label or None):
             kept = f"uv kept it; install it again with --reinstall-package {name}"
-            how = _only_online(context) if context.is_offline else kept
+            how = _stays(context) if context.is_offline else kept
             raise VariantMissing(f"{_has(found)}, not as {_option(name, label)} asks: {how}")
     if not context.asks_offline or context.scope is Scope.PROJECT:
         return
@@ -176,7 +179,7 @@ def check_after(state: InstalledState, replaced: Collection[str] = ()) -> None:
     for each in new:
         choice, known = state.choices.of_installed(each), state.choices.as_installed(each)
         if choice is not None and not known.is_variant(choice.label_for(each.tags)):
-            raise VariantMissing(f"{_has(known)}, and {_only_online(context)}")
+            raise VariantMissing(f"{_has(known)}, and {_stays(context)}")
 
 
 def _has(found: Installed) -> str:
@@ -204,25 +207,6 @@ def asked_versions(context: Context) -> dict[str, list[Version]]:
         name: [found for text in texts if (found := read_version(text.partition("+")[0]))]
         for name, texts in pinned.items()
     }
-
-
-def _check_lock(context: Context, choices: Choices) -> None:
-    """Raise an error if options on the command line ask for other variants than a frozen lock."""
-    given = context.options.variants
-    forced = dict(context.preferences.forced) if "variant" in given else {}
-    if "no-variants" in given:
-        forced |= dict.fromkeys(context.lock.projects, "")
-    for name, label in forced.items():
-        for version, labels in context.lock.labels.get(name, {}).items():
-            if label not in labels:
-                raise VariantMissing(
-                    f"{context.lock.path} has variant {labels[0]!r} of {name} {version}, not what "
-                    f"{_option(name, label)} asks for, and --frozen or --locked keeps it: lock "
-                    "without them"
-                )
-    if "variant" in given and context.preferences.catalog is not None:
-        how = "--frozen or --locked keeps it: lock without them"
-        _check_files(context, choices, context.lock, how)
 
 
 def _option(name: str, label: str) -> str:
@@ -271,7 +255,7 @@ def check_lock(state: InstalledState, noted: Iterable[str]) -> None:
     context, before = state.context, state.context.lock
     now = Lock.read(before.path)
     if context.asks_offline and now.text not in (None, before.text):
-        _check_files(context, state.choices, now, _only_online(context), before.restore)
+        _check_lock(context, state.choices, now, before.restore)
     if context.preferences.catalog is None or now.text is None or now.text == before.text:
         return
     if context.invocation.command == ("lock",):

@@ -138,11 +138,7 @@ class InstalledState(NamedTuple):
         found: dict[str, None] = {}
         lines: list[str] = []
         unknown = []
-
-        def is_chosen(each: Installed) -> bool:
-            asks = self.context.asks_offline or each.project in preferences.forced
-            return asks or not self.context.is_offline
-
+        asks = self.context.asks_offline or not self.context.is_offline
         for each in candidates:
             locked = self.locked_label(each)
             if locked is not None:
@@ -151,8 +147,8 @@ class InstalledState(NamedTuple):
             elif not preferences.use_variants:
                 if each.label is not None:
                     found[each.project] = None
-            elif is_chosen(each) and (preferences.switch or not self.marks.is_known(each)):
-                unknown.append(each)
+            elif preferences.switch or not self.marks.is_known(each):
+                unknown += [each] if asks or each.project in preferences.forced else []
         self.choices.ask(each.project for each in unknown)
         for each in unknown:
             choice = self.choices.of_installed(each)

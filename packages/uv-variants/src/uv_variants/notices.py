@@ -54,13 +54,13 @@ def after_lock(plan: SessionPlan, state: InstalledState) -> None:
         state: of lock file and environment before it.
     """
     idle = list(_idle(plan, state))
-    lines = [*_machine_of_lock(plan), *_unfit(plan, state), *(idle or _lacking(plan, state))]
+    lines = [*_machine_of_lock(plan, state), *_unfit(plan, state), *(idle or _lacking(plan, state))]
     if not state.context.is_quiet:
         for line in lines:
             warn(line)
 
 
-def _machine_of_lock(plan: SessionPlan) -> Iterator[str]:
+def _machine_of_lock(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
     """Write which machine the lock is for that has variants now; yield what is to be known."""
     context, before = plan.context, plan.context.lock
     now = Lock.read(before.path)
@@ -84,10 +84,9 @@ def _machine_of_lock(plan: SessionPlan) -> Iterator[str]:
     has_record = path_beside(now.path).exists()
     if has_record and not is_asked:
         return  # it cannot be read, or is not about what this command chose
-    builds = _builds(now) if context.preferences.catalog is not None else set()
-    if plan.plugins is not None or not (now.labels or builds or has_record):
+    if plan.plugins is not None or not (now.labels or has_record or _builds(state, now)):
         return  # what plugins say has no place in a platform file
-    if {*before.labels, *_builds(before)} & context.kept.keys():
+    if {*before.labels, *_builds(state, before)} & context.kept.keys():
         return  # it was chosen for a machine that nothing is known of
     given = context.preferences.platform_file
     name = "" if given is None or names_file(given) else given
@@ -99,9 +98,13 @@ def _machine_of_lock(plan: SessionPlan) -> Iterator[str]:
     )
 
 
-def _builds(lock: Lock) -> set[str]:
-    """Return the projects of a lock with a version whose local part names a build."""
-    return {name for name, versions in lock.versions.items() if any("+" in v for v in versions)}
+def _builds(state: InstalledState, lock: Lock) -> set[str]:
+    """Return the projects of a lock with a version whose local part names a catalogue's build."""
+    if state.context.preferences.catalog is None:
+        return set()
+    found = {name for name, versions in lock.versions.items() if any("+" in v for v in versions)}
+    state.choices.ask(found)
+    return {name for name in found if any(c.published for c in state.choices.of(name).values())}
 
 
 def _unfit(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
@@ -472,6 +475,6 @@ def would_take(planned: Planned, state: InstalledState, *, verbose: bool) -> Ite
     choices.ask(each.project for each in found)
     for each in found:
         choice = choices.of_installed(each)
-        if choice is not None and choice.chosen is not None:
-            label = choices.label_of(each) or choice.chosen.label
-            yield replace(each, label=label)
+        taken = None if choice is None else next(iter(choice.locked), choice.chosen)
+        if taken is not None:
+            yield replace(each, label=choices.label_of(each) or taken.label)

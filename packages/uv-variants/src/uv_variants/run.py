@@ -61,7 +61,8 @@ if TYPE_CHECKING:
 def is_planned(context: Context) -> bool:
     """Return whether uv says what the command would install."""
     invocation = context.invocation
-    return invocation.command == ("pip", "install") and invocation.has("dry-run")
+    said = (("pip", "install"), ("pip", "sync"), ("sync",))
+    return invocation.command in said and invocation.has("dry-run")
 
 
 def run_and_read(command: Sequence[str], environ: Mapping[str, str]) -> tuple[int, Planned]:
@@ -591,6 +592,11 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
     if code == 0:
         if planned:  # a dry run names everything that would be installed
             state.choices.expect_none(session.plain_projects())
+            if context.lock.text is not None:  # else everything was asked for
+                has_catalog = context.preferences.catalog is not None
+                names = {*session.asked(), *context.lock.projects}
+                planned = [each for each in planned
+                           if each[0] in names or (has_catalog and "+" in each[1])]  # fmt: skip
         noted = list(session.noted_projects())
         check_lock(state, noted)
         after_success(state, noted, planned, prepared.builds, prepared.refused)
@@ -600,6 +606,8 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
         check_after(state, prepared.changes.replaced)
         check_installed(state)
         after_lock(prepared.plan, state)
+        if context.scope is Scope.PROJECT:
+            planned = ()  # which files they are is in the lock
         tell_missed(prepared.plan, session.asked(), planned)
         tell_unfit(prepared.plan, session.asked(), planned)
         learn_afterwards(prepared)

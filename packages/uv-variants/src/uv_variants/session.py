@@ -107,6 +107,7 @@ class SessionSettings(NamedTuple):
         shown_hashes: see `variants_proxy.clients.ShownHashes`.
         forced: projects (normalized names) whose variant the user names.
         system_certs: whether the command line or a file asks for the system's certificates.
+        python: oldest version of Python that is installed for, empty for an unknown one.
     """
 
     proxy: Settings
@@ -119,6 +120,7 @@ class SessionSettings(NamedTuple):
     shown_hashes: ShownHashes = "served"
     forced: frozenset[str] = frozenset()
     system_certs: bool = False
+    python: str = ""
 
     def may_keep(self, project: str) -> bool:
         """Return whether a page without variants stays as it is while its index does not change it.
@@ -228,7 +230,7 @@ class IndexServices:
         The index is asked with the credentials that uv sent, if it did.
         """
         service, view = await self._view(index, project)
-        return None if view is None else await service.decisions(view)
+        return None if view is None else await service.decisions(view, self._settings.python)
 
     async def judge(
         self, index: str, project: str, question: Callable[[ProjectView], T], key: str

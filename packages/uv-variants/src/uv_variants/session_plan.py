@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pep_variants.internal import is_local
+from variants_index.internal import project_table, script_tree
 
 from .choices import warn
 from .command_line import EXPORTING, Scope
@@ -166,6 +169,22 @@ class SessionPlan:
         found = [given] if given else map(python_version, context.environments)
         return next((match[0] for text in found if (match := PYTHON.match(text))), "")
 
+    @cached_property
+    def python(self) -> str:
+        """The oldest version of Python that is installed for, empty for an unknown one."""
+        place = self.context.place
+        if self.context.scope is not Scope.PROJECT:
+            return self._python()
+        tree = script_tree(place.script) if place.script else project_table(place.root or Path())
+        locked = re.search(r'(?m)^requires-python = "(.*)"', self.context.lock.text or "")
+        from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+        with suppress(InvalidSpecifier):
+            text = str(locked[1] if locked else (tree or {}).get("requires-python") or "")
+            minors = (f"3.{minor}.99" for minor in range(8, 40))
+            return next(SpecifierSet(text).filter(minors), "") if text else ""
+        return ""
+
     @property
     def uv_cache(self) -> Path:
         """The cache directory that uv gets.
@@ -261,6 +280,7 @@ class SessionPlan:
             shown_hashes=self._shown_hashes,
             forced=frozenset(context.preferences.forced),
             system_certs=context.invocation.has("native-tls", "system-certs"),
+            python=self.python,
         )
 
     @property

@@ -208,7 +208,7 @@ def judgement(
         others={other: each.version for other, each in found.items()},
         admits=admits,
         preferences=plan.context.preferences,
-        python=plan.machine.machine.python,
+        python=plan.python,
     )
     return session.judge(name, question, key)
 

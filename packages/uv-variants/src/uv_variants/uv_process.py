@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import IO
+from typing import IO, Any
 
 
 def run_uv(
@@ -34,21 +34,8 @@ def run_uv(
         meanwhile: called while uv runs.
     """
     stderr = None if read_line is None else subprocess.PIPE
-    with _ending() as (descriptors, tie):
-        process = subprocess.Popen(
-            list(command), env=dict(environ), stdout=stdout, stderr=stderr, pass_fds=descriptors
-        )
-        tie(process.pid)
-        return _wait(process, read_line, meanwhile)
-
-
-def _wait(
-    process: subprocess.Popen[bytes],
-    read_line: Callable[[bytes], None] | None,
-    meanwhile: Callable[[], None] | None,
-) -> int:
-    """Return the exit code of *process*; see `run_uv`."""
-    with _forwarded_signals(process):
+    options = {"env": dict(environ), "stdout": stdout, "stderr": stderr}
+    with _started(list(command), options) as process, _forwarded_signals(process):
         reader = None
         if read_line is not None and process.stderr is not None:
             reader = threading.Thread(target=_pass_on, args=(process.stderr, read_line))
@@ -102,26 +89,26 @@ class Check:
 
 
 @contextmanager
-def _ending() -> Iterator[tuple[Sequence[int], Callable[[int], None]]]:
-    """Yield what a process has to inherit and what ties it to this one, by its number.
+def _started(
+    command: Sequence[str], options: Mapping[str, Any]
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Yield the process of *command*, started with *options* of `subprocess.Popen`.
 
-    On Linux it gets the signal SIGIO, which ends it, when this process has gone: it would go on to
-    ask a proxy that is no longer there.
+    On Linux it gets SIGIO, which ends it, when this process has gone: it would go on to ask a proxy
+    that is no longer there.
     """
     if sys.platform != "linux":
-        yield (), lambda _: None
+        yield subprocess.Popen(command, **options)
         return
     import fcntl
 
     theirs, ours = os.pipe()
     try:
-
-        def tie(number: int) -> None:
-            with contextlib.suppress(OSError):  # it has ended
-                fcntl.fcntl(theirs, fcntl.F_SETOWN, number)
-                fcntl.fcntl(theirs, fcntl.F_SETFL, os.O_ASYNC)
-
-        yield (theirs,), tie
+        process = subprocess.Popen(command, pass_fds=(theirs,), **options)
+        with contextlib.suppress(OSError):  # it has ended
+            fcntl.fcntl(theirs, fcntl.F_SETOWN, process.pid)
+            fcntl.fcntl(theirs, fcntl.F_SETFL, os.O_ASYNC)
+        yield process
     finally:
         os.close(theirs)
         os.close(ours)

@@ -77,11 +77,11 @@ class Service:
 
         return Deliveries(self.upstreams, self.views, self._wheels)
 
-    async def decisions(self, shown: ProjectView) -> dict[str, object]:
+    async def decisions(self, shown: ProjectView, python: str = "") -> dict[str, object]:
         """Return the decisions on a project and their reasons, see `reports.decisions`."""
         from .choice.reports import decisions
 
-        return await self.upstreams.budget(shown.upstream).compute(lambda: decisions(shown))
+        return await self.upstreams.budget(shown.upstream).compute(lambda: decisions(shown, python))
 
     async def judge(self, shown: ProjectView, question: Callable[[ProjectView], _T]) -> _T:
         """Return what *question*, a function of `judgement`, says of a project."""

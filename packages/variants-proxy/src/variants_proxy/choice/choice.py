@@ -14,7 +14,6 @@ from functools import cached_property, lru_cache, partial
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from pep_variants import (
@@ -55,7 +54,7 @@ from .offers import (
     version_in,
 )
 from .reports import older_builds
-from .wheel_environments import python_rank
+from .wheel_environments import runs_on
 
 
 @dataclass(frozen=True)
@@ -158,7 +157,6 @@ def named_wheel(item: str) -> tuple[str, str | None]:
     return plain, label
 
 
-_MINORS = range(10, 20)  # older ones are no longer supported
 _NULLS = (NULL_LABEL, ZERO_LABEL)
 OWN = ""
 """Source of the page's own files in a selection."""
@@ -264,7 +262,7 @@ class Chooser:
         choice = Choice((*offers, *_refused(offers, decisions)), tuple(decisions))
         # By name alone: a page is for whatever is required, and newer versions are not on it.
         return (
-            _held_back(choice, page.project)
+            _held_back(choice, page.project, self.machine.python)
             if page.project in preferences.before_version
             else choice
         )
@@ -404,9 +402,9 @@ class Chooser:
         return replace(decision, offers=offers, locked=found, kept=tuple(here))
 
 
-def _held_back(choice: Choice, project: str) -> Choice:
+def _held_back(choice: Choice, project: str, python: str) -> Choice:
     """Return *choice* without versions that are newer than the newest build for the accelerator."""
-    found = older_builds(choice, project)
+    found = older_builds(choice, project, python)
     finals = [each for each in _versions(choice) if not each.is_prerelease]
     build = found.get(max(finals)) if finals else None
     if build is None or build.version is None:
@@ -521,23 +519,6 @@ def _for_pythons(wheels: _ByLabel, selection: Selection[PageFile], python: str) 
             or runs_on(plain, file.requires_python, python) == pythons[plain]
         ),
     )
-
-
-@lru_cache(maxsize=4096)
-def runs_on(plain: str, requires: str | None, python: str) -> int:
-    """Return in how many Pythons a wheel can be installed, of all or of one version."""
-    try:
-        wanted = SpecifierSet(requires or "")
-    except ValueError:  # met by every Python, as in pip
-        wanted = SpecifierSet()
-    tags = [part.split(".") for part in plain.split("-")[-3:-1]]
-    minors = [
-        minor
-        for minor in _MINORS
-        if any(python_rank(tag, abi, minor) is not None for tag in tags[0] for abi in tags[1])
-    ]
-    each = [f"3.{minor}.{micro}" for minor in minors for micro in (0, 99)]
-    return sum(wanted.contains(item, prereleases=True) for item in ([python] if python else each))
 
 
 @lru_cache(maxsize=16384)

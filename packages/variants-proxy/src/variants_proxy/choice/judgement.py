@@ -20,7 +20,6 @@ from pep_variants.internal import (
 )
 
 from ..upstream.releases import CatalogPage
-from .choice import runs_on
 from .offers import Choice, Decision, ProjectView, version_in
 
 
@@ -153,9 +152,4 @@ def _may_be_taken(decision: Decision, release: Version, python: str) -> bool:
     chosen = decision.selection.chosen
     if decision.release.version == release or chosen is None:
         return True
-    is_for_python = any(
-        runs_on(offer.filename, offer.file.requires_python, python)
-        for offer in decision.offers.values()
-        if offer.label == chosen.label
-    )
-    return chosen.item.yanked is None and is_for_python
+    return chosen.item.yanked is None and decision.is_for(python)

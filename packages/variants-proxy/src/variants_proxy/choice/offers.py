@@ -14,6 +14,7 @@ from pep_variants.internal import Admitted
 from variants_index import PageFile
 
 from ..upstream.releases import Release, wheel_version
+from .wheel_environments import runs_on
 
 if TYPE_CHECKING:
     from ..settings import Upstream
@@ -70,6 +71,15 @@ class Decision:
         """The version as one of several, among which a build for an accelerator is looked for."""
         labels = [split_label(file.filename)[1] or "" for file in self.release.wheels]
         return Admitted(self.release.version, labels, lambda: self.selection)
+
+    def is_for(self, python: str) -> bool:
+        """Return whether what is chosen can be installed for a version of Python, empty for any."""
+        chosen = self.selection.chosen
+        return chosen is None or any(
+            runs_on(offer.filename, offer.file.requires_python, python)
+            for offer in self.offers.values()
+            if offer.label == chosen.label
+        )
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ def refusal(choice: Choice, project: str, filename: str) -> str:
     return f"{unfit}\nThe pre-release fits: to take it, require {project}=={newest}."
 
 
-def older_builds(choice: Choice, project: str) -> dict[Version, NewestBuild]:
+def older_builds(choice: Choice, project: str, python: str = "") -> dict[Version, NewestBuild]:
     """Return the versions that have no build for the accelerator here, though an older one has.
 
     Each with the newest such version, or with none if too many versions would have to be read.
@@ -137,14 +137,15 @@ def older_builds(choice: Choice, project: str) -> dict[Version, NewestBuild]:
     Args:
         choice: of the project's files.
         project: normalized name.
+        python: oldest version of Python that is installed for, empty for any.
     """
     decisions = choice.decisions
     if not any(is_accelerated(each.selection, each.selection.chosen) for each in decisions):
         return {}
     if any(project in each.selection.preferences.forced for each in decisions):
         return {}
-    admitted = [each.admitted for each in decisions]
-    newest = admitted[0].version
+    admitted = [each.admitted for each in decisions if each.is_for(python)]
+    newest = decisions[0].release.version
     plain = [version for version in _plain_versions(choice, newest) if version > newest]
     admitted[:0] = [
         Admitted(version, (), lambda: None) for version in plain if not version.is_prerelease
@@ -187,7 +188,7 @@ def _plain_versions(choice: Choice, unfit: Version) -> list[Version]:
     return sorted(found - {unfit}, reverse=True)
 
 
-def decisions(shown: ProjectView) -> dict[str, object]:
+def decisions(shown: ProjectView, python: str = "") -> dict[str, object]:
     """Return the decisions on a project and their reasons, as JSON data.
 
     ``versions`` is newest first; each has ``version``, ``files`` (label, or null for the
@@ -200,9 +201,13 @@ def decisions(shown: ProjectView) -> dict[str, object]:
     is there only if it has an ``older-build``. Of the catalogue's files there is the ``published``
     name, and of those that their publisher has under another name that name and the version
     (``origin``), by plain filename; ``catalog`` is what `_catalog` returns.
+
+    Args:
+        shown: the project.
+        python: see `older_builds`.
     """
     choice = shown.choice or Choice(())
-    older = older_builds(choice, shown.project)
+    older = older_builds(choice, shown.project, python)
     decided = {each.release.version for each in choice.decisions}
     plain = [
         _plain_tree(choice, version, build)

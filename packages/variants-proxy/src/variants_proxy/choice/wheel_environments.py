@@ -16,6 +16,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import TypeAlias, TypeVar
 
+from packaging.specifiers import SpecifierSet
+
 from pep_variants.internal import LINUX, MACOS, Term, all_of, any_of, modern_tag
 from variants_index.internal import MACS, WINDOWS
 
@@ -26,6 +28,7 @@ Rank: TypeAlias = "tuple[int, ...]"
 
 # More than any real project has: tags of a wheel, regions, versions of Python, and steps in all.
 _TAGS, _REGIONS, _MINORS, _STEPS = 128, 64, 64, 300_000
+_PYTHONS = range(10, 20)  # older ones are no longer supported
 _PYTHON = re.compile(r"(cp|py)(\d)(\d*)")
 _BUILD = re.compile(r"([0-9]+)(.*)", re.DOTALL)
 _DIGITS = 9
@@ -204,6 +207,25 @@ def python_rank(tag: str, abi: str, minor: int) -> int | None:
     if abi == "none":
         return 2
     return _NO_GIL if abi == f"{tag}t" else 0
+
+
+@lru_cache(maxsize=4096)
+def runs_on(plain: str, requires: str | None, python: str) -> int:
+    """Return in how many Pythons a wheel can be installed, of all or of one version."""
+    try:
+        wanted = SpecifierSet(requires or "")
+    except ValueError:  # met by every Python, as in pip
+        wanted = SpecifierSet()
+    tags = [part.split(".") for part in plain.split("-")[-3:-1]]
+    minors = [
+        minor
+        for minor in _PYTHONS
+        if any(python_rank(tag, abi, minor) is not None for tag in tags[0] for abi in tags[1])
+    ]
+    each = [f"3.{minor}.{micro}" for minor in minors for micro in (0, 99)]
+    if python:
+        each = [python] if int(python.split(".")[1]) in minors else []
+    return sum(wanted.contains(item, prereleases=True) for item in each)
 
 
 def python_term(found: Sequence[int], minors: Sequence[int]) -> Term | bool:

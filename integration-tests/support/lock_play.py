@@ -266,7 +266,7 @@ class Play:
         """Yield the files of the lock without a hash, where their pages have hashes."""
         for package in packages(self.text):
             items = [it for it in self.world.projects if package["name"] == it.name]
-            if all(item.hashed for item in items):
+            if all(item.hashed and not item.large for item in items):
                 for file in files_of(package):
                     if "hash" not in file:
                         yield f"leaves no hash of {file['url']}"
@@ -465,6 +465,7 @@ def smaller(world: World) -> Iterator[World]:
             {"markers": False},
             {"metadata_files": True},
             {"hashed": True},
+            {"large": False},
             *({"labels": tuple(it for it in item.labels if it != name)} for name in item.labels),
         )
         for change in changes:

@@ -94,6 +94,7 @@ class Project:
         library: what builds require by label: a project with a version for each. Empty for none.
         requires: of every file.
         metadata_files, hashed: of its pages.
+        large: builds are too large to be read for their hash.
     """
 
     name: str
@@ -108,6 +109,7 @@ class Project:
     requires: tuple[str, ...] = ()
     metadata_files: bool = True
     hashed: bool = True
+    large: bool = False
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -115,6 +117,11 @@ class Project:
         if self.kind == PLAIN:
             return ()
         return self.labels if self.kind in (VARIANTS, LOCAL) else ("cuda12", "cuda13")
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """More files of its builds."""
+        return {f"{self.name}.bin": bytes(33 * 2**20)} if self.large else {}
 
     @property
     def pages(self) -> tuple[str, ...]:
@@ -136,7 +143,8 @@ class Project:
         """Yield its wheels, and the URLs of other indexes that have them."""
         for version in self.versions:
             for tag in self.plain:
-                yield "", Wheel(self.name, version, None, tag, self.own, extras=self.extras)
+                files = self.files if self.kind == EXTRA else {}
+                yield "", Wheel(self.name, version, None, tag, self.own, None, files, self.extras)
             for label in self.labels:
                 for tag in self.tags:
                     yield from self._builds(version, label, tag)
@@ -149,13 +157,13 @@ class Project:
                 marked = (f"{text}; variant_label == '{each}'" for each, text in of_labels)
                 requires = (*self.requires, *marked)
             own = {**self.metadata, "variants": {label: PROPERTIES[label]}}
-            yield "", Wheel(self.name, version, label, tag, requires, own)
+            yield "", Wheel(self.name, version, label, tag, requires, own, self.files)
         elif self.kind == RENAMED:
             name = f"{self.name}-cuda{label[2:4]}x"
             if self.markers:
                 requires = tuple(f"{item}; extra == 'ctk'" for item in requires)
             extras = ("ctk",) if self.markers else ()
-            yield "", Wheel(name, version, None, tag, requires, extras=extras)
+            yield "", Wheel(name, version, None, tag, requires, None, self.files, extras)
         elif self.kind == LOCAL:
             url = f"{HOST}/whl/{label}/{self.name}/"
             yield url, Wheel(self.name, f"{version}+{label}", None, tag, requires)
@@ -266,6 +274,17 @@ REPORTED = {
         ("cupy==13.0",),
         ("lock", "add idna", *_BACK, "sync"),
     ),
+    "large": World(
+        (
+            Project(
+                "cupy", RENAMED, ("14.0",), ("cu128",), (LINUX,), (MAC,), sdist=True,
+                library="ctk", large=True,
+            ),
+            _IDNA,
+        ),
+        ("cupy",),
+        ("lock", "add idna", "sync", "lock --upgrade-package cupy"),
+    ),
     "extras": World(
         (
             Project(
@@ -297,7 +316,7 @@ REPORTED = {
             _IDNA,
         ),
         ("vision",),
-        ("lock", _BACK[0], "lock --upgrade-package torch", "sync"),
+        ("lock", _BACK[0], "sync"),
     ),
 }  # fmt: skip
 """Worlds in which locks were wrong once, or could be, one of each kind."""

@@ -95,7 +95,9 @@ class Wheel:
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
             for path, data in files.items():
-                archive.writestr(zipfile.ZipInfo(path, (2020, 1, 1, 0, 0, 0)), data)
+                is_large = len(data) > 2**24  # it would take a second each
+                info_of = zipfile.ZipInfo(path, (2020, 1, 1, 0, 0, 0))
+                archive.writestr(info_of, data, zipfile.ZIP_STORED if is_large else None)
         return buffer.getvalue()
 
 

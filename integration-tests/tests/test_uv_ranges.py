@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.catalog_places import add, entry, family, place_url, variant
+from support.catalog_places import add, entry, family, numbered_entry, place_url, variant
 from support.index import Index
 from support.projects import DRIVER
 from support.published_builds import Builds, Field, standing_in
@@ -36,6 +36,9 @@ def served() -> Iterator[Field]:
     for tag in (LINUX, MAC):
         for wheel in family("2.9.0", tag=tag):
             found.index.add_wheel(large(wheel))
+    for version in ("1.0", "1.1", "2.0"):
+        extras = Wheel("many", version, extras=("cuda12", "cuda13"))
+        found.index.add_wheel(large(extras) if version != "2.0" else extras)
     found.index.add_wheel(Wheel("cudalib", "128"))
     with standing_in(found) as field:
         yield field
@@ -54,6 +57,8 @@ def settings(served: Field, tmp_path: Path) -> dict[str, str]:
     for name in ("torch", *others):
         coherent = others if name == "torch" else ["torch"]
         (folder / f"{name}.toml").write_text(entry(name, tables, coherent=coherent))
+    numbered = numbered_entry("many", "{{name}}[cuda{}]=={{version}}")
+    (folder / "many.toml").write_text(numbered)
     return {
         DRIVER: "12.8",
         "UV_DEFAULT_INDEX": served.index.url,
@@ -108,3 +113,16 @@ def test_a_server_without_ranges(machine: Machine, settings: dict[str, str], ser
     (line,) = (line for line in done.err.splitlines() if "downloading all of it" in line)
     assert line.startswith("uv-variants: http://")
     assert line.endswith(".whl: downloading all of it for its metadata: its server has no ranges")
+
+
+def test_rewritten_wheels(machine: Machine, settings: dict[str, str], served: Field) -> None:
+    """Those of the version that is locked are read alone."""
+    serve_ranges(served)
+    machine = machine.with_environ(settings)
+    project(machine.work, ["many"])
+    done = machine.run("lock")
+    assert done.code == 0, done
+    text = (machine.work / "uv.lock").read_text()
+    assert "/.variant/cuda12/many-2.0" in text
+    assert text.count("hash = ") == text.count(".whl")
+    assert not [each for each in served.index.requests if "many-1" in each]

@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from operator import attrgetter
 
@@ -41,7 +41,7 @@ from pep_variants.internal import (
 )
 
 from ..choice.in_place_names import encoded_name
-from ..choice.offers import Choice, Offer
+from ..choice.offers import Choice, Offer, platform_of
 from ..choice.wheel_environments import (
     Environments,
     Region,
@@ -55,7 +55,7 @@ from ..errors import UpstreamError
 from ..settings import Upstream
 from ..upstream.releases import wheel_version
 from ..upstream.upstreams import Upstreams
-from ..upstream.wheels import Wheels
+from ..upstream.wheels import Wheels, is_cheap
 
 _MERGED = ("requires-dist", "requires-python", "provides-extra")
 # More than any real project has: requirements of all wheels, and steps to write their markers.
@@ -289,7 +289,8 @@ def wheels_to_merge(
     Args:
         client: of the page.
         offers: those with variant markers or labels, and the others of their versions.
-        own: METADATA with evaluated markers by upstream filename, None if it is not known.
+        own: METADATA with evaluated markers by upstream filename, None if it is not known, as that
+            of wheels that are rewritten on request: no other has the same.
     """
     versions: dict[str, list[Offer]] = {}
     for offer in offers if client.merges else ():
@@ -299,9 +300,10 @@ def wheels_to_merge(
     for same in versions.values():
         names = [offer.file.filename for offer in same]
         # Most versions have one METADATA.
-        if len({own.get(name) for name in names}) > 1:
+        read = {own.get(name) for name in names}
+        if len(read) > 1 or None in read:
             plain = client.reads_any or _plain_is_read(same)
-            found.update({name: plain for name in names if own.get(name) is not None})
+            found.update(dict.fromkeys(names, plain))
     return found
 
 
@@ -334,15 +336,30 @@ async def merged_for(
         and item.filename != offer.filename
         and wheel_version(item.filename) == version
     ]
-    found = [await own(offer)]
-    try:
-        found += [await own(item) for item in same]
-    except (UpstreamError, VariantError):
-        return None  # the page does not merge it either
     # In the same order for every client: the result is the same byte for byte.
-    ordered = tuple(sorted(found, key=attrgetter("filename")))
+    known: dict[object, WheelMetadata] = {}
+    found: list[WheelMetadata] = []
+    for item in sorted((offer, *same), key=attrgetter("filename")):
+        key = _source(item, upstreams.limits.hashed_bytes)
+        try:
+            known[key] = known.get(key) or await own(item)
+        except (UpstreamError, VariantError):
+            return None
+        found.append(replace(known[key], filename=item.filename))
+    ordered = tuple(found)
     limit = upstreams.limits.metadata_bytes
     return await upstreams.budget(upstream).compute(lambda: _merged(ordered, limit))
+
+
+def _source(offer: Offer, limit: int) -> object:
+    """Return what is equal for wheels whose METADATA is read once.
+
+    That of large wheels with nothing beside them takes megabytes: one is read of each label and
+    platform. Wheels of one build differ in Python alone.
+    """
+    if is_cheap(offer.file) or (offer.file.size or 0) <= limit:
+        return offer.filename
+    return offer.label, platform_of(offer.filename)
 
 
 @lru_cache(maxsize=64)

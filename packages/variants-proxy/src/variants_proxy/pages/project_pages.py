@@ -10,6 +10,7 @@ from hashlib import sha256
 
 from packaging.version import Version
 
+from pep_variants import split_label
 from pep_variants.internal import NON_VARIANT, metadata_terms, reduce_metadata
 from variants_index import Page, PageFile, html_page, json_page
 from variants_index.internal import JSON, html_projects, json_projects
@@ -21,7 +22,13 @@ from ..errors import UpstreamError
 from ..headers import Document, PageFormat
 from ..settings import Upstream
 from ..sharing import gather_limited
-from ..upstream.releases import is_rewritten, origin, published, wheel_version
+from ..upstream.releases import (
+    is_rewritten,
+    known_variants,
+    origin,
+    published,
+    wheel_version,
+)
 from ..upstream.transfers import WheelDigest
 from ..upstream.upstream_pages import UpstreamPages
 from ..upstream.upstreams import Upstreams
@@ -135,7 +142,10 @@ class ProjectPages:
             choice = _with_plain(choice, client.machine.preferences.forced.get(shown.project))
         compute = self._upstreams.budget(shown.upstream).compute
         offers = await compute(lambda: _newest_first(choice))
-        markers = await self._markers(client, shown.upstream, offers)
+        rewritten = [offer for offer in offers if is_rewritten(offer.file)]
+        hashed = self._hashed(client, shown.project, rewritten)[: self._limits.hashed]
+        unread = _unread(choice) | {each.file.filename for each in rewritten if each not in hashed}
+        markers = await self._markers(client, shown.upstream, offers, unread)
         announced: dict[str, WheelDigest | None] = {}
         if markers.reduced:
             # If uv finds no solution, the command reports dependencies that markers add.
@@ -161,9 +171,10 @@ class ProjectPages:
         )
 
     async def _markers(
-        self, client: Client, upstream: Upstream, offers: Sequence[Offer]
+        self, client: Client, upstream: Upstream, offers: Sequence[Offer], unread: Collection[str]
     ) -> _Markers:
         # Most wheels of a version share their METADATA.
+        offers = [offer for offer in offers if offer.file.filename not in unread]
         keys = [metadata_key(offer.file) for offer in offers]
         files = {
             key: offer.file for key, offer in zip(reversed(keys), reversed(offers), strict=True)
@@ -230,7 +241,12 @@ class ProjectPages:
         wanted = dict.fromkeys(client.locked.get(project, {}))
         wanted.update(dict.fromkeys((stable or distinct)[: self._limits.hashed_versions]))
         places: dict[Version | None, int] = {each: place for place, each in enumerate(wanted)}
-        found = [offer for offer in marked if versions[offer.file.filename] in places]
+        found = [
+            offer
+            for offer in marked
+            if versions[offer.file.filename] in places
+            and (offer.file.size or 0) <= self._limits.hashed_bytes
+        ]
         return sorted(found, key=lambda offer: places[versions[offer.file.filename]])
 
 
@@ -253,6 +269,20 @@ def _with_plain(choice: Choice, forced: str | None) -> Choice:
         if file.filename in taken and forced is None
     ]
     return replace(choice, offers=(*choice.offers, *plain))
+
+
+def _unread(choice: Choice) -> set[str]:
+    """Return the upstream's names of plain wheels beside which the catalogue alone has variants.
+
+    They have no variant markers, as all wheels of projects without variants.
+    """
+    return {
+        file.filename
+        for decision in choice.decisions
+        if known_variants(decision.release.wheels) is not None
+        for file in decision.release.wheels
+        if split_label(file.filename)[1] is None
+    }
 
 
 def _version(offer: Offer) -> Version | None:
@@ -354,7 +384,7 @@ class _Entries:
             )
         reduced = self.markers.reduced.get(file.filename)
         # The contents are not known in advance.
-        unknown = file.filename in self.markers.unknown
+        unknown = file.filename in self.markers.unknown or (is_rewritten(file) and reduced is None)
         is_ours = offer.label is not None or self.merged.get(file.filename, False)
         if is_direct and reduced is None and not (is_ours or unknown):
             return file

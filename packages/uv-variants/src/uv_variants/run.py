@@ -315,8 +315,9 @@ def renewed_builds(context: Context) -> list[str]:
     found = []
     for name, versions in lock.versions.items():
         publics = {version.partition("+")[0] for version in versions}
-        is_renewed = context.renewed is None or name in context.renewed
-        if is_renewed and len(publics) == 1 and any("+" in each for each in versions):
+        if len(publics) > 1 or not (context.renewed is None or name in context.renewed):
+            continue
+        if any("+" in each for each in versions) or context.entry_of(name) is not None:
             found.append(f"{name}=={publics.pop()}")
     return [text for text in found if text.partition("==")[0] not in names]
 

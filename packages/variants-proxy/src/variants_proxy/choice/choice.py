@@ -234,6 +234,8 @@ class Chooser:
         decisions = [self._decide(page.project, release) for release in found[: self.limit]]
         if self.locked and forced is None:
             decisions = [self._kept(decision) for decision in decisions]
+        elif forced is not None and self.portable:
+            decisions = [self._for_others(page.project, decision, forced) for decision in decisions]
         decisions += [
             _unevaluated(release, preferences, forced, self.limit)
             for release in found[self.limit :]
@@ -244,12 +246,7 @@ class Chooser:
         for decision in decisions:
             ours.update([file.filename for file in decision.release.wheels])
             offered.update({offer.file.filename: offer for offer in decision.offers.values()})
-        # For the other machines of a lock.
-        sources = {
-            each.release.version
-            for each in decisions
-            if self.portable and any(offer.label == forced for offer in each.offers.values())
-        }
+        sources = {each.release.version for each in decisions if forced and each.locked}
         offers = []
         for file in page.files:
             filename = file.filename
@@ -378,6 +375,19 @@ class Chooser:
             preferences=preferences if forced else replace(preferences, forced={}),
             project=project,
         )
+
+    def _for_others(self, project: str, decision: Decision, forced: str) -> Decision:
+        """Return *decision* with what other machines get where a lock has the *forced* label."""
+        if not any(offer.label == forced for offer in decision.offers.values()):
+            return decision
+        release, preferences = decision.release, self.machine.preferences
+        chooser = replace(
+            self,
+            machine=replace(self.machine, preferences=replace(preferences, forced={})),
+            locked={release.version: LockedVersion((forced,))},
+        )
+        kept = chooser._kept(chooser._decide(project, release))
+        return replace(decision, offers=kept.offers, locked=kept.locked)
 
     def _kept(self, decision: Decision) -> Decision:
         """Return *decision* with what a lock file has of its version."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -304,6 +306,58 @@ def test_variant_markers_without_variants(every_machine: Machine, serve: Serve) 
     assert re.search(r'plain-1.0-py3-none-any.whl", hash = "sha256:', lock), lock
     assert names(machine) == {"always", "for-cpu", "plain"}
     assert machine.run("pip", "check", "--python", ".venv").code == 0
+
+
+@pytest.mark.everywhere
+def test_given_hashes(every_machine: Machine, serve: Serve) -> None:
+    """Unchanged bytes where METADATA has no variant markers, which no uv reads; else a line."""
+    index = Index()
+    index.add_wheel(Wheel("always", "1.0"))
+    release = Release("gpu", "1.0", cuda("12.6", "12.8"))
+    index.add("gpu", release.metadata_filename, json.dumps(release.metadata).encode())
+    marked = ("always; variant_label == 'cu128'",)
+    for wheel in release.wheels():
+        index.add_wheel(replace(wheel, requires=marked) if wheel.label == "cu128" else wheel)
+    machine = with_gpu(every_machine, serve(index)).with_environ({"UV_PYTHON": ""})
+    machine.create_environment(PYTHON)
+
+    def lines(*labels: str) -> str:
+        named = [f"gpu-1.0-py3-none-any-{label}.whl" for label in labels]
+        hashes = [f"--hash=sha256:{sha256(index.files['gpu'][name])}" for name in named]
+        own = f"--hash=sha256:{sha256(index.files['always']['always-1.0-py3-none-any.whl'])}"
+        return f"gpu==1.0 {' '.join(hashes)}\nalways==1.0 {own}\n"
+
+    requirements = machine.work / "r.txt"
+    for labels in (["null"], ["cu126"], ["cu126", "null"]):
+        requirements.write_text(lines(*labels))
+        for words in (["sync", "r.txt"], ["install", "--require-hashes", "-r", "r.txt"]):
+            done = machine.run("pip", *words)
+            assert (done.code, machine.labels()) == (0, {"gpu": labels[0]}), done
+    before = machine.labels()
+    # Not the next best: its hash is given for machines that cannot use the best one.
+    requirements.write_text(lines("cu128", "cu126", "null"))
+    for _ in range(2):  # the second time uv would have what it needs in its cache
+        for words in (["sync", "r.txt"], ["install", "-r", "r.txt"], ["install", "-cr.txt", "gpu"]):
+            done = machine.run("pip", *words, "--reinstall")
+            assert (done.code != 0, machine.labels()) == (True, before), done
+            line = "gpu-1.0-py3-none-any-cu128.whl cannot be installed with its own hash, which is"
+            assert line in done.err, done
+        # What the line names.
+        (machine.work / "r.in").write_text("gpu\n")
+        done = machine.run("pip", "compile", "--generate-hashes", "r.in", "-o", "new.txt")
+        assert done.code == 0, done
+        done = machine.run("pip", "install", "--require-hashes", "--reinstall", "-r", "new.txt")
+        assert (done.code, machine.labels()) == (0, {"gpu": "cu128"}), done
+        assert machine.plain("pip", "check").code == 0
+        before = machine.labels()
+    # Hashes that uv does not compare.
+    done = machine.run("pip", "install", "--reinstall", "--no-verify-hashes", "-r", "r.txt")
+    assert (done.code, machine.labels()) == (0, {"gpu": "cu128"}), done
+    assert machine.run("pip", "compile", "r.txt").code == 0
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def test_what_was_decided_stays(every_machine: Machine, patched: Environment, serve: Serve) -> None:

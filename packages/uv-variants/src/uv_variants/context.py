@@ -184,6 +184,16 @@ class Context:
             return "UV_OFFLINE" if self.place.is_on("UV_OFFLINE") else ""
         return "the setting offline" if self.indexes.configuration.scalars.get("offline") else ""
 
+    @cached_property
+    def hashes(self) -> Mapping[str, frozenset[str]]:
+        """SHA-256 by project (normalized name) with which uv compares files."""
+        configuration, given = self.indexes.configuration, self.invocation.has
+        if self.scope is Scope.TOOL:
+            return {}  # uv compares nothing then
+        without = configuration.scalars.get("verify-hashes") is False
+        without = without or self.place.is_on("UV_NO_VERIFY_HASHES") or given("no-verify-hashes")
+        return {} if without and not given("require-hashes") else configuration.hashes
+
     @property
     def is_quiet(self) -> bool:
         """Whether uv was asked to print no more than it has to."""

@@ -151,8 +151,8 @@ PROXIES = ("http-proxy", "https-proxy", "no-proxy")
 SCALARS = ("cache-dir", "no-index", "offline", "keyring-provider", "allow-insecure-host", *PROXIES)
 """Settings other than indexes that are read."""
 
-PIP_SCALARS = ("python", "system", "target", "prefix", "torch-backend")
-"""Settings of the ``pip`` table that say where ``uv pip`` installs, and from where."""
+PIP_SCALARS = ("python", "system", "target", "prefix", "torch-backend", "verify-hashes")
+"""Settings of the ``pip`` table that say where ``uv pip`` installs, from where, and what."""
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ class FittingMarks(NamedTuple):
     Attributes:
         folder: of the files.
         machine: returns the platform key of the machine, which takes time to detect.
-        indexes: names of the indexes, in order.
+        indexes: names of the indexes, in order, and hashes that requirements give.
     """
 
     folder: Path

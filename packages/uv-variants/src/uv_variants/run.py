@@ -153,7 +153,9 @@ def prepare(context: Context) -> PreparedRun:
             check_before(context, choices)
         except VariantMissing as error:
             raise VariantMissing(f"{error}{plan.lock_note}") from None
-        marks = FittingMarks(context.cache / "fits", lambda: plan.machine.key, tuple(plan.indexes))
+        hashes = sorted(each for given in context.hashes.values() for each in given)
+        places = (*plan.indexes, *hashes)  # all that decides what fits best
+        marks = FittingMarks(context.cache / "fits", lambda: plan.machine.key, places)
         state = InstalledState.of(context, choices, marks)
         if _may_have_nothing_to_do(plan):
             arguments = _arguments(plan, state, replaced(plan, state))

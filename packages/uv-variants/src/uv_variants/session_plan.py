@@ -262,7 +262,7 @@ class SessionPlan:
             catalog=self.catalog,
             catalog_mirrors=context.preferences.catalog_mirrors if self.catalog else {},
             pinned=frozenset(self.pinned if self.catalog else ()),
-            hashes=context.indexes.configuration.hashes,
+            hashes=context.hashes,
             offline=context.is_offline,
         )
         return SessionSettings(

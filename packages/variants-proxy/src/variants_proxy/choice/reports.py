@@ -119,7 +119,15 @@ def refusal(choice: Choice, project: str, filename: str) -> str:
     """Return why a wheel with `Offer.refused` cannot be installed, empty if it is not one."""
     wanted = version_in(filename)
     decision = next((each for each in choice.decisions if each.release.version == wanted), None)
-    if decision is None or not any(o.refused and o.filename == filename for o in choice.offers):
+    own = next((o for o in choice.offers if o.refused and o.filename == filename), None)
+    if own is not None and own.context is not None:
+        return (
+            f"{own.file.filename} cannot be installed with its own hash, which is given: it has "
+            "variant markers in METADATA, which uv cannot read, and without them another hash: use "
+            f"the hashes of {project} that 'uv-variants pip compile --generate-hashes' or "
+            "'uv-variants export' writes, or install with pip and pep-variants-shim"
+        )
+    if decision is None or own is None:
         return ""
     others = (version_in(offer.filename) for offer in choice.offers if not offer.refused)
     newest = max(version for version in others if version is not None)

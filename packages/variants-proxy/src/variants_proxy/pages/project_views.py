@@ -22,7 +22,7 @@ from pep_variants.internal import (
     is_for_extra,
     iter_fields,
 )
-from variants_index import Page, PageFile
+from variants_index import Page
 
 from ..choice.catalog_choice import locked_names, with_published
 from ..choice.choice import Chooser, LockedVersion, OtherSource, target_of
@@ -182,7 +182,7 @@ class ProjectViews:
         marked = await self._wheels.marked(
             upstream, plain_versions, thorough=any(map(_has_own_variants, versions))
         )
-        unhashed = await self._unhashed(upstream, project, page, wanted)
+        unhashed, refused = await self._unhashed(upstream, project, page, wanted)
         read = partial(known_metadata, metadata)
 
         chooser = Chooser(
@@ -203,8 +203,14 @@ class ProjectViews:
         def choose_files() -> Choice:
             choice = chooser.choose(page, versions)
             # Others without a look at each file.
-            is_catalog = isinstance(found, CatalogPage)
-            return with_published(choice, target_of(client.machine)) if is_catalog else choice
+            if isinstance(found, CatalogPage):
+                choice = with_published(choice, target_of(client.machine))
+            offers = (
+                replace(offer, refused=offer.refused or offer.file.filename in refused)
+                for offer in choice.offers
+            )
+            # What goes into a lock file has the hash of the rewritten wheel there.
+            return choice if client.hashes or not refused else replace(choice, offers=(*offers,))
 
         try:
             return await compute(choose_files), sure and all(is_sure for _, is_sure in others_found)
@@ -298,34 +304,28 @@ class ProjectViews:
 
     async def _unhashed(
         self, upstream: Upstream, project: str, page: Page, wanted: Iterable[Release]
-    ) -> frozenset[str]:
-        """Return the wheels that have none of the hashes which the user gives, as they are served.
+    ) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the wheels that have none of the hashes which the user gives, and those to refuse.
 
         Wheels with variant markers are rewritten, which gives them another hash. It is not known
         before they are read; so they count where a hash is given that no file of the page has.
+        Where there is none such, those that have a given hash lose it.
         """
         given = self._settings.hashes.get(project, frozenset())
+        own = {file.filename for file in page.files if file.hashes.get("sha256") in given}
         rewritten = given - {file.hashes.get("sha256", "") for file in page.files}
-
-        async def is_usable(file: PageFile) -> bool:
-            is_given = file.hashes["sha256"] in given
-            if not (is_given or rewritten):
-                return False
-            is_marked = await self._wheels.is_marked(upstream, file, thorough=True)
-            return bool(rewritten) if is_marked else is_given
-
-        files = [
-            file
-            for release in wanted
-            if any(file.hashes.get("sha256") in given for file in release.wheels)
-            for file in release.wheels
-            if "sha256" in file.hashes
-        ]
-        usable = await gather_limited(
-            [partial(is_usable, file) for file in files], self._settings.limits.parallel
+        some = [release for release in wanted if any(f.filename in own for f in release.wheels)]
+        files = {f.filename: f for each in some for f in each.wheels if "sha256" in f.hashes}
+        read = [f for f in page.files if f.filename in own or (rewritten and f.filename in files)]
+        wheels = [file for file in read if file.filename.endswith(".whl")]
+        found = await gather_limited(
+            [partial(self._wheels.is_marked, upstream, file, thorough=True) for file in wheels],
+            self._settings.limits.parallel,
         )
-        pairs = zip(files, usable, strict=True)
-        return frozenset(file.filename for file, is_usable in pairs if not is_usable)
+        marked = {file.filename for file, is_marked in zip(wheels, found, strict=True) if is_marked}
+        if rewritten:
+            return frozenset(files.keys() - marked - own), frozenset()
+        return frozenset(files.keys() - own), frozenset(own & marked)
 
     async def _other_source(
         self, upstream: Upstream, found: FetchedPage, wanted: Sequence[Release]

@@ -152,8 +152,7 @@ class TestHashes:
         [
             ([APP], (), None),
             (["app-1.0-py3-none-any-cu126.whl"], (), "cu126"),
-            ([CU128], MARKED, "cu128"),  # nothing else has it either
-            ([CU128, APP], MARKED, None),  # what is served is not the file that has the hash
+            ([APP], MARKED, None),
         ],
     )
     def test_of_files(self, upstream, start, names, requires, found):
@@ -162,6 +161,23 @@ class TestHashes:
         given = {hashlib.sha256(upstream.files["app"][name]).hexdigest() for name in names}
         asked = Asked(start(upstream, hashes={"app": frozenset(given)}), hashes=False)
         assert asked.labels() == {"py3-none-any": found}
+
+    @pytest.mark.parametrize("names", [[CU128], [CU128, APP]])
+    def test_of_a_file_that_is_rewritten(self, upstream, start, names):
+        """What would be served has another hash than the one that is given: a line says so."""
+        upstream.add_release("1.0", *MARKED, labels=("cu126", "cu128"))
+        upstream.add("app", APP, wheel(APP))
+        given = {hashlib.sha256(upstream.files["app"][name]).hexdigest() for name in names}
+        proxy = start(upstream, hashes={"app": frozenset(given)})
+        asked = Asked(proxy, hashes=False)
+        file = asked.files()[APP]
+        assert not file["hashes"]
+        for suffix in ("", ".metadata"):
+            answer = asked.get(file["url"] + suffix)
+            assert answer.status_code == 409
+            assert f"{CU128} cannot be installed with its own hash, which is given" in answer.text
+        # A lock has the hash of what is served.
+        assert Asked(proxy).labels() == {"py3-none-any": "cu128"}
 
     def test_as_it_is_rewritten(self, upstream, start):
         """As an export of uv-variants has it, beside the hashes of files that stay as they are."""

@@ -42,7 +42,13 @@ from variants_proxy.internal import PYPI, absolute_url, upstream_name
 
 from .command_line import Scope
 from .environments import tool_directory
-from .named_projects import name_of, normalized
+from .named_projects import (
+    local_projects,
+    name_of,
+    named_folders,
+    normalized,
+    sources_of_table,
+)
 
 if TYPE_CHECKING:
     from variants_proxy import Upstream
@@ -181,7 +187,8 @@ def read_configuration(invocation: Invocation, scope: Scope, place: Place) -> Co
     if place.script is not None:
         tree = script_tree(place.script) or {}
         tables.append(UvTable(place.script, table_of(table_of(tree.get("tool")).get("uv"))))
-    own = [*tables, *_local_projects([*_workspace(start, scope), *_folders(invocation, place)])]
+    folders = [*_workspace(start, scope), *named_folders(invocation, place)]
+    own = [*tables, *(each for _, each in local_projects(folders) if each.settings)]
     tables += settings_tables(
         start,
         environ,
@@ -203,7 +210,7 @@ def read_configuration(invocation: Invocation, scope: Scope, place: Place) -> Co
     names = {index.name for index in found}
     pinned: dict[str, set[str]] = {}
     for table in own:
-        for project, source in _sources(table.settings):
+        for project, source in sources_of_table(table.settings):
             if isinstance(name := source.get("index"), str):
                 pinned.setdefault(name, set()).add(normalized(project))
         for index in _indexes(table.settings, table.base, environ):
@@ -235,17 +242,6 @@ def _receipts(invocation: Invocation, place: Place) -> Iterator[tuple[Path, Mapp
             yield path, options
 
 
-def _folders(invocation: Invocation, place: Place) -> Iterator[Path]:
-    """Yield the directories that a command names, whose projects may have sources."""
-    texts = invocation.values("editable", "with-editable", "with", "from")
-    if invocation.command != ("run",):
-        texts += invocation.operands
-    for text in texts:
-        path = place.cwd / text.removeprefix("file://").partition("[")[0]
-        if ("/" in text or text.startswith(".")) and path.is_dir():
-            yield path
-
-
 def _workspace(start: Path, scope: Scope) -> list[Path]:
     """Return the folders of the project, its workspace and all members; uv has none for tools."""
     root = workspace_root(start) if scope is not Scope.TOOL else None
@@ -258,25 +254,6 @@ def _workspace(start: Path, scope: Scope) -> list[Path]:
         if isinstance(pattern, str) and not Path(pattern).is_absolute():
             paths += [path for path in root.glob(pattern) if path.is_dir()]
     return paths
-
-
-def _local_projects(folders: Iterable[Path]) -> list[UvTable]:
-    """Return ``[tool.uv]`` of the projects in *folders*, and of those that their sources name."""
-    waiting = list(folders)
-    seen: set[str] = set()
-    tables = []
-    while waiting and len(seen) < _MAX_FILES:
-        folder = waiting.pop(0)
-        path = os.path.abspath(folder)  # noqa: PTH100 - `absolute` keeps the ".." of sources
-        if path in seen:
-            continue
-        seen.add(path)
-        found = project_settings(folder)
-        if found.settings:
-            tables.append(found)
-            named = (table_of(source).get("path") for _, source in _sources(found.settings))
-            waiting += [folder / text for text in named if isinstance(text, str)]
-    return tables
 
 
 def _indexes(
@@ -303,19 +280,15 @@ def _indexes(
         yield index_at(url, base, environ, links=True, legacy=True)
 
 
-def _sources(settings: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield project and table of every source."""
-    for project, source in table_of(settings.get("sources")).items():
-        for each in source if isinstance(source, list) else [source]:
-            yield project, table_of(each)
-
-
 def _requirements(
     invocation: Invocation, place: Place
 ) -> tuple[list[UserIndex], dict[str, set[str]], list[str]]:
     """Return the indexes and hashes (by project) that requirement files give, and their lines."""
     texts = invocation.values("requirements", "constraints", "overrides", "with-requirements")
     texts += invocation.values("build-constraints")
+    if invocation.command[:1] in (("pip",), ("tool",)):
+        for variable in ("UV_CONSTRAINT", "UV_OVERRIDE", "UV_BUILD_CONSTRAINT"):
+            texts += place.environ.get(variable, "").split()
     if invocation.command in (("pip", "compile"), ("pip", "sync")):
         texts += invocation.operands
     if not texts:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from variants_index.internal import (
+    UvTable,
     is_on,
     project_settings,
     project_table,
@@ -113,27 +115,39 @@ def requirement_texts(invocation: Invocation, place: Place) -> list[str]:
 
 
 def further_texts(invocation: Invocation, place: Place) -> Iterator[str]:
-    """Yield what the project or script declares besides its dependencies, and its members do.
+    """Yield what is declared besides the dependencies of the command's own project or script.
 
-    That is for extras, groups, constraints and overrides.
+    That is for builds, extras, groups, constraints and overrides, by the project or script, by its
+    members, and by the directories that the command or a source names. ``uv pip`` and tools have
+    only constraints, overrides and groups of a project that they do not name.
     """
-    if invocation.command[:1] in (("pip",), ("tool",)):
-        return
-    folders = [] if place.root is None else [place.root, *_members(place.root)]
-    trees = [read_toml(folder / "pyproject.toml") for folder in folders]
-    trees += [] if place.script is None else [script_tree(place.script)]
-    for tree in filter(None, trees):
-        project, settings = table_of(tree.get("project")), table_of(tree.get("tool"))
-        tables = [tree.get("dependency-groups"), project.get("optional-dependencies")]
-        listed = [each for table in tables for each in table_of(table).values()]
-        listed.append(project.get("dependencies"))
-        listed += (table_of(settings.get("uv")).get(name) for name in _DECLARED)
-        for texts in listed:
-            if isinstance(texts, list):
-                yield from (text for text in texts if isinstance(text, str))
+    script = table_of(script_tree(place.script)) if place.script is not None else {}
+    settings = table_of(table_of(script.get("tool")).get("uv"))
+    files = [
+        place.cwd / text for text in (*invocation.operands, *invocation.values("requirements"))
+    ]
+    named = [*named_folders(invocation, place), *_places(settings, place.project)]
+    named += [path.parent for path in files if path.name == "pyproject.toml"]
+    around = [] if place.root is None else [place.root, *_members(place.root)]
+    has_extras = invocation.has("all-extras") or bool(invocation.values("extra", "group"))
+    if invocation.command[:1] not in (("pip",), ("tool",)):
+        named, around, has_extras = [*named, *around], [], True
+    listed = [settings.get(name) for name in _DECLARED]
+    for folder, table in [*local_projects(named), *local_projects(around)]:
+        tree = table_of(read_toml(folder / "pyproject.toml"))
+        project = {} if folder in around else table_of(tree.get("project"))
+        listed += (table.settings.get(name) for name in _DECLARED)
+        listed += (project.get("dependencies"), table_of(tree.get("build-system")).get("requires"))
+        for each in (project.get("optional-dependencies"), tree.get("dependency-groups")):
+            listed += table_of(each).values() if has_extras else ()
+    for texts in listed:
+        yield from (each for each in texts or () if isinstance(each, str))
 
 
-_DECLARED = ("constraint-dependencies", "override-dependencies", "dev-dependencies")
+_DECLARED = (
+    *("constraint-dependencies", "override-dependencies", "dev-dependencies"),
+    "build-constraint-dependencies",
+)
 
 
 def _members(root: Path) -> Iterator[Path]:
@@ -142,6 +156,49 @@ def _members(root: Path) -> Iterator[Path]:
     for pattern in patterns if isinstance(patterns, list) else ():
         with suppress(ValueError, NotImplementedError, TypeError):  # not a relative pattern
             yield from root.glob(pattern)
+
+
+def named_folders(invocation: Invocation, place: Place) -> Iterator[Path]:
+    """Yield the directories that a command names, whose projects may have sources."""
+    texts = invocation.values("editable", "with-editable", "with", "from")
+    if invocation.command != ("run",):
+        texts += invocation.operands
+    for text in texts:
+        path = place.cwd / text.removeprefix("file://").partition("[")[0]
+        is_path = "/" in text or text.startswith(".") or invocation.command == ("build",)
+        if is_path and path.is_dir():
+            yield path
+    if invocation.command == ("build",) and not invocation.operands:
+        yield place.project
+
+
+_MAX_FOLDERS = 200
+
+
+def local_projects(folders: Iterable[Path]) -> list[tuple[Path, UvTable]]:
+    """Return the projects in *folders* and those that their sources name, with ``[tool.uv]``."""
+    waiting = list(folders)
+    found: dict[str, tuple[Path, UvTable]] = {}
+    while waiting and len(found) < _MAX_FOLDERS:
+        folder = waiting.pop(0)
+        path = os.path.abspath(folder)  # noqa: PTH100 - `absolute` keeps the ".." of sources
+        if path not in found:
+            found[path] = folder, project_settings(folder)
+            waiting += _places(found[path][1].settings, folder)
+    return [*found.values()]
+
+
+def _places(settings: Mapping[str, Any], base: Path) -> list[Path]:
+    """Return the paths of the sources in ``[tool.uv]``, relative to *base*."""
+    named = (source.get("path") for _, source in sources_of_table(settings))
+    return [base / text for text in named if isinstance(text, str)]
+
+
+def sources_of_table(settings: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield project and table of every source."""
+    for project, source in table_of(settings.get("sources")).items():
+        for each in source if isinstance(source, list) else [source]:
+            yield project, table_of(each)
 
 
 def admits(texts: Iterable[str], name: str, version: str) -> bool:

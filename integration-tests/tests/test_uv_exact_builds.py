@@ -91,6 +91,91 @@ def test_locked(machine: Machine, place: str) -> None:
     assert other.run("lock", "--check").code == 0
 
 
+BACKEND = """
+import zipfile
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    with zipfile.ZipFile(f"{folder}/ext-1.0-py3-none-any.whl", "w") as wheel:
+        about = "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n"
+        wheel.writestr("ext-1.0.dist-info/METADATA", METADATA)
+        wheel.writestr("ext-1.0.dist-info/WHEEL", about)
+        wheel.writestr("ext-1.0.dist-info/RECORD", "")
+    return "ext-1.0-py3-none-any.whl"
+build_editable = build_wheel
+"""
+
+
+def directory(folder: Path, requires: str = "", build: str = "", more: str = "") -> None:
+    """Write a project that requires and is built with what is given into *folder*."""
+    folder.mkdir()
+    about = "Metadata-Version: 2.1\\nName: ext\\nVersion: 1.0\\n"
+    about += f"Requires-Dist: {requires}\\n" if requires else ""
+    (folder / "backend.py").write_text(f'METADATA = "{about}"\n{BACKEND}')
+    (folder / "pyproject.toml").write_text(
+        f'[project]\nname = "ext"\nversion = "1.0"\nrequires-python = ">=3.10"\n'
+        f"dependencies = {[requires] if requires else []}\n{more}"
+        f'[build-system]\nrequires = {[build] if build else []}\nbuild-backend = "backend"\n'
+        'backend-path = ["."]\n'
+    )
+
+
+EXACT = "torch==2.9.0+cu126"
+
+
+@pytest.mark.parametrize(
+    ("command", "variable"),
+    [
+        ("install ./ext", ""),
+        ("install -e ./ext", ""),
+        ("install torch", "UV_CONSTRAINT"),
+        ("install torch", "UV_OVERRIDE"),
+        ("install --group gpu", ""),
+        ("install -r pyproject.toml --extra gpu", ""),
+        ("install torch --override r.txt", ""),
+    ],
+)
+def test_declared_elsewhere(machine: Machine, command: str, variable: str) -> None:
+    (machine.work / "r.txt").write_text(EXACT)
+    if "/ext" in command:
+        directory(machine.work / "ext", EXACT)
+    listed = f'gpu = ["{EXACT}"]\n'
+    more = f"[project.optional-dependencies]\n{listed}[dependency-groups]\n{listed}"
+    project(machine.work, [], more if "gpu" in command else "")
+    machine = machine.with_environ({variable: "r.txt"} if variable else {})
+    machine.create_environment(PYTHON)
+    done = machine.run("pip", *command.split())
+    assert (done.code, versions(machine).get("torch")) == (0, "2.9.0+cu126"), done
+
+
+@pytest.mark.parametrize("place", ["path", "build", "constraint"])
+def test_of_a_path(machine: Machine, place: str) -> None:
+    """Of a project that a source names, what it requires and what it is built with."""
+    machine = machine.with_environ({"UV_PYTHON": PYTHON})
+    is_build = place == "build"
+    directory(machine.work / "ext", "torch" if is_build else EXACT, EXACT if is_build else "")
+    more = '[tool.uv.sources]\next = {path = "ext"}\n'
+    more += f'[tool.uv]\nbuild-constraint-dependencies = ["{EXACT}"]\n' * (place == "constraint")
+    project(machine.work, ["ext"], more)
+    done = machine.run("sync")
+    assert (done.code, versions(machine)["torch"]) == (0, "2.9.0+cu126"), done
+    assert machine.run("build", "--wheel", "ext").code == 0
+
+
+def test_another_one(machine: Machine) -> None:
+    """What goes with it follows, in a lock that has both."""
+    machine = machine.with_environ({"UV_PYTHON": PYTHON})
+    for build in ("cu126", "cu128", "cu126"):
+        project(machine.work, ["torchvision", f"torch==2.9.0+{build}"])
+        done = machine.run("sync")
+        assert done.code == 0, done
+        expected = {"torch": f"2.9.0+{build}", "torchvision": f"0.9.0+{build}"}
+        assert versions(machine) == {**expected, "cudalib": build[2:]}, done
+    lock = machine.work / "uv.lock"
+    text = lock.read_text()
+    lock.unlink()
+    assert machine.run("lock").code == 0
+    assert lock.read_text() == text
+
+
 def test_added(machine: Machine) -> None:
     machine = machine.with_environ({"UV_PYTHON": PYTHON})
     project(machine.work, [])

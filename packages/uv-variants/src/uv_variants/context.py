@@ -12,11 +12,13 @@ from .choices import warn
 from .command_line import Scope
 from .environments import SHARED, Search, cache_directory, variants_caches
 from .indexes import UsedIndexes, shown_directories, used_indexes
-from .named_projects import Place, requested
+from .named_projects import Place, exact_versions, further_texts, requested, requirement_texts
 from .uv_lock import Lock, Names, kept_names
 from .uv_process import Check
 
 if TYPE_CHECKING:
+    from packaging.version import Version
+
     from pep_variants import Preferences
     from variants_catalog.internal import CatalogProject
 
@@ -141,7 +143,28 @@ class Context:
     @property
     def renewed(self) -> frozenset[str] | None:
         """Projects of the lock whose variant is chosen anew, None for all; none of them offline."""
-        return frozenset() if self.is_offline else self.asked_anew
+        if self.is_offline or (asked := self.asked_anew) is None:
+            return frozenset() if self.is_offline else None
+        return asked | self._beside_other_builds
+
+    @cached_property
+    def _beside_other_builds(self) -> frozenset[str]:
+        """Projects that go with one of which requirements name another build than the lock has."""
+        locked = self.lock.versions if self.preferences.catalog is not None else {}
+        names = [
+            name
+            for name, wanted in (self.exact if locked else {}).items()
+            if name in locked and locked[name].isdisjoint(map(str, wanted))
+        ]
+        entries = filter(None, map(self.entry_of, names))
+        return frozenset(each for entry in entries for each in entry.coherent if each in locked)
+
+    @cached_property
+    def exact(self) -> Mapping[str, frozenset[Version]]:
+        """The versions of which requirements name the very build, by project."""
+        texts = requirement_texts(self.invocation, self.place)
+        further = further_texts(self.invocation, self.place)
+        return exact_versions([*texts, *self.indexes.configuration.requirements, *further])
 
     @property
     def asked_anew(self) -> frozenset[str] | None:

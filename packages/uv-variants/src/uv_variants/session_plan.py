@@ -17,14 +17,12 @@ from .choices import warn
 from .command_line import EXPORTING, Scope
 from .environments import SHARED, python_version
 from .indexes import UserIndex
-from .named_projects import exact_versions, further_texts, pinned_versions, requirement_texts
+from .named_projects import pinned_versions, requirement_texts
 from .uv_environment import PROXY_VARIABLES
 from .uv_lock import Lock
 from .uv_program import release_of
 
 if TYPE_CHECKING:
-    from packaging.version import Version
-
     from variants_proxy.internal import ShownHashes
 
     from .context import Context
@@ -275,7 +273,7 @@ class SessionPlan:
                 if index.explicit
             },
             locked=self._locked(),
-            exact=self._exact() if self.catalog else {},
+            exact=context.exact if self.catalog else {},
             hashes=context.scope is Scope.PROJECT or context.invocation.command in EXPORTING,
             shown_hashes=self._shown_hashes,
             forced=frozenset(context.preferences.forced),
@@ -325,11 +323,6 @@ class SessionPlan:
             for version in versions:
                 found.setdefault(name, {}).setdefault(version, ())
         return found
-
-    def _exact(self) -> dict[str, frozenset[Version]]:
-        """Return the versions of which requirements name the very build, by project."""
-        further = further_texts(self.context.invocation, self.context.place)
-        return exact_versions([*self._texts, *further])
 
     @cached_property
     def _texts(self) -> list[str]:

@@ -11,6 +11,7 @@ import pytest
 
 from support.index import Index
 from support.projects import CUDA_12_8, DRIVER, app_index, cuda
+from support.published_builds import published, standing_in
 from support.uvs import Machine, project
 from support.wheels import Release, Wheel
 
@@ -130,20 +131,104 @@ def test_a_lock_that_does_not_say_its_machine(machine: Machine, index: Index) ->
 
 
 def test_a_lock_without_variants_says_so(machine: Machine, index: Index) -> None:
-    """V10: what ``--no-variants`` locked stays, for it is a lock; what to type is said once."""
+    """V10, U5: what ``--no-variants`` locked stays; each sync says what to type."""
     index.add_wheel(Wheel("app", "1.0", requires=("always",)), metadata_file=True)
     gpu = working_on(machine, index, "app").with_environ(CUDA_12_8)
     record = machine.work / "uv.variants.toml"
     assert gpu.run("--no-variants", "sync").code == 0
     assert not record.exists()
-    done = gpu.run("sync")
-    assert "the lock has no variants; there are some that fit this machine: app 1.0" in done.err
-    assert "uv-variants lock --upgrade-package app takes them, for everybody" in done.err
+    for words in ((), (), ("--frozen",), ("--locked", "--offline")):
+        done = gpu.run("sync", *words)
+        assert "the lock has no variants; there are some that fit this machine: app 1.0" in done.err
+        assert "uv-variants lock --upgrade-package app takes them, for everybody" in done.err
+        index.requests.clear()  # of the first sync alone
+    assert index.requests == []
+    assert "uv-variants" not in gpu.run("sync", "-q").err
     assert gpu.run("lock", "--upgrade-package", "app").code == 0
     # And back: the machine of the lock is still known.
     done = gpu.run("--no-variants", "sync")
     assert (done.code, ".variant" in lock_of(machine)) == (0, False), done
     assert record.exists()
+
+
+IDLE = {
+    "of a dependency": ('dependencies = ["top"]', ()),
+    "of a group": ('dependencies = []\n[dependency-groups]\ndev = ["app"]', ()),
+    "of a member": (
+        'dependencies = []\n[tool.uv.workspace]\nmembers = ["member"]',
+        ("--all-packages",),
+    ),
+    "of a script": ("", ("--script", "script.py")),
+    "of an older release": ('dependencies = ["older"]', ()),
+    "none, as it is excluded": ('dependencies = ["older", "excludes"]', ()),
+}
+
+
+@pytest.mark.parametrize("name", IDLE)
+def test_each_sync_says_what_stays_idle(machine: Machine, index: Index, name: str) -> None:
+    """U5: in one line, whose command takes it; the index is asked by the first one."""
+    index.add_wheel(Wheel("top", "1.0", requires=("app",)), metadata_file=True)
+    index.add_wheel(Wheel("excludes", "1.0", requires=("older>=2",)), metadata_file=True)
+    for version, driver in (("1.0", "12.8"), ("2.0", "13.0")):
+        index.add_release(Release("older", version, cuda(driver)), metadata_file=True)
+    more, words = IDLE[name]
+    head = 'version = "1.0"\nrequires-python = ">=3.10"\n'
+    member = f'[project]\nname = "member"\n{head}dependencies = ["app"]\n'
+    (machine.work / "member").mkdir()
+    (machine.work / "member" / "pyproject.toml").write_text(member)
+    (machine.work / "pyproject.toml").write_text(f'[project]\nname = "p"\n{head}{more}\n')
+    script = machine.work / "script.py"
+    script.write_text(
+        '# /// script\n# dependencies = ["app"]\n# ///\nimport app\nprint(app.LABEL)\n'
+    )
+    machine = machine.with_environ({"UV_DEFAULT_INDEX": index.url, "UV_PYTHON": PYTHON})
+    of_script = words if name == "of a script" else ()
+    assert machine.run("lock", *of_script).code == 0
+    gpu = machine.with_environ(CUDA_12_8)
+    for number, how in enumerate(((), (), ("--frozen",), ("--locked",))):
+        done = gpu.run("sync", *words, *how)
+        lines = [line for line in done.err.splitlines() if "variant cu128" in line]
+        assert (done.code, len(lines)) == (0, "excludes" not in more), done
+        if number == 0:
+            index.requests.clear()
+    assert index.requests == []
+    assert "variant cu128" not in gpu.run("sync", *words, "-q").err
+    if "older" in more:
+        assert all(": to take it, require older==1.0" in line for line in lines)
+        return
+    relock, sync = lines[0].rpartition(": uv-variants ")[2].split(" takes it")[0].split(" && ")
+    assert gpu.run(*relock.split()).code == 0
+    done = gpu.run(*sync.removeprefix("uv-variants ").split(), *(() if of_script else words))
+    assert (done.code, "cu128 fits better" in done.err) == (0, False), done
+    assert (
+        ("/cu128/" in (machine.work / "uv.lock").read_text())
+        if not of_script
+        else ("/cu128/" in (machine.work / "script.py.lock").read_text())
+    )
+
+
+def test_each_sync_says_that_the_catalogue_has_a_build(machine: Machine) -> None:
+    """U5: where it is off, of a lock that was made with it for another machine."""
+    with standing_in(published(torch=("2.14.0",))) as field:
+        settings = {"VARIANTS_CATALOG_MIRROR": " ".join(field.mirrors)}
+        settings |= {"UV_DEFAULT_INDEX": field.index.url, "UV_PYTHON": PYTHON}
+        machine = machine.with_environ(settings)
+        project(machine.work, ["torch"])
+        assert machine.with_environ({"VARIANTS_CATALOG": "default"}).run("lock").code == 0
+        machine = machine.with_environ(CUDA_12_8)
+        relock = "--variant-platform native lock --upgrade-package torch"
+        for words in ((), (), ("--frozen",)):
+            done = machine.run("sync", *words)
+            assert (
+                "torch 2.14.0+cpu does not use the NVIDIA GPU that is here: uv-variants catalog "
+                f"enable, then uv-variants {relock} && uv-variants sync, takes a build that does"
+            ) in done.err
+        assert "uv-variants" not in machine.run("sync", "-q").err
+        machine = machine.with_environ({"VARIANTS_CATALOG": "default"})
+        for line in (relock, "sync"):
+            assert machine.run(*line.split()).code == 0
+        assert "2.14.0+cu126" in (machine.work / "uv.lock").read_text()
+        assert "uv-variants" not in machine.run("sync").err
 
 
 def test_a_dry_run_names_variants(machine: Machine, index: Index) -> None:

@@ -156,10 +156,16 @@ class VersionChoice(NamedTuple):
 
 
 class Choices:
-    """The proxy's choices for one command, each project asked for once."""
+    """The proxy's choices for one command, each project asked for once.
+
+    Attributes:
+        client: the session that is asked.
+        said: lines about them that were printed.
+    """
 
     def __init__(self, client: Session) -> None:
         self.client = client
+        self.said: set[str] = set()
         self._versions: dict[str, dict[str, VersionChoice]] = {}
         self._reports: dict[str, Mapping[str, Any]] = {}
 

@@ -20,7 +20,7 @@ from .environments import installed, installed_requirements
 from .installed_state import versions_by_project
 from .named_projects import admits, name_of, normalized, requirement_texts
 from .session_plan import uses_torch_backend
-from .uv_lock import Lock
+from .uv_lock import Lock, path_beside
 
 if TYPE_CHECKING:
     from packaging.version import Version
@@ -34,8 +34,21 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 
+def script_option(context: Context) -> str:
+    """Return the words with which a command is about the script of this one, empty without one."""
+    return f" --script {context.place.script}" if context.place.script is not None else ""
+
+
+def lock_command(context: Context, names: Iterable[str]) -> str:
+    """Return the command that locks projects for the machine at hand, and installs them."""
+    script, upgraded = script_option(context), "".join(f" --upgrade-package {n}" for n in names)
+    return (
+        f"uv-variants --variant-platform native lock{upgraded}{script} && uv-variants sync{script}"
+    )
+
+
 def tell_missed(plan: SessionPlan, asked: Iterable[str], planned: Planned = ()) -> None:
-    """Print the line for what is installed or locked after a command, once a day.
+    """Print the line for what is installed or locked after a command: once a day, `sync` always.
 
     Args:
         plan: of the command, which succeeded.
@@ -56,8 +69,8 @@ def tell_missed(plan: SessionPlan, asked: Iterable[str], planned: Planned = ()) 
 
             how = f"uv-variants catalog enable, then {_again(context, found)}"
             line = line_of_day(found, how, context.place.environ)
-            if line:
-                warn(line)
+            if line or context.invocation.command == ("sync",):
+                warn(line or found[0].text(how))
     except Exception:
         _logger.debug("No advice about the catalogue", exc_info=True)
 
@@ -104,8 +117,11 @@ def _again(context: Context, found: Sequence[MissedBuild]) -> str:
         named = " ".join(names)
         return f"uv-variants remove {named}, uv-variants add {named}"
     if command in (("lock",), ("sync",), ("run",)):
+        if command != ("lock",) and context.lock.path and path_beside(context.lock.path).exists():
+            return lock_command(context, names)  # the lock may be for another machine
         what = "lock" if command == ("lock",) else "sync"
-        return f"uv-variants {what} {' '.join(f'--upgrade-package {name}' for name in names)}"
+        words = " ".join(f"--upgrade-package {name}" for name in names)
+        return f"uv-variants {what} {words}{script_option(context)}"
     return "the same command"
 
 
@@ -113,7 +129,8 @@ def _missed(plan: SessionPlan, names: Iterable[str], planned: Planned) -> Iterat
     from pep_variants import Detector
     from variants_catalog.internal import missed_build, shipped_catalog
 
-    key, context = plan.machine, plan.context
+    context = plan.context
+    key = plan.machine_here if context.invocation.command in (("sync",), ("run",)) else plan.machine
     if key.platform is None:
         return
     detect = Detector(enabled=context.preferences.enable, platform=key.platform).platform

@@ -24,7 +24,8 @@ from .environments import (
     listed,
 )
 from .installed_state import FittingMarks, versions_by_project
-from .named_projects import admits, requirement_texts
+from .missed_builds import lock_command, script_option
+from .named_projects import admits, further_texts, name_of, normalized, requirement_texts
 from .switching import judgement
 from .uv_lock import Lock
 from .version_bounds import puts_first
@@ -56,7 +57,7 @@ def after_lock(plan: SessionPlan, state: InstalledState) -> None:
     idle = list(_idle(plan, state))
     lines = [*_machine_of_lock(plan, state), *_unfit(plan, state), *(idle or _lacking(plan, state))]
     if not state.context.is_quiet:
-        for line in lines:
+        for line in (line for line in lines if line not in state.choices.said):
             warn(line)
 
 
@@ -162,12 +163,14 @@ def _idle(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
     context = state.context
     if context.invocation.command != ("sync",) or context.scope is not Scope.PROJECT:
         return
-    if context.is_offline or not context.preferences.use_variants or context.lock.path is None:
+    if not context.preferences.use_variants or context.lock.path is None:
         return
+    if not context.environments:  # that of a script, which uv has made now
+        del context.__dict__["environments"]
     there, has_catalog = installed(context.environments), plan.catalog is not None
     names = [
         name
-        for name in context.requested
+        for name in dict.fromkeys((*context.requested, *there))
         if name in there
         and (there[name].label is not None or (has_catalog and context.entry_of(name)))
     ]
@@ -181,7 +184,8 @@ def _idle(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
     text = marks.said(asked)
     if text is None:
         text = _idle_line(plan, state, there, names)
-        marks.remember(asked, text)
+        if not context.is_offline:
+            marks.remember(asked, text)
     if text:
         yield text
 
@@ -191,20 +195,22 @@ def _idle_line(
 ) -> str:
     """Return the line of `_idle`, empty if nothing is idle."""
     context, session = state.context, state.choices.client
-    texts = requirement_texts(context.invocation, context.place)
-    key = plan.machine_here.key
-    better = {}
+    of_command = context.invocation, context.place
+    texts = [*requirement_texts(*of_command), *further_texts(*of_command)]
+    key, better, older = plan.machine_here.key, {}, ""
     for name in names:
-        fits = partial(_is_admitted, texts, name)
+        required = installed_requirements(context.environments, name)
+        moves_along = plan.catalog is not None and context.entry_of(name)  # with its family
+        fits = partial(_is_admitted, texts if moves_along else [*texts, *required], name)
         found = judgement(plan, session, there, name, fits, key)
         if found is not None and found.advice is not None and found.leaves_idle:
             better[name] = found.advice
+        older = older or ("" if found is None else found.older)
     if not better or context.lock.path is None:
-        return ""
+        return older
     name, advice = next(iter(better.items()))
-    upgraded = " ".join(f"--upgrade-package {each}" for each in better)
-    command = f"uv-variants --variant-platform native lock {upgraded} && uv-variants sync"
     text = advice.text(name, str(there[name].version))
+    command = lock_command(context, better)
     return f"{text}: {command} takes it, for everybody who uses {context.lock.path.name}"
 
 
@@ -219,14 +225,19 @@ def _lacking(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
     """
     context, lock = state.context, state.context.lock
     asks = context.scope is Scope.PROJECT and context.invocation.command == ("sync",)
-    if not asks or context.is_offline or not context.preferences.use_variants or lock.projects:
+    if not asks or not context.preferences.use_variants or lock.projects:
         return
-    names = [name for name in context.requested if name in lock.versions]
+    further = further_texts(context.invocation, context.place)
+    named = (normalized(name_of(text) or "") for text in further)
+    names = [n for n in dict.fromkeys((*context.requested, *named)) if n in lock.versions]
     asked = " ".join(f"{name}=={min(lock.versions[name])}" for name in names)
     # Another machine or other settings are another question; what this one supports takes long.
     settings = f"{platform.node()} {context.preferences!r}"
     marks = FittingMarks(context.cache / "fits", lambda: settings, state.marks.indexes)
-    if not names or marks.is_known(asked):
+    if not names:
+        return
+    if (text := marks.said(asked)) is not None:
+        yield from filter(None, [text])
         return
     if plan.lock_machine is not None and not plan.lock_machine.is_like(plan.machine_here.machine):
         return  # what fits here is of no use for the lock
@@ -241,14 +252,17 @@ def _lacking(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
             label = instead or choice.label_for(each.tags)
             if label not in (None, choice.label_of_build(each)):
                 better[each.project] = f"{each.project} {each.version} ({label})"
-    marks.remember(asked)
-    if better:
-        options = " ".join(f"--upgrade-package {name}" for name in better)
-        yield (
-            f"the lock has no variants; there are some that fit this machine: "
-            f"{', '.join(better.values())}; uv-variants lock {options} takes them, for everybody "
-            "who uses the lock"
-        )
+    options = " ".join(f"--upgrade-package {name}" for name in better)
+    text = (
+        f"the lock has no variants; there are some that fit this machine: "
+        f"{', '.join(better.values())}; uv-variants lock {options}{script_option(context)} takes "
+        "them, for everybody who uses the lock"
+        if better
+        else ""
+    )
+    if not context.is_offline:
+        marks.remember(asked, text)
+    yield from filter(None, [text])
 
 
 Planned = Sequence[tuple[str, str]]
@@ -282,6 +296,7 @@ def after_success(
         report_variants(taken, state.choices, verbose=state.context.is_verbose)
         notices = _version_notices(state, names, planned, builds, refused)
         for line in (*_of_catalog(state, noted), *notices):
+            state.choices.said.add(line)
             warn(line)
     _warn_of_lock(state)
 

@@ -33,6 +33,7 @@ class Judgement:
         advice: what is better, None for nothing.
         newest: the release that an upgrade takes, None if none is admitted.
         has_build: whether a release has a build for an accelerator that is here.
+        older: the line about an older release that has one, where that does not go first.
     """
 
     installed: Installed
@@ -40,6 +41,7 @@ class Judgement:
     advice: Advice | None
     newest: Version | None
     has_build: bool
+    older: str = ""
 
     @property
     def leaves_idle(self) -> bool:
@@ -110,7 +112,12 @@ def judge(
         advice = advise_over_releases(
             shown.project, release, installed.label, own, lambda: has_build
         )
-    return Judgement(installed, release, advice, newest, has_build)
+    older = None
+    if advice is None and has_build and not is_first:
+        until = [each for each in ordered if each.version <= release]
+        older = newest_build(shown.project, until, lambda: True)
+    text = older.missed().text if older is not None and older.version is not None else ""
+    return Judgement(installed, release, advice, newest, has_build, text)
 
 
 def labels_like(shown: ProjectView, installed: Installed) -> dict[str, tuple[str, ...]]:

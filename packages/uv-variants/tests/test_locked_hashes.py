@@ -57,8 +57,9 @@ FILES = [
 def test_what_is_missing_is_added() -> None:
     asked = []
 
-    def files(project: str, version: str, index: str) -> list[PageFile]:
+    def files(project: str, version: str, index: str, names: frozenset[str]) -> list[PageFile]:
         asked.append((project, version, index))
+        assert names == {each.filename for each in FILES}
         return FILES
 
     text = with_hashes(LOCK, files)

@@ -32,17 +32,21 @@ _FILE = re.compile(
 )
 _KINDS = ("sha256", "sha384", "sha512", "blake2b")
 
-Files = Callable[[str, str, str], "Iterable[PageFile]"]
-"""Returns the files of a project (normalized name) and version on the page of an index (URL)."""
+Files = Callable[[str, str, str, "frozenset[str]"], "Iterable[PageFile]"]
+"""Returns the files of a project (normalized name) and version on the page of an index (URL), of
+which there are these filenames."""
 
 
 def with_hashes(text: str, files: Files) -> str:
     """Return the text of a lock file with the hashes and sizes that it lacks and *files* know."""
 
     def package(match: re.Match[str]) -> str:
-        if not _FILE.search(match["files"]):
+        names = frozenset(
+            _key(each["url"]).rpartition("/")[2] for each in _FILE.finditer(match["files"])
+        )
+        if not names:
             return match[0]
-        found = files(match["name"], match["version"], match["index"])
+        found = files(match["name"], match["version"], match["index"], names)
         known = {
             _key(f"/{each.url}" if "://" not in each.url else each.url): each for each in found
         }
@@ -81,9 +85,9 @@ def complete(before: Lock, session: Session, indexes: Mapping[str, UserIndex]) -
     names = {bare_url(index.url): name for name, index in indexes.items()}
 
     @cache
-    def files(project: str, version: str, index: str) -> Iterable[PageFile]:
+    def files(project: str, version: str, index: str, wanted: frozenset[str]) -> Iterable[PageFile]:
         name = names.get(bare_url(index))
-        return () if name is None else session.hashed(project, version, name)
+        return () if name is None else session.hashed(project, version, name, wanted)
 
     if with_hashes(now.text, files) == now.text:
         return

@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import select
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -254,13 +254,15 @@ class IndexServices:
             return None
         return await service.deliveries.files_of(view, version, tags, served=served)
 
-    async def hashed(self, index: str, project: str, version: Version) -> Sequence[PageFile] | None:
+    async def hashed(
+        self, index: str, project: str, version: Version, names: Collection[str] | None
+    ) -> Sequence[PageFile] | None:
         """Return the files of a version with their hashes, None without the project."""
         service, view = await self._view(index, project)
         if view is None:
             return None
         client = service.clients.client(self._for(index, self._sent.get(index)).client)
-        return await service.pages.hashed(client, view, version)
+        return await service.pages.hashed(client, view, version, names)
 
     async def _view(
         self, index: str, project: str, key: str = ""
@@ -459,11 +461,16 @@ class Session:
         found: Mapping[str, Any] | None = self._first(project, files, index)
         return found
 
-    def hashed(self, project: str, version: str, index: str) -> Sequence[PageFile]:
-        """Return the files of a version as a page of *index* has them, with their hashes."""
+    def hashed(
+        self, project: str, version: str, index: str, names: Collection[str] | None = None
+    ) -> Sequence[PageFile]:
+        """Return the files of a version as a page of *index* has them, with their hashes.
+
+        Those with *names* alone, if given.
+        """
         from packaging.version import Version
 
-        files = partial(IndexServices.hashed, version=Version(version))
+        files = partial(IndexServices.hashed, version=Version(version), names=names)
         found: Sequence[PageFile] | None = self._first(project, files, index)
         return found or ()
 

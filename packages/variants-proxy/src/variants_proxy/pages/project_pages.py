@@ -120,16 +120,24 @@ class ProjectPages:
         return Document(await self._upstreams.compute(write), _KINDS[forms[0]], cache, vary)
 
     async def hashed(
-        self, client: Client, shown: ProjectView, version: Version
+        self,
+        client: Client,
+        shown: ProjectView,
+        version: Version,
+        names: Collection[str] | None = None,
     ) -> Sequence[PageFile]:
         """Return the entries of one version as they are served, whatever `Client.shown_hashes`.
 
-        Rewritten wheels of moderate size are read to know theirs.
+        Rewritten wheels of moderate size are read to know theirs; of *names*, if given, alone.
         """
         choice = shown.choice
         if choice is None:
             return ()
-        offers = tuple(offer for offer in choice.offers if _version(offer) == version)
+        offers = tuple(
+            offer
+            for offer in choice.offers
+            if _version(offer) == version and (names is None or _name(offer) in names)
+        )
         of_version = replace(shown, choice=replace(choice, offers=offers))
         return await self._entries(replace(client, shown_hashes="served"), of_version)
 
@@ -287,8 +295,15 @@ def _unread(choice: Choice) -> set[str]:
 
 def _version(offer: Offer) -> Version | None:
     """Return the version of *offer* as its page has it."""
+    return version_in(_name(offer))
+
+
+def _name(offer: Offer) -> str:
+    """Return the filename of *offer* as its page has it."""
     own = published(offer.file)
-    return version_in(offer.filename if own is None else own.original.filename)
+    if own is not None:
+        return own.original.filename
+    return variant_place(offer.label, offer.filename)[0]
 
 
 def _consistent(

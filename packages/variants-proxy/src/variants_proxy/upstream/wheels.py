@@ -52,6 +52,10 @@ from .transfers import (
 from .upstreams import Upstreams, identity
 
 logger = logging.getLogger(__name__)
+waits = logging.getLogger("variants_index.downloads")
+"""What a person waits for, said at once."""
+
+_LONG = 16 * 10**6
 
 
 def metadata_key(file: PageFile) -> str:
@@ -266,6 +270,8 @@ class Wheels:
             return known
 
         async def work() -> WheelDigest | None:
+            if file.size and file.size > _LONG:
+                waits.warning("%s: reading %d MB for its hash", file.filename, file.size // 10**6)
             session = self._upstreams.session(upstream)
             transfer = await self.prepared(upstream, file, context, reduced)
             if transfer.rewrite is None or transfer.rewrite.original > limit:

@@ -114,6 +114,10 @@ def test_what_counts(patched, index, places, catalog, tmp_path):
     forced = ("--variant", "torch=cuda12.6")
     done = dry_run(patched, index, *catalog, *forced, "torchvision", **CUDA_13)
     installs(done, *CUDA_126, "torchvision-0.9.0+cu126-cuda12.6")
+    (tmp_path / "c.txt").write_text("torch==2.9.0+cu126\n")
+    for names in (["torchvision"], ["torchvision", "torch"]):
+        done = dry_run(patched, index, *catalog, *names, "-c", str(tmp_path / "c.txt"))
+        installs(done, *CUDA_126, "torchvision-0.9.0+cu126-cuda12.6")
     # Versions with variant wheels of their own are not the catalogue's.
     tree = metadata(
         {"null": {}, "own": {"nvidia": {"cuda_version_lower_bound": ["12.0"]}}},

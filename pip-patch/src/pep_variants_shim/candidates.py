@@ -108,7 +108,7 @@ class CandidateOrdering:
             preferences=preferences,
             listener=self.listener,
             installed=self._installed,
-            together=catalog.together if catalog.wanted else None,
+            together=catalog if catalog.wanted else None,
             version_order=VersionOrder(catalog.puts_build_first, self._floor),
         )
         self.variants.confirmed = lambda _, candidate: self.report(link_of(candidate))

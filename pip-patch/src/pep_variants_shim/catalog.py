@@ -57,6 +57,7 @@ class SessionCatalog:
         finder: Any,
         note_metadata: Callable[[Any], None],
         present: Callable[[], Iterable[str]],
+        constraint: Callable[[str], Any],
     ) -> None:
         """Set up.
 
@@ -65,7 +66,9 @@ class SessionCatalog:
             finder: pip's ``PackageFinder``.
             note_metadata: keeps a link to a file of variant metadata.
             present: returns the projects that are installed.
+            constraint: returns the specifier of the constraints on a project, None without any.
         """
+        self._constraint = constraint
         self._options = options
         self._finder = finder
         self._note_metadata = note_metadata
@@ -136,6 +139,16 @@ class SessionCatalog:
             (entry := self.entry(one)) is not None and two in entry.coherent
             for one, two in ((project, other), (other, project))
         )
+
+    __call__ = together
+
+    def expected_labels(self, project: str) -> Iterator[list[str]]:
+        """Yield the labels of the very builds that constraints name, see `ExpectedLabels`."""
+        entry = self.entry(project)
+        for name in entry.coherent if entry is not None else ():
+            specifier, other = self._constraint(name), self.entry(name)
+            if specifier is not None and other is not None:
+                yield from filter(None, [other.labels_of(specifier)])
 
     def family(self, project: str) -> frozenset[str]:
         """Return what is installed of the projects that should have the label of *project*."""

@@ -102,7 +102,7 @@ class Session:
         self.attempting = False
         self._build_labels = inherited_labels()
         self.catalog = SessionCatalog(
-            options, finder, self.note_metadata, lambda: tuple(self.installed)
+            options, finder, self.note_metadata, lambda: tuple(self.installed), self.constraint
         )
         preferences = options.read_given()
         if preferences is None or preferences.use_variants:

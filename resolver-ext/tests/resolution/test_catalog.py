@@ -304,6 +304,14 @@ class TestTogether:
         found = labels(field.resolve("torch", "torchvision"))
         assert found == {"torch": "cuda13.0", "torchvision": "other13.0"}
 
+    @pytest.mark.parametrize("operator", ["==", "==="])
+    def test_a_constraint_names_the_build(self, field, operator):
+        """Also of what is chosen before the project that it is about."""
+        (field.world.folder / "c.txt").write_text(f"torch{operator}2.9.0+cu126\n")
+        for wanted in (["torchvision"], ["torchvision", "torch"]):
+            found = labels(field.resolve(lines=[*wanted, "-c c.txt"]))
+            assert found == {"torch": "cuda12.6", "torchvision": "cuda12.6"}
+
     def test_only_the_version_that_is_taken_counts(self, field):
         add(field.places, "cu130", Wheel("torchvision", "1.0+cu130", requires=("torch",)))
         add(field.places, "cu126", Wheel("torchvision", "2.0+cu126", requires=("torch<2",)))

@@ -185,6 +185,17 @@ class CatalogProject:
         names = (target(item) for item in self.variants if item.requires)
         return tuple(dict.fromkeys(name for name in names if name != self.name))
 
+    def labels_of(self, specifier: SpecifierSet) -> list[str]:
+        """Return the labels of the very build that *specifier* pins, as ``==2.9.0+cu126`` does."""
+        pins = (each.version for each in specifier if each.operator in ("==", "==="))
+        versions = [version for text in pins if (version := read_version(text)) and version.local]
+        return [
+            filled(item.label, values)
+            for version in versions
+            for item in self.variants
+            if item.local and (values := item.placeholders(version)) is not None
+        ]
+
     @property
     def uses_own_files(self) -> bool:
         """Whether a variant is of the project's own files, with one of its extras or without."""

@@ -43,7 +43,7 @@ from ..provider import VariantProvider
 from .errors import NoSolution
 from .failure import explain_failure
 from .index_provider import IndexProvider, SpecifierRequirement, allow, split_identifier
-from .requirements import RequirementSet
+from .requirements import RequirementSet, Wanted
 from .result import Package, Resolution, packages_of
 from .same_files import agreeing, same_files, with_same_files
 
@@ -231,7 +231,9 @@ class IndexResolver:
             platform=self.detector(target).platform,
             preferences=preferences,
             listener=notes,
-            together=Relatives(self.finder, asked) if self.finder.has_catalog else None,
+            together=Relatives(self.finder, asked, requirement_set.constraints)
+            if self.finder.has_catalog
+            else None,
             version_order=VersionOrder(self.finder.puts_build_first),
         )
         provider.ordering.excluded = excluded
@@ -451,14 +453,18 @@ def version_note(
 class Relatives:
     """`Together` and `ExpectedLabels` of one resolution."""
 
-    def __init__(self, finder: PackageFinder, wanted: Collection[str]) -> None:
+    def __init__(
+        self, finder: PackageFinder, wanted: Collection[str], constraints: Iterable[Wanted]
+    ) -> None:
         """Set up.
 
         Args:
             finder: has the catalogue.
             wanted: normalized names of what the user asked for.
+            constraints: may name the very build.
         """
         self._finder = finder
+        self._constraints = [*constraints]
         self._wanted = sorted(wanted)
 
     def __call__(self, project: str, other: str) -> bool:
@@ -470,6 +476,10 @@ class Relatives:
 
         Those of its entry: no page is fetched for it, and some version may lack one.
         """
+        for item in self._constraints:
+            entry = self._finder.entry(item.project)
+            if entry is not None and self(project, item.project):
+                yield from filter(None, [entry.labels_of(item.requirement.specifier)])
         for name in self._wanted:
             entry = self._finder.entry(name)
             if name != project and entry is not None and self(project, name):

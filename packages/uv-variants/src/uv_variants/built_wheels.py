@@ -17,6 +17,8 @@ from pathlib import Path
 
 from packaging.version import Version
 
+from pep_variants.internal import replacing
+
 from .choices import Choices
 from .installed_state import InstalledState
 from .named_projects import normalized
@@ -75,8 +77,8 @@ class BuiltWheels:
         shown = {name: each for name in sorted(names) if (each := self._usual(name))}
         for path in new if shown else ():
             if path.suffix == ".whl" and path.name[0] != ".":
-                with suppress(OSError):
-                    path.with_name(f".{path.stem}{_SUFFIX}").write_text(json.dumps(shown), "utf-8")
+                with suppress(OSError), replacing(path.with_name(f".{path.stem}{_SUFFIX}")) as note:
+                    note.write(json.dumps(shown).encode())
 
     def _files(self) -> dict[Path, int]:
         """Return wheels and the files beside them, and when they were written."""

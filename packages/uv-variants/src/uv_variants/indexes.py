@@ -30,7 +30,6 @@ from pep_variants.internal import (
 )
 from variants_index.internal import (
     UvTable,
-    project_settings,
     project_table,
     read_toml,
     script_tree,
@@ -44,6 +43,7 @@ from .command_line import Scope
 from .environments import tool_directory
 from .named_projects import (
     local_projects,
+    members,
     name_of,
     named_folders,
     normalized,
@@ -248,12 +248,7 @@ def _workspace(start: Path, scope: Scope) -> list[Path]:
     if root is None:
         return []
     folders = dict.fromkeys((start, *start.parents))
-    paths = [folder for folder in folders if folder == root or root in folder.parents]
-    members = table_of(project_settings(root).settings.get("workspace")).get("members", [])
-    for pattern in members if isinstance(members, list) else []:
-        if isinstance(pattern, str) and not Path(pattern).is_absolute():
-            paths += [path for path in root.glob(pattern) if path.is_dir()]
-    return paths
+    return [each for each in folders if each == root or root in each.parents] + [*members(root)]
 
 
 def _indexes(

@@ -128,7 +128,7 @@ def further_texts(invocation: Invocation, place: Place) -> Iterator[str]:
     ]
     named = [*named_folders(invocation, place), *_places(settings, place.project)]
     named += [path.parent for path in files if path.name == "pyproject.toml"]
-    around = [] if place.root is None else [place.root, *_members(place.root)]
+    around = [] if place.root is None else [place.root, *members(place.root)]
     has_extras = invocation.has("all-extras") or bool(invocation.values("extra", "group"))
     if invocation.command[:1] not in (("pip",), ("tool",)):
         named, around, has_extras = [*named, *around], [], True
@@ -150,12 +150,13 @@ _DECLARED = (
 )
 
 
-def _members(root: Path) -> Iterator[Path]:
+def members(root: Path) -> Iterator[Path]:
+    """Yield the folders of the members of the workspace in *root*."""
     settings = project_settings(root).settings
     patterns = table_of(settings.get("workspace")).get("members")
     for pattern in patterns if isinstance(patterns, list) else ():
         with suppress(ValueError, NotImplementedError, TypeError):  # not a relative pattern
-            yield from root.glob(pattern)
+            yield from filter(Path.is_dir, root.glob(pattern))
 
 
 def named_folders(invocation: Invocation, place: Place) -> Iterator[Path]:

@@ -191,3 +191,29 @@ def test_installed_builds_that_stay(
     assert log.read_text().split() == [version], done
     assert f"torch=={version}" in machine.run("pip", "freeze").out
     assert "left out" not in done.err
+
+
+def test_another_version_is_built_with(machine: Machine, field: Field, log: Path) -> None:
+    """Not the newest one, of the build that is locked; a lock changes it, from there and back."""
+    catalog = machine.home / "catalog"
+    family_entries(field.builds, catalog)
+    field.builds.unhashed.clear()
+    machine = ready(machine, field.index, log).with_environ(
+        {DRIVER: "12.8", "VARIANTS_CATALOG": str(catalog)}
+    )
+    folder = source(machine.work / "ext", "torch")
+    text = (folder / "pyproject.toml").read_text()
+    (folder / "pyproject.toml").write_text(text.replace('["torch"]', '["torch<2.9"]'))
+    project(machine.work, ["native"], '[tool.uv.sources]\nnative = {path = "ext"}\n')
+    expected = []
+    for build in ("cu128", "cu126", "cu128"):
+        label = f"torch=cuda{build[2:4]}.{build[4:]}"
+        for words in (["--variant", label, "lock"], ["sync"], ["sync"]):
+            done = machine.run(*words)
+            assert done.code == 0, done
+        expected.append(f"2.8.0+{build}")
+        code = "import importlib.metadata as m, native; print(native.BUILT, m.version('torch'))"
+        python = Environment(machine.work / ".venv").python
+        said = subprocess.run([python, "-c", code], capture_output=True, text=True).stdout
+        assert said == f"{expected[-1]} {expected[-1]}\n"
+    assert log.read_text().split() == expected

@@ -86,9 +86,9 @@ class BuiltWheels:
         for bucket in self._plan.context.uv_caches.glob("*/sdists-v*"):
             for folder, folders, files in os.walk(bucket):
                 folders[:] = {*folders} - {"src"} - {name.removesuffix(".whl") for name in files}
-                for name in files:
-                    if name.endswith((".whl", _SUFFIX)):
-                        path = Path(folder, name)
+                wanted = (name for name in files if name.endswith((".whl", _SUFFIX)))
+                for path in (Path(folder, name) for name in wanted):
+                    with suppress(FileNotFoundError):  # another process moves it
                         found[path] = path.stat().st_mtime_ns
         return found
 
@@ -102,7 +102,8 @@ class BuiltWheels:
         """Return the labels of the versions that builds most likely take: newest, and locked."""
         now = self._shown(name)
         newest = next((each for each in now if not Version(each).is_prerelease), None)
-        wanted = {newest, *(self._session.kept([name])[0] or ())}
+        kept = self._session.kept([name])[0] or ()
+        wanted = {newest, *(version.partition("+")[0] for version in kept)}
         return {version: labels for version, labels in now.items() if version in wanted}
 
     def _fits(self, shown: Mapping[str, Mapping[str, Sequence[str]]]) -> bool:

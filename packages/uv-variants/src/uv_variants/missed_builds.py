@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from variants_catalog.internal import MissedBuild, Taken
 
     from .context import Context
-    from .notices import Planned
     from .session_plan import SessionPlan
 
 _logger = logging.getLogger(__name__)
+
+Planned = Sequence[tuple[str, str]]
+"""Normalized names and versions."""
 
 
 def script_option(context: Context) -> str:

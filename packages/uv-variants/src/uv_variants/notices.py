@@ -7,7 +7,7 @@ on this machine: variants that do not fit, or that it lacks.
 from __future__ import annotations
 
 import platform
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -24,7 +24,7 @@ from .environments import (
     listed,
 )
 from .installed_state import FittingMarks, versions_by_project
-from .missed_builds import lock_command, script_option
+from .missed_builds import Planned, lock_command, script_option
 from .named_projects import admits, further_texts, name_of, normalized, requirement_texts
 from .switching import judgement
 from .uv_lock import Lock
@@ -264,9 +264,6 @@ def _lacking(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
         marks.remember(asked, text)
     yield from filter(None, [text])
 
-
-Planned = Sequence[tuple[str, str]]
-"""Normalized names and versions."""
 
 MOST_REASONS = 3
 """Most projects for which a failure says why none of their variants fits."""

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from pep_variants.internal import OwnershipProblem
 
     from .command_line import Invocation
-    from .notices import Planned
+    from .missed_builds import Planned
     from .own_options import Options
 
 

@@ -177,7 +177,8 @@ property_priorities.x86_64.level = ["v2", "v3"]
         ("on-plugin-error = ['skip']", "expected 'abort' or 'skip'"),
         (
             "prefers = []",
-            "prefers: unknown key; the keys are allow-provider, before-version, catalog, ",
+            "prefers: unknown key; the keys are allow-missing-sources, allow-provider, "
+            "before-version, catalog, ",
         ),
         (
             "before-version = 'gpu=1'",

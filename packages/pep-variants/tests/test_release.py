@@ -287,7 +287,7 @@ WHEEL = ReleaseFile(a_wheel("a"), "https://files.example/a.whl")
         (Range(0, 1), 200, {"Accept-Ranges": "bytes"}, b"abc", Whole(b"abc")),
         (Range(None, 2), 200, {"Accept-Ranges": "none"}, b"abc", Whole(b"abc")),
         (None, 206, {}, b"", Failed("HTTP status 206")),
-        (Range(None, 2), 503, {}, b"", Failed("HTTP status 503")),
+        (Range(None, 2), 503, {}, b"", Failed("HTTP status 503", may_pass=True)),
         (Range(None, 2), 206, {}, b"bc", NoRanges.NEVER),
         (
             Range(None, 2),
@@ -301,7 +301,7 @@ WHEEL = ReleaseFile(a_wheel("a"), "https://files.example/a.whl")
             206,
             {"Content-Range": "bytes 1-2/3"},
             b"b",
-            Failed("the server sends fewer bytes than it announces"),
+            Failed("the server sends fewer bytes than it announces", may_pass=True),
         ),
         (
             Range(None, 2),

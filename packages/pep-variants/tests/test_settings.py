@@ -49,6 +49,7 @@ KEYS = {
     "plugin-sandbox": "'off'",
     "catalog": '"entries"',
     "catalog-mirror": '["https://a.example=https://b.example"]',
+    "allow-missing-sources": "true",
     "switch": "true",
 }
 

@@ -134,7 +134,13 @@ def fault_report(program: str, fault: BaseException) -> str:
 
 
 class VariantError(Exception):
-    """Base of all errors of the engine."""
+    """Base of all errors of the engine.
+
+    Attributes:
+        may_pass: it is a failure that may pass, such as of a server: nothing is said of the data.
+    """
+
+    may_pass = False
 
 
 class InvalidLabel(VariantError):
@@ -170,10 +176,11 @@ class MetadataError(VariantError):
         problem: what is wrong, with the offending value.
     """
 
-    def __init__(self, source: str, path: str, problem: str) -> None:
+    def __init__(self, source: str, path: str, problem: str, *, may_pass: bool = False) -> None:
         self.source = redacted(source)
         self.path = path
         self.problem = problem
+        self.may_pass = may_pass
         super().__init__(": ".join(part for part in (self.source, path, problem) if part))
 
 

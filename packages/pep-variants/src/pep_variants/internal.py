@@ -140,7 +140,7 @@ _NAMES = {
         "ACCELERATORS BUILTIN_NAMESPACES Examined KNOWN KnownProvider examine_host find_known"
     ),
     "providers.surroundings": "Surroundings why_invisible",
-    "release": "Absent Fetch FetchAnswer LocalFile NoRanges Whole",
+    "release": "Absent Fetch FetchAnswer LocalFile MAY_PASS NoRanges Whole",
     "settings.loader": "Settings load_settings",
     "settings.places": "FILENAME FOUND Place Role active_environment any_file is_of_tool places",
     "settings.trust": (

@@ -17,7 +17,7 @@ the answers; nothing in here opens a connection. An installer on ``urllib``:
             except HTTPError as error:
                 answer = read_response(fetch, error.code, error.headers, error.read)
             except OSError as error:
-                answer = Failed(str(error))
+                answer = Failed(str(error), may_pass=True)
             reader.receive(fetch, answer)
         return reader.result()
 """
@@ -49,6 +49,9 @@ _T = TypeVar("_T")
 
 ABSENT = (401, 403, 404, 410)
 """HTTP statuses of a server that does not have a file, or does not serve it to this user."""
+
+MAY_PASS = frozenset((408, 425, 429, *range(500, 600)))
+"""HTTP statuses of requests that may succeed when they are sent again."""
 
 _OK = 200
 _PARTIAL_CONTENT = 206
@@ -161,9 +164,11 @@ class Failed:
 
     Attributes:
         reason: in words, without the URL: ``no connection``.
+        may_pass: whether it may be there when it is asked for again.
     """
 
     reason: str
+    may_pass: bool = False
 
 
 FetchAnswer: TypeAlias = "Part | Whole | LocalFile | NoRanges | Absent | Failed"
@@ -189,18 +194,19 @@ def read_response(
     """
     if status in ABSENT:
         return Absent(f"HTTP status {status}")
+    failed = Failed(f"HTTP status {status}", status in MAY_PASS)
     if status == _OK and fetch.range is None:
-        return Whole(read(fetch.limit + 1))
+        return _whole_body(fetch, headers, read)
     if fetch.range is None:
-        return Failed(f"HTTP status {status}")
+        return failed
     from .wheelfile.lazy_file import Part, is_refused, read_content_range
 
     if is_refused(fetch.range, status, headers.get("Accept-Ranges", "")):
         return NoRanges.REFUSED
     if status == _OK:
-        return Whole(read(fetch.limit + 1))
+        return _whole_body(fetch, headers, read)
     if status != _PARTIAL_CONTENT:
-        return Failed(f"HTTP status {status}")
+        return failed
     span = read_content_range(headers.get("Content-Range", ""))
     if span is None:
         return NoRanges.NEVER
@@ -209,8 +215,19 @@ def read_response(
         return Failed("the server sends more than the range asked for")
     data = read(size)
     if len(data) != size:
-        return Failed("the server sends fewer bytes than it announces")
+        return _CUT_OFF
     return Part(data, start, total, headers.get("ETag", ""))
+
+
+_CUT_OFF = Failed("the server sends fewer bytes than it announces", may_pass=True)
+
+
+def _whole_body(fetch: Fetch, headers: Headers, read: Callable[[int], bytes]) -> FetchAnswer:
+    """Return the body of a response; not every HTTP library says that it was cut off."""
+    data, length = read(fetch.limit + 1), headers.get("Content-Length", "")
+    expected = min(int(length[:19]), fetch.limit + 1) if length.isdecimal() else 0
+    is_short = len(data) < expected and not headers.get("Content-Encoding", "")
+    return _CUT_OFF if is_short else Whole(data)
 
 
 Document = tuple[bytes, Metadata]
@@ -258,7 +275,8 @@ def _verify(file: ReleaseFile, stream: IO[bytes]) -> None:
 
 def _fail(file: ReleaseFile, answer: Absent | Failed) -> NoReturn:
     """Raise the error for a file that cannot be fetched."""
-    raise MetadataError(file.url, "", f"cannot be fetched: {redacted(answer.reason)}")
+    problem = f"cannot be fetched: {redacted(answer.reason)}"
+    raise MetadataError(file.url, "", problem, may_pass=getattr(answer, "may_pass", False))
 
 
 _INDEX_FILE = ""
@@ -411,7 +429,8 @@ class ReleaseReader:
         """Return *error* with why the metadata was read from wheels."""
         if self._source is None:
             return error
-        return MetadataError(self._source, "", f"{self._missing}; {redacted(str(error))}")
+        problem = f"{self._missing}; {redacted(str(error))}"
+        return MetadataError(self._source, "", problem, may_pass=error.may_pass)
 
     def _name(self) -> str:
         """Return the name of the metadata file, for messages."""

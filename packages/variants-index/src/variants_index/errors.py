@@ -11,7 +11,10 @@ class PackageIndexError(Exception):
 
     Attributes:
         status: HTTP status of the response that is the error, 0 without one.
+        may_pass: it may succeed later, without a change of anything.
     """
+
+    may_pass = False
 
     def __init__(self, message: str = "", status: int = 0) -> None:
         self.status = status
@@ -36,6 +39,8 @@ class AccessDenied(PackageIndexError):
 
 class Unreachable(PackageIndexError):
     """No usable response after all retries: no connection, cut off, overloaded."""
+
+    may_pass = True
 
 
 class TimedOut(Unreachable):

@@ -95,7 +95,8 @@ def answer(session: Session, fetch: Fetch) -> FetchAnswer:
         return _response(session, fetch)
     except PackageIndexError as error:
         reason = str(error).removeprefix(f"{redacted(fetch.url)}: ")
-        return Absent(reason) if isinstance(error, (NotFound, AccessDenied)) else Failed(reason)
+        is_absent = isinstance(error, (NotFound, AccessDenied))
+        return Absent(reason) if is_absent else Failed(reason, error.may_pass)
 
 
 def _response(session: Session, fetch: Fetch) -> FetchAnswer:
@@ -110,7 +111,7 @@ def _response(session: Session, fetch: Fetch) -> FetchAnswer:
             return NoRanges.NEVER if part is None else part
         return _downloaded(session, fetch)
     except OSError as error:
-        return Failed(error.strerror or str(error))
+        return Failed(error.strerror or str(error), may_pass=True)
 
 
 def _downloaded(session: Session, fetch: Fetch) -> Whole:

@@ -129,6 +129,13 @@ OPTIONS = (
         "Take what the catalogue has at URLs that begin with FROM from TO.",
     ),
     Option(
+        "allow-missing-sources",
+        "allow-missing-sources",
+        "",
+        False,
+        "Go on without what indexes and the catalogue's places do not give for now.",
+    ),
+    Option(
         "variant-switch",
         "switch",
         "",

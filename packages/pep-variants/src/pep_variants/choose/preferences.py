@@ -86,6 +86,7 @@ class Preferences:
         catalog: catalogue of existing builds: `DEFAULT_CATALOG`, a path or a URL; None for none.
         catalog_origin: the option, variable or file that names the catalogue.
         catalog_mirrors: beginnings of the catalogue's URLs, and what replaces them.
+        allow_missing_sources: go on without what cannot be had for now.
         switch: reinstall, with its dependencies, what another variant now fits better.
         namespace_priorities, feature_priorities, property_priorities: orders that go before those
             of the metadata, with the names and shapes that variantlib's configuration has.
@@ -106,6 +107,7 @@ class Preferences:
     catalog: str | None = None
     catalog_origin: str = field(default="--variant-catalog", compare=False)
     catalog_mirrors: Mapping[str, str] = field(default_factory=dict)
+    allow_missing_sources: bool = False
     switch: bool = False
     namespace_priorities: tuple[str, ...] = ()
     feature_priorities: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -286,13 +288,11 @@ def _parse(  # noqa: C901
     origin: str,
 ) -> Given:
     """Return what *value* of the option or entry *key* sets; *path* is for messages."""
-    if key in ("no-variants", "switch"):
+    if key in ("no-variants", "switch", "allow-missing-sources"):
         given = reader.boolean({path: value}, path, "", False)
-        return (
-            Given(key, given, origin)
-            if key == "switch"
-            else Given("use_variants", not given, origin)
-        )
+        if key == "no-variants":
+            return Given("use_variants", not given, origin)
+        return Given(key.replace("-", "_"), given, origin)
     if key == "platform":
         if not isinstance(value, str) or not value:
             raise reader.expected("a platform file or a machine", value, path)

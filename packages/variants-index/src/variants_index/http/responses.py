@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 import httpx
 
 from pep_variants.internal import (
+    MAY_PASS,
     Digests,
     Part,
     Range,
@@ -37,7 +38,7 @@ _VALIDATORS = {"ETag": "If-None-Match", "Last-Modified": "If-Modified-Since"}
 _VALIDATOR_CHARACTERS = 1000
 _MAX_AGE = re.compile(r"(?<![\w-])max-age=(\d{1,9})")
 
-BUSY = (408, 425, 429, 500, 502, 503, 504)
+BUSY = MAY_PASS
 """Statuses after which a request is sent again."""
 
 _OK = 200

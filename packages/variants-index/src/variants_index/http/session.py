@@ -173,6 +173,7 @@ class Session:
         grown: Callable[[int], None] | None = None,
         validators: Mapping[str, str] | None = None,
         same_host: bool = False,
+        retries: int | None = None,
     ) -> Response:
         """Return what is at *url*.
 
@@ -188,6 +189,7 @@ class Session:
                 none; the cache is not used then. None to use it.
             same_host: a redirect to another host is not followed. Some indexes redirect to PyPI
                 for projects that they do not have.
+            retries: how often the request is sent again, None for as often as others.
 
         Raises:
             NotFound: there is nothing at *url*, or with *same_host* a redirect to another host.
@@ -214,6 +216,7 @@ class Session:
                     allowed=(_NOT_MODIFIED,) if known else (),
                     until=until,
                     same_host=same_host,
+                    retries=retries,
                 )
 
             if validators is None and self.store is not None:
@@ -323,9 +326,11 @@ class Session:
         allowed: tuple[int, ...] = (),
         until: float | None = None,
         same_host: bool = False,
+        retries: int | None = None,
     ) -> _T:
         """Return what *take* makes of the response, which it closes; retry temporary failures."""
-        for attempt in range(self._retries + 1):
+        retries = self._retries if retries is None else retries
+        for attempt in range(retries + 1):
             pause = self._first_pause * 2**attempt * (1 + random.random() / 4)  # noqa: S311
             try:
                 response = self._send(url, headers, same_host=same_host)
@@ -353,7 +358,7 @@ class Session:
                 raise BadResponse(f"{redacted(url)}: {describe(error)}") from None
             if until is not None and time.monotonic() + pause > until:
                 raise problem
-            if attempt == self._retries or pause > LONGEST_PAUSE or self._closed.wait(pause):
+            if attempt == retries or pause > LONGEST_PAUSE or self._closed.wait(pause):
                 raise problem
         raise AssertionError("the last attempt returns or raises")
 

@@ -49,7 +49,11 @@ def with_hashes(given: object) -> Iterator[None]:
 
 
 class SessionCatalog:
-    """What the commands of one finder take from the catalogue."""
+    """What the commands of one finder take from the catalogue.
+
+    Attributes:
+        lacking: lines about what cannot be had.
+    """
 
     def __init__(
         self,
@@ -81,6 +85,7 @@ class SessionCatalog:
         self._found: dict[str, tuple[list[Any], list[Any]]] = {}
         self._hashed: set[str] = set()
         self._unavailable: list[Unavailable] = []
+        self.lacking: list[str] = []
         self._present = present
         self._families: dict[str, frozenset[str]] = {}
 
@@ -222,7 +227,7 @@ class SessionCatalog:
                 if name in self._found
             }
             for line in map(str, by_host(found, asked)):
-                logger.warning("%s", line)
+                self._lacks(line)
 
     def _admitted(self, project: str, chosen: Any, specifier: Any) -> list[Any]:
         """Return *chosen* and the newer versions that *specifier* admits; None admits all."""
@@ -268,8 +273,12 @@ class SessionCatalog:
         # Errors of requests are OSErrors; those of urllib3, for bodies that break off, are not.
         except (OSError, PipError, HTTPError) as error:
             name = redacted(str(preferences.catalog))
-            logger.warning("The catalogue %s is left out: %s", name, reason(error))
+            self._lacks(f"The catalogue {name} is left out: {reason(error)}")
             return None
+
+    def _lacks(self, line: str) -> None:
+        self.lacking.append(line)
+        logger.warning("%s", line)
 
     def _read_entry(self, project: str) -> CatalogProject | None:
         if not self._opened:

@@ -17,6 +17,7 @@ from urllib.parse import urljoin, urlsplit
 
 from pip._internal.exceptions import PipError
 from pip._internal.models.link import Link
+from pip._vendor.requests.exceptions import SSLError, TooManyRedirects
 from pip._vendor.urllib3.exceptions import HTTPError
 
 from pep_variants import Failed, read_response
@@ -86,7 +87,7 @@ def answer(network: Any, fetch: Fetch) -> FetchAnswer:
         except FileNotFoundError:
             return Absent("there is no such file")
         except OSError as error:
-            return Failed(error.strerror or str(error))
+            return Failed(error.strerror or str(error), may_pass=True)
     try:
         response = network.get(fetch.url, headers=fetch.headers, stream=True, hooks=_HOOKS)
         try:
@@ -95,7 +96,8 @@ def answer(network: Any, fetch: Fetch) -> FetchAnswer:
             response.close()
     # Errors of requests are OSErrors; those of urllib3, for bodies that break off, are not.
     except (OSError, ValueError, PipError, HTTPError) as error:
-        return Failed(str(error))
+        lasts = isinstance(error, (ValueError, PipError, SSLError, TooManyRedirects))
+        return Failed(str(error), may_pass=not lasts)
 
 
 def _only_http(response: Any, **_: Any) -> None:

@@ -116,7 +116,8 @@ class InfoFiles:
             return known.entry.metadata(self._published(project, known))
         source = source_of(link)
         if (project, source) in self._slow:
-            raise MetadataError(source, "", "took too long for another version, not asked again")
+            problem = "took too long for another version, not asked again"
+            raise MetadataError(source, "", problem, may_pass=True)
         index_file = self._metadata_link(project, candidate)
         reader = _reader(self._wheels(project, candidate[0], source), index_file, source)
         try:
@@ -128,7 +129,8 @@ class InfoFiles:
         except TimeoutError as error:
             self._slow.add((project, source))
             place = source if index_file is None else str(index_file.url_without_fragment)
-            raise MetadataError(place, "", f"cannot be fetched: {error}") from None
+            problem = f"cannot be fetched: {error}"
+            raise MetadataError(place, "", problem, may_pass=True) from None
         return reader.result()
 
     def document(self, project: str, candidate: Info) -> bytes:

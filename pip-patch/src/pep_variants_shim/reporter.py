@@ -37,11 +37,13 @@ class VariantReporter:
 
     Attributes:
         seen: metadata of all versions that were considered.
+        lacking: lines about what cannot be had for now.
         is_muted: choices are not printed, as they may be given up.
     """
 
     def __init__(self) -> None:
         self.seen: list[Metadata] = []
+        self.lacking: list[str] = []
         self.is_muted = False
         self._printed: set[str] = set()
         self._hinted = False
@@ -52,6 +54,8 @@ class VariantReporter:
         """Print problems as warnings, notices once, and the table of variants with ``-v``."""
         for problem in problems_of(project, version, selection):
             self._print(logging.WARNING, problem)
+            if any(each.may_pass for each in selection.problems.values()):
+                self.lacking.append(problem)
         self.seen += (ranking.metadata for ranking in selection.rankings.values())
         for ranking in selection.distinct_rankings.values():
             with indent_log():

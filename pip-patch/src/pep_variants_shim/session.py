@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+from pip._internal.exceptions import InstallationError
 from pip._vendor.packaging.utils import canonicalize_name
 
 from pep_variants.internal import parse_metadata_filename
@@ -260,6 +261,17 @@ class Session:
         return None if found is None else found.specifier
 
     # Outcome.
+
+    def check_sources(self) -> None:
+        """Check that nothing was lacking for what is going to be locked.
+
+        Raises:
+            InstallationError: something was.
+        """
+        lacking = [*self.catalog.lacking, *(self._listener.lacking if self._listener else ())]
+        if lacking and not self.options.read_settings().allow_missing_sources:
+            text = f"Nothing is locked: {lacking[0]}; --allow-missing-sources goes on without it"
+            raise InstallationError(text)
 
     def note_chosen(self, project: str, link: Any) -> None:
         """Keep which file is going to be installed; *link* is None for no file of an index."""

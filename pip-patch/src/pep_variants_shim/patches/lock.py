@@ -22,6 +22,7 @@ def patch_lock(module: Any) -> None:
     def dumps(original: Original, tree: Mapping[str, Any], *args: Any, **kwargs: Any) -> Any:
         session = current_session()
         if session is not None:
+            session.check_sources()
             packages = [
                 _with_metadata(_as_published(item, session), session) for item in tree["packages"]
             ]

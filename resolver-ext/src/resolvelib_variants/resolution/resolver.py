@@ -264,7 +264,7 @@ class IndexResolver:
             f"{name} is not installed beside {build}, which has the same files and stands for it"
             for name, build in provided.items()
         )
-        unavailable: list[Unavailable] = []
+        missing: list[Unavailable] = []
         admitted: dict[str, list[Version]] = {}
         version_notes: dict[str, VersionNote] = {}
         for package in packages:
@@ -285,7 +285,7 @@ class IndexResolver:
                 needs = _needs(package.name, result.criteria)
                 warnings += _as_listed(package.candidate, project, needs)
                 if project.unavailable:
-                    unavailable += project.unavailable
+                    missing += project.unavailable
                     admitted[package.name] = asked_versions(plain, package.candidate, needs)
             rewritten = evaluator.rejected.get((package.name, package.candidate.release))
             if rewritten is not None and rewritten[REWRITTEN]:
@@ -298,11 +298,12 @@ class IndexResolver:
             if isinstance(need, SpecifierRequirement):
                 requested[need.project] = requested.get(need.project, frozenset()) | {need.extra}
         merged: tuple[Unavailable, ...] = ()
-        if unavailable:
+        if missing:
             from variants_catalog.internal import by_host  # takes a while
 
-            merged = by_host(unavailable, admitted)
+            merged = by_host(missing, admitted)
         warnings += map(str, merged)
+        unavailable = (*notes.lacking, *map(str, merged))
         return Resolution(
             target,
             packages,
@@ -310,7 +311,7 @@ class IndexResolver:
             requested,
             tuple(notes.seen),
             dict(provided),
-            merged,
+            unavailable,
             version_notes,
         )
 
@@ -493,17 +494,21 @@ class Notes:
     Attributes:
         warnings: in order, each once.
         seen: metadata that decisions were about.
+        lacking: warnings of what cannot be had for now.
         disagreements: where coherence could not be had, by project and version.
     """
 
     warnings: dict[str, None] = field(default_factory=dict)
     seen: list[Metadata] = field(default_factory=list)
+    lacking: dict[str, None] = field(default_factory=dict)
     disagreements: dict[tuple[str, Hashable], list[str]] = field(default_factory=dict)
 
     def selected(self, project: str, version: Hashable, selection: Selection[Any]) -> None:
         """Take note of problems, and of plugins that were not run."""
-        for problem in problems_of(project, version, selection):
-            self._add(problem)
+        problems = problems_of(project, version, selection)
+        self.warnings.update(dict.fromkeys(problems))
+        if any(each.may_pass for each in selection.problems.values()):
+            self.lacking.update(dict.fromkeys(problems))
         for ranking in selection.rankings.values():
             self.seen.append(ranking.metadata)
             for notice in notices(ranking):

@@ -19,7 +19,7 @@ from ..provider import VariantProvider
 from .index_provider import IndexProvider, SpecifierRequirement, split_identifier
 
 if TYPE_CHECKING:
-    from variants_catalog.internal import Unavailable
+    pass
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ class Resolution:
         requested: extras by name of what the user asked for; the project itself is the empty one.
         seen: variant metadata of all versions that were decided about.
         provided: which package stands for a project that is required and not installed itself.
-        unavailable: builds of the catalogue that could not be had, one item for each host and
-            reason; they are among the warnings.
+        unavailable: those of the warnings that say what cannot be had for now, or which builds of
+            the catalogue.
         version_notes: by name of a package, which other version there is for the sake of an
             accelerator; their texts are among the warnings.
     """
@@ -115,7 +115,7 @@ class Resolution:
     requested: Mapping[str, frozenset[str]] = field(default_factory=dict)
     seen: tuple[Metadata, ...] = field(default=(), compare=False, repr=False)
     provided: Mapping[str, str] = field(default_factory=dict)
-    unavailable: tuple[Unavailable, ...] = ()
+    unavailable: tuple[str, ...] = ()
     version_notes: Mapping[str, VersionNote] = field(default_factory=dict)
 
     @property

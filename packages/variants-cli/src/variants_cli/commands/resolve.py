@@ -48,10 +48,6 @@ if TYPE_CHECKING:
     help="Also write a lock file, pylock.toml or pylock.NAME.toml; an existing file is replaced.",
 )  # fmt: skip
 @click.option(
-    "--allow-missing-sources", is_flag=True,
-    help="Write the lock file even if builds of the catalogue cannot be reached for now.",
-)  # fmt: skip
-@click.option(
     "--from", "lock_file", metavar="FILE", type=FILE,
     help="Select from this lock file instead of resolving.",
 )  # fmt: skip
@@ -66,7 +62,6 @@ def resolve(
     files: tuple[Path, ...],
     constraints: tuple[Path, ...],
     output: Path | None,
-    allow_missing_sources: bool,
     lock_file: Path | None,
     folder: Path | None,
     as_json: bool,
@@ -101,7 +96,7 @@ def resolve(
             else:
                 resolutions = [resolver.resolve(wanted, each, tell) for each in where.targets]
             if output is not None:
-                if not allow_missing_sources:
+                if not resolver.preferences.allow_missing_sources:
                     _check_sources(output, resolutions)
                 _write_lock(output, resolutions, resolver)
             found = [(each.target.name, each.packages, each.to_tree()) for each in resolutions]
@@ -150,11 +145,11 @@ def _from_lock(
 
 def _check_sources(output: Path, resolutions: Sequence[Resolution]) -> None:
     """Refuse to lock what another run, which reaches all sources, would not choose."""
-    lacking = dict.fromkeys(str(item) for each in resolutions for item in each.unavailable)
+    lacking = dict.fromkeys(text for each in resolutions for text in each.unavailable)
     if lacking:
         raise Unsolved(
-            f"{output} is not written, as builds of the catalogue cannot be reached: try again, or "
-            "add --allow-missing-sources to lock without them",
+            f"{output} is not written, as builds of the catalogue or metadata of variants cannot "
+            "be reached: try again, or add --allow-missing-sources to lock without them",
             tuple(lacking),
         )
 

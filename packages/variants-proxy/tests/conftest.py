@@ -44,7 +44,7 @@ def start(tmp_path):
             )
             options.setdefault("cache", tmp_path / "cache")
             options.setdefault("environ", {"HOME": str(tmp_path), "PATH": ""})
-            options["limits"] = replace(options.get("limits", Limits()), retries=0)
+            options["limits"] = replace(options.get("limits", Limits()), retries=0, page_retries=0)
             app = create_app(settings := Settings(given, **options))
             url, server = stack.enter_context(serving_proxy(app))
             proxy = RunningProxy(url, settings, server, app.state.service)

@@ -247,9 +247,18 @@ class TestFailures:
     )
     def test_a_place(self, publisher, begin, caplog, answer, reason):
         ended = threading.Event()
-        late = (ended.wait(20) and b"" for _ in range(1))
-        publisher.faults[PAGE] = answer or Answer(body=late, kind="text/html")
-        proxy = begin(limits=Limits(catalog_seconds=20 if answer else 0.5))
+
+        def late():
+            return Answer(body=(ended.wait(20) and b"" for _ in range(1)), kind="text/html")
+
+        publisher.faults[PAGE] = answer or late
+        limits = Limits(catalog_seconds=20 if answer else 0.5)
+        if reason:  # the page fails, so that clients ask again
+            refused = Asked(begin(limits=limits)).get(project="torch")
+            assert refused.status_code == 503
+            assert (publisher.root in refused.text, reason in refused.text) == (True, True)
+            assert refused.headers["retry-after"] == "1"
+        proxy = begin(limits=limits, allow_missing_sources=True)
         assert CU126 in Asked(proxy).files("torch")
         found = unavailable(proxy)
         ended.set()
@@ -358,7 +367,9 @@ class TestOtherNames:
     def test_an_index_that_fails(self, cupy, catalog, start):
         """Of an index that fails for the other name nothing is taken, and it is said."""
         cupy.faults["/simple/cupy-cuda12x/"] = Answer(500)
-        proxy = start(cupy, catalog=catalog(OTHER_NAME))
+        entries = catalog(OTHER_NAME)
+        assert Asked(start(cupy, catalog=entries)).get(project="cupy").status_code == 503
+        proxy = start(cupy, catalog=entries, allow_missing_sources=True)
         assert set(Asked(proxy).files("cupy")) == {"cupy-14.2.0.tar.gz"}
         (found,) = unavailable(proxy, "cupy")
         assert (found.labels, found.host) == (["cuda12"], "")

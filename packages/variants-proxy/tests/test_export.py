@@ -153,6 +153,11 @@ class TestCatalog:
         plain = f"torch-2.9.0-cp312-cp312-{LINUX}.whl"
         upstream.add("torch", plain, wheel(plain))
         options = ("--variant-catalog", "torch.toml", "--system", "linux-x86_64")
+        done = export("torch", options=options, code=1)
+        assert "choosing torch without its build null" in done.stderr
+        assert not (tmp_path / "out").exists()
+        caplog.clear()
+        options = (*options, "--allow-missing-sources")
         export("torch", options=options)
         assert caplog.text.count("choosing torch without its build null") == 1
         ((found, file),) = files(tmp_path / "out", "torch").items()

@@ -124,7 +124,11 @@ def test_a_publishers_build(upstream, start, tmp_path):
     plain = f"torch-2.9.0-cp312-cp312-{LINUX}.whl"
     upstream.add("torch", plain, wheel(plain))
     upstream.faults["/whl/cu126/torch/"] = Answer(500)
-    proxy = start(upstream, catalog=str(tmp_path / "torch.toml"))
+    options = {"catalog": str(tmp_path / "torch.toml")}
+    refused = asked(start(upstream, **options), "torch", platform="h100-zen4", system="linux")
+    assert refused.status_code == 503
+    assert "choosing torch without its build cuda12.6" in refused.text
+    proxy = start(upstream, **options, allow_missing_sources=True)
     text = asked(proxy, "torch", platform="h100-zen4", system="linux").text
     for words in (
         "What this machine gets: torch 2.9.0<", "<strong>Variant cuda12.8</strong>",

@@ -67,4 +67,9 @@ def test_equals_stay_in_both_places(upstream, other, both):
 def test_a_find_links_place_goes_without_an_index_that_fails(upstream, other, both):
     upstream.faults["/simple/app/"] = Answer(500)
     other.add_release(labels=["cu128"])
+    proxy = both(requested=REQUESTED, allow_missing_sources=True)
+    assert linked(proxy) == [CU128_HERE]
+    upstream.faults["/simple/app/"] = Answer(403)
     assert linked(both(requested=REQUESTED)) == [CU128_HERE]
+    upstream.faults["/simple/app/"] = Answer(503)
+    assert both(requested=REQUESTED).get(links_url(KEY, "links")).status_code == 503

@@ -128,6 +128,7 @@ class Unavailable:
         pages: number of the pages.
         versions: for each label, the specifiers of its versions, with ``|`` between them.
         is_mirror: whether the host is a mirror of the user's.
+        may_pass: whether the pages may be read later.
     """
 
     project: str
@@ -137,6 +138,7 @@ class Unavailable:
     pages: int = 1
     versions: tuple[str, ...] = ()
     is_mirror: bool = False
+    may_pass: bool = False
 
     def __str__(self) -> str:
         shown = some(self.labels, 3)
@@ -246,6 +248,7 @@ class PlaceReader(Generic[F]):
     _listed: dict[PlacePage, Sequence[Listed[F]]] = field(default_factory=dict)
     _failed: dict[PlacePage, str] = field(default_factory=dict)
     _failed_targets: dict[str, str] = field(default_factory=dict)
+    _passing: set[PlacePage | str] = field(default_factory=set)
     _missing: set[PlacePage] = field(default_factory=set)
 
     @property
@@ -261,18 +264,22 @@ class PlaceReader(Generic[F]):
         else:  # a page to log in at, for example
             self._failed[page] = _EMPTY
 
-    def fail(self, page: PlacePage, reason: str, *, missing: bool = False) -> None:
+    def fail(
+        self, page: PlacePage, reason: str, *, missing: bool = False, may_pass: bool = False
+    ) -> None:
         """Take why *page* cannot be read, in words that are the same for all pages of a host.
 
         One that is *missing* at a host that has others is no failure: few mirrors have all builds.
         """
         self._failed[page] = reason
+        self._passing.update([page] if may_pass else ())
         if missing and page.is_mirror:
             self._missing.add(page)
 
-    def fail_target(self, name: str, reason: str) -> None:
+    def fail_target(self, name: str, reason: str, *, may_pass: bool = False) -> None:
         """Take why the user's indexes do not tell what they have of the target *name*."""
         self._failed_targets[name] = reason
+        self._passing.update([name] if may_pass else ())
 
     @property
     def unavailable(self) -> tuple[Unavailable, ...]:
@@ -287,12 +294,14 @@ class PlaceReader(Generic[F]):
         for (host, reason), pages in groups.items():
             places = {page.place for page in pages}
             lost = _lost(item for item in self.entry.variants if item.place in places)
+            lost["may_pass"] = not self._passing.isdisjoint(pages)
             is_mirror = pages[0].is_mirror
             known = (self.entry.name, host, reason)
             found.append(Unavailable(*known, pages=len(pages), is_mirror=is_mirror, **lost))
         for name, reason in self._failed_targets.items():
             builds = (item for item in self.entry.variants if item.requires)
             lost = _lost(item for item in builds if target(item) == name)
+            lost["may_pass"] = name in self._passing
             found.append(Unavailable(self.entry.name, "", reason, **lost))
         return tuple(found)
 

@@ -20,8 +20,8 @@ class NoKey(ProxyError):
     """A request for the index of all machines whose user name is not a platform key."""
 
 
-class UpstreamError(ProxyError):
-    """An upstream index that cannot be reached, responds with an error, or exceeds a limit.
+class NothingFetched(ProxyError):
+    """Something of an upstream that there is not.
 
     Attributes:
         status: HTTP status of the proxy's response, 504 for a timeout.
@@ -30,6 +30,18 @@ class UpstreamError(ProxyError):
     def __init__(self, message: str, status: int = 502) -> None:
         self.status = status
         super().__init__(message)
+
+
+class UpstreamError(NothingFetched):
+    """An upstream index that has no such thing, responds with an error, or exceeds a limit."""
+
+
+class PassingFailure(NothingFetched):
+    """A failure that may pass, of an upstream, the network or this machine.
+
+    What goes on without a file that an upstream does not have (`UpstreamError`) must not go on
+    without one that cannot be had for now: the client asks again, and ends if the failure lasts.
+    """
 
 
 class UnusableFile(ProxyError):
@@ -48,5 +60,5 @@ class ExportError(ProxyError):
     """An export that cannot be made; nothing of it was written."""
 
 
-ANSWERED = (InvalidKey, NoKey, NoSuchFile, UpstreamError, UnusableFile, VariantError)
+ANSWERED = (InvalidKey, NoKey, NoSuchFile, NothingFetched, UnusableFile, VariantError)
 """Errors with an HTTP response."""

@@ -39,7 +39,7 @@ _NAMES = {
     "choice.wheel_environments": "ELSEWHERE environments",
     "commands.cli": "cli",
     "commands.source_options": "checked_catalog excluded failures local_catalog two_names",
-    "errors": "ANSWERED InvalidKey ProxyError",
+    "errors": "ANSWERED InvalidKey PassingFailure ProxyError",
     "headers": "page_digest tag_of_unchanged",
     "index_urls": "PYPI absolute_url bare_url upstream_name",
     "key": "PYTHON TARGET described_machine",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+
+from packaging.version import Version
 
 from pep_variants.internal import PluginFailed, limits, redacted, shortened
 from variants_index.internal import Credentials, split_credentials
@@ -71,7 +73,8 @@ class Limits:
         projects_bytes: maximum size of the list of projects, decompressed.
         metadata_bytes: maximum size of a wheel's ``METADATA``.
         read_seconds: timeout for the next bytes of a response.
-        retries: requests that are sent again, each.
+        retries: how often a request is sent again.
+        page_retries: the same of one for a page of a configured upstream.
         page_seconds: timeout for a page or small file.
         file_seconds: timeout for inspecting a wheel.
         connections: concurrent requests, and wheels streamed at the same time as many.
@@ -100,6 +103,7 @@ class Limits:
     metadata_bytes: int = limits.CORE_METADATA_BYTES
     read_seconds: float = 15.0
     retries: int = 2
+    page_retries: int = 2
     page_seconds: float = 60.0
     file_seconds: float = 600.0
     connections: int = 32
@@ -144,6 +148,9 @@ class Settings:
         pinned: normalized names of projects that the catalogue leaves alone: their index is given.
         hashes: SHA-256 of all files that may be taken of a project, by its normalized name: of the
             catalogue nothing else is taken, and nothing that is rewritten. Others may have any.
+        serves_old: show the last page of an upstream that fails.
+        allow_missing_sources: go on without what cannot be had for now; else pages fail.
+        versions: of projects of which no other ones are asked for, by normalized name.
         catalog_environ: in place of `environ` for the catalogue and its places, None for the same.
         catalog_keyring: in place of `keyring` for them, None for the same.
         offline: ask nothing: pages are those of the cache, however old.
@@ -166,6 +173,9 @@ class Settings:
     catalog_mirrors: Mapping[str, str] = field(default_factory=dict)
     pinned: frozenset[str] = frozenset()
     hashes: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    serves_old: bool = True
+    allow_missing_sources: bool = False
+    versions: Mapping[str, Collection[Version]] = field(default_factory=dict)
     catalog_environ: Mapping[str, str] | None = field(default=None, repr=False)
     catalog_keyring: bool | None = None
     offline: bool = False

@@ -57,8 +57,9 @@ class VariantSelected(RepositoryContainer):
     lock files need, there are null variants and non-variant wheels. Source distributions and
     versions without variants are left alone; ``*-variants.json`` files are not served.
 
-    If the variant metadata of a version is broken or cannot be fetched, that version has only its
-    non-variant wheels, and a warning is logged.
+    If the variant metadata of a version is broken or not there, that version has only its
+    non-variant wheels, and a warning is logged. If it cannot be fetched for now, neither can the
+    page (`SourceRepositoryUnavailable`): installers ask again.
 
     Every page and every wheel asks the source for the page of the project: put a component that
     caches pages, such as `CachedHttpRepository`, below this one.
@@ -145,6 +146,8 @@ class VariantSelected(RepositoryContainer):
                 try:
                     return await self._read(listing.project, release)
                 except VariantError as error:
+                    if error.may_pass:
+                        raise errors.SourceRepositoryUnavailable(str(error)) from error
                     logger.warning(
                         "variants ignored: %s %s: %s", listing.project, release.version, error
                     )
@@ -201,7 +204,7 @@ class VariantSelected(RepositoryContainer):
         except LookupError as error:  # the library's errors for what is not there
             return Absent(str(error))
         except (errors.SourceRepositoryUnavailable, httpx.HTTPError, OSError) as error:
-            return Failed(str(error) or type(error).__name__)
+            return Failed(str(error) or type(error).__name__, may_pass=True)
         return Failed(f"{type(resource).__name__} is an unknown kind of resource")
 
     async def _response(self, url: str, fetch: Fetch) -> FetchAnswer:

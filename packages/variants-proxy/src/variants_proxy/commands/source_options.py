@@ -76,6 +76,12 @@ def settings_options(command: Callable[..., None]) -> Callable[..., None]:
             help="Take what the catalogue has at URLs that begin with FROM from TO; repeatable.",
         ),
         click.option(
+            "--allow-missing-sources",
+            is_flag=True,
+            envvar="VARIANTS_PROXY_ALLOW_MISSING_SOURCES",
+            help="Go on without what upstreams and the catalogue's places do not give for now.",
+        ),
+        click.option(
             "--cache", type=click.Path(path_type=Path, file_okay=False), help="Cache directory."
         ),
     )
@@ -86,6 +92,7 @@ def settings_options(command: Callable[..., None]) -> Callable[..., None]:
         find_links: Sequence[str],
         catalog: str | None,
         mirrors: Sequence[str],
+        allow_missing_sources: bool,
         cache: Path | None,
         **others: object,
     ) -> None:
@@ -97,6 +104,7 @@ def settings_options(command: Callable[..., None]) -> Callable[..., None]:
             cache or cache_directory(os.environ, "proxy"),
             catalog=checked_catalog(preferences, here),
             catalog_mirrors=preferences.catalog_mirrors,
+            allow_missing_sources=allow_missing_sources,
         )
         command(settings=settings, **others)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
@@ -29,7 +29,7 @@ from ..choice.choice import Chooser, LockedVersion, OtherSource, target_of
 from ..choice.offers import NO_AGREEMENT, Agreed, Choice, ProjectView
 from ..choice.reports import is_notable
 from ..clients import Client, NotedProjects
-from ..errors import UpstreamError
+from ..errors import PassingFailure, UpstreamError
 from ..settings import Upstream
 from ..sharing import LRUCache, SingleFlight, gather_limited
 from ..upstream.release_metadata import ReleaseMetadata, known_metadata
@@ -93,6 +93,7 @@ class ProjectViews:
             project: normalized name, empty for all of a find-links page.
 
         Raises:
+            PassingFailure: something that the choice depends on cannot be had for now.
             UpstreamError: an upstream fails.
         """
         for item in self._settings.asked(upstream):
@@ -106,8 +107,23 @@ class ProjectViews:
                 if await self._plain.passes(client, item, project, found):
                     return ProjectView(item, project, found, None, not found.stale)
                 choice, sure = await self.chosen(client, item, project, found)
+                for text in self._passing(project, found, choice):
+                    raise PassingFailure(text, 503)
                 return ProjectView(item, project, found, choice, sure and not found.stale)
         return None
+
+    def _passing(self, project: str, found: FetchedPage, choice: Choice) -> Iterator[str]:
+        """Yield what *choice* lacks that cannot be had for now, unless that is allowed."""
+        if self._settings.allow_missing_sources:
+            return
+        asked = self._settings.versions.get(project)
+        for item in found.unavailable if isinstance(found, CatalogPage) else ():
+            if item.may_pass and (asked is None or item.about(asked) is not None):
+                yield str(item)
+        for decision in choice.decisions:
+            if asked is None or Version(decision.release.version.public) in asked:
+                problems = decision.selection.problems.values()
+                yield from (str(problem) for problem in problems if problem.may_pass)
 
     async def chosen(
         self,

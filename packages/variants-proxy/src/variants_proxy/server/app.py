@@ -18,7 +18,7 @@ from pep_variants import VariantError
 from pep_variants.internal import PluginFailed
 
 from ..clients import Client, merging
-from ..errors import ANSWERED, NoKey, NoSuchFile, UnusableFile, UpstreamError
+from ..errors import ANSWERED, NoKey, NoSuchFile, NothingFetched, PassingFailure, UnusableFile
 from ..headers import Document, accepted_formats, format_of
 from ..service import Service
 from ..settings import Settings, Upstream
@@ -82,12 +82,13 @@ async def _failed(_: Request, error: Exception) -> Response:
         logger.warning("%s", error)
     if status >= 500 or status == 409:
         logger.warning("file not served: %s", error)
-    return PlainTextResponse(f"{error}\n", status, headers={"Cache-Control": "no-store"})
+    again = {"Retry-After": "1"} if isinstance(error, PassingFailure) else {}
+    return PlainTextResponse(f"{error}\n", status, headers={"Cache-Control": "no-store", **again})
 
 
 def _status(error: Exception) -> int:
     """Return the HTTP status of the response for *error*."""
-    if isinstance(error, UpstreamError):
+    if isinstance(error, NothingFetched):
         return error.status
     if isinstance(error, PluginFailed):
         return 424  # not 5xx, which clients retry in vain

@@ -43,7 +43,7 @@ from variants_catalog.internal import (
 from variants_index import Page, PageFile
 
 from ..clients import Client
-from ..errors import UpstreamError
+from ..errors import NothingFetched, PassingFailure
 from ..index_urls import upstream_name
 from ..settings import Kind, Upstream
 from ..sharing import LRUCache, SingleFlight, gather_limited
@@ -73,6 +73,7 @@ class CatalogSource:
 
         Raises:
             CatalogError: it cannot be read.
+            PassingFailure: its server fails for now.
             UpstreamError: the proxy is overloaded.
         """
         if self._settings.catalog is None:
@@ -103,7 +104,9 @@ class CatalogSource:
         except CatalogError as error:
             self._problem = error
             logger.warning("%s", error)
-        except UpstreamError as error:
+        except NothingFetched as error:
+            if isinstance(error, PassingFailure) and self._catalog is None:
+                raise
             self._problem = CatalogError(redacted(name), "", f"cannot be fetched: {error}")
             logger.warning("%s", self._problem)
         self._until = time.monotonic() + kept
@@ -134,12 +137,14 @@ class _Answer:
         page: None without the project.
         position: of the upstream among those that installers ask.
         reason: why the page cannot be had, empty if it can.
+        may_pass: whether that is so for now.
     """
 
     upstream: Upstream
     page: FetchedPage | None = None
     position: int = 0
     reason: str = ""
+    may_pass: bool = False
 
     @property
     def digest(self) -> str:
@@ -275,12 +280,14 @@ class CatalogPages:
                 self._pages.get_project_page(upstream, project), limits.catalog_seconds
             )
             return _Answer(upstream, page, position)
-        except UpstreamError as error:
+        except NothingFetched as error:
+            passes = isinstance(error, PassingFailure)
             # The same for all pages of a host that is down.
             reason = re.sub(_OF_ONE_PAGE, "", str(error).replace(f"index {upstream.name}: ", ""))
         except asyncio.TimeoutError:
+            passes = True
             reason = f"no complete response within {limits.catalog_seconds:g} seconds"
-        return _Answer(upstream, None, position, reason)
+        return _Answer(upstream, None, position, reason, passes)
 
     async def _first(self, upstreams: Sequence[Upstream], project: str) -> _Answer:
         """Ask *upstreams* for the page of *project* up to the first one that has it, or fails."""
@@ -324,12 +331,12 @@ def _combined(
     reader: PlaceReader[_File] = PlaceReader(entry)
     for place, answer in places.items():
         if answer.reason:
-            reader.fail(place, answer.reason)
+            reader.fail(place, answer.reason, may_pass=answer.may_pass)
         elif answer.page is not None:
             reader.answer(place, answer.listed(place.file_at))
     for name, answer in targets.items():
         if answer.reason:
-            reader.fail_target(name, answer.reason)
+            reader.fail_target(name, answer.reason, may_pass=answer.may_pass)
     found = reader.files(own.listed(), {name: each.listed() for name, each in targets.items()})
     given = hashes.get(entry.name)
     kept = [item for item in found if given is None or _is_given(item, given)]

@@ -17,7 +17,7 @@ from pep_variants import Metadata, MetadataError, VariantError, split_label, wri
 from variants_index import Prefetcher, fetch_release_metadata
 from variants_index import ReleaseMetadata as FetchedMetadata
 
-from ..errors import UpstreamError
+from ..errors import NothingFetched, PassingFailure
 from ..settings import Upstream
 from ..sharing import LRUCache, SingleFlight, gather_limited
 from .releases import Release, known_variants, release_origin
@@ -83,8 +83,9 @@ class ReleaseMetadata:
                 lambda: fetch_release_metadata(session, once, wheels, document, upstream.name),
                 self._limits.file_seconds,
             )
-        except UpstreamError as error:
-            raise MetadataError("", "", str(error)) from None
+        except NothingFetched as error:
+            passes = isinstance(error, PassingFailure)
+            raise MetadataError("", "", str(error), may_pass=passes) from None
 
     async def read_all(
         self, upstream: Upstream, wanted: Sequence[Release]

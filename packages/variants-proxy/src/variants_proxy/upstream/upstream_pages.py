@@ -34,7 +34,7 @@ from pep_variants.internal import (
 from variants_index import Page, PageFile, read_page, read_projects
 from variants_index.internal import ACCEPT, HTML, JSON, Response, directory_files, read_response
 
-from ..errors import UpstreamError
+from ..errors import NothingFetched, UpstreamError
 from ..headers import Document, page_digest, tag_of_unchanged
 from ..settings import Upstream
 from ..sharing import LRUCache, SingleFlight
@@ -211,13 +211,15 @@ class UpstreamPages:
         validators: Mapping[str, str] | None = None,
         limit: int | None = None,
     ) -> Response:
+        limits = self._limits
         return self._upstreams.session(upstream).fetch(
             url,
-            limit=limit or self._limits.page_bytes,
+            limit=limit or limits.page_bytes,
             accept=ACCEPT,
-            seconds=self._limits.page_seconds,
+            seconds=limits.page_seconds,
             grown=grown,
             validators=validators,
+            retries=limits.page_retries if upstream in self._settings.upstreams else None,
         )
 
     async def _split(self, upstream: Upstream) -> dict[str, FetchedPage]:
@@ -282,8 +284,8 @@ class UpstreamPages:
                 return found
         try:
             found = await self._fetched(upstream, project, known)
-        except UpstreamError as error:
-            if error.status >= 500 or error.status == 429:
+        except NothingFetched as error:
+            if self._settings.serves_old and (error.status >= 500 or error.status == 429):
                 self._paused[upstream.name] = time.monotonic() + _PAUSE
                 found = await self._old(upstream, project, known)
                 if found is None:

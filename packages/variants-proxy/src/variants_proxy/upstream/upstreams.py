@@ -28,7 +28,7 @@ from pep_variants.internal import InvalidWheel, Sources, is_local
 from variants_index import PackageIndexError, PageFile, Session, Store
 from variants_index.internal import PORTS, AccessDenied, NotFound, TimedOut, UntrustedServer
 
-from ..errors import UpstreamError
+from ..errors import PassingFailure, UpstreamError
 from ..settings import Limits, Settings, Upstream
 
 T = TypeVar("T")
@@ -42,9 +42,10 @@ LARGE = 2**20
 class Budget:
     """The limits of one upstream: of concurrent requests, of computations, and of their time."""
 
-    def __init__(self, name: str, limits: Limits) -> None:
+    def __init__(self, name: str, limits: Limits, *, lenient: bool = False) -> None:
         self._name = name
         self._limits = limits
+        self._passing = UpstreamError if lenient else PassingFailure
         self._large = threading.Semaphore(1)
 
     @cached_property
@@ -67,18 +68,22 @@ class Budget:
             seconds: timeout, with waiting for a thread; by default that of a page.
 
         Raises:
-            UpstreamError: it fails, or takes too long.
+            PassingFailure: it fails for now, or takes too long.
+            UpstreamError: it fails; in any case with `Settings.allow_missing_sources`.
         """
         seconds = self._limits.page_seconds if seconds is None else seconds
         try:
             with anyio.fail_after(seconds):
                 return await run_sync(function, abandon_on_cancel=True, limiter=self._requests)
         except TimeoutError:
-            raise UpstreamError(
+            raise self._passing(
                 f"index {self._name}: no complete response within {seconds:g} seconds", 504
             ) from None
         except (PackageIndexError, InvalidWheel) as error:
-            raise UpstreamError(str(error), _status(error)) from None
+            kind = self._passing if getattr(error, "may_pass", False) else UpstreamError
+            raise kind(str(error), _status(error)) from None
+        except OSError as error:  # a disk that is full
+            raise self._passing(f"index {self._name}: {error}", 503) from None
 
     @contextmanager
     def large_response(self) -> Iterator[Callable[[int], None]]:
@@ -172,7 +177,7 @@ class Upstreams:
         self._sessions = {item.name: self._begun(item) for item in settings.upstreams}
         self._shared: dict[tuple[str, str | None, int | None], Session] = {}
         self._privates: dict[str, bool] = {}
-        self._budgets = {item.name: Budget(item.name, self.limits) for item in settings.upstreams}
+        self._budgets = {item.name: self._budget(item) for item in settings.upstreams}
         # For responses that combine upstreams; pages of one are parsed within its budget.
         self._computing = Budget("", self.limits)
 
@@ -190,7 +195,10 @@ class Upstreams:
             session = self._shared[origin] = self._begun(upstream, in_no_setting=True)
         session.addresses.configure(upstream.url)
         self._sessions[upstream.name] = session
-        self._budgets[upstream.name] = Budget(upstream.name, self.limits)
+        self._budgets[upstream.name] = self._budget(upstream)
+
+    def _budget(self, upstream: Upstream) -> Budget:
+        return Budget(upstream.name, self.limits, lenient=self.settings.allow_missing_sources)
 
     def close(self) -> None:
         """Close all connections without waiting."""

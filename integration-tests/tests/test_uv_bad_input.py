@@ -127,7 +127,7 @@ def test_a_home_that_cannot_be_written(at_work: Machine) -> None:
 
 @posix
 def test_a_full_disk(at_work: Machine, index: Index) -> None:
-    """Files cannot grow: the command ends as uv does, and the next one works."""
+    """Files cannot grow: the command ends with an error as uv does, and the next one works."""
     import resource
 
     index.add_wheel(Wheel("large", "1.0", files={"large/data.txt": os.urandom(90_000).hex()}))
@@ -144,7 +144,8 @@ def test_a_full_disk(at_work: Machine, index: Index) -> None:
         assert one_line(text, "file too large", "os error 27"), text
         codes.append(code)
     assert installed(at_work) == set()
-    assert codes[1] == codes[0] != 0
+    assert codes[0] != 0
+    assert codes[1] == 1  # the next one may have what this one lacks
     done = at_work.run("sync")
     assert done.code == 0, done
     assert installed(at_work) == {"large-1.0"}

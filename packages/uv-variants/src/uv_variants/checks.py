@@ -17,7 +17,7 @@ from .environments import (
     listed,
     site_packages,
 )
-from .errors import SourcesMissing, TwoNames, VariantMissing
+from .errors import ALLOWED, SourcesMissing, TwoNames, VariantMissing
 from .named_projects import admits, normalized, pinned_versions, requirement_texts
 from .uv_lock import Lock
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from .command_line import Invocation
     from .context import Context
     from .installed_state import InstalledState
+    from .session import Session
 
 _NAMING_WHEELS = (
     *(("pip", "install"), ("pip", "download"), ("pip", "wheel"), ("add",), ("run",)),
     *(("tool", "install"), ("tool", "run")),
 )
 
-_ALLOWED = "VARIANTS_ALLOW_MISSING_SOURCES"
 _NEVER = "{} ; sys_platform == 'never'"
 """An override with which uv takes a project for not required."""
 
@@ -227,7 +227,7 @@ def check_sources(
     Raises:
         SourcesMissing: one could not.
     """
-    if context.preferences.catalog is None or context.place.is_on(_ALLOWED) or context.is_offline:
+    if context.preferences.catalog is None or context.is_lenient:
         return
     from variants_proxy.internal import failures
 
@@ -236,9 +236,18 @@ def check_sources(
         warn(line)
     if lines:
         raise SourcesMissing(
-            f"{restore()}: the next run might lock other builds; try again, or lock without these "
-            f"with the variable {_ALLOWED}=1"
+            f"{restore()}: the next run might lock other builds; {ALLOWED} goes on without these"
         )
+
+
+def check_passing(session: Session) -> None:
+    """Check that uv did not end because of what may be there at the next try.
+
+    Raises:
+        SourcesMissing: it did.
+    """
+    for text in session.passing():
+        raise SourcesMissing(f"{text}; {ALLOWED} goes on without it")
 
 
 def check_lock(state: InstalledState, noted: Iterable[str]) -> None:

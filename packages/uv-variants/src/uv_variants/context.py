@@ -193,6 +193,11 @@ class Context:
         return asks and self.is_offline
 
     @property
+    def is_lenient(self) -> bool:
+        """Whether the command goes on without what cannot be had for now."""
+        return self.preferences.allow_missing_sources or self.is_offline
+
+    @property
     def is_offline(self) -> bool:
         """Whether uv may use no network."""
         return bool(self.offline_by)

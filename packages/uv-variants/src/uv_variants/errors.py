@@ -5,6 +5,8 @@ from __future__ import annotations
 from pep_variants import VariantError
 from variants_proxy.internal import ProxyError
 
+ALLOWED = "--allow-missing-sources"
+
 
 class UvVariantsError(Exception):
     """Base of all errors of this package.

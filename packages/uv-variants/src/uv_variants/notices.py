@@ -384,7 +384,7 @@ def _version_notices(
                     lines[builds[name].preferred] = None
                 break
         if present and admitted:
-            lines.update(dict.fromkeys(_passed_over(admitted, max(present))))
+            lines.update(dict.fromkeys(_passed_over(name, admitted, max(present))))
     return lines
 
 
@@ -423,8 +423,7 @@ def _notices_of(context: Context, name: str, version: str, choice: VersionChoice
     """Yield why variants of a version are ignored or left out, and which plugins were not run."""
     from .provider_plugins import refusal
 
-    for problem in choice.problems:
-        yield f"the variant wheels of {name} {version} are ignored: {problem}"
+    yield from _problems_of(name, version, choice)
     for text in choice.left_out:
         yield f"left out {text}"
     if context.preferences.platform_file is None:
@@ -434,7 +433,12 @@ def _notices_of(context: Context, name: str, version: str, choice: VersionChoice
                 yield f"Namespace {namespace!r} is skipped: {why}"
 
 
-def _passed_over(choices: Mapping[str, VersionChoice], taken: Version) -> Iterator[str]:
+def _problems_of(name: str, version: str, choice: VersionChoice) -> Iterator[str]:
+    for problem in choice.problems:
+        yield f"the variant wheels of {name} {version} are ignored: {problem}"
+
+
+def _passed_over(name: str, choices: Mapping[str, VersionChoice], taken: Version) -> Iterator[str]:
     """Yield why the newest version was passed over for *taken*, if it was."""
     from pep_variants.internal import read_version
 
@@ -442,6 +446,8 @@ def _passed_over(choices: Mapping[str, VersionChoice], taken: Version) -> Iterat
         found = read_version(version)
         if found is None or (found.is_prerelease and not taken.is_prerelease):
             continue
+        if found > taken:
+            yield from _problems_of(name, version, choice)
         if found > taken and choice.passed_over:
             from variants_proxy.internal import TAKEN
 

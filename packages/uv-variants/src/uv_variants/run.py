@@ -25,7 +25,7 @@ from .choices import Choices, OlderBuild, report_platform, warn
 from .command_line import EXPORTING, Scope, parse
 from .context import Context
 from .environments import installed, installed_variants
-from .errors import USER_ERRORS, ProxyFailed, VariantMissing
+from .errors import ALLOWED, USER_ERRORS, ProxyFailed, SourcesMissing, VariantMissing
 from .indexes import PROXIES, link_options, link_variables
 from .installed_state import FittingMarks, InstalledState
 from .locked_hashes import complete
@@ -526,11 +526,14 @@ def _agreed(
 
 
 def _without_variants(context: Context, why: str, error: Exception) -> int:
-    """Run plain uv, unless the command needs variants.
+    """Run plain uv, unless the command may have variants at the next try, or needs them.
 
     Raises:
+        SourcesMissing: it may.
         ProxyFailed: it does.
     """
+    if isinstance(error, (ProxyFailed, OSError)) and not context.is_lenient:
+        raise SourcesMissing(f"{why}; {ALLOWED} goes on without variants") from None
     if context.preferences.forced or context.lock.wheels:
         raise ProxyFailed(why) from error
     warn(f"variant wheels are ignored because of {why}")
@@ -585,7 +588,7 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
         VariantMissing: uv did not install what was asked for by name, or offline anew.
         SourcesMissing, TwoNames: what uv wrote or installed is not to be used.
     """
-    from .checks import check_after, check_installed, check_lock
+    from .checks import check_after, check_installed, check_lock, check_passing
     from .notices import after_failure, after_lock, after_success
 
     session, state = prepared.session, prepared.state
@@ -616,14 +619,17 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
         learn_afterwards(prepared)
         return
     refusals = session.refusals()
+    passing = session.passing()
     for refusal in refusals:
-        warn(refusal)
+        if refusal not in passing:
+            warn(refusal)
     after_failure(state, [*context.requested, *session.noted_projects()])
     plugins = prepared.plan.plugins
     failures = map(str, plugins.failures.values()) if plugins else ()
     for problem in dict.fromkeys(failures):
         if problem not in refusals:
             warn(problem)
+    check_passing(session)
     if context.asks_offline and may_run_again(context):
         raise VariantMissing(
             f"uv has not all that is chosen in its cache: run it again without {context.offline_by}"

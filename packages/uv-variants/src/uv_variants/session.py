@@ -154,6 +154,7 @@ class IndexServices:
         self._proxy = replace(settings.proxy, ca_bundle=roots)
         self._session = session
         self._sent: dict[str, str] = {}
+        self._pauses = [1.0, 0.5, 0.25]  # of all questions of the command
         self._made: dict[tuple[str, str] | None, _Made] = {}
 
     def application(self, index: str, authorization: str) -> Application:
@@ -267,14 +268,21 @@ class IndexServices:
     async def _view(
         self, index: str, project: str, key: str = ""
     ) -> tuple[Service, ProjectView | None]:
-        _, service, name = self._for(index, self._sent.get(index))
-        from variants_proxy.internal import ANSWERED
+        import asyncio
 
-        client = service.clients.client(key or name)
-        try:
-            return service, await service.views.view(client, service.upstream(index), project)
-        except ANSWERED:
-            return service, None  # there is less to report, and uv is not affected
+        _, service, name = self._for(index, self._sent.get(index))
+        from variants_proxy.internal import ANSWERED, PassingFailure
+
+        client, upstream = service.clients.client(key or name), service.upstream(index)
+        while True:
+            try:
+                return service, await service.views.view(client, upstream, project)
+            except ANSWERED as error:
+                # There is less to report, and uv is not affected: it asks for the page itself.
+                is_quick = isinstance(error, PassingFailure) and error.status != 504
+                if not is_quick or not self._pauses:
+                    return service, None
+            await asyncio.sleep(self._pauses.pop())
 
     def close(self) -> None:
         """Close the connections to the upstreams."""
@@ -392,6 +400,10 @@ class Session:
     def refusals(self) -> list[str]:
         """Return the files that uv did not get, with the reason."""
         return list(self._refusals)
+
+    def passing(self) -> list[str]:
+        """Return why uv did not get, up to its last try, what it may get later."""
+        return [*self._application.passing.values()] if self._application is not None else []
 
     def noted_projects(self) -> list[str]:
         """Return the projects that uv asked for and that there are notices about."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pep_variants.internal import is_local
 from variants_index.internal import project_table, script_tree
 
+from .checks import asked_versions
 from .choices import warn
 from .command_line import EXPORTING, Scope
 from .environments import SHARED, python_version
@@ -248,7 +249,7 @@ class SessionPlan:
             tuple(each.upstream() for each in indexes.values()),
             context.cache,
             {**self.machine.platforms, **self._platforms_here},
-            limits=Limits(retries=0),  # uv asks again itself
+            limits=Limits(retries=3, page_retries=0),  # as uv, which asks again for pages itself
             fresh_seconds=10.0**9,  # each page is asked for once, or when uv asks for a new one
             insecure_hosts=frozenset(self.insecure_hosts),
             keyring=self.keyring,
@@ -262,6 +263,9 @@ class SessionPlan:
             pinned=frozenset(self.pinned if self.catalog else ()),
             hashes=context.hashes,
             offline=context.is_offline,
+            serves_old=context.is_lenient,
+            allow_missing_sources=context.is_lenient,
+            versions=asked_versions(context),
         )
         return SessionSettings(
             proxy,

@@ -30,7 +30,7 @@ TOOL = ("install", "run", "upgrade")
 """The same of ``uv tool``."""
 
 
-OWN_OPTIONS = ("--variant", "--no-vari")
+OWN_OPTIONS = ("--variant", "--no-vari", "--allow-miss")
 """Beginnings of options that are not uv's."""
 
 

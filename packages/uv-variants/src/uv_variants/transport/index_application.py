@@ -90,6 +90,8 @@ class IndexApplication:
 
     Attributes:
         asked: normalized names of the projects whose pages the client asked for.
+        passing: what the client did not get for now although its index has the page, by path; no
+            wheels.
     """
 
     def __init__(
@@ -121,6 +123,7 @@ class IndexApplication:
         self._forwarder = forwarder
         self._refused = refused
         self.asked: set[str] = set()
+        self.passing: dict[str, str] = {}
 
     @property
     def hosts(self) -> frozenset[Origin]:
@@ -134,6 +137,7 @@ class IndexApplication:
             await self._forwarder.forward(scope, receive, send, self._outbound)
             return
         place, path = found
+        before = self.passing.pop(path, None)
         if await self._is_kept(scope, receive, send, path):
             return
         sent = _Sending(send)
@@ -148,6 +152,9 @@ class IndexApplication:
         inner.update(query_string=b"", headers=headers, scheme="http", server=("localhost", 80))
         await self._service(place.index.name, authorization)(inner, receive, sent)
         if sent.withheld is not None:
+            if sent.may_pass and not path.endswith(".whl"):
+                self.passing[path] = sent.text
+                sent.lasts = before == sent.text
             await self._decide(scope, receive, sent, variant=f"{FOLDER}/" in path)
 
     async def _is_kept(self, scope: Scope, receive: Receive, send: Send, path: str) -> bool:
@@ -206,6 +213,7 @@ class IndexApplication:
         try:
             answer = await self._forwarder.answer(own, receive, self._outbound)
         except (Unreachable, BadRequest) as error:
+            self.passing.clear()  # as without us
             if error.status == FAILED:
                 sent.status = FAILED
             elif self._outbound.proxy(scope["scheme"], scope["server"][0]) is not None:
@@ -213,7 +221,12 @@ class IndexApplication:
             await self._release(sent)
             return
         if answer.status >= 400:
+            self.passing.clear()
             await answer.send(sent.send)
+        elif sent.may_pass:
+            # The service has asked again for what is no page, as often as the client would.
+            sent.status = FAILED if sent.lasts else sent.status
+            await self._release(sent)
         elif not await answer.send_whole(sent.send, PAGE_BYTES, lambda: self._refused(sent.text)):
             await self._release(sent)
 
@@ -271,12 +284,14 @@ class _Sending:
         send: of the client's connection.
         withheld: head of the response that was not sent, None if it was.
         status: of the withheld response.
+        lasts: whether the response before was the same.
     """
 
     def __init__(self, send: Send) -> None:
         self.send = send
         self.withheld: dict[str, Any] | None = None
         self.status = 0
+        self.lasts = False
         self._body = bytearray()
 
     async def __call__(self, message: object) -> None:
@@ -288,6 +303,12 @@ class _Sending:
             await self.send(message)
         elif len(self._body) < _BODY_BYTES:
             self._body += message.get("body", b"")
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether the withheld response says to ask again."""
+        headers = self.withheld["headers"] if self.withheld is not None else ()
+        return any(name == b"retry-after" for name, _ in headers)
 
     @property
     def text(self) -> str:

@@ -46,27 +46,28 @@ class BuiltWheels:
         found: dict[str, None] = {}
         notes = [path for path in self._before if path.name.endswith(_SUFFIX)]
         for path in notes if not self._plan.context.is_offline else ():
-            with suppress(OSError, ValueError):  # another process moves or writes it
+            try:
                 text = path.read_text("utf-8")
-                shown = json.loads(text)
-                there = [str(self._state.installed.get(name)) for name in shown]
-                kept = self._session.kept(shown), self._plan.catalog
-                mark = str((path.name, shown, there, kept))
-                if self._state.marks.is_known(mark):
-                    continue
-                self._choices.ask(shown)
-                aside = f".{hashlib.sha256(text.encode()).hexdigest()[:16]}."
-                is_aside, is_changed = aside in path.name, any(map(self._changes, shown))
-                name = path.name.removeprefix(aside).lstrip(".").removesuffix(_SUFFIX)
-                if is_changed:
-                    found[normalized(name.partition("-")[0])] = None
-                if self._fits(shown) is is_aside:
-                    for each in (name, f"{name}.whl", f".{name}{_SUFFIX}", "metadata.msgpack"):
-                        places = path.with_name(each), path.with_name(aside + each)
-                        with suppress(FileNotFoundError):
-                            places[is_aside].replace(places[not is_aside])
-                elif not is_changed:
-                    self._state.marks.remember(mark)
+                shown = {name: {**versions} for name, versions in json.loads(text).items()}
+            except (OSError, ValueError, TypeError, AttributeError):
+                continue  # another process moves it, or it is damaged
+            there = [str(self._state.installed.get(name)) for name in shown]
+            mark = str((path.name, shown, there, self._session.kept(shown), self._plan.catalog))
+            if self._state.marks.is_known(mark):
+                continue
+            self._choices.ask(shown)
+            aside = f".{hashlib.sha256(text.encode()).hexdigest()[:16]}."
+            is_aside, is_changed = aside in path.name, any(map(self._changes, shown))
+            name = path.name.removeprefix(aside).lstrip(".").removesuffix(_SUFFIX)
+            if is_changed:
+                found[normalized(name.partition("-")[0])] = None
+            if self._fits(shown) is is_aside:
+                for each in (name, f"{name}.whl", f".{name}{_SUFFIX}", "metadata.msgpack"):
+                    places = path.with_name(each), path.with_name(aside + each)
+                    with suppress(OSError):
+                        places[is_aside].replace(places[not is_aside])
+            elif not is_changed:
+                self._state.marks.remember(mark)
         return [*found]
 
     def note(self) -> None:

@@ -119,8 +119,10 @@ class BuiltWheels:
 
     def _changes(self, name: str) -> bool:
         """Return whether the installed build of a project is not what uv sees of its version."""
-        there = self._state.installed.get(name)
-        choice = self._choices.of_installed(there) if there is not None else None
-        if there is None or choice is None:
+        lock, there = self._plan.context.lock, self._state.installed.get(name)
+        if there is None or (lock.text is not None and name not in lock.versions):
+            return False  # what is not locked stays
+        choice = self._choices.of_installed(there)
+        if choice is None:
             return False
         return not self._choices.as_installed(there).is_variant(choice.label_for(there.tags))

@@ -90,6 +90,12 @@ CHOICES = {
     "--variant-platform cpu-haswell sync": 2,
     "--variant-exclude nvidia lock": 2,
     f"--variant app=cu126 {INSTALL} app": 2,
+    "--variant app=cu126 pip install --target there app": 2,
+    "--variant app=cu126 pip install --target there --dry-run app": 2,
+    "--variant app=cu126 pip compile -q pyproject.toml": 2,
+    "--variant app=cu126 run --no-project --with app python -c 1": 2,
+    "--variant app=cu126 tool run --from app python -c 1": 2,
+    "--variant app=cu128 tool run --from app python -c 1": 0,
     f"--variant-switch --variant-exclude nvidia {INSTALL} app": 2,
 }
 
@@ -144,16 +150,24 @@ def test_what_uv_has_in_its_cache_counts(machine: Machine, index: Index) -> None
     with nothing_asked(index):
         done = machine.run("--variant", "app=cu126", "lock", "--offline")
         assert (done.code, lock.exists()) == (2, False), done
-        assert "uv.lock is not written" in done.err
+        assert "uv's cache has no cu126 of app, and another one can only be chosen onl" in done.err
         done = machine.run("--variant", "app=cu128", "lock", "--offline")
         assert (done.code, "/cu128/" in lock.read_text()) == (0, True), done
         assert machine.plain("pip", "uninstall", "--python", ".venv", "app").code == 0
         done = machine.run("--variant", "app=cu128", *INSTALL.split(), "app", "--offline")
         assert (done.code, machine.labels()) == (0, {"app": "cu128"}), done
         assert machine.run("--variant", "app=cu126", "remove", "app", "--offline").code == 2
+    # Of what it does not name it is known afterwards.
+    index.add_wheel(Wheel("top", "1.0", requires=("app",)), metadata_file=True)
+    project(machine.work, ["top"])
+    assert machine.run("sync").code == 0
+    lock.unlink()
+    with nothing_asked(index):
+        done = machine.run("--variant", "app=cu126", "lock", "--offline")
+        assert (done.code, lock.exists()) == (2, False), done
+        assert "; uv.lock is not written" in done.err
+        assert machine.run("--variant", "app=cu128", "lock", "--offline").code == 0
         # Without the pages, what is locked is what is named, or is not known to be.
-        for path in (machine.home / "variants-cache").rglob("index/**/*"):
-            path.unlink(missing_ok=True) if path.is_file() else None
         machine = machine.with_environ({"VARIANTS_CACHE_DIR": str(machine.home / "other")})
         assert machine.run("--variant", "app=cu128", "lock", "--offline").code == 0
         assert machine.run("--variant", "app=cu126", "lock", "--offline").code == 2

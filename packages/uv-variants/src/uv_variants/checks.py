@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from pep_variants import split_label
 
 from .choices import warn, why_missing
-from .command_line import Scope
 from .environments import (
     installed,
     installed_variants,
@@ -18,7 +18,7 @@ from .environments import (
     site_packages,
 )
 from .errors import ALLOWED, SourcesMissing, TwoNames, VariantMissing
-from .named_projects import admits, normalized, pinned_versions, requirement_texts
+from .named_projects import admits, name_of, normalized, pinned_versions, requirement_texts
 from .uv_lock import Lock
 
 if TYPE_CHECKING:
@@ -129,18 +129,52 @@ def _check_lock(
                 raise VariantMissing("; ".join(filter(None, parts)))
 
 
+def check_cache(state: InstalledState, cache: Path, replaced: Collection[str]) -> None:
+    """Check that uv has pages in its cache with what is chosen offline, before it uses them.
+
+    They are those of the last command, which may have chosen something else.
+
+    Args:
+        state: before the command.
+        cache: directory of uv's cache.
+        replaced: projects (normalized names) that it is to install again.
+
+    Raises:
+        VariantMissing: it has not, or what is chosen is not known.
+    """
+    context, choices, asked = state.context, state.choices, state.context.asked_anew
+    lines = map(name_of, context.indexes.configuration.requirements)
+    named = (*context.requested, *(normalized(name) for name in lines if name), *replaced)
+    names = [name for name in dict.fromkeys(named) if name not in context.lock.names]
+    names = [name for name in names if asked is None or name in asked]
+    choices.ask(names)
+    for name in names:
+        label, found = context.preferences.forced.get(name), state.installed.get(name)
+        admitted = admitted_choices(context, choices, name).values()
+        if label is None:
+            choice = next((each for each in admitted if each.chosen is not None), None)
+            if choice is None or choice.chosen is None or (found and name not in replaced):
+                continue
+            label = choice.chosen.label or ""
+        else:
+            choice = next((each for each in admitted if each.shows(label)), None)
+            if found is not None and choices.as_installed(found).is_variant(label or None):
+                continue
+        files = [] if choice is None else choice.files_of(label)
+        pages = [path.read_bytes() for path in cache.glob(f"simple-v*/**/{name}.rkyv")]
+        if (files or label) and not any(file.encode() in page for file in files for page in pages):
+            what = f"{label or 'a wheel without variant'} of {name}"
+            raise VariantMissing(f"uv's cache has no {what}, and {_stays(context)}")
+
+
 def _stays(context: Context) -> str:
     if context.is_frozen:
         return "--frozen or --locked keeps it: lock without them"
     return f"another one can only be chosen online: run it again without {context.offline_by}"
 
 
-def check_after(state: InstalledState, replaced: Collection[str] = ()) -> None:
+def check_after(state: InstalledState) -> None:
     """Check that what is forced is installed, after uv succeeded.
-
-    Args:
-        state: before it.
-        replaced: what uv was to install again.
 
     Raises:
         VariantMissing: something else is.
@@ -171,15 +205,6 @@ def check_after(state: InstalledState, replaced: Collection[str] = ()) -> None:
             kept = f"uv kept it; install it again with --reinstall-package {name}"
             how = _stays(context) if context.is_offline else kept
             raise VariantMissing(f"{_has(found)}, not as {_option(name, label)} asks: {how}")
-    if not context.asks_offline or context.scope is Scope.PROJECT:
-        return
-    there, before = installed(environments), state.installed
-    new = [each for name, each in there.items() if name in replaced or before.get(name) != each]
-    state.choices.ask(each.project for each in new)
-    for each in new:
-        choice, known = state.choices.of_installed(each), state.choices.as_installed(each)
-        if choice is not None and not known.is_variant(choice.label_for(each.tags)):
-            raise VariantMissing(f"{_has(known)}, and {_stays(context)}")
 
 
 def _has(found: Installed) -> str:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pep_variants.internal import NULL_LABEL, ZERO_LABEL, listed, system_markers
+from variants_proxy.internal import FOLDER
 
 if TYPE_CHECKING:
     from pep_variants import Platform, Verdict
@@ -87,6 +88,15 @@ class VersionChoice(NamedTuple):
     def shows(self, label: str) -> bool:
         """Return whether uv is shown a file with *label*; empty for the non-variant wheel."""
         return any((shown or "") == label for shown in self.labels.values())
+
+    def files_of(self, label: str) -> list[str]:
+        """Return what the URLs of the files that uv is shown with *label* have in them."""
+        return [
+            self.published.get(plain)
+            or (f"{FOLDER}/{label}/{'-'.join(plain.split('-')[:2])}-" if label else plain)
+            for plain, shown in self.labels.items()
+            if (shown or "") == label
+        ]
 
     def systems(self, label: str) -> str:
         """Return the systems that have *label* in words: ``Linux and Windows``.

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pep_variants.internal import NotPrivate, cache_directory, make_private
 
 from .built_wheels import BuiltWheels
-from .checks import check_before, check_direct_wheels
+from .checks import check_before, check_cache, check_direct_wheels
 from .choices import Choices, OlderBuild, report_platform, warn
 from .command_line import EXPORTING, Scope, parse
 from .context import Context
@@ -178,6 +178,8 @@ def prepare(context: Context) -> PreparedRun:
         rebuilt = wheels.settle()
         if context.invocation.command in (*_INSTALLS, *_INSTALLS_TOO):
             changes = changes._replace(replaced=(*changes.replaced, *rebuilt))
+        if context.asks_offline:
+            check_cache(state, plan.uv_cache, changes.replaced)
         builds = wanted_builds(plan, choices, state, changes)
         bounds = bound_options(context, session, builds, changes.pins)
         arguments = _arguments(plan, state, changes, bounds)
@@ -609,7 +611,7 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
         if not context.is_quiet:
             for line in prepared.changes.after:
                 warn(line)
-        check_after(state, prepared.changes.replaced)
+        check_after(state)
         check_installed(state)
         after_lock(prepared.plan, state)
         if context.scope is Scope.PROJECT:

@@ -137,6 +137,8 @@ def test_a_lock_without_variants_says_so(machine: Machine, index: Index) -> None
     record = machine.work / "uv.variants.toml"
     assert gpu.run("--no-variants", "sync").code == 0
     assert not record.exists()
+    cpu = working_on(machine, index, "app")
+    assert ["there are some" in cpu.run("sync").err for _ in range(2)] == [True, False]
     for words in ((), (), ("--frozen",), ("--locked", "--offline")):
         done = gpu.run("sync", *words)
         assert "the lock has no variants; there are some that fit this machine: app 1.0" in done.err

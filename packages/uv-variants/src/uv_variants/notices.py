@@ -6,8 +6,7 @@ on this machine: variants that do not fit, or that it lacks.
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -177,17 +176,29 @@ def _idle(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
     if not names:
         return
     asked = " ".join(f"{name}=={there[name].version} {there[name].label}" for name in names)
-    here = plan.machine_here.key
+    yield from _kept(
+        plan, state, f"idle {asked}", lambda: (_idle_line(plan, state, there, names), True)
+    )
+
+
+def _kept(
+    plan: SessionPlan, state: InstalledState, asked: str, line: Callable[[], tuple[str, bool]]
+) -> Iterator[str]:
+    """Yield the *line* that answers what is *asked* for a day on one machine, unless it is empty.
+
+    It is not kept if it is of the pages that are in the cache. One that is not for every command
+    is yielded by the first one.
+    """
+    context, here = state.context, plan.machine_here.key
     marks = FittingMarks(
-        context.cache / "fits", lambda: f"idle {here} {context.preferences!r}", state.marks.indexes
+        context.cache / "fits", lambda: f"{here} {context.preferences!r}", state.marks.indexes
     )
     text = marks.said(asked)
     if text is None:
-        text = _idle_line(plan, state, there, names)
+        text, is_for_all = line()
         if not context.is_offline:
-            marks.remember(asked, text)
-    if text:
-        yield text
+            marks.remember(asked, text if is_for_all else "")
+    yield from filter(None, [text])
 
 
 def _idle_line(
@@ -231,38 +242,37 @@ def _lacking(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
     named = (normalized(name_of(text) or "") for text in further)
     names = [n for n in dict.fromkeys((*context.requested, *named)) if n in lock.versions]
     asked = " ".join(f"{name}=={min(lock.versions[name])}" for name in names)
-    # Another machine or other settings are another question; what this one supports takes long.
-    settings = f"{platform.node()} {context.preferences!r}"
-    marks = FittingMarks(context.cache / "fits", lambda: settings, state.marks.indexes)
-    if not names:
-        return
-    if (text := marks.said(asked)) is not None:
-        yield from filter(None, [text])
-        return
+    if names:
+        yield from _kept(plan, state, f"lock {asked}", lambda: _lacking_line(plan, state, names))
+
+
+def _lacking_line(plan: SessionPlan, state: InstalledState, names: list[str]) -> tuple[str, bool]:
+    """Return the line of `_lacking`, empty if nothing is lacking, and whether a device is idle."""
+    context, choices, is_idle = state.context, state.choices, False
     if plan.lock_machine is not None and not plan.lock_machine.is_like(plan.machine_here.machine):
-        return  # what fits here is of no use for the lock
-    installed = (installed_without_variant(context.environments, name) for name in names)
+        return "", False  # what fits here is of no use for the lock
+    there = installed(context.environments)
+    found = (installed_without_variant(context.environments, name) for name in names)
     # What has a local part is a build that the lock names.
-    candidates = [each for each in installed if each is not None and not each.version.local]
+    candidates = [each for each in found if each is not None and not each.version.local]
     better = {}
-    state.choices.ask(each.project for each in candidates[:MOST_ASKED])
+    choices.ask(each.project for each in candidates[:MOST_ASKED])
     for each in candidates[:MOST_ASKED]:
-        if (choice := state.choices.of_installed(each)) is not None:
+        if (choice := choices.of_installed(each)) is not None:
             instead = next((row.instead for row in choice.locked if row.label is None), None)
             label = instead or choice.label_for(each.tags)
             if label not in (None, choice.label_of_build(each)):
                 better[each.project] = f"{each.project} {each.version} ({label})"
-    options = " ".join(f"--upgrade-package {name}" for name in better)
-    text = (
+                judged = judgement(plan, choices.client, there, each.project)
+                is_idle = is_idle or (judged is not None and judged.leaves_idle)
+    if not better:
+        return "", False
+    options = " ".join(f"--upgrade-package {name}" for name in better) + script_option(context)
+    return (
         f"the lock has no variants; there are some that fit this machine: "
-        f"{', '.join(better.values())}; uv-variants lock {options}{script_option(context)} takes "
-        "them, for everybody who uses the lock"
-        if better
-        else ""
-    )
-    if not context.is_offline:
-        marks.remember(asked, text)
-    yield from filter(None, [text])
+        f"{', '.join(better.values())}; uv-variants lock {options} takes them, for everybody "
+        "who uses the lock"
+    ), is_idle
 
 
 MOST_REASONS = 3

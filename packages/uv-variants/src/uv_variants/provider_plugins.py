@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .choices import warn
-from .indexes import sources_of
 
 if TYPE_CHECKING:
     from pep_variants import Metadata, Preferences, Support
     from pep_variants.internal import PluginFailed, ProviderInfo
-
-    from .indexes import UsedIndexes
+    from variants_plugins import PluginRunner
 
 _MOST = 200
 
@@ -89,33 +87,20 @@ class Plugins:
         failures: errors of plugins, by `provider_id`.
     """
 
-    def __init__(
-        self,
-        cache: Path,
-        preferences: Preferences,
-        plan: UsedIndexes,
-        strategy: str | None,
-        *,
-        offline: bool = False,
-    ) -> None:
+    def __init__(self, cache: Path, preferences: Preferences, runner: PluginRunner) -> None:
         """Run those that earlier commands learned of.
 
         Args:
             cache: directory of our cache.
-            preferences: which packages are allowed, and how they run.
-            plan: has the indexes that they are installed from.
-            strategy: uv's index strategy, None for its default.
-            offline: install none.
+            preferences: which namespaces are enabled.
+            runner: of the packages that are allowed.
         """
         from pep_variants import Detector
-        from variants_plugins import PluginRunner
 
         self.answers: dict[str, Support] = {}
         self.failures: dict[str, PluginFailed] = {}
         self._folder = cache / "providers"
-        usual = (index for index in plan.indexes.values() if not index.explicit)
-        sources = sources_of(usual, strategy)
-        self._runner = PluginRunner.of(preferences, sources, offline=offline)
+        self._runner = runner
         self._detector = Detector(enabled=preferences.enable, runner=self._runner)
         self._seen: set[WantedProvider] = set()
         for each in _remembered(self._folder):

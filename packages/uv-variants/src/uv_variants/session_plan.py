@@ -17,7 +17,7 @@ from .checks import asked_versions
 from .choices import warn
 from .command_line import EXPORTING, Scope
 from .environments import SHARED, python_version
-from .indexes import UserIndex
+from .indexes import UserIndex, sources_of
 from .named_projects import pinned_versions, requirement_texts
 from .uv_environment import PROXY_VARIABLES
 from .uv_lock import Lock
@@ -62,11 +62,15 @@ class SessionPlan:
         preferences = self.context.preferences
         if not preferences.allow_providers or preferences.platform_file is not None:
             return None
+        from variants_plugins import PluginRunner
+
         from .provider_plugins import Plugins
 
         context = self.context
-        given = (context.cache, preferences, context.indexes, self.strategy)
-        return Plugins(*given, offline=context.is_offline)
+        usual = (index for index in context.indexes.indexes.values() if not index.explicit)
+        sources = sources_of(usual, self.strategy)
+        runner = PluginRunner.of(preferences, sources, offline=context.is_offline)
+        return Plugins(context.cache, preferences, runner)
 
     @property
     def strategy(self) -> str | None:

@@ -154,7 +154,8 @@ class IndexServices:
         self._proxy = replace(settings.proxy, ca_bundle=roots)
         self._session = session
         self._sent: dict[str, str] = {}
-        self._pauses = [1.0, 0.5, 0.25]  # of all questions of the command
+        # Of all questions of the command.
+        self._pauses = [] if settings.proxy.offline else [1.0, 0.5, 0.25]
         self._made: dict[tuple[str, str] | None, _Made] = {}
 
     def application(self, index: str, authorization: str) -> Application:

@@ -23,7 +23,7 @@ from packaging.markers import Marker
 from packaging.version import Version
 
 from .environments import ROOT, Environments, Result
-from .lock_worlds import MACHINES, World, public_version, put, world_of
+from .lock_worlds import MACHINES, NEWER, World, public_version, put, world_of
 from .nvidia_drivers import driver_library, driver_variables
 from .published_builds import Field, standing_in
 from .uvs import UVS, Machine, downloaded_uv, uv_variants
@@ -72,6 +72,7 @@ class Play:
     Attributes:
         world: as it is now.
         machine: whose cache lives as long as the play.
+        newest: the newest uv.
         field: the indexes.
         libraries: folder of the driver's library.
         environ: of every command.
@@ -85,6 +86,7 @@ class Play:
 
     world: World
     machine: Machine
+    newest: Path
     field: Field
     libraries: Path | None
     environ: Mapping[str, str]
@@ -167,7 +169,10 @@ class Play:
     def step(self, step: str) -> None:
         """Type a command of the world and look at the lock afterwards."""
         words = tuple(step.split())
-        if words[0] == "at":
+        if step == NEWER:
+            self.machine = replace(self.machine, uv=self.newest)
+            self.typed.append(NEWER)
+        elif words[0] == "at":
             self.here = words[1]
             self.typed.append(f"[{self.here}]")
         elif words[0] == "publish":
@@ -210,7 +215,7 @@ class Play:
             if self.text != before:
                 self.wrong("changes the lock", done, before)
             return
-        self.follow(words)
+        self.follow(words, locked_versions(before))
         for problem in self.without_hash():
             self.wrong(problem, done)
         if before:
@@ -220,8 +225,11 @@ class Play:
             if checked.code:
                 self.wrong("has another opinion of the lock than the command before", checked)
 
-    def follow(self, words: tuple[str, ...]) -> None:
-        """Note for which machine and with which labels the lock is now."""
+    def follow(self, words: tuple[str, ...], before: Mapping[str, set[str]]) -> None:
+        """Note for which machine and with which labels the lock is now.
+
+        A label stays as long as the version does.
+        """
         options = dict(itertools.pairwise(words))
         ours = tuple(itertools.takewhile(lambda word: word not in COMMANDS, words))
         if "--variant" not in ours:
@@ -232,10 +240,11 @@ class Play:
             if ours or "--upgrade" in words:
                 self.forced = {}
         self.forced.pop(options.get("--upgrade-package", ""), None)
+        locked = locked_versions(self.text)
+        kept = {name: label for name, label in self.forced.items() if name in locked}
+        self.forced = {name: kept[name] for name in kept if locked[name] == before.get(name)}
         if forced := options.get("--variant"):
             self.forced |= dict([forced.split("=")])
-        locked = locked_versions(self.text)
-        self.forced = {name: label for name, label in self.forced.items() if name in locked}
 
     def compare(self, words: tuple[str, ...], done: Result) -> None:
         """Compare the lock with one from nothing.
@@ -422,7 +431,7 @@ def play(world: World, uv: str, environments: Environments, folder: Path) -> Pla
     home, work = folder / "home", folder / "work"
     home.mkdir()
     work.mkdir()
-    program = downloaded_uv(uv, environments.wheelhouse)
+    program, newest = (downloaded_uv(it, environments.wheelhouse) for it in (uv, EVERY_UV[-1]))
     machine = Machine(program, uv_variants(environments.folder), home, work)
     found = world.field()
     libraries = driver_library(environments) if world.library else None
@@ -433,7 +442,7 @@ def play(world: World, uv: str, environments: Environments, folder: Path) -> Pla
             "UV_PYTHON": sys.executable,
             "VARIANTS_CATALOG": str(folder / "catalog"),
         }
-        playing = Play(world, machine, found, libraries, environ)
+        playing = Play(world, machine, newest, found, libraries, environ)
         playing.play()
     shutil.rmtree(folder)
     return playing

@@ -75,6 +75,8 @@ _AMD = {
 }
 _PROVIDERS = {"nvidia": NVIDIA, "amd": _AMD, "x86_64": X86_64}
 
+NEWER = "uv self update"
+"""The command from which on uv is the newest."""
 VARIANTS, RENAMED, EXTRA, LOCAL, PLAIN = "variants", "renamed", "extra", "local", "plain"
 
 
@@ -207,7 +209,8 @@ class World:
         projects: of the index, and of the catalogue.
         start: what is required at first: names, or exact versions.
         steps: commands, without what `lock_play` adds in each place. ``at NAME`` goes to another
-            machine, ``publish NAME`` puts one more version of a project on the index.
+            machine, ``publish NAME`` puts one more version of a project on the index, `NEWER`
+            replaces uv.
         place: ``project``, ``script`` or ``workspace``.
         machine: where the first command is typed.
         ranges: the index serves parts of files.
@@ -375,7 +378,11 @@ def public_version(filename: str) -> tuple[str, str]:
 
 def world_of(seed: int) -> World:
     """Return the world that *seed* stands for."""
-    return _Maker(random.Random(seed)).world()
+    found = _Maker(random.Random(seed)).world()
+    if seed % 5:
+        return found
+    middle = len(found.steps) // 2
+    return replace(found, steps=(*found.steps[:middle], NEWER, *found.steps[middle:]))
 
 
 class _Maker:

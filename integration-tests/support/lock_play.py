@@ -235,8 +235,10 @@ class Play:
         if "--variant" not in ours:
             if ours == ("--variant-platform", "native"):
                 self.chosen = self.here, ()
-            elif ours and ours != ("--variant-switch",):
+            elif "--variant-platform" in ours:
                 self.chosen = self.here, ours
+            elif ours and ours != ("--variant-switch",):
+                self.chosen = self.chosen[0], (*self.chosen[1], *ours)
             if ours or "--upgrade" in words:
                 self.forced = {}
         self.forced.pop(options.get("--upgrade-package", ""), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import io
 import itertools
@@ -164,7 +165,7 @@ class SourceDistribution:
         return f"{self.name}-{self.version}.tar.gz"
 
     def build(self) -> bytes:
-        """Return the contents of the file."""
+        """Return the contents of the file; the same for the same sources."""
         wheel = Wheel(self.name, self.version, requires=self.requires or (), extras=self.extras)
         info = wheel.metadata()
         if self.requires is not None:
@@ -182,7 +183,7 @@ class SourceDistribution:
             'build-backend = "backend"\nbackend-path = ["."]\n'
         )
         buffer = io.BytesIO()
-        with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        with tarfile.open(fileobj=buffer, mode="w") as archive:
             for path, data in {
                 "PKG-INFO": info,
                 "backend.py": backend.encode(),
@@ -191,7 +192,7 @@ class SourceDistribution:
                 entry = tarfile.TarInfo(f"{self.name}-{self.version}/{path}")
                 entry.size = len(data)
                 archive.addfile(entry, io.BytesIO(data))
-        return buffer.getvalue()
+        return gzip.compress(buffer.getvalue(), mtime=0)
 
 
 def metadata(

@@ -482,8 +482,9 @@ def _warn_of_lock(state: InstalledState) -> None:
         files = "1 file" if count == 1 else f"{count} files"
         named = ", ".join(dict.fromkeys(wheel.project for wheel in now.without_hash))
         warn(
-            f"{now.path.name} has no hash of {files} of {named}, large and changed before they are "
-            "installed: install with uv-variants, which verifies them with the index's own hashes"
+            f"{now.path.name} has no hash of {files} of {named}: the index has none, or they are "
+            "large and changed before they are installed; install with uv-variants, which verifies "
+            "what it downloads with the index's hashes"
         )
 
 

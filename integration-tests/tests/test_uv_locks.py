@@ -188,3 +188,17 @@ def test_a_build_with_the_name_of_another(machine: Machine, serve: Serve, tmp_pa
     assert "nccl" in lock_of(machine)
     locked_for(machine, "12.8")
     assert lock_of(machine) == first
+
+
+def test_the_lock_is_complete_while_a_program_runs(machine: Machine, serve: Serve) -> None:
+    machine = in_project(machine, serve(field()), "app")
+    program = (
+        "import pathlib, time\n"
+        "end = time.monotonic() + 30\n"
+        "read = pathlib.Path('uv.lock').read_text\n"
+        "while read().count('hash = ') < read().count('url = ') and time.monotonic() < end:\n"
+        "    time.sleep(0.1)\n"
+        "print(read().count('hash = ') == read().count('url = '))\n"
+    )
+    done = machine.run("run", "python", "-c", program)
+    assert (done.code, done.out) == (0, "True\n"), done

@@ -8,7 +8,9 @@ publisher's, else that of the wheel as it is served. Wheels too large to be read
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
@@ -95,3 +97,37 @@ def complete(before: Lock, session: Session, indexes: Mapping[str, UserIndex]) -
     if latest.text is not None:
         with replacing(now.path, mode=now.path.stat().st_mode & 0o777) as stream:
             stream.write(with_hashes(latest.text, files).encode())
+
+
+_SECONDS = 0.5
+"""Between two looks at the lock file."""
+
+
+@contextmanager
+def completed_meanwhile(
+    before: Lock, session: Session, indexes: Mapping[str, UserIndex]
+) -> Iterator[None]:
+    """Write the hashes as soon as the lock file changes: a program may run for days after that."""
+    ended = threading.Event()
+
+    def changed() -> object:
+        with suppress(OSError):
+            return before.path and before.path.stat().st_mtime_ns
+        return None
+
+    known = changed()
+
+    def watch() -> None:
+        while not ended.wait(_SECONDS):
+            if changed() != known:
+                with suppress(Exception):  # tried again at the end, which says what is wrong
+                    complete(before, session, indexes)
+                return
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

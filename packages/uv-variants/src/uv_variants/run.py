@@ -28,7 +28,7 @@ from .environments import installed, installed_variants
 from .errors import ALLOWED, USER_ERRORS, ProxyFailed, SourcesMissing, VariantMissing
 from .indexes import PROXIES, link_options, link_variables
 from .installed_state import FittingMarks, InstalledState
-from .locked_hashes import complete
+from .locked_hashes import complete, completed_meanwhile
 from .missed_builds import tell_missed, tell_unfit
 from .named_projects import normalized
 from .session import Session
@@ -573,7 +573,10 @@ def _run_uv(context: Context, prepared: PreparedRun) -> tuple[int, Planned]:
 
         for line in unread_variants(context.invocation, context.place):
             warn(line)
-    return run_uv(command, environ, meanwhile=_import_reports), ()
+    if context.invocation.command != ("run",) or context.lock.path is None:
+        return run_uv(command, environ, meanwhile=_import_reports), ()
+    with completed_meanwhile(context.lock, prepared.session, prepared.plan.indexes):
+        return run_uv(command, environ, meanwhile=_import_reports), ()
 
 
 def _import_reports() -> None:

@@ -17,11 +17,12 @@ _PROGRAMS = frozenset(
         *("TMPDIR", "TEMP", "TMP", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "CI"),
         *("SYSTEMROOT", "SYSTEMDRIVE", "WINDIR", "COMSPEC", "PATHEXT", "OS", "USERNAME"),
         *("PROGRAMDATA", "PROGRAMFILES", "PROGRAMFILES(X86)", "PROGRAMW6432"),
+        *("LOCK_SEED", "LOCK_WORLDS"),
         *("COMMONPROGRAMFILES", "COMMONPROGRAMFILES(X86)", "NUMBER_OF_PROCESSORS"),
         *("PROCESSOR_ARCHITECTURE", "PROCESSOR_IDENTIFIER", "PYTEST_DEBUG_TEMPROOT"),
     }
 )
-"""What programs need to start, and pytest to work."""
+"""What programs need to start, pytest to work, and tests to know what is asked of them."""
 
 _NETWORK = frozenset(
     {

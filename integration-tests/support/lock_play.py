@@ -445,7 +445,10 @@ def play(world: World, uv: str, environments: Environments, folder: Path) -> Pla
             "VARIANTS_CATALOG": str(folder / "catalog"),
         }
         playing = Play(world, machine, newest, found, libraries, environ)
-        playing.play()
+        try:
+            playing.play()
+        except Wrong as error:
+            raise Wrong(f"{error}\n--- the world, for uv {uv}\n{world!r}") from None
     shutil.rmtree(folder)
     return playing
 
@@ -531,9 +534,8 @@ def main(seed: int, count: int, *uvs: str) -> None:
             world = world_of(number)
             said = problem(world, uv, environments, folder / "world")
             if said and count == 1:
-                world, said = reduced(world, uv, environments, folder / "world")
-            found = f"{world}\n{said}\n" if said else "right"
-            print(f"=== seed {number}, uv {uv}: {found}", flush=True)
+                _, said = reduced(world, uv, environments, folder / "world")
+            print(f"=== seed {number}, uv {uv}: {said or 'right'}", flush=True)
 
 
 if __name__ == "__main__":

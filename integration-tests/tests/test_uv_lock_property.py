@@ -1,8 +1,8 @@
 """After any command a lock is the one that is made from nothing for its machine and versions.
 
-Random worlds of `support.lock_worlds`: a few in ``make test``, in ``make test-matrix`` as many as
-``LOCK_WORLDS`` says, from the seed ``LOCK_SEED`` on. A failure prints the world and what was typed;
-``LOCK_SEED=N LOCK_WORLDS=1`` plays it again.
+Random worlds of `support.lock_worlds`: a few in ``make test``, 140 in ``make test-matrix``, or as
+many as ``LOCK_WORLDS`` says, from the seed ``LOCK_SEED`` on. A failure prints the world and what was
+typed; ``python -m support.lock_play SEED 1 UV`` plays it again and makes it smaller.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ from support.lock_play import EVERY_UV, play
 from support.lock_worlds import REPORTED, World, world_of
 
 SEED = int(os.environ.get("LOCK_SEED", "1"))
-WORLDS = int(os.environ.get("LOCK_WORLDS", "140"))
-SAMPLE = 2
-"""How many random worlds ``make test`` plays."""
+WORLDS = int(os.environ.get("LOCK_WORLDS", "0"))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -32,7 +30,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         for number, (name, world) in enumerate(REPORTED.items()):
             for uv in uvs if full else [uvs[number % 2]]:
                 cases.append((f"{name}-{uv}", world, uv))
-        for seed in range(SEED, SEED + (WORLDS if full else SAMPLE)):
+        for seed in range(SEED, SEED + (WORLDS or (140 if full else 2))):
             uv = uvs[seed % len(uvs)]
             cases.append((f"{seed}-{uv}", world_of(seed), uv))
         ids = [name for name, *_ in cases]

@@ -1,8 +1,8 @@
 """After any command a lock is the one that is made from nothing for its machine and versions.
 
 Random worlds of `support.lock_worlds`: a few in ``make test``, 140 in ``make test-matrix``, or as
-many as ``LOCK_WORLDS`` says, from the seed ``LOCK_SEED`` on. A failure prints the world and what was
-typed; ``python -m support.lock_play SEED 1 UV`` plays it again and makes it smaller.
+many as ``LOCK_WORLDS`` says, from the seed ``LOCK_SEED`` on. A failure prints the world and what
+was typed; ``python -m support.lock_play SEED 1 UV`` plays it again and makes it smaller.
 """
 
 from __future__ import annotations

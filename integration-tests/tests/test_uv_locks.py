@@ -202,3 +202,19 @@ def test_the_lock_is_complete_while_a_program_runs(machine: Machine, serve: Serv
     )
     done = machine.run("run", "python", "-c", program)
     assert (done.code, done.out) == (0, "True\n"), done
+
+
+def test_hashes_of_large_wheels_where_they_are_wanted(machine: Machine, serve: Serve) -> None:
+    machine = in_project(machine, serve(field(size="large")), "app")
+    asked = machine.with_environ({"VARIANTS_ALL_HASHES": "1"})
+    locked_for(asked, "12.8")
+    first = lock_of(machine)
+    assert first.count("hash = ") == first.count("url = ")
+    # Another machine, which has not read the wheel.
+    other = machine.with_environ({"VARIANTS_CACHE_DIR": str(machine.work / "other")})
+    done = other.run("add", "--no-sync", "plain")
+    assert done.code == 0, done
+    assert "no hash" not in done.err
+    assert other.run("remove", "--no-sync", "plain").code == 0
+    assert lock_of(machine) == first
+    assert other.run("sync").code == 0

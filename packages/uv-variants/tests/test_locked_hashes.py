@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from uv_variants.locked_hashes import with_hashes
+from uv_variants.locked_hashes import kept_hashes, with_hashes
+from uv_variants.uv_lock import Lock
 from variants_index import PageFile
 
 LOCK = """\
@@ -20,7 +21,7 @@ sdist = { url = "https://files.example/app-1.0.tar.gz", size = 5 }
 wheels = [
     { url = "https://index.example/simple/app/.variant/cu12/app-1.0-0_cu12-py3-none-any.whl" },
     { url = "https://files.example/app-1.0%2Bx-py3-none-any.whl", upload-time = "2026-01-01" },
-    { url = "https://files.example/large-1.0-py3-none-any.whl", size = 7 },
+    { url = "https://index.example/simple/app/.variant/cu12/large-1.0-py3-none-any.whl", size = 7 },
 ]
 
 [[package]]
@@ -50,8 +51,12 @@ FILES = [
     ),
     PageFile("app-1.0+x-py3-none-any.whl", "https://a.example/app-1.0+x-py3-none-any.whl",
              {"sha512": "cc"}),
-    PageFile("large-1.0-py3-none-any.whl", "https://files.example/large-1.0-py3-none-any.whl"),
+    PageFile("large-1.0-py3-none-any.whl", ".variant/cu12/large-1.0-py3-none-any.whl"),
 ]  # fmt: skip
+
+
+LARGE = "https://index.example/simple/app/.variant/cu12/large-1.0-py3-none-any.whl"
+KEPT = {LARGE: ', hash = "sha256:dd", size = 8'}
 
 
 def test_what_is_missing_is_added() -> None:
@@ -62,7 +67,7 @@ def test_what_is_missing_is_added() -> None:
         assert names == {each.filename for each in FILES}
         return FILES
 
-    text = with_hashes(LOCK, files)
+    text = with_hashes(LOCK, files, KEPT)
     assert asked == [("app", "1.0", "https://index.example/simple")]
     assert 'app-1.0.tar.gz", hash = "sha256:aa", size = 5 }' in text
     assert '0_cu12-py3-none-any.whl", hash = "sha256:bb", size = 9 }' in text
@@ -71,4 +76,10 @@ def test_what_is_missing_is_added() -> None:
     added = [', hash = "sha256:aa"', ', hash = "sha256:bb", size = 9', ', hash = "sha512:cc"']
     for each in added:
         text = text.replace(each, "")
-    assert text == LOCK
+    assert text.replace(KEPT[LARGE], ", size = 7") == LOCK
+
+
+def test_what_a_lock_has_is_kept() -> None:
+    lock = Lock(text=LOCK.replace(f'{LARGE}", size = 7', f'{LARGE}"{KEPT[LARGE]}'))
+    assert kept_hashes(lock, ["app", "known"]) == KEPT
+    assert kept_hashes(lock, ["known"]) == {}

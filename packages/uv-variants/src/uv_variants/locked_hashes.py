@@ -2,28 +2,33 @@
 
 uv takes the dependencies of the file whose hash it knows from the last lock, so pages show it none
 for such versions. They are written to the lock afterwards: the publisher's where the bytes are the
-publisher's, else that of the wheel as it is served. Wheels too large to be read for it have none.
+publisher's, else that of the wheel as it is served, for which it is read once. Of large wheels
+that is done where `ALL_HASHES` asks for it; the next commands keep what a lock has.
 """
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from variants_proxy.internal import bare_url
+from variants_proxy.internal import FOLDER, bare_url
 
 from .uv_lock import Lock, file_item
 
 if TYPE_CHECKING:
     from variants_index import PageFile
 
+    from .context import Context
     from .indexes import UserIndex
     from .session import Session
+
+ALL_HASHES = "VARIANTS_ALL_HASHES"
+"""Variable of those who want large wheels read for their hash."""
 
 _PACKAGE = re.compile(
     r'(?m)^name = "(?P<name>[^"]+)"\nversion = "(?P<version>[^"]+)"\n'
@@ -32,6 +37,7 @@ _PACKAGE = re.compile(
 _FILE = re.compile(
     r'(?m)^(?P<begin>(?:sdist = |    )\{ url = "(?P<url>[^"\s]+)")(?!, hash)(?:, size = \d+)?'
 )
+_HASHED = re.compile(r'\{ url = "(?P<url>[^"\s]+)"(?P<hash>, hash = "[^"]+"(?:, size = \d+)?)')
 _KINDS = ("sha256", "sha384", "sha512", "blake2b")
 
 Files = Callable[[str, str, str, "frozenset[str]"], "Iterable[PageFile]"]
@@ -39,8 +45,14 @@ Files = Callable[[str, str, str, "frozenset[str]"], "Iterable[PageFile]"]
 which there are these filenames."""
 
 
-def with_hashes(text: str, files: Files) -> str:
-    """Return the text of a lock file with the hashes and sizes that it lacks and *files* know."""
+def with_hashes(text: str, files: Files, kept: Mapping[str, str]) -> str:
+    """Return the text of a lock file with the hashes and sizes that it lacks.
+
+    Args:
+        text: of the file.
+        files: of its indexes.
+        kept: see `kept_hashes`; for what *files* do not know.
+    """
 
     def package(match: re.Match[str]) -> str:
         names = frozenset(
@@ -53,16 +65,31 @@ def with_hashes(text: str, files: Files) -> str:
             _key(f"/{each.url}" if "://" not in each.url else each.url): each for each in found
         }
         start = match.start("files") - match.start()
-        return match[0][:start] + _FILE.sub(lambda each: _entry(each, known), match["files"])
+        return match[0][:start] + _FILE.sub(lambda each: _entry(each, known, kept), match["files"])
 
     return _PACKAGE.sub(package, text)
 
 
-def _entry(match: re.Match[str], known: Mapping[str, PageFile]) -> str:
+def kept_hashes(lock: Lock, names: Container[str]) -> dict[str, str]:
+    """Return hash and size that *lock* has of files, as they stand there, by URL.
+
+    Of what the proxy serves of the projects *names*, which stay as they are.
+    """
+    return {
+        match["url"]: match["hash"]
+        for name, _, text in lock.packages
+        if name in names
+        for match in _HASHED.finditer(text)
+        if f"/{FOLDER}/" in match["url"]
+    }
+
+
+def _entry(match: re.Match[str], known: Mapping[str, PageFile], kept: Mapping[str, str]) -> str:
     file = known.get(_key(match["url"]))
     kind = next((each for each in _KINDS if file is not None and file.hashes.get(each)), None)
     if file is None or kind is None:
-        return match[0]
+        old = kept.get(match["url"])
+        return match[0] if old is None else f"{match['begin']}{old}"
     size = "" if file.size is None else f", size = {file.size}"
     return f'{match["begin"]}, hash = "{kind}:{file.hashes[kind]}"{size}'
 
@@ -72,8 +99,8 @@ def _key(url: str) -> str:
     return unquote(file_item(at.partition("#")[0]))
 
 
-def complete(before: Lock, session: Session, indexes: Mapping[str, UserIndex]) -> None:
-    """Write the hashes to the lock file that uv has written in place of *before*.
+def complete(context: Context, session: Session, indexes: Mapping[str, UserIndex]) -> None:
+    """Write the hashes to the lock file that uv has written.
 
     Raises:
         OSError: it cannot be written.
@@ -81,6 +108,7 @@ def complete(before: Lock, session: Session, indexes: Mapping[str, UserIndex]) -
     """
     from pep_variants.internal import replacing
 
+    before = context.lock
     now = Lock.read(before.path)
     if now.path is None or now.text is None or now.text == before.text:
         return
@@ -91,12 +119,13 @@ def complete(before: Lock, session: Session, indexes: Mapping[str, UserIndex]) -
         name = names.get(bare_url(index))
         return () if name is None else session.hashed(project, version, name, wanted)
 
-    if with_hashes(now.text, files) == now.text:
+    kept = kept_hashes(before, context.kept)
+    if with_hashes(now.text, files, kept) == now.text:
         return
     latest = Lock.read(now.path)  # another command may have written it meanwhile
     if latest.text is not None:
         with replacing(now.path, mode=now.path.stat().st_mode & 0o777) as stream:
-            stream.write(with_hashes(latest.text, files).encode())
+            stream.write(with_hashes(latest.text, files, kept).encode())
 
 
 _SECONDS = 0.5
@@ -105,14 +134,14 @@ _SECONDS = 0.5
 
 @contextmanager
 def completed_meanwhile(
-    before: Lock, session: Session, indexes: Mapping[str, UserIndex]
+    context: Context, session: Session, indexes: Mapping[str, UserIndex]
 ) -> Iterator[None]:
     """Write the hashes as soon as the lock file changes: a program may run for days after that."""
     ended = threading.Event()
 
     def changed() -> object:
         with suppress(OSError):
-            return before.path and before.path.stat().st_mtime_ns
+            return context.lock.path and context.lock.path.stat().st_mtime_ns
         return None
 
     known = changed()
@@ -121,7 +150,7 @@ def completed_meanwhile(
         while not ended.wait(_SECONDS):
             if changed() != known:
                 with suppress(Exception):  # tried again at the end, which says what is wrong
-                    complete(before, session, indexes)
+                    complete(context, session, indexes)
                 return
 
     thread = threading.Thread(target=watch, daemon=True)

@@ -23,6 +23,7 @@ from .environments import (
     listed,
 )
 from .installed_state import FittingMarks, versions_by_project
+from .locked_hashes import ALL_HASHES
 from .missed_builds import Planned, lock_command, script_option
 from .named_projects import admits, further_texts, name_of, normalized, requirement_texts
 from .switching import judgement
@@ -483,8 +484,8 @@ def _warn_of_lock(state: InstalledState) -> None:
         named = ", ".join(dict.fromkeys(wheel.project for wheel in now.without_hash))
         warn(
             f"{now.path.name} has no hash of {files} of {named}: the index has none, or they are "
-            "large and changed before they are installed; install with uv-variants, which verifies "
-            "what it downloads with the index's hashes"
+            f"large and changed before they are installed ({ALL_HASHES}=1 reads them, once); "
+            "install with uv-variants, which verifies what it downloads with the index's hashes"
         )
 
 

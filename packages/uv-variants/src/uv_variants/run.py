@@ -472,7 +472,7 @@ def _run(context: Context) -> int:
             else:
                 how = "--variant-before-version :none: runs it without"
                 warn(f"uv ran with {bounds}, for a build that uses the accelerator; {how}")
-        complete(context.lock, prepared.session, prepared.plan.indexes)
+        complete(context, prepared.session, prepared.plan.indexes)
         if code == 0 and (contested := tidy(prepared.state, prepared.environ)):
             prepared, contested = _agreed(context, prepared, contested)
             if not context.is_quiet:
@@ -575,7 +575,7 @@ def _run_uv(context: Context, prepared: PreparedRun) -> tuple[int, Planned]:
             warn(line)
     if context.invocation.command != ("run",) or context.lock.path is None:
         return run_uv(command, environ, meanwhile=_import_reports), ()
-    with completed_meanwhile(context.lock, prepared.session, prepared.plan.indexes):
+    with completed_meanwhile(context, prepared.session, prepared.plan.indexes):
         return run_uv(command, environ, meanwhile=_import_reports), ()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -18,12 +19,14 @@ from .choices import warn
 from .command_line import EXPORTING, Scope
 from .environments import SHARED, python_version
 from .indexes import UserIndex, sources_of
+from .locked_hashes import ALL_HASHES
 from .named_projects import pinned_versions, requirement_texts
 from .uv_environment import PROXY_VARIABLES
 from .uv_lock import Lock
 from .uv_program import release_of
 
 if TYPE_CHECKING:
+    from variants_proxy import Limits
     from variants_proxy.internal import ShownHashes
 
     from .context import Context
@@ -243,7 +246,7 @@ class SessionPlan:
         Raises:
             ProxyError, VariantError: one of them is not valid.
         """
-        from variants_proxy import Limits, Settings
+        from variants_proxy import Settings
 
         from .session import SessionSettings
 
@@ -253,7 +256,7 @@ class SessionPlan:
             tuple(each.upstream() for each in indexes.values()),
             context.cache,
             {**self.machine.platforms, **self._platforms_here},
-            limits=Limits(retries=3, page_retries=0),  # as uv, which asks again for pages itself
+            limits=self._limits,
             fresh_seconds=10.0**9,  # each page is asked for once, or when uv asks for a new one
             insecure_hosts=frozenset(self.insecure_hosts),
             keyring=self.keyring,
@@ -288,6 +291,15 @@ class SessionPlan:
             system_certs=context.invocation.has("native-tls", "system-certs"),
             python=self.python,
         )
+
+    @property
+    def _limits(self) -> Limits:
+        from variants_proxy import Limits
+
+        asked = Limits(retries=3, page_retries=0)  # as uv, which asks again for pages itself
+        if not self.context.place.is_on(ALL_HASHES):
+            return asked
+        return replace(asked, hashed=sys.maxsize, hashed_bytes=sys.maxsize)
 
     @property
     def _shown_hashes(self) -> ShownHashes:

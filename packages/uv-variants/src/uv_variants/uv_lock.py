@@ -98,7 +98,7 @@ class Lock:
     def names(self) -> dict[str, dict[str, tuple[str, ...]]]:
         """Names of all wheels of an index, see `Names`."""
         found: dict[str, dict[str, tuple[str, ...]]] = {}
-        for project, version, text in self._packages:
+        for project, version, text in self.packages:
             names = tuple(file_item(match["url"]) for match in _WHEEL.finditer(text))
             if names:
                 found.setdefault(project, {})[version] = names
@@ -108,7 +108,7 @@ class Lock:
     def wheels(self) -> tuple[LockedWheel, ...]:
         """The wheels that the proxy serves."""
         found = []
-        for project, version, text in self._packages:
+        for project, version, text in self.packages:
             if f"/{FOLDER}/" not in text:
                 continue
             for match in _WHEEL.finditer(text):
@@ -127,7 +127,7 @@ class Lock:
         """
         items = self.names.get(project, {}).get(version, ())
         wheels = [wheel_at(item) or (None, unquote(item)) for item in items]
-        texts = (text for *known, text in self._packages if known == [project, version])
+        texts = (text for *known, text in self.packages if known == [project, version])
         return wheels, any("\nsdist = " in text for text in texts)
 
     @cached_property
@@ -145,7 +145,7 @@ class Lock:
     def versions(self) -> dict[str, set[str]]:
         """Versions of every project."""
         found: dict[str, set[str]] = {}
-        for name, version, _ in self._packages:
+        for name, version, _ in self.packages:
             found.setdefault(name, set()).add(version)
         return found
 
@@ -203,7 +203,7 @@ class Lock:
         return tuple(wheel for wheel in self.wheels if not wheel.has_hash)
 
     @cached_property
-    def _packages(self) -> tuple[tuple[str, str, str], ...]:
+    def packages(self) -> tuple[tuple[str, str, str], ...]:
         """Name, version and text of every package that has a version."""
         text = self.text or ""
         matches = list(_PACKAGE.finditer(text))

@@ -218,3 +218,20 @@ def test_hashes_of_large_wheels_where_they_are_wanted(machine: Machine, serve: S
     assert other.run("remove", "--no-sync", "plain").code == 0
     assert lock_of(machine) == first
     assert other.run("sync").code == 0
+
+
+@pytest.mark.parametrize("is_locked", [False, True])
+def test_a_label_of_a_dependency_that_does_not_fit(
+    machine: Machine, serve: Serve, is_locked: bool
+) -> None:
+    index = field()
+    index.add_wheel(Wheel("user", "1.0", requires=("app",)), metadata_file=True)
+    machine = in_project(machine, serve(index), "user")
+    if is_locked:
+        assert machine.run("lock").code == 0
+    before = lock_of(machine) if is_locked else None
+    done = machine.run("--variant", "app=cu130", "lock")
+    assert done.code == 2, done
+    assert "needs CUDA driver 13.0 or newer" in done.err
+    assert ((machine.work / "uv.lock").read_text() if is_locked else None) == before
+    assert (machine.work / "uv.lock").exists() == is_locked

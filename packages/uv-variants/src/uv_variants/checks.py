@@ -73,12 +73,20 @@ def check_before(context: Context, choices: Choices) -> None:
         VariantMissing: no version that the requirements admit has the variant, or the lock has
             another one and has to stay as it is.
     """
-    forced = context.preferences.forced
     if context.is_frozen or context.asks_offline:
         _check_lock(context, choices, context.lock)
-    names = [name for name in forced if name in context.requested]
-    if not names or context.is_offline or context.is_frozen:
-        return
+    if not context.is_offline and not context.is_frozen:
+        _check_forced(context, choices, context.requested)
+
+
+def _check_forced(context: Context, choices: Choices, there: Collection[str]) -> None:
+    """Check that the projects *there* (normalized names) have the variants that are forced.
+
+    Raises:
+        VariantMissing: no version that the requirements admit has one.
+    """
+    forced = context.preferences.forced
+    names = [name for name in forced if name in there]
     choices.ask(names)
     for name in names:
         admitted = admitted_choices(context, choices, name)
@@ -284,13 +292,21 @@ def check_lock(state: InstalledState, noted: Iterable[str]) -> None:
 
     Raises:
         SourcesMissing: `check_sources`.
+        VariantMissing: it has not what is forced.
         TwoNames: two of its packages have the same files.
     """
     context, before = state.context, state.context.lock
     now = Lock.read(before.path)
     if context.asks_offline and now.text not in (None, before.text):
         _check_lock(context, state.choices, now, before.restore)
-    if context.preferences.catalog is None or now.text is None or now.text == before.text:
+    if now.text is None or now.text == before.text:
+        return
+    if not context.is_offline:
+        try:
+            _check_forced(context, state.choices, now.versions.keys())
+        except VariantMissing as error:
+            raise VariantMissing(f"{error}; {before.restore()}") from None
+    if context.preferences.catalog is None:
         return
     if context.invocation.command == ("lock",):
         names = [name for name in noted if name in now.versions]

@@ -149,6 +149,19 @@ def test_uv(every_machine: Machine, index: Index, fault: str, command: str, old:
     assert state(machine.work, *left_out) == before
 
 
+@pytest.mark.parametrize("command", ["lock", "sync"])
+def test_wheels_that_a_lock_needs_for_their_hash(
+    machine: Machine, index: Index, command: str
+) -> None:
+    machine = prepared(machine, index, old=True)
+    before = state(machine.work)
+    index.faults.update(wheels(index, ""))
+    line = refusal(machine.run(*COMMANDS[command].split()))
+    assert line.startswith("uv-variants: uv.lock is left as it was: ")
+    assert index.root in line
+    assert state(machine.work) == before
+
+
 @pytest.mark.parametrize(
     ("fault", "command"), sampled(product([*FAULTS][:3] + [*FAULTS][:3:-1], COMMANDS), 11)
 )

@@ -16,8 +16,9 @@ from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from variants_proxy.internal import FOLDER, bare_url
+from variants_proxy.internal import FOLDER, PassingFailure, bare_url
 
+from .errors import ALLOWED, SourcesMissing
 from .uv_lock import Lock, file_item
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ def complete(context: Context, session: Session, indexes: Mapping[str, UserIndex
     """Write the hashes to the lock file that uv has written.
 
     Raises:
+        SourcesMissing: a wheel cannot be read for now; the lock is as it was before.
         OSError: it cannot be written.
         ProxyFailed: there are no answers.
     """
@@ -120,8 +122,11 @@ def complete(context: Context, session: Session, indexes: Mapping[str, UserIndex
         return () if name is None else session.hashed(project, version, name, wanted)
 
     kept = kept_hashes(before, context.kept)
-    if with_hashes(now.text, files, kept) == now.text:
-        return
+    try:
+        if with_hashes(now.text, files, kept) == now.text:
+            return
+    except PassingFailure as error:
+        raise SourcesMissing(f"{before.restore()}: {error}; {ALLOWED} goes on without it") from None
     latest = Lock.read(now.path)  # another command may have written it meanwhile
     if latest.text is not None:
         with replacing(now.path, mode=now.path.stat().st_mode & 0o777) as stream:

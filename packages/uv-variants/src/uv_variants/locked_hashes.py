@@ -100,8 +100,10 @@ def _key(url: str) -> str:
     return unquote(file_item(at.partition("#")[0]))
 
 
-def complete(context: Context, session: Session, indexes: Mapping[str, UserIndex]) -> None:
-    """Write the hashes to the lock file that uv has written.
+def complete(
+    context: Context, session: Session, indexes: Mapping[str, UserIndex], *, ended: bool = True
+) -> None:
+    """Write the hashes to the lock file that uv has written, and that stays if it has not *ended*.
 
     Raises:
         SourcesMissing: a wheel cannot be read for now; the lock is as it was before.
@@ -126,7 +128,8 @@ def complete(context: Context, session: Session, indexes: Mapping[str, UserIndex
         if with_hashes(now.text, files, kept) == now.text:
             return
     except PassingFailure as error:
-        raise SourcesMissing(f"{before.restore()}: {error}; {ALLOWED} goes on without it") from None
+        left = before.restore() if ended else "not yet"
+        raise SourcesMissing(f"{left}: {error}; {ALLOWED} goes on without it") from None
     latest = Lock.read(now.path)  # another command may have written it meanwhile
     if latest.text is not None:
         with replacing(now.path, mode=now.path.stat().st_mode & 0o777) as stream:
@@ -155,7 +158,7 @@ def completed_meanwhile(
         while not ended.wait(_SECONDS):
             if changed() != known:
                 with suppress(Exception):  # tried again at the end, which says what is wrong
-                    complete(context, session, indexes)
+                    complete(context, session, indexes, ended=False)
                 return
 
     thread = threading.Thread(target=watch, daemon=True)

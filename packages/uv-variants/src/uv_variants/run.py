@@ -628,13 +628,13 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
     for refusal in refusals:
         if refusal not in passing:
             warn(refusal)
+    check_passing(session)  # the reasons are another matter
     after_failure(state, [*context.requested, *session.noted_projects()])
     plugins = prepared.plan.plugins
     failures = map(str, plugins.failures.values()) if plugins else ()
     for problem in dict.fromkeys(failures):
         if problem not in refusals:
             warn(problem)
-    check_passing(session)
     if context.asks_offline and may_run_again(context):
         raise VariantMissing(
             f"uv has not all that is chosen in its cache: run it again without {context.offline_by}"

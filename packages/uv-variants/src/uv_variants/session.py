@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import select
 import threading
+import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -275,13 +276,14 @@ class IndexServices:
         from variants_proxy.internal import ANSWERED, PassingFailure
 
         client, upstream = service.clients.client(key or name), service.upstream(index)
+        start = time.monotonic()
         while True:
             try:
                 return service, await service.views.view(client, upstream, project)
             except ANSWERED as error:
                 # There is less to report, and uv is not affected: it asks for the page itself.
-                is_quick = isinstance(error, PassingFailure) and error.status != 504
-                if not is_quick or not self._pauses:
+                is_late = time.monotonic() - start > _QUICK_SECONDS
+                if is_late or not isinstance(error, PassingFailure) or not self._pauses:
                     return service, None
             await asyncio.sleep(self._pauses.pop())
 
@@ -293,6 +295,8 @@ class IndexServices:
 
 ANSWER_SECONDS = 120.0
 """Seconds that a decision may take: the page has to be fetched first."""
+_QUICK_SECONDS = 2.0
+"""Seconds up to which the command asks again what failed, so that nothing is waited for twice."""
 END_SECONDS = 2.0
 MOST_REFUSALS = 3
 """Refusals that are reported, the last ones."""

@@ -296,7 +296,8 @@ class SessionPlan:
     def _limits(self) -> Limits:
         from variants_proxy import Limits
 
-        asked = Limits(retries=3, page_retries=0)  # as uv, which asks again for pages itself
+        # As uv, which asks again itself for pages, and is not to wait for ours in vain.
+        asked = Limits(retries=3, patient=False, page_retries=0)
         if not self.context.place.is_on(ALL_HASHES):
             return asked
         return replace(asked, hashed=sys.maxsize, hashed_bytes=sys.maxsize)

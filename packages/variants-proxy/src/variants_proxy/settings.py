@@ -74,6 +74,7 @@ class Limits:
         metadata_bytes: maximum size of a wheel's ``METADATA``.
         read_seconds: timeout for the next bytes of a response.
         retries: how often a request is sent again.
+        patient: also after no answer in time.
         page_retries: the same of one for a page of a configured upstream.
         page_seconds: timeout for a page or small file.
         file_seconds: timeout for inspecting a wheel.
@@ -103,6 +104,7 @@ class Limits:
     metadata_bytes: int = limits.CORE_METADATA_BYTES
     read_seconds: float = 15.0
     retries: int = 2
+    patient: bool = True
     page_retries: int = 2
     page_seconds: float = 60.0
     file_seconds: float = 600.0

@@ -90,6 +90,7 @@ class Session:
         store: Store | None = None,
         environ: Mapping[str, str] | None = None,
         retries: int = RETRIES,
+        patient: bool = True,
         first_pause: float = FIRST_PAUSE,
         keyring: bool = True,
         offline: bool = False,
@@ -102,6 +103,7 @@ class Session:
             store: caches responses between commands.
             environ: environment variables, those of this process by default.
             retries: how often a request is sent again.
+            patient: send it again also where no answer came in time.
             first_pause: seconds before the first retry; doubles with each.
             keyring: ask the keyring when an index answers 401.
             offline: send no request: responses are those of *store*, however old.
@@ -109,6 +111,7 @@ class Session:
         environ = os.environ if environ is None else environ
         self.store = store
         self._retries = retries
+        self._patient = patient
         self._first_pause = first_pause
         self._offline = offline
         self._closed = threading.Event()
@@ -332,6 +335,7 @@ class Session:
         retries = self._retries if retries is None else retries
         for attempt in range(retries + 1):
             pause = self._first_pause * 2**attempt * (1 + random.random() / 4)  # noqa: S311
+            response = None
             try:
                 response = self._send(url, headers, same_host=same_host)
                 if response.status_code not in BUSY or response.status_code in allowed:
@@ -349,8 +353,13 @@ class Session:
                 problem = Unreachable(f"{redacted(url)}: {describe(error)}")
                 if certificate_error(error):
                     raise UntrustedServer(str(problem)) from None
-                if isinstance(error.__cause__, TooSlow):
+                is_late = isinstance(error, httpx.TimeoutException) and not self._patient
+                if is_late or isinstance(error.__cause__, TooSlow):
                     raise problem from None
+                # What h11 cannot read is no outage.
+                reasons = getattr(error.__cause__, "args", ())
+                if response is None and hasattr((*reasons, None)[0], "error_status_hint"):
+                    raise BadResponse(str(problem)) from None
             except ForbiddenAddress as error:
                 raise BadResponse(f"{redacted(url)}: {error}") from None
             except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:

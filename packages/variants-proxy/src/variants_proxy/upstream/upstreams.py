@@ -234,6 +234,7 @@ class Upstreams:
             store=self.store,
             environ=environ,
             retries=self.limits.retries,
+            patient=self.limits.patient,
             keyring=keyring,
             offline=settings.offline,
         )

@@ -79,6 +79,13 @@ def test_what_is_missing_is_added() -> None:
     assert text.replace(KEPT[LARGE], ", size = 7") == LOCK
 
 
+def test_all_or_none() -> None:
+    """Uv before 0.9.19 compares a wheel without a hash with those of the other files."""
+    assert with_hashes(LOCK, lambda *_: FILES, mixes=False) == LOCK
+    complete = with_hashes(LOCK, lambda *_: FILES, KEPT)
+    assert with_hashes(LOCK, lambda *_: FILES, KEPT, mixes=False) == complete != LOCK
+
+
 def test_what_a_lock_has_is_kept() -> None:
     lock = Lock(text=LOCK.replace(f'{LARGE}", size = 7', f'{LARGE}"{KEPT[LARGE]}'))
     assert kept_hashes(lock, ["app", "known"]) == KEPT

@@ -12,7 +12,8 @@ import re
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -20,6 +21,7 @@ from variants_proxy.internal import FOLDER, PassingFailure, bare_url
 
 from .errors import ALLOWED, SourcesMissing
 from .uv_lock import Lock, file_item
+from .uv_program import release_of
 
 if TYPE_CHECKING:
     from variants_index import PageFile
@@ -46,13 +48,21 @@ Files = Callable[[str, str, str, "frozenset[str]"], "Iterable[PageFile]"]
 which there are these filenames."""
 
 
-def with_hashes(text: str, files: Files, kept: Mapping[str, str]) -> str:
+_MIXES = (0, 9, 19)
+"""The first release of uv that was found to install a wheel without a hash where others of its
+version have one: older ones compare it with theirs."""
+
+
+def with_hashes(
+    text: str, files: Files, kept: Mapping[str, str] = MappingProxyType({}), *, mixes: bool = True
+) -> str:
     """Return the text of a lock file with the hashes and sizes that it lacks.
 
     Args:
         text: of the file.
         files: of its indexes.
         kept: see `kept_hashes`; for what *files* do not know.
+        mixes: whether a version may have files with a hash and files without.
     """
 
     def package(match: re.Match[str]) -> str:
@@ -62,11 +72,10 @@ def with_hashes(text: str, files: Files, kept: Mapping[str, str]) -> str:
         if not names:
             return match[0]
         found = files(match["name"], match["version"], match["index"], names)
-        known = {
-            _key(f"/{each.url}" if "://" not in each.url else each.url): each for each in found
-        }
+        known = {_key(each.url): each for each in found}
         start = match.start("files") - match.start()
-        return match[0][:start] + _FILE.sub(lambda each: _entry(each, known, kept), match["files"])
+        written = _FILE.sub(lambda each: _entry(each, known, kept), match["files"])
+        return match[0] if _FILE.search(written) and not mixes else match[0][:start] + written
 
     return _PACKAGE.sub(package, text)
 
@@ -123,9 +132,15 @@ def complete(
         name = names.get(bare_url(index))
         return () if name is None else session.hashed(project, version, name, wanted)
 
-    kept = kept_hashes(before, context.kept)
+    release = release_of(context.uv, context.place.environ, context.cache / "uv-versions")
+    hashed = partial(
+        with_hashes,
+        files=files,
+        kept=kept_hashes(before, context.kept),
+        mixes=not () < release < _MIXES,
+    )
     try:
-        if with_hashes(now.text, files, kept) == now.text:
+        if hashed(now.text) == now.text:
             return
     except PassingFailure as error:
         left = before.restore() if ended else "not yet"
@@ -133,7 +148,7 @@ def complete(
     latest = Lock.read(now.path)  # another command may have written it meanwhile
     if latest.text is not None:
         with replacing(now.path, mode=now.path.stat().st_mode & 0o777) as stream:
-            stream.write(with_hashes(latest.text, files, kept).encode())
+            stream.write(hashed(latest.text).encode())
 
 
 _SECONDS = 0.5

@@ -94,6 +94,19 @@ class TestResponses:
             with pytest.raises(Unreachable, match=f"{url}: cannot connect"):
                 session(url, retries=1).fetch(url, limit=10)
 
+    def test_a_host_that_was_not_reached(self, session, monkeypatch):
+        """Its other pages are not asked for at once, whatever session wants them."""
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            root = f"http://127.0.0.1:{taken.getsockname()[1]}"
+            with pytest.raises(Unreachable):
+                session(root, retries=1).fetch(f"{root}/a", limit=10)
+            asking, sent = session(root, retries=1), []
+            monkeypatch.setattr(asking, "_send", lambda url, *_, **__: sent.append(url))
+            with pytest.raises(Unreachable, match=f"{root}/b: cannot connect"):
+                asking.fetch(f"{root}/b", limit=10)
+            assert sent == []
+
     def test_file_urls(self, session, tmp_path):
         path = tmp_path / "a b.txt"
         path.write_bytes(b"body")

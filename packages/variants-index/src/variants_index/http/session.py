@@ -66,6 +66,10 @@ MAX_REDIRECTS = 10
 RETRIES = 4
 FIRST_PAUSE = 0.25
 LONGEST_PAUSE = 30.0
+_HELD_SECONDS = 3.0
+_UNREACHED: dict[str, tuple[float, str]] = {}
+"""Hosts that could not be reached after all retries, with the reason, and until when they are not
+asked: a catalogue names many pages of one host."""
 TIMEOUT = 15.0
 
 _RANGE_STATUSES = (206, *REFUSED)
@@ -333,9 +337,13 @@ class Session:
     ) -> _T:
         """Return what *take* makes of the response, which it closes; retry temporary failures."""
         retries = self._retries if retries is None else retries
+        host = urlsplit(url).netloc
+        held, reason = _UNREACHED.get(host, (0.0, ""))
+        if time.monotonic() < held:
+            raise Unreachable(f"{redacted(url)}: {reason}")
         for attempt in range(retries + 1):
             pause = self._first_pause * 2**attempt * (1 + random.random() / 4)  # noqa: S311
-            response = None
+            response, connects = None, None
             try:
                 response = self._send(url, headers, same_host=same_host)
                 if response.status_code not in BUSY or response.status_code in allowed:
@@ -351,6 +359,7 @@ class Session:
                 pause = max(pause, asked)
             except (httpx.TimeoutException, httpx.NetworkError, httpx.ProtocolError) as error:
                 problem = Unreachable(f"{redacted(url)}: {describe(error)}")
+                connects = describe(error) if isinstance(error, httpx.ConnectError) else None
                 if certificate_error(error):
                     raise UntrustedServer(str(problem)) from None
                 is_late = isinstance(error, httpx.TimeoutException) and not self._patient
@@ -368,6 +377,8 @@ class Session:
             if until is not None and time.monotonic() + pause > until:
                 raise problem
             if attempt == retries or pause > LONGEST_PAUSE or self._closed.wait(pause):
+                if connects is not None and attempt:
+                    _UNREACHED[host] = time.monotonic() + _HELD_SECONDS, connects
                 raise problem
         raise AssertionError("the last attempt returns or raises")
 

@@ -198,6 +198,10 @@ class Choices:
         for name in names:
             self._versions.setdefault(name, {})
 
+    def asked(self, names: Iterable[str]) -> bool:
+        """Return whether all *names* (normalized names) were asked for, and indexes have them."""
+        return all(name in self._versions for name in names)
+
     def of(self, name: str) -> dict[str, VersionChoice]:
         """Return the choices for a project by version; empty if it was not asked for."""
         return self._versions.get(name, {})

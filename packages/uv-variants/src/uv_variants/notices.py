@@ -67,8 +67,7 @@ def _machine_of_lock(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
     now = Lock.read(before.path)
     is_asked = "variant-platform" in context.options.variants
     is_new = now.text != before.text or context.kept.keys() != before.names.keys() or is_asked
-    stays = context.is_frozen or context.invocation.has("dry-run", "check", "check-exists")
-    if now.path is None or now.text is None or not is_new or stays:
+    if now.path is None or now.text is None or not is_new or context.is_checked:
         return
     from pep_variants.internal import names_file
 
@@ -243,11 +242,22 @@ def _lacking(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
     named = (normalized(name_of(text) or "") for text in further)
     names = [n for n in dict.fromkeys((*context.requested, *named)) if n in lock.versions]
     asked = " ".join(f"{name}=={min(lock.versions[name])}" for name in names)
-    if names:
-        yield from _kept(plan, state, f"lock {asked}", lambda: _lacking_line(plan, state, names))
+    if names and not _plain_marks(state).is_known(asked):
+        yield from _kept(
+            plan, state, f"lock {asked}", lambda: _lacking_line(plan, state, names, asked)
+        )
 
 
-def _lacking_line(plan: SessionPlan, state: InstalledState, names: list[str]) -> tuple[str, bool]:
+def _plain_marks(state: InstalledState) -> FittingMarks:
+    """Return marks of what has no variants at all: the machine, slow to detect, does not matter."""
+    context = state.context
+    of = f"any {context.preferences!r} {context.environments}"
+    return FittingMarks(context.cache / "fits", lambda: of, state.marks.indexes)
+
+
+def _lacking_line(
+    plan: SessionPlan, state: InstalledState, names: list[str], asked: str
+) -> tuple[str, bool]:
     """Return the line of `_lacking`, empty if nothing is lacking, and whether a device is idle."""
     context, choices, is_idle = state.context, state.choices, False
     if plan.lock_machine is not None and not plan.lock_machine.is_like(plan.machine_here.machine):
@@ -257,7 +267,11 @@ def _lacking_line(plan: SessionPlan, state: InstalledState, names: list[str]) ->
     # What has a local part is a build that the lock names.
     candidates = [each for each in found if each is not None and not each.version.local]
     better = {}
-    choices.ask(each.project for each in candidates[:MOST_ASKED])
+    looked = [each.project for each in candidates[:MOST_ASKED]]
+    choices.ask(looked)
+    is_plain = choices.asked(looked) and not any(map(choices.of, looked))
+    if looked and is_plain and not context.is_offline:
+        _plain_marks(state).remember(asked)
     for each in candidates[:MOST_ASKED]:
         if (choice := choices.of_installed(each)) is not None:
             instead = next((row.instead for row in choice.locked if row.label is None), None)

@@ -358,8 +358,9 @@ class Session:
                 )
                 pause = max(pause, asked)
             except (httpx.TimeoutException, httpx.NetworkError, httpx.ProtocolError) as error:
-                problem = Unreachable(f"{redacted(url)}: {describe(error)}")
-                connects = describe(error) if isinstance(error, httpx.ConnectError) else None
+                reason = describe(error)
+                problem = Unreachable(f"{redacted(url)}: {reason}")
+                connects = reason if isinstance(error, httpx.ConnectError) else None
                 if certificate_error(error):
                     raise UntrustedServer(str(problem)) from None
                 is_late = isinstance(error, httpx.TimeoutException) and not self._patient

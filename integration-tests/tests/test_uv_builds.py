@@ -126,7 +126,8 @@ def test_locked(every_machine: Machine, serve: Serve, log: Path, tmp_path: Path,
             shutil.rmtree(machine.work / ".venv")
         done = machine.run(*options, "sync")
         assert (done.code, imported(machine)) == (0, f"{label} {label}"), done
-    # This server lets nobody keep a file without asking, and old uvs have a cache each machine.
+    # The server does not allow caching without revalidation, and old uvs have one cache for each
+    # machine.
     if kind not in ("url", "index") and "0.5" not in str(machine.uv):
         assert log.read_text().split() == ["cu128", "cu126"]
 

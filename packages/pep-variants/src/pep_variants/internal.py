@@ -85,7 +85,7 @@ _NAMES = {
         "Advice advise choice_line is_unfit nothing_fits passed_over required_by_marker "
         "why_not_better why_this why_unfit"
     ),
-    "choose.selection": "missing_variant problems_of",
+    "choose.selection": "by_tags missing_variant problems_of",
     "choose.version_order": (
         "Admitted NewestBuild VersionNote advise_over_releases has_accelerator is_accelerated "
         "newest_build"

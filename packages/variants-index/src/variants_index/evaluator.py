@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from operator import attrgetter
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from pep_variants import parse_filename, split_label
-from pep_variants.internal import InvalidWheelFilename
+from pep_variants import split_label
+from pep_variants.internal import by_tags
 
 from .candidate import Candidate
 from .package_finder import PackageFinder, Project, SourceFile
@@ -18,9 +19,6 @@ from .target import Target
 from .version_metadata import ReleaseMetadata, fetch_release_metadata
 
 Hashes = Mapping[str, frozenset[str]]
-
-_NO_BUILD = (-1, "")
-"""Sorts before every build tag."""
 
 REWRITTEN = "is rewritten when it is installed, and hashes are required"
 """Why builds of the catalogue are rejected where hashes are given."""
@@ -134,29 +132,15 @@ class CandidateEvaluator:
         return self._pythons[specifier]
 
     def _judge(
-        self, name: str, version: Version, files: Iterable[SourceFile], counts: Counter[str]
+        self, name: str, version: Version, files: Sequence[SourceFile], counts: Counter[str]
     ) -> tuple[Candidate, ...]:
-        worst = len(self._target.places)
-        # Parsed once for all variants of a wheel, whose names differ in the label alone.
-        parsed: dict[tuple[str, bool], tuple[int, tuple[int, str]] | None] = {}
-        judged: list[tuple[int, tuple[int, str], Candidate]] = []
-        for item in files:
-            file = item.file
-            filename = item.filename
-            reason = ""
-            place, build = worst, _NO_BUILD
-            if filename.endswith(".whl"):
-                plain, label = split_label(filename)
-                spelled = plain, label is None
-                if spelled not in parsed:
-                    parsed[spelled] = self._place(filename)
-                found = parsed[spelled]
-                if found is None:
-                    counts["misnamed"] += 1
-                    continue
-                place, build = found
-                if place < 0:
-                    reason = self._unfit(filename)
+        judged = by_tags(files, attrgetter("filename"), self._target.places)
+        if len(judged) < len(files):
+            counts["misnamed"] = len(files) - len(judged)
+        candidates = []
+        for item, is_usable in judged:
+            file, catalog = item.file, item.catalog
+            reason = "" if is_usable else self._unfit(item.filename)
             if not reason and not self.supports_python(file.requires_python):
                 reason = f"needs Python {file.requires_python}"
             if not reason:
@@ -164,34 +148,19 @@ class CandidateEvaluator:
             if reason:
                 counts[reason] += 1
                 continue
-            catalog = item.catalog
-            candidate = Candidate(
-                name,
-                version if catalog is None else catalog.version,
-                filename,
-                item.source,
-                file=file,
-                metadata=item.metadata,
-                catalog=catalog,
+            candidates.append(
+                Candidate(
+                    name,
+                    version if catalog is None else catalog.version,
+                    item.filename,
+                    item.source,
+                    file=file,
+                    metadata=item.metadata,
+                    catalog=catalog,
+                )
             )
-            judged.append((place, build, candidate))
-        judged.sort(key=lambda item: item[1], reverse=True)  # higher build tags win
         first = self.project(name).first
-        judged.sort(key=lambda item: (item[2].source not in first, item[0]))
-        return tuple(candidate for *_, candidate in judged)
-
-    def _place(self, filename: str) -> tuple[int, tuple[int, str]] | None:
-        """Return place of the best tag of a wheel and its build tag, None if it is misnamed.
-
-        The place is negative if the target cannot use the wheel.
-        """
-        try:
-            wheel = parse_filename(filename)
-        except InvalidWheelFilename:
-            return None
-        places = self._target.places
-        fitting = [places[tag] for tag in wheel.tags if tag in places]
-        return min(fitting, default=-1), wheel.build or _NO_BUILD
+        return tuple(sorted(candidates, key=lambda item: item.source not in first))
 
     def _unfit(self, filename: str) -> str:
         """Return whether a wheel is for another system, or for another Python."""

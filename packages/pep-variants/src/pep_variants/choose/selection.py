@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ..errors import InconsistentMetadata, InvalidWheelFilename, NoSuchVariant, VariantError
@@ -134,7 +135,9 @@ def select(
         `missing_variant` says it in words when the client is through with all versions.
     """
     if tags is not None:
-        files = _by_tags(files, tags)
+        positions = {tag: position for position, tag in enumerate(tags)}
+        ordered = by_tags(files, attrgetter("filename"), positions)
+        files = [file for file, is_usable in ordered if is_usable]
     if not preferences.use_variants:
         return _plain_only(files, preferences)
     forced = preferences.forced.get(project)
@@ -350,20 +353,45 @@ def _name(label: str, properties: Properties, merged: Metadata) -> str:
     return name
 
 
-def _by_tags(files: Sequence[File[_T]], tags: Sequence[Tag]) -> list[File[_T]]:
-    places = {tag: place for place, tag in enumerate(tags)}
-    judged: list[tuple[int, BuildTag, File[_T]]] = []
+def by_tags(
+    files: Iterable[_T], filename: Callable[[_T], str], places: Mapping[Tag, int]
+) -> list[tuple[_T, bool]]:
+    """Return *files* in the order in which a target prefers them, and whether it can use each.
+
+    Wheels by the best of their tags, then by build tag; source distributions after them, and then
+    what the target cannot use. Misnamed wheels, which no installer can use, are left out.
+
+    Args:
+        files: in the client's order, which is kept among equals.
+        filename: gives the name of a file.
+        places: platform compatibility tags of the target with their positions, 0 for the best.
+    """
+    last = len(places)
+    judged: list[tuple[int, BuildTag, _T]] = []
+    # Parsed once for all variants of a wheel, whose names differ in the label alone.
+    parsed: dict[tuple[str, bool], tuple[int, BuildTag] | None] = {}
     for file in files:
-        if not file.filename.endswith(".whl"):
-            judged.append((len(places), (), file))
+        name = filename(file)
+        if not name.endswith(".whl"):
+            judged.append((last, (), file))
             continue
-        try:
-            wheel = parse_filename(file.filename)
-        except InvalidWheelFilename:
-            continue  # indexes have such files; no installer can use them
-        fitting = [places[tag] for tag in wheel.tags if tag in places]
-        if fitting:
-            judged.append((min(fitting), wheel.build, file))
+        plain, label = split_label(name)
+        key = plain, label is None
+        if key not in parsed:
+            parsed[key] = _place(name, places)
+        place = parsed[key]
+        if place is not None:
+            judged.append((*place, file))
     judged.sort(key=lambda item: item[1], reverse=True)  # higher build tags win
     judged.sort(key=lambda item: item[0])
-    return [file for *_, file in judged]
+    return [(file, place <= last) for place, _, file in judged]
+
+
+def _place(filename: str, places: Mapping[Tag, int]) -> tuple[int, BuildTag] | None:
+    """Return the position of the best tag of a wheel and its build tag, None if it is misnamed."""
+    try:
+        wheel = parse_filename(filename)
+    except InvalidWheelFilename:
+        return None
+    fitting = [places[tag] for tag in wheel.tags if tag in places]
+    return min(fitting, default=len(places) + 1), wheel.build

@@ -136,8 +136,8 @@ def select(
     """
     if tags is not None:
         positions = {tag: position for position, tag in enumerate(tags)}
-        ordered = by_tags(files, attrgetter("filename"), positions)
-        files = [file for file, is_usable in ordered if is_usable]
+        arranged = by_tags(files, attrgetter("filename"), positions)
+        files = [file for file, is_usable in arranged if is_usable]
     if not preferences.use_variants:
         return _plain_only(files, preferences)
     forced = preferences.forced.get(project)

@@ -1,6 +1,6 @@
 """Lines about what pip takes that does not use the accelerator which is here.
 
-Of builds that are missed because no catalogue is on, see `missed_build`, and of those that have a
+Of builds that are missed because no catalogue is on, see `missed_builds`, and of those that have a
 publisher's own name, see `unfit_builds`.
 """
 
@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import os
 import sysconfig
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pep_variants.internal import ADVICE_SECONDS
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from variants_catalog.internal import MissedBuild, Taken
 
     from .session import Session
+
+T = TypeVar("T")
 
 _INSTALLS = "variant-switch"
 """An option of ``pip install`` alone."""
@@ -39,18 +42,9 @@ def tell_missed(session: Session, result: Any, names: Sequence[str]) -> None:
     """
     if session.finder.search_scope.no_index:
         return
-    # An environment for a build, or --quiet.
-    if VARIABLE in os.environ or not logger.isEnabledFor(logging.INFO):
-        return
-    from pep_variants.internal import paused, within
-
-    try:
-        with paused(True):
-            found = within(ADVICE_SECONDS, lambda: [*_missed(session, result, names)])
-            if found:
-                _tell(session, found)
-    except Exception:
-        logger.debug("No advice about the catalogue", exc_info=True)
+    missed = _advice(partial(_missed, session, result, names))
+    if missed:
+        _tell(session, missed)
 
 
 def tell_unfit(session: Session, result: Any, names: Collection[str]) -> None:
@@ -61,27 +55,35 @@ def tell_unfit(session: Session, result: Any, names: Collection[str]) -> None:
         result: of pip's resolver.
         names: projects in it that may be such builds, `possible_builds`.
     """
+    for line in _advice(partial(_unfit, session, result, names)):
+        logger.warning("%s", line)
+
+
+def _advice(find: Callable[[], list[T]]) -> list[T]:
+    """Return what *find* returns; nothing in time, where it fails, in a build and for --quiet."""
     if VARIABLE in os.environ or not logger.isEnabledFor(logging.INFO):
-        return
-    from pep_variants.internal import paused, read_version, within
-
-    from .candidates import detect_for
-
-    def lines() -> list[str]:
-        from variants_catalog.internal import unfit_builds
-
-        preferences = session.options.read_settings()
-        detect = detect_for(preferences, session.finder, foreign=session._foreign)
-        read = {name: read_version(str(result.mapping[name].version)) for name in names}
-        known = {name: version for name, version in read.items() if version is not None}
-        return [*unfit_builds(known, detect, preferences)]
+        return []
+    from pep_variants.internal import paused, within
 
     try:
         with paused(True):
-            for line in within(ADVICE_SECONDS, lines):
-                logger.warning("%s", line)
+            return within(ADVICE_SECONDS, find)
     except Exception:
-        logger.debug("No advice about builds with other names", exc_info=True)
+        logger.debug("No advice about builds of the catalogue", exc_info=True)
+        return []
+
+
+def _unfit(session: Session, result: Any, names: Collection[str]) -> list[str]:
+    from pep_variants.internal import read_version
+    from variants_catalog.internal import unfit_builds
+
+    from .candidates import detect_for
+
+    preferences = session.options.read_settings()
+    detect = detect_for(preferences, session.finder, foreign=session._foreign)
+    read = {name: read_version(str(result.mapping[name].version)) for name in names}
+    known = {name: version for name, version in read.items() if version is not None}
+    return [*unfit_builds(known, detect, preferences)]
 
 
 def _tell(session: Session, found: list[MissedBuild]) -> None:
@@ -100,23 +102,16 @@ def _tell(session: Session, found: list[MissedBuild]) -> None:
         logger.info("%s", line)
 
 
-def _missed(session: Session, result: Any, names: Sequence[str]) -> Iterator[MissedBuild]:
-    from variants_catalog.internal import missed_build, shipped_catalog
+def _missed(session: Session, result: Any, names: Sequence[str]) -> list[MissedBuild]:
+    from variants_catalog.internal import missed_builds
 
     from .candidates import detect_for
 
     preferences = session.options.read_settings()
-    if not preferences.use_variants:
-        return
     detect = detect_for(preferences, session.finder, foreign=session._foreign)
-    catalog = shipped_catalog()
     machine = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-    for name in names:
-        taken, entry = _taken(session, result, name), catalog.project(name)
-        if taken is not None and entry is not None:
-            missed = missed_build(entry, taken, machine, detect, preferences)
-            if missed is not None:
-                yield missed
+    taken = ((name, _taken(session, result, name)) for name in names)
+    return [*missed_builds(taken, machine, detect, preferences)]
 
 
 def _taken(session: Session, result: Any, name: str) -> Taken | None:

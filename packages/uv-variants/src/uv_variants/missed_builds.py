@@ -1,6 +1,6 @@
 """Lines about what is installed or locked and does not use the accelerator that is here.
 
-Of builds that are missed because no catalogue is on, see `missed_build`, and of those that have a
+Of builds that are missed because no catalogue is on, see `missed_builds`, and of those that have a
 publisher's own name, see `unfit_builds`.
 """
 
@@ -12,7 +12,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pep_variants import Detector
 from variants_catalog import possible_builds, project_names
+from variants_catalog.internal import (
+    MissedBuild,
+    Taken,
+    line_of_day,
+    missed_builds,
+    platform_kind,
+    platform_tags,
+    unfit_builds,
+)
 
 from .choices import warn
 from .command_line import Scope
@@ -24,8 +34,6 @@ from .uv_lock import Lock, path_beside
 
 if TYPE_CHECKING:
     from packaging.version import Version
-
-    from variants_catalog.internal import MissedBuild, Taken
 
     from .context import Context
     from .session_plan import SessionPlan
@@ -49,8 +57,8 @@ def lock_command(context: Context, names: Iterable[str]) -> str:
     )
 
 
-def tell_missed(plan: SessionPlan, asked: Iterable[str], planned: Planned = ()) -> None:
-    """Print the line for what is installed or locked after a command: once a day, `sync` always.
+def tell_of_builds(plan: SessionPlan, asked: Iterable[str], planned: Planned = ()) -> None:
+    """Print the lines for what is installed or locked after a command.
 
     Args:
         plan: of the command, which succeeded.
@@ -58,46 +66,41 @@ def tell_missed(plan: SessionPlan, asked: Iterable[str], planned: Planned = ()) 
         planned: what a dry run would install.
     """
     context = plan.context
-    preferences = context.preferences
-    names = project_names() & {*asked, *context.requested, *context.lock.versions}
-    if not names or preferences.catalog is not None or not preferences.use_variants:
-        return
-    if context.is_quiet or uses_torch_backend(context):
-        return
-    try:
-        found = [*_missed(plan, sorted(names.difference(plan.pinned)), planned)]
-        if found:
-            from variants_catalog.internal import line_of_day
-
-            how = f"uv-variants catalog enable, then {_again(context, found)}"
-            line = line_of_day(found, how, context.place.environ)
-            if line or context.invocation.command == ("sync",):
-                warn(line or found[0].text(how))
-    except Exception:
-        _logger.debug("No advice about the catalogue", exc_info=True)
+    names = {*asked, *context.requested, *context.lock.versions}
+    for advice in (_missed_lines, _unfit_lines) if not context.is_quiet else ():
+        try:
+            for line in advice(plan, names, planned):
+                warn(line)
+        except Exception:
+            _logger.debug("No advice about builds of the catalogue", exc_info=True)
 
 
-def tell_unfit(plan: SessionPlan, asked: Iterable[str], planned: Planned = ()) -> None:
-    """Print which builds with a publisher's own name do not run here.
-
-    Arguments as of `tell_missed`.
-    """
+def _missed_lines(plan: SessionPlan, names: set[str], planned: Planned) -> Iterator[str]:
+    """Yield the line about the first build that is missed: once a day, for `sync` always."""
     context = plan.context
-    names = possible_builds({*asked, *context.requested, *context.lock.versions})
-    if not names or context.is_quiet or plan.machine.platform is None:
+    known, preferences = project_names() & names, context.preferences
+    if not known or preferences.catalog is not None or not preferences.use_variants:
         return
-    try:
-        from pep_variants import Detector
-        from variants_catalog.internal import unfit_builds
+    if uses_torch_backend(context):
+        return
+    missed = [*_missed(plan, sorted(known.difference(plan.pinned)), planned)]
+    if missed:
+        how = f"uv-variants catalog enable, then {_again(context, missed)}"
+        line = line_of_day(missed, how, context.place.environ)
+        if line or context.invocation.command == ("sync",):
+            yield line or missed[0].text(how)
 
-        platform, preferences = plan.machine.platform, context.preferences
-        detect = Detector(enabled=preferences.enable, platform=platform).platform
-        versions = _versions(context, planned)
-        builds = {name: max(versions[name]) for name in names if name in versions}
-        for line in unfit_builds(builds, detect, preferences):
-            warn(line)
-    except Exception:
-        _logger.debug("No advice about builds with other names", exc_info=True)
+
+def _unfit_lines(plan: SessionPlan, names: set[str], planned: Planned) -> Iterator[str]:
+    """Yield which builds with a publisher's own name do not run here."""
+    context, platform = plan.context, plan.machine.platform
+    builds = possible_builds(names)
+    if not builds or platform is None:
+        return
+    detect = Detector(enabled=context.preferences.enable, platform=platform).platform
+    versions = _versions(context, planned)
+    newest = {name: max(versions[name]) for name in builds if name in versions}
+    yield from unfit_builds(newest, detect, context.preferences)
 
 
 def _versions(context: Context, planned: Planned) -> dict[str, set[Version]]:
@@ -128,23 +131,17 @@ def _again(context: Context, found: Sequence[MissedBuild]) -> str:
 
 
 def _missed(plan: SessionPlan, names: Iterable[str], planned: Planned) -> Iterator[MissedBuild]:
-    from pep_variants import Detector
-    from variants_catalog.internal import missed_build, shipped_catalog
-
     context = plan.context
     key = plan.machine_here if context.invocation.command in (("sync",), ("run",)) else plan.machine
     if key.platform is None:
         return
     detect = Detector(enabled=context.preferences.enable, platform=key.platform).platform
     machine = key.machine.target.replace("-", "_").replace("win_x86_64", "win_amd64")
-    catalog = shipped_catalog()
-    for name in names:
-        taken, entry = _taken(context, name, machine, planned), catalog.project(name)
-        if taken is not None and entry is not None:
-            missed = missed_build(entry, taken, machine, detect, context.preferences)
-            # Tools get no bounds of versions.
-            if missed is not None and not (missed.is_other and context.scope is Scope.TOOL):
-                yield missed
+    taken = ((name, _taken(context, name, machine, planned)) for name in names)
+    for missed in missed_builds(taken, machine, detect, context.preferences):
+        # Tools get no bounds of versions.
+        if not (missed.is_other and context.scope is Scope.TOOL):
+            yield missed
 
 
 def _taken(context: Context, name: str, machine: str, planned: Planned) -> Taken | None:
@@ -152,8 +149,6 @@ def _taken(context: Context, name: str, machine: str, planned: Planned) -> Taken
 
     None if that is not known, or if the user has named the file.
     """
-    from variants_catalog.internal import Taken
-
     texts = [text for text in _texts(context) if normalized(name_of(text) or "") == name]
     here = {} if planned else installed(context.environments)
     item = here.get(name)
@@ -204,8 +199,6 @@ def _locked(lock: Lock, name: str, version: str, machine: str) -> list[str] | No
 
     None if there is neither, or a variant.
     """
-    from variants_catalog.internal import platform_kind, platform_tags
-
     files, has_sources = lock.files(name, version)
     for label, filename in files:
         tags = platform_tags(filename)

@@ -29,7 +29,7 @@ from .errors import ALLOWED, USER_ERRORS, ProxyFailed, SourcesMissing, VariantMi
 from .indexes import PROXIES, link_options, link_variables
 from .installed_state import FittingMarks, InstalledState
 from .locked_hashes import complete, completed_meanwhile
-from .missed_builds import tell_missed, tell_unfit
+from .missed_builds import tell_of_builds
 from .named_projects import normalized
 from .session import Session
 from .session_plan import SessionPlan
@@ -456,8 +456,7 @@ def _run(context: Context) -> int:
             from .notices import after_lock
 
             after_lock(prepared.plan, prepared.state)
-            tell_missed(prepared.plan, ())
-            tell_unfit(prepared.plan, ())
+            tell_of_builds(prepared.plan, ())
             prepared.session.close()
             return become_uv([context.uv, *prepared.arguments], prepared.environ)
         _install_first(context, prepared)
@@ -619,8 +618,7 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
         after_lock(prepared.plan, state)
         if context.scope is Scope.PROJECT:
             planned = ()  # which files they are is in the lock
-        tell_missed(prepared.plan, session.asked(), planned)
-        tell_unfit(prepared.plan, session.asked(), planned)
+        tell_of_builds(prepared.plan, session.asked(), planned)
         learn_afterwards(prepared)
         return
     refusals = session.refusals()

@@ -30,7 +30,7 @@ _NAMES = {
     "entry_checks": "Finding check_entries check_file error warning",
     "installed_builds": "Origin added_files installed_metadata read_origin rewritten",
     "listings": "FUTURE Found Listed PlacePage PlaceReader Unavailable by_host own_place pages_of",
-    "missed_builds": "MissedBuild Taken line_of_day missed_build platform_tags",
+    "missed_builds": "MissedBuild Taken line_of_day missed_build missed_builds platform_tags",
     "recognition": "installed_build",
     "setting": "OWN_INDEX catalog_rows disable_catalog enable_catalog open_preferred",
     "unfit_builds": "unfit_builds",

@@ -1,17 +1,18 @@
 """Builds of the shipped catalogue that are missed where it is off.
 
 An installer then takes a project's own file, which may not run on the GPU that is here, or not use
-it. `missed_build` judges that from an entry and from names, without any request; clients print its
-line once a day, see `line_of_day`.
+it. `missed_builds` judges that from entries and names, without any request; clients print the line
+of one once a day, see `line_of_day`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from packaging.version import Version
@@ -27,10 +28,13 @@ from pep_variants.internal import (
     why_not,
 )
 
+from .catalogs import shipped_catalog
 from .entries import PLACEHOLDER, CatalogProject, CatalogVariant, PublishedFile, platform_kind
 from .entry_checks import sample_versions
 from .listings import own_place
 from .recognition import installed_build
+
+logger = logging.getLogger(__name__)
 
 _DAY = 86_400.0
 _OWN = "own"
@@ -93,6 +97,31 @@ def platform_tags(filename: str) -> list[str]:
     """Return the platform tags of a wheel, nothing for a source distribution."""
     is_wheel = filename.endswith(".whl")
     return filename.removesuffix(".whl").rpartition("-")[2].split(".") if is_wheel else []
+
+
+def missed_builds(
+    taken: Iterable[tuple[str, Taken | None]],
+    machine: str,
+    platform: Callable[[Metadata], Platform],
+    preferences: Preferences,
+) -> Iterator[MissedBuild]:
+    """Yield the `missed_build` of projects of the shipped catalogue, nothing where one is on.
+
+    Args:
+        taken: what is taken, by normalized name; None where that is not known, or named by the
+            user. The other arguments are as of `missed_build`.
+    """
+    if preferences.catalog is not None or not preferences.use_variants:
+        return
+    catalog = shipped_catalog()
+    for project, item in taken:
+        entry = catalog.project(project) if item is not None else None
+        if item is None or entry is None:
+            logger.debug("%s: no file or entry to judge by", project)
+            continue
+        missed = missed_build(entry, item, machine, platform, preferences)
+        if missed is not None:
+            yield missed
 
 
 def missed_build(

@@ -8,7 +8,6 @@ connection (RFC 9110, section 7.6.1) is dropped.
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Final
@@ -75,6 +74,9 @@ class BadRequest(Exception):
 class _Connection:
     """A connection to an upstream, for one request after the other.
 
+    Not one of httpcore: of its pool, the connections would be made by `dial` all the same (proxies
+    that resolve no names, TLS within TLS), which saves nothing here.
+
     Attributes:
         is_new: whether it has had no response yet.
     """
@@ -136,6 +138,8 @@ class _Connection:
         while (event := self._http.next_event()) is h11.NEED_DATA:
             with tls_errors():
                 data = await asyncio.wait_for(self._reader.read(_CHUNK), _SECONDS)
+            if not data and self._http.their_state is h11.SEND_RESPONSE:
+                raise EOFError
             self._http.receive_data(data)
         return event
 
@@ -395,9 +399,8 @@ def _request(scope: Scope, proxy: UserProxy | None) -> h11.Request:
         headers.append((b"transfer-encoding", b"chunked"))
     if proxy is not None and is_asked(scope["scheme"], proxy):
         target = f"http://{address(*scope['server'])}".encode() + target
-        if proxy.username or proxy.password:
-            secret = base64.b64encode(f"{proxy.username}:{proxy.password}".encode())
-            headers.append((b"proxy-authorization", b"Basic " + secret))
+        if proxy.authorization:
+            headers.append((b"proxy-authorization", proxy.authorization.encode()))
     return h11.Request(method=scope["method"], target=target, headers=headers)
 
 
@@ -426,6 +429,6 @@ def _end_to_end(headers: Headers) -> Headers:
 def _words(error: BaseException) -> str:
     if isinstance(error, (asyncio.TimeoutError, TimeoutError)):
         return "no response in time"
-    if isinstance(error, EOFError) or "server disconnected" in str(error):
+    if isinstance(error, EOFError):
         return "closed the connection without a response"
     return cause(error)

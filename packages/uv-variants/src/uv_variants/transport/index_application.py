@@ -166,10 +166,8 @@ class IndexApplication:
         page = _PAGE.fullmatch(path) if scope["method"] == "GET" else None
         if page is None or not (tag and self._may_keep(page[1])) or _CHOSEN.fullmatch(tag):
             return False
-        kept = [each for each in scope["headers"] if each[0] != b"accept-encoding"]
-        own = {**scope, "headers": [*kept, (b"accept-encoding", b"identity")]}
         try:
-            answer = await self._forwarder.answer(own, receive, self._outbound)
+            answer = await self._forwarder.answer(_uncompressed(scope), receive, self._outbound)
         except (Unreachable, BadRequest):
             return False
         types = [value.decode("latin-1") for name, value in answer.headers if name == _TYPE]
@@ -208,10 +206,8 @@ class IndexApplication:
         A page that the service cannot use is uv's to judge as well, within the limit of pages; the
         user reads why there are no variants.
         """
-        headers = [each for each in scope["headers"] if each[0] != b"accept-encoding"]
-        own = {**scope, "headers": [*headers, (b"accept-encoding", b"identity")]}
         try:
-            answer = await self._forwarder.answer(own, receive, self._outbound)
+            answer = await self._forwarder.answer(_uncompressed(scope), receive, self._outbound)
         except (Unreachable, BadRequest) as error:
             self.passing.clear()  # as without us
             if error.status == FAILED:
@@ -337,6 +333,12 @@ def _is_upstreams(status: int) -> bool:
     It refused or failed; one that did not answer in time (504) is not made to wait for again.
     """
     return status == 403 or (status >= 500 and status != 504)
+
+
+def _uncompressed(scope: Scope) -> Scope:
+    """Return the same request, for a response that is not compressed."""
+    headers = [field for field in scope["headers"] if field[0] != b"accept-encoding"]
+    return {**scope, "headers": [*headers, (b"accept-encoding", b"identity")]}
 
 
 def _url(scope: Scope) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import errno
 import os
@@ -35,7 +34,7 @@ Origin = tuple[str, str, int]
 
 
 def origin(url: str) -> Origin | None:
-    """Return the origin of *url*, None if it is not a valid URL of http or https."""
+    """Origin of *url*, None if it is not a valid URL of http or https."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -49,7 +48,7 @@ def origin(url: str) -> Origin | None:
 
 
 def address(host: str, port: int) -> str:
-    """Return host and port as in URLs and messages."""
+    """Host and port as in URLs and messages."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
@@ -153,7 +152,7 @@ class Unreachable(UvVariantsError):
 
 
 def cause(error: BaseException | None) -> str:
-    """Return *error* in words."""
+    """*error* in words."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted ({error.verify_message})"
     if isinstance(error, ssl.SSLError):
@@ -166,7 +165,7 @@ def cause(error: BaseException | None) -> str:
 
 
 def is_asked(scheme: str, proxy: UserProxy) -> bool:
-    """Return whether *proxy* gets requests themselves, rather than bytes for the host."""
+    """Whether *proxy* gets requests themselves, rather than bytes for the host."""
     return scheme == "http" and not proxy.scheme.startswith("socks")
 
 
@@ -282,20 +281,19 @@ async def _ask_to_connect(
 ) -> None:
     """Have an HTTP proxy connect to *target*, host and port."""
     head = f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n"
-    if proxy.username or proxy.password:
-        secret = base64.b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
-        head += f"Proxy-Authorization: Basic {secret}\r\n"
+    if proxy.authorization:
+        head += f"Proxy-Authorization: {proxy.authorization}\r\n"
     writer.write(f"{head}\r\n".encode("latin-1"))
     try:
-        found = _STATUS.match(await reader.readuntil(b"\r\n\r\n"))
+        status = _STATUS.match(await reader.readuntil(b"\r\n\r\n"))
     except asyncio.LimitOverrunError:
-        found = None
-    if found is None:
+        status = None
+    if status is None:
         raise Unreachable(f"the proxy {proxy.place}: its response is not HTTP")
-    if not 200 <= int(found[1]) < 300:
-        reason = (found[2] or b"").decode("latin-1")
+    if not 200 <= int(status[1]) < 300:
+        reason = (status[2] or b"").decode("latin-1")
         words = "".join(c for c in reason[:80] if c.isprintable())
-        raise Unreachable(f"the proxy {proxy.place}: HTTP status {int(found[1])} {words}".rstrip())
+        raise Unreachable(f"the proxy {proxy.place}: HTTP status {int(status[1])} {words}".rstrip())
 
 
 async def _greet(
@@ -305,7 +303,11 @@ async def _greet(
     host: str,
     port: int,
 ) -> None:
-    """Have a SOCKS proxy (RFC 1928) connect to *host*; ``socks5`` resolves its name here."""
+    """Have a SOCKS proxy (RFC 1928) connect to *host*; ``socks5`` resolves its name here.
+
+    Not by python-socks 3.2: its passwords are ASCII, a user without a password cannot log in, and
+    its errors say which step failed in prose alone. httpcore resolves no name here.
+    """
     methods = [socks5.SOCKS5AuthMethod.NO_AUTH_REQUIRED]
     if proxy.username or proxy.password:
         methods.append(socks5.SOCKS5AuthMethod.USERNAME_PASSWORD)

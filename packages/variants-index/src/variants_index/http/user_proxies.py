@@ -7,6 +7,7 @@ itself and its subdomains, with or without a dot before it, an IP address or a n
 
 from __future__ import annotations
 
+import base64
 import ipaddress
 import sys
 import urllib.request
@@ -48,6 +49,13 @@ class UserProxy:
     def place(self) -> str:
         """Host and port, for messages."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def authorization(self) -> str:
+        """The value of ``Proxy-Authorization`` (RFC 7617), empty without user and password."""
+        if not (self.username or self.password):
+            return ""
+        return f"Basic {base64.b64encode(f'{self.username}:{self.password}'.encode()).decode()}"
 
     @property
     def url(self) -> str:

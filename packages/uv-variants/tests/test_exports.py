@@ -8,14 +8,14 @@ from packaging.markers import Marker
 from pep_variants.errors import LockError
 from pep_variants.formats import toml
 from uv_variants.exports import (
-    IndexRelease,
-    IndexWheel,
     Pinned,
     parts_of,
     pinned_requirements,
+    with_dependencies_of,
     with_hashes,
     with_real_files,
 )
+from variants_proxy.pages.deliveries import IndexRelease, IndexWheel
 
 INDEX = "https://example.test/simple"
 SCHEMA = "https://variants-schema.wheelnext.dev/v0.2.0.json"
@@ -25,20 +25,19 @@ A, B, C = ("sha256:" + letter * 64 for letter in "abc")
 def wheel(plain, label, number=1, requires="x", published=None):
     """A wheel of the proxy's report; *published* is its name if it has another one."""
     name = plain if label is None else plain.replace(".whl", f"-{label}.whl")
-    tree = {
-        "filename": name,
-        "plain": plain,
-        "label": label,
-        "url": f"https://files.test/{published or name}",
-        "hashes": {"md5": "0", "sha256": f"{number:064x}"},
-        "size": 1600 + number,
-        "upload-time": "2026-01-02T03:04:05.123456Z" if number else None,
-        "requires": requires,
-        "marked": published is not None,
-        "served": "e" * 64 if published else None,
-        "published": published,
-    }
-    return IndexWheel.read(tree)
+    return IndexWheel(
+        name,
+        plain,
+        label,
+        f"https://files.test/{published or name}",
+        {"md5": "0", "sha256": f"{number:064x}"},
+        1600 + number,
+        "2026-01-02T03:04:05.123456Z" if number else None,
+        requires=requires,
+        marked=published is not None,
+        served="e" * 64 if published else None,
+        published=published,
+    )
 
 
 def gpu_release(**wheels):
@@ -221,7 +220,7 @@ def exported(text, left_out=None, **wheels):
 
     def release(locked):
         found = gpu_release(**wheels)
-        kept, labels = found.with_dependencies_of(locked.wheels)
+        kept, labels = with_dependencies_of(locked.wheels, found)
         if left_out is not None:
             left_out.append((locked.name, labels))
         return found, kept
@@ -241,7 +240,7 @@ def exported_cupy(wheels, more=""):
         return cupy_parts(shown, has_others="sdist = " in text)
 
     def release(locked):
-        return CUPY, CUPY.with_dependencies_of(locked.wheels)[0]
+        return CUPY, with_dependencies_of(locked.wheels, CUPY)[0]
 
     return toml.loads(with_real_files(text, release, found))["packages"]
 

@@ -1,17 +1,14 @@
 """What is printed of variants: those that were taken, and a forced one that cannot be had."""
 
+from dataclasses import replace
+
 import pytest
 from packaging.version import Version
 
 from pep_variants import Verdict
 from pep_variants.internal import Installed
-from uv_variants.choices import (
-    Choices,
-    LockedLabel,
-    VersionChoice,
-    report_variants,
-    why_missing,
-)
+from uv_variants.choices import Choices, report_variants, systems_with, why_missing
+from variants_proxy.choice.reports import LockedLabel, VersionReport
 
 MAC = {"torch-2.9.0-py3-none-macosx_11_0_arm64.whl": None}
 LINUX = "torch-2.9.0-py3-none-manylinux_2_17_x86_64.whl"
@@ -19,7 +16,7 @@ WHY = "torch 2.9.0 has no variant 'cu130', which --variant torch=cu130 asks for"
 
 
 def version(labels, missing=""):
-    return VersionChoice(labels, (), (), (), missing=missing)
+    return VersionReport(Version("2.9.0"), labels, missing=missing)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +57,7 @@ AARCH64 = "torch-2.9.0-py3-none-manylinux_2_17_aarch64.whl"
 )
 def test_the_systems_of_a_lock_are_named(capsys, labels, systems):
     taken = [Installed("torch", Version("2.9.0"), label) for label in systems]
-    assert {each.label: version(labels).systems(each.label) for each in taken} == systems
+    assert {each.label: systems_with(version(labels), each.label) for each in taken} == systems
     report_variants([*taken, *taken], Known(version(labels)), verbose=False)
     for line, label in zip(capsys.readouterr().err.splitlines(), [*systems, *systems], strict=True):
         on = f" on {systems[label]}" if systems[label] else ""
@@ -80,7 +77,7 @@ class Known(Choices):
 )
 def test_why_one_was_taken(capsys, locked, why):
     chosen = Verdict("cu128", "chosen", "CUDA 12.8")
-    choice = version({LINUX: "cu128"})._replace(verdicts=(chosen,), why=chosen.why, locked=locked)
+    choice = replace(version({LINUX: "cu128"}), verdicts=(chosen,), why=chosen.why, locked=locked)
     report_variants([Installed("torch", Version("2.9.0"), "cu128")], Known(choice), verbose=False)
     assert capsys.readouterr().err == f"Variant cu128 for torch 2.9.0: {why}\n"
     report_variants([Installed("torch", Version("2.9.0"), "cu128")], Known(choice), verbose=True)

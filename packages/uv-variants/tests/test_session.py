@@ -54,7 +54,7 @@ def test_what_the_command_asks(settings, tmp_path):
         try:
             found = Choices(session)
             names = ["app", "always", "other", "missing"]
-            assert [each["project"] for each in found.reports(names)] == names[:3]
+            assert [each.project for each in found.reports(names)] == names[:3]
             assert found.of("app")["1.0"].chosen.label == "cu128"
             assert (found.of("always"), found.of("other")) == ({}, {})
             files = session.release_files("app", "1.0", index="", tags=(), served=False)

@@ -22,7 +22,7 @@ from variants_index.pages import Page, PageFile
 from variants_index.target import covers, make_target
 from variants_proxy.choice.choice import Chooser
 from variants_proxy.choice.offers import version_in
-from variants_proxy.choice.reports import is_notable, older_builds, refusal, remarks
+from variants_proxy.choice.reports import is_notable, older_builds, refusal, version_report
 from variants_proxy.key import Machine
 from variants_proxy.upstream.releases import plain_releases, releases
 
@@ -245,7 +245,7 @@ def test_files_without_a_given_hash_are_not_chosen(unhashed, label, left_out):
     assert [offer.label for offer in choice.offers] == [label]
     decision = choice.decisions[0]
     assert decision.unhashed == left_out
-    texts = remarks(decision, choice, "app")["left-out"]
+    texts = version_report(decision, choice, "app").left_out
     assert [left_out in text and "hashes" in text for text in texts] == [True] * bool(left_out)
     assert is_notable(choice, "app") == bool(left_out)
 

@@ -102,6 +102,18 @@ def test_reasons_are_those_of_the_decision_report(proxy):
     assert "This version has no variants" in asked(proxy, "plain", platform="cpu-zen4").text
 
 
+def test_a_newer_version_without_variants(upstream, start):
+    """It is in the report for its older build alone."""
+    upstream.add_release("1.0")
+    upstream.add("app", "app-3.0-py3-none-any.whl", wheel("app-3.0-py3-none-any.whl"))
+    proxy = start(upstream)
+    assert proxy.report(key="h100-zen4")["versions"][0]["version"] == "3.0"
+    text = asked(proxy, platform="h100-zen4").text
+    assert "app 3.0" in text
+    assert "This version has no variants" in text
+    assert "1.0: Variant cu128" in text
+
+
 @pytest.mark.parametrize(
     ("platform", "system", "words", "others"),
     [

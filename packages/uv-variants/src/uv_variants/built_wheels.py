@@ -19,7 +19,7 @@ from packaging.version import Version
 
 from pep_variants.internal import replacing
 
-from .choices import Choices
+from .choices import Choices, label_for
 from .installed_state import InstalledState
 from .named_projects import normalized
 from .session import Session
@@ -125,4 +125,4 @@ class BuiltWheels:
         choice = self._choices.of_installed(there)
         if choice is None:
             return False
-        return not self._choices.as_installed(there).is_variant(choice.label_for(there.tags))
+        return not self._choices.as_installed(there).is_variant(label_for(choice, there.tags))

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from pep_variants import split_label
+from variants_catalog.internal import same_files
+from variants_proxy.internal import FOLDER
 
-from .choices import warn, why_missing
+from .choices import not_reached, warn, why_missing
 from .environments import (
     installed,
     installed_variants,
@@ -25,8 +27,9 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from pep_variants.internal import Installed
+    from variants_proxy.internal import VersionReport
 
-    from .choices import Choices, VersionChoice
+    from .choices import Choices
     from .command_line import Invocation
     from .context import Context
     from .installed_state import InstalledState
@@ -168,11 +171,21 @@ def check_cache(state: InstalledState, cache: Path, replaced: Collection[str]) -
             choice = next((each for each in admitted if each.shows(label)), None)
             if found is not None and choices.as_installed(found).is_variant(label or None):
                 continue
-        files = [] if choice is None else choice.files_of(label)
+        files = [] if choice is None else _in_urls(choice, label)
         pages = [path.read_bytes() for path in cache.glob(f"simple-v*/**/{name}.rkyv")]
         if (files or label) and not any(file.encode() in page for file in files for page in pages):
             what = f"{label or 'a wheel without variant'} of {name}"
             raise VariantMissing(f"uv's cache has no {what}, and {_stays(context)}")
+
+
+def _in_urls(report: VersionReport, label: str) -> list[str]:
+    """Return what the URLs of the files that uv is shown with *label* have in them."""
+    return [
+        report.published.get(plain)
+        or (f"{FOLDER}/{label}/{'-'.join(plain.split('-')[:2])}-" if label else plain)
+        for plain, shown in report.labels.items()
+        if (shown or "") == label
+    ]
 
 
 def _stays(context: Context) -> str:
@@ -220,7 +233,7 @@ def _has(found: Installed) -> str:
     return f"{found.project} {found.version} is installed as {has}"
 
 
-def admitted_choices(context: Context, choices: Choices, name: str) -> dict[str, VersionChoice]:
+def admitted_choices(context: Context, choices: Choices, name: str) -> dict[str, VersionReport]:
     """Return the choices for the versions of a project that the requirements admit."""
     texts = requirement_texts(context.invocation, context.place)
     return {
@@ -262,9 +275,7 @@ def check_sources(
     """
     if context.preferences.catalog is None or context.is_lenient:
         return
-    from variants_proxy.internal import failures
-
-    lines = failures(choices.reports(names), asked_versions(context))
+    lines = not_reached(choices.reports(names), asked_versions(context))
     for line in lines:
         warn(line)
     if lines:
@@ -355,9 +366,17 @@ def check_installed(state: InstalledState) -> None:
 
 
 def _two_names(context: Context, names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    from variants_proxy.internal import two_names
+    """Yield projects and publishers' names for their builds that are both among *names*.
 
-    return two_names(names, context.preferences, context.place.cwd)
+    Of a catalogue at a URL nothing is known here.
+
+    Raises:
+        CatalogError: the catalogue cannot be read.
+    """
+    known, catalog = frozenset(names), context.catalog
+    described = known.intersection(catalog.names()) if catalog is not None else ()
+    for name, builds in same_files(described, known, context.entry_of):
+        yield from ((name, build) for build in builds)
 
 
 def _together(lock: Lock, project: str, name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from pep_variants import Preferences
-    from variants_catalog.internal import CatalogProject
+    from variants_catalog.internal import Catalog, CatalogProject
 
     from .command_line import Invocation
     from .indexes import UserIndex
@@ -94,12 +94,16 @@ class Context:
         return used_indexes(self.invocation, self.scope, self.place)
 
     @cached_property
-    def entry_of(self) -> Callable[[str], CatalogProject | None]:
-        """Returns the entry of a project (normalized name); a catalogue at a URL has none here."""
+    def catalog(self) -> Catalog | None:
+        """The catalogue on this machine, None without one and for one at a URL."""
         from variants_proxy.internal import local_catalog
 
         found = local_catalog(self.preferences, self.place.cwd)
-        return (lambda _: None) if found is None else found[1].project
+        return None if found is None else found[1]
+
+    def entry_of(self, name: str) -> CatalogProject | None:
+        """Return the entry of the catalogue on a project (normalized name), None without one."""
+        return None if self.catalog is None else self.catalog.project(name)
 
     @cached_property
     def local_links(self) -> dict[str, UserIndex]:

@@ -40,7 +40,14 @@ from pep_variants.internal import (
     without_userinfo,
     write_table,
 )
-from variants_proxy.internal import FOLDER, bare_url, group_markers, wheel_at
+from variants_proxy.internal import (
+    FOLDER,
+    IndexRelease,
+    IndexWheel,
+    bare_url,
+    group_markers,
+    wheel_at,
+)
 
 from .command_line import EXPORTING
 from .environments import listed
@@ -62,96 +69,44 @@ Shown = tuple["str | None", str]
 """Label and plain filename of a wheel."""
 
 
-class IndexWheel(NamedTuple):
-    """A wheel of an index.
+def shown_as(wheel: IndexWheel) -> Shown:
+    """Return what a lock has of *wheel*."""
+    return wheel.label, wheel.plain
 
-    Attributes:
-        filename: with the label.
-        plain: without it.
-        label: None for a wheel without one.
-        url: its own URL.
-        hashes: hexadecimal digests by algorithm, strong ones only.
-        size: in bytes, None if unknown.
-        upload_time: as the index spells it, None if unknown.
-        requires: digest of its dependencies, None if they could not be read.
-        served: SHA-256 of the wheel as uv-variants installs it: with variant markers evaluated,
-            or what the catalogue changes.
-        marked: whether uv-variants rewrites it, so that `served` is not in `hashes`.
-        published: its own name where the catalogue gives it the label, else None.
+
+def strong_hashes(wheel: IndexWheel) -> dict[str, str]:
+    """Return the hexadecimal digests of *wheel* that others may rely on, by algorithm."""
+    return {kind: wheel.hashes[kind] for kind in _STRONG if kind in wheel.hashes}
+
+
+def digests_of(wheel: IndexWheel) -> set[str]:
+    """Return the hashes of *wheel*, as requirements have them."""
+    return {f"{kind}:{value}" for kind, value in strong_hashes(wheel).items()}
+
+
+def with_dependencies_of(
+    locked: Collection[Shown], release: IndexRelease
+) -> tuple[list[IndexWheel], list[str]]:
+    """Return the wheels that depend on what *locked* ones do, and the labels of the others.
+
+    A wheel is compared with the locked wheel for the same tags, which is what a machine that takes
+    it would have taken. Dependencies that could not be read count as other ones.
     """
-
-    filename: str
-    plain: str
-    label: str | None
-    url: str
-    hashes: Mapping[str, str]
-    size: int | None
-    upload_time: str | None
-    requires: str | None
-    served: str | None
-    marked: bool
-    published: str | None = None
-
-    @classmethod
-    def read(cls, tree: Mapping[str, Any]) -> IndexWheel:
-        """Return the wheel in a report of `variants_proxy.pages.deliveries`."""
-        hashes = {kind: tree["hashes"][kind] for kind in _STRONG if kind in tree["hashes"]}
-        fields = {key.replace("-", "_"): value for key, value in tree.items()}
-        return cls(**{**fields, "url": without_userinfo(tree["url"]), "hashes": hashes})
-
-    @property
-    def origin(self) -> str:
-        """The publisher's normalized name for it, empty if that is the project's."""
-        texts = (self.plain, self.published or self.plain)
-        own, name = (canonicalize_name(text.split("-", 1)[0]) for text in texts)
-        return name if name != own else ""
-
-    @property
-    def shown(self) -> Shown:
-        """What a lock has of it."""
-        return self.label, self.plain
-
-    @property
-    def digests(self) -> set[str]:
-        """Its hashes, as requirements have them."""
-        return {f"{kind}:{value}" for kind, value in self.hashes.items()}
-
-
-class IndexRelease(NamedTuple):
-    """The wheels of one version.
-
-    Attributes:
-        documents: variant metadata, see `write_table`.
-        wheels: in the order of the index.
-    """
-
-    documents: Sequence[Mapping[str, Any]]
-    wheels: Sequence[IndexWheel]
-
-    def with_dependencies_of(self, locked: Collection[Shown]) -> tuple[list[IndexWheel], list[str]]:
-        """Return the wheels that depend on what locked ones do, and the labels of the others.
-
-        A wheel is compared with the locked wheel for the same tags, which is what a machine that
-        takes it would have taken. Dependencies that could not be read count as other ones.
-
-        Args:
-            locked: label and plain filename.
-        """
-        fixed = [each for each in self.wheels if each.shown in locked]
-        by_plain: dict[str, set[str | None]] = {}
-        for wheel in fixed:
-            by_plain.setdefault(wheel.plain, set()).add(wheel.requires)
-        every = set().union(*by_plain.values())
-        kept = [
-            wheel
-            for wheel in self.wheels
-            if wheel.shown in locked
-            or (wheel.requires is not None and wheel.requires in by_plain.get(wheel.plain, every))
-        ]
-        kept = [wheel for wheel in kept if not wheel.origin]
-        known = {wheel.label for wheel in (*kept, *fixed)}
-        labels = dict.fromkeys(wheel.label or "" for wheel in self.wheels)
-        return kept, [label for label in labels if label and label not in known]
+    fixed = [wheel for wheel in release.wheels if shown_as(wheel) in locked]
+    by_plain: dict[str, set[str | None]] = {}
+    for wheel in fixed:
+        by_plain.setdefault(wheel.plain, set()).add(wheel.requires)
+    every = set().union(*by_plain.values())
+    kept = [
+        wheel
+        for wheel in release.wheels
+        if shown_as(wheel) in locked
+        or (wheel.requires is not None and wheel.requires in by_plain.get(wheel.plain, every))
+    ]
+    kept = [wheel for wheel in kept if not wheel.origin]
+    known = {wheel.label for wheel in (*kept, *fixed)}
+    labels = dict.fromkeys(wheel.label or "" for wheel in release.wheels)
+    return kept, [label for label in labels if label and label not in known]
 
 
 @dataclass(frozen=True)
@@ -280,7 +235,7 @@ class ExportedFiles:
         found = self._release(name, version, index, tuple(sorted(tags)))
         if not found.wheels:
             raise self._gone(name, version)
-        kept, labels = found.with_dependencies_of(wheels)
+        kept, labels = with_dependencies_of(wheels, found)
         if labels:
             self.warn(
                 f"{name} {version}: without {some(labels, _MOST_LABELS)}, which have other "
@@ -315,13 +270,13 @@ class ExportedFiles:
                 f"{name} {version}: there are hashes for pip, but not of all wheels as uv-variants "
                 "installs them on another kind of machine: export there as well"
             )
-        if any(not wheel.hashes for wheel in wheels):
+        if not all(map(strong_hashes, wheels)):
             self.warn(f"{name} {version}: the index has no hash of some of its wheels")
         served = {f"sha256:{wheel.served}" for wheel in wheels if wheel.served is not None}
         shown = self.choices.client.hashed(name, version, self._index(index))
         known = (each.hashes.get("sha256") for each in shown)
         served.update(f"sha256:{digest}" for digest in known if digest)
-        return served.union(*(wheel.digests for wheel in wheels))
+        return served.union(*map(digests_of, wheels))
 
     def _release(
         self,
@@ -336,14 +291,12 @@ class ExportedFiles:
         if key not in self._known:
             index = self._index(url)
             try:
-                tree = self.choices.client.release_files(
+                release = self.choices.client.release_files(
                     name, version, index=index, tags=tags, served=served
                 )
             except ProxyFailed as error:
                 raise ExportFailed(f"{error}; nothing was written") from None
-            tree = tree or {"documents": (), "wheels": ()}
-            wheels = [IndexWheel.read(item) for item in tree["wheels"]]
-            self._known[key] = IndexRelease(tree["documents"], wheels)
+            self._known[key] = release or IndexRelease()
         return self._known[key]
 
     def _index(self, url: str) -> str:
@@ -434,7 +387,7 @@ def _requirement(
         name, version = (part.name, part.version) if part.name else (match["name"], pinned.version)
         listed = given | more
         if part.name:
-            digests = set[str]().union(*(wheel.digests for wheel in part.wheels))
+            digests = set[str]().union(*map(digests_of, part.wheels))
             listed = digests if hashes is not None else set()
         marker = part.marker(match["marker"] or "")
         line = f"{name}{match['extras']}=={version}" + (f" ; {marker}" if marker else "")
@@ -534,14 +487,14 @@ def _tables(
         return
     known, wheels = release(locked)
     if own is not None:  # no others than those that are locked
-        wheels = [wheel for wheel in wheels if wheel.shown in locked.wheels]
+        wheels = [wheel for wheel in wheels if shown_as(wheel) in locked.wheels]
     # Those at their own URL are as uv wrote them. Several labels of the catalogue may be one file.
     kept = [wheel for wheel in package["wheels"] if wheel_at(wheel.get("url", "")) is None]
     plain = {filename_of(wheel) for wheel in kept}
     entries = {wheel.get("url", ""): wheel for wheel in kept}
     for wheel in wheels:
         if wheel.label is not None or wheel.plain not in plain:
-            entries.setdefault(wheel.url, _table(wheel))
+            entries.setdefault(without_userinfo(wheel.url), _table(wheel))
     if not entries and "sdist" not in package:
         raise LockError(f"{locked.name} {locked.version}: the index has no wheels of it any more")
     labels = {wheel.label for wheel in wheels if wheel.label and wheel.published is None}
@@ -558,7 +511,7 @@ def _with_marker(table: dict[str, Any], part: Part) -> dict[str, Any]:
 
 def _table(wheel: IndexWheel) -> dict[str, Any]:
     """Return the table of a wheel."""
-    table: dict[str, Any] = {"url": wheel.url}
+    table: dict[str, Any] = {"url": without_userinfo(wheel.url)}
     try:
         uploaded = datetime.fromisoformat((wheel.upload_time or "").replace("Z", "+00:00"))
     except ValueError:
@@ -567,7 +520,7 @@ def _table(wheel: IndexWheel) -> dict[str, Any]:
         table["upload-time"] = uploaded
     if wheel.size is not None:
         table["size"] = wheel.size
-    return {**table, "hashes": dict(wheel.hashes)}
+    return {**table, "hashes": strong_hashes(wheel)}
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
+from .choices import label_for
 from .environments import (
     installed,
     installed_variants,
@@ -154,7 +155,7 @@ class InstalledState(NamedTuple):
             choice = self.choices.of_installed(each)
             if choice is None:
                 continue
-            if not self.choices.as_installed(each).is_variant(choice.label_for(each.tags)):
+            if not self.choices.as_installed(each).is_variant(label_for(choice, each.tags)):
                 is_forced = each.project in preferences.forced
                 if not is_forced and (text := hidden(each)):
                     lines.append(text)

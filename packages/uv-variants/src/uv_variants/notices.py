@@ -13,7 +13,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from .checks import admitted_choices, asked_versions
-from .choices import report_variants, warn, why_missing
+from .choices import (
+    label_for,
+    label_of_build,
+    not_reached,
+    report_variants,
+    warn,
+    why_missing,
+)
 from .command_line import Scope
 from .environments import (
     installed,
@@ -33,9 +40,9 @@ from .version_bounds import puts_first
 if TYPE_CHECKING:
     from packaging.version import Version
 
-    from pep_variants.internal import Installed
+    from pep_variants.internal import Installed, NewestBuild
+    from variants_proxy.internal import VersionReport
 
-    from .choices import OlderBuild, VersionChoice
     from .context import Context
     from .installed_state import InstalledState
     from .session_plan import SessionPlan
@@ -275,8 +282,8 @@ def _lacking_line(
     for each in candidates[:MOST_ASKED]:
         if (choice := choices.of_installed(each)) is not None:
             instead = next((row.instead for row in choice.locked if row.label is None), None)
-            label = instead or choice.label_for(each.tags)
-            if label not in (None, choice.label_of_build(each)):
+            label = instead or label_for(choice, each.tags)
+            if label not in (None, label_of_build(choice, each)):
                 better[each.project] = f"{each.project} {each.version} ({label})"
                 judged = judgement(plan, choices.client, there, each.project)
                 is_idle = is_idle or (judged is not None and judged.leaves_idle)
@@ -298,7 +305,7 @@ def after_success(
     state: InstalledState,
     noted: Iterable[str],
     planned: Planned = (),
-    builds: Mapping[str, OlderBuild] = MappingProxyType({}),
+    builds: Mapping[str, NewestBuild] = MappingProxyType({}),
     refused: Collection[str] = (),
 ) -> None:
     """Print what there is to know after a command that succeeded.
@@ -366,14 +373,13 @@ def _of_catalog(state: InstalledState, names: Iterable[str]) -> list[str]:
     names = list(names)
     if state.context.preferences.catalog is None or not names:
         return []
-    from variants_proxy.internal import excluded, failures
-
     reports = state.choices.reports(names)
-    lines = failures(reports, asked_versions(state.context))
-    if plain := excluded(reports):
+    lines = not_reached(reports, asked_versions(state.context))
+    excluded = [each.project for each in reports if each.catalog and each.catalog.excluded]
+    if excluded:
         lines.append(
-            f"hashes are given for {', '.join(plain)}: builds of the catalogue with other hashes, "
-            "name or dependencies are not considered"
+            f"hashes are given for {', '.join(excluded)}: builds of the catalogue with other "
+            "hashes, name or dependencies are not considered"
         )
     return lines
 
@@ -382,7 +388,7 @@ def _version_notices(
     state: InstalledState,
     names: Iterable[str],
     planned: Planned,
-    builds: Mapping[str, OlderBuild],
+    builds: Mapping[str, NewestBuild],
     refused: Collection[str],
 ) -> dict[str, None]:
     """Return notices about the versions of projects that were installed or locked."""
@@ -398,30 +404,30 @@ def _version_notices(
         present = versions.get(name)
         relevant = admitted if present is None else choices.of(name)
         if present is None and name in builds:  # what uv printed has the build
-            lines[builds[name].preferred] = None
+            lines[builds[name].preferred().text] = None
             continue
         for version, choice in relevant.items():
-            if present is None or _is_among(version, choice, present):
+            if present is None or _is_among(choice, present):
                 lines.update(dict.fromkeys(_notices_of(context, name, version, choice)))
                 if name not in refused:
                     lines.update(dict.fromkeys(_of_version(context, name, choice.older_build)))
-                if name in builds and builds[name].version == version:
-                    lines[builds[name].preferred] = None
+                if name in builds and builds[name].version == choice.version:
+                    lines[builds[name].preferred().text] = None
                 break
         if present and admitted:
             lines.update(dict.fromkeys(_passed_over(name, admitted, max(present))))
     return lines
 
 
-def _of_version(context: Context, name: str, older: OlderBuild | None) -> Iterator[str]:
+def _of_version(context: Context, name: str, older: NewestBuild | None) -> Iterator[str]:
     """Yield the line about an older version with a build for the accelerator."""
     if older is None:
         return
     if older.version is None:
         if puts_first(context)(name):
-            yield older.preferred
-    elif _asks_for(context, name, older.version):
-        yield older.text
+            yield older.preferred().text
+    elif _asks_for(context, name, str(older.version)):
+        yield older.missed().text
 
 
 def _asks_for(context: Context, name: str, version: str) -> bool:
@@ -435,16 +441,13 @@ def _asks_for(context: Context, name: str, version: str) -> bool:
     return admits([*texts, *context.indexes.configuration.requirements], name, version)
 
 
-def _is_among(version: str, choice: VersionChoice, present: Collection[Version]) -> bool:
+def _is_among(choice: VersionReport, present: Collection[Version]) -> bool:
     """Return whether a version, or a build of it that the catalogue describes, is *present*."""
-    from pep_variants.internal import read_version
-
-    wanted = read_version(version)
     publics = [each.public for each in present] if choice.published else []
-    return wanted in present or str(wanted) in publics
+    return choice.version in present or str(choice.version) in publics
 
 
-def _notices_of(context: Context, name: str, version: str, choice: VersionChoice) -> Iterator[str]:
+def _notices_of(context: Context, name: str, version: str, choice: VersionReport) -> Iterator[str]:
     """Yield why variants of a version are ignored or left out, and which plugins were not run."""
     from .provider_plugins import refusal
 
@@ -452,31 +455,25 @@ def _notices_of(context: Context, name: str, version: str, choice: VersionChoice
     for text in choice.left_out:
         yield f"left out {text}"
     if context.preferences.platform_file is None:
-        for namespace, tree in choice.providers.items():
-            why = refusal(namespace, tree, context.preferences)
+        for namespace, provider in choice.providers.items():
+            why = refusal(namespace, provider, context.preferences)
             if why is not None:
                 yield f"Namespace {namespace!r} is skipped: {why}"
 
 
-def _problems_of(name: str, version: str, choice: VersionChoice) -> Iterator[str]:
+def _problems_of(name: str, version: str, choice: VersionReport) -> Iterator[str]:
     for problem in choice.problems:
         yield f"the variant wheels of {name} {version} are ignored: {problem}"
 
 
-def _passed_over(name: str, choices: Mapping[str, VersionChoice], taken: Version) -> Iterator[str]:
+def _passed_over(name: str, choices: Mapping[str, VersionReport], taken: Version) -> Iterator[str]:
     """Yield why the newest version was passed over for *taken*, if it was."""
-    from pep_variants.internal import read_version
-
     for version, choice in choices.items():
-        found = read_version(version)
-        if found is None or (found.is_prerelease and not taken.is_prerelease):
+        if choice.version.is_prerelease and not taken.is_prerelease:
             continue
-        if found > taken:
+        if choice.version > taken:
             yield from _problems_of(name, version, choice)
-        if found > taken and choice.passed_over:
-            from variants_proxy.internal import TAKEN
-
-            yield choice.passed_over.replace(TAKEN, str(taken))
+            yield from filter(None, [choice.why_passed_over(taken)])
         return
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .choices import warn
 
@@ -35,11 +35,6 @@ class WantedProvider(NamedTuple):
     namespace: str
     requires: tuple[str, ...]
     plugin_api: str | None
-
-    @classmethod
-    def read(cls, namespace: str, tree: Mapping[str, Any]) -> WantedProvider:
-        """Return the provider in a `VersionChoice.providers` of the proxy."""
-        return cls(namespace, tuple(tree["requires"]), tree["plugin-api"])
 
     def metadata(self) -> tuple[ProviderInfo, Metadata]:
         """Return the provider, and variant metadata that names no other."""
@@ -147,18 +142,20 @@ class Plugins:
         self.answers[name] = support
 
 
-def refusal(namespace: str, tree: Mapping[str, Any], preferences: Preferences) -> str | None:
+def refusal(namespace: str, provider: ProviderInfo, preferences: Preferences) -> str | None:
     """Return why a third-party provider was not run and how to allow it, None if it is built in.
 
     Args:
-        namespace, tree: of `VersionChoice.providers`.
+        namespace: of its properties.
+        provider: that variant metadata names.
         preferences: which packages are allowed, and which namespaces are enabled.
     """
     from pep_variants import Detector, Platform
 
     if preferences.allow_providers:
         return None
-    _, metadata = WantedProvider.read(namespace, tree).metadata()
+    wanted = WantedProvider(namespace, provider.requires, provider.plugin_api)
+    _, metadata = wanted.metadata()
     detector = Detector(enabled=preferences.enable, detected=Platform())
     support = detector.platform(metadata).support(namespace)
     return support.notice if support.untrusted else None

@@ -21,7 +21,7 @@ from pep_variants.internal import NotPrivate, cache_directory, make_private
 
 from .built_wheels import BuiltWheels
 from .checks import check_before, check_cache, check_direct_wheels
-from .choices import Choices, OlderBuild, report_platform, warn
+from .choices import Choices, report_platform, warn
 from .command_line import EXPORTING, Scope, parse
 from .context import Context
 from .environments import installed, installed_variants
@@ -51,7 +51,7 @@ from .uv_program import become_uv
 from .version_bounds import bound_options, bounds_of, may_run_again, wanted_builds
 
 if TYPE_CHECKING:
-    from pep_variants.internal import OwnershipProblem
+    from pep_variants.internal import NewestBuild, OwnershipProblem
 
     from .command_line import Invocation
     from .missed_builds import Planned
@@ -108,7 +108,7 @@ class PreparedRun(NamedTuple):
     state: InstalledState
     arguments: list[str]
     environ: dict[str, str]
-    builds: Mapping[str, OlderBuild] = MappingProxyType({})
+    builds: Mapping[str, NewestBuild] = MappingProxyType({})
     changes: Changes = NO_CHANGES
     refused: Collection[str] = ()
     is_idle: bool = False
@@ -218,10 +218,10 @@ def learn(plan: SessionPlan, session: Session, projects: Iterable[str]) -> bool:
     names, choices = list(projects), Choices(session)
     choices.ask(names)
     return plan.plugins.learn(
-        WantedProvider.read(namespace, tree)
+        WantedProvider(namespace, provider.requires, provider.plugin_api)
         for name in names
         for choice in choices.of(name).values()
-        for namespace, tree in choice.providers.items()
+        for namespace, provider in choice.providers.items()
     )
 
 

@@ -24,7 +24,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from .errors import ProxyFailed
@@ -37,7 +37,13 @@ if TYPE_CHECKING:
 
     from variants_index import PageFile
     from variants_proxy import Settings, Upstream
-    from variants_proxy.internal import ProjectView, Service, ShownHashes
+    from variants_proxy.internal import (
+        IndexRelease,
+        ProjectReport,
+        ProjectView,
+        Service,
+        ShownHashes,
+    )
 
     from .indexes import UserIndex
     from .transport.authority import Authority
@@ -227,13 +233,13 @@ class IndexServices:
         }
         return False not in found
 
-    async def report(self, index: str, project: str) -> Any:  # noqa: ANN401
-        """Return the decisions on a project of an index as a tree, None if it has no such project.
+    async def report(self, index: str, project: str) -> ProjectReport | None:
+        """Return the decisions on a project of an index, None if it has no such project.
 
         The index is asked with the credentials that uv sent, if it did.
         """
         service, view = await self._view(index, project)
-        return None if view is None else await service.decisions(view, self._settings.python)
+        return None if view is None else await service.report(view, self._settings.python)
 
     async def judge(
         self, index: str, project: str, question: Callable[[ProjectView], T], key: str
@@ -250,8 +256,8 @@ class IndexServices:
 
     async def release_files(
         self, index: str, project: str, version: str, tags: Sequence[str], *, served: bool
-    ) -> Any:  # noqa: ANN401
-        """Return the files of a version as a tree, see `Deliveries.files_of`."""
+    ) -> IndexRelease | None:
+        """Return the files of a version, see `Deliveries.files_of`."""
         service, view = await self._view(index, project)
         if view is None:
             return None
@@ -424,13 +430,10 @@ class Session:
         """Return the projects that uv asked for."""
         return sorted(self._application.asked) if self._application is not None else []
 
-    def reports(self, projects: Iterable[str]) -> dict[str, Mapping[str, Any]]:
-        """Return the reports of `variants_proxy.choice.reports` by project.
-
-        A project (normalized name) that no index has is missing.
-        """
-        found = {name: self._first(name, IndexServices.report) for name in projects}
-        return {name: tree for name, tree in found.items() if tree is not None}
+    def reports(self, projects: Iterable[str]) -> dict[str, ProjectReport]:
+        """Return the reports by project; one (normalized name) that no index has is missing."""
+        reports = {name: self._first(name, IndexServices.report) for name in projects}
+        return {name: report for name, report in reports.items() if report is not None}
 
     def judge(self, project: str, question: Callable[[ProjectView], T], key: str = "") -> T | None:
         """Return what *question* says of a project (normalized name), None if no index has it.
@@ -440,9 +443,7 @@ class Session:
             question: a function of `variants_proxy.choice.judgement`, of the view that it gets.
             key: platform key of another machine than that of the session; empty for that.
         """
-        work = partial(IndexServices.judge, question=question, key=key)
-        found: T | None = self._first(project, work)
-        return found
+        return self._first(project, partial(IndexServices.judge, question=question, key=key))
 
     def keep(self, labels: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
         """Show uv these *labels* as well from now on, see `SessionSettings.locked`."""
@@ -459,7 +460,7 @@ class Session:
 
     def release_files(
         self, project: str, version: str, *, index: str, tags: Iterable[str], served: bool
-    ) -> Mapping[str, Any] | None:
+    ) -> IndexRelease | None:
         """Return the files of a version, see `variants_proxy.pages.deliveries`.
 
         Args:
@@ -475,8 +476,7 @@ class Session:
         files = partial(
             IndexServices.release_files, version=version, tags=list(tags), served=served
         )
-        found: Mapping[str, Any] | None = self._first(project, files, index)
-        return found
+        return self._first(project, files, index)
 
     def hashed(
         self, project: str, version: str, index: str, names: Collection[str] | None = None
@@ -488,15 +488,14 @@ class Session:
         from packaging.version import Version
 
         files = partial(IndexServices.hashed, version=Version(version), names=names)
-        found: Sequence[PageFile] | None = self._first(project, files, index)
-        return found or ()
+        return self._first(project, files, index) or ()
 
     def _first(
         self,
         project: str,
-        work: Callable[[IndexServices, str, str], Awaitable[Any]],
+        work: Callable[[IndexServices, str, str], Awaitable[T | None]],
         index: str = "",
-    ) -> Any:  # noqa: ANN401 - trees of JSON
+    ) -> T | None:
         """Return what *work* finds at the first index that has *project*, None if none has."""
         self.open()
         for name in [index] if index else self._indexes_of(project):

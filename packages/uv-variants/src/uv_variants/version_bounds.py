@@ -22,7 +22,9 @@ from .named_projects import admits, name_of, normalized, requirement_texts
 from .switching import NO_CHANGES, upgraded
 
 if TYPE_CHECKING:
-    from .choices import Choices, OlderBuild
+    from pep_variants.internal import NewestBuild
+
+    from .choices import Choices
     from .context import Context
     from .installed_state import InstalledState
     from .session import Session
@@ -39,7 +41,7 @@ _UPGRADED = (
 
 def wanted_builds(
     plan: SessionPlan, choices: Choices, state: InstalledState, changes: Changes = NO_CHANGES
-) -> dict[str, OlderBuild]:
+) -> dict[str, NewestBuild]:
     """Return which builds shall go before newer versions, by project (normalized name).
 
     Args:
@@ -64,12 +66,12 @@ def wanted_builds(
         admitted = admitted_choices(context, choices, name)
         newest = next((each for each in admitted.values() if each.labels or each.older_build), None)
         older = None if newest is None else newest.older_build
-        if older is not None and older.version and admits(texts, name, older.version):
+        if older is not None and older.version and admits(texts, name, str(older.version)):
             found[name] = older
     return found
 
 
-def bounds_of(builds: Mapping[str, OlderBuild]) -> list[str]:
+def bounds_of(builds: Mapping[str, NewestBuild]) -> list[str]:
     """Return the requirements that hold uv back from newer versions than those of *builds*."""
     return [f"{name}<={build.version}" for name, build in builds.items()]
 
@@ -80,7 +82,7 @@ def may_run_again(context: Context) -> bool:
 
 
 def bound_options(
-    context: Context, session: Session, builds: Mapping[str, OlderBuild], pins: Iterable[str] = ()
+    context: Context, session: Session, builds: Mapping[str, NewestBuild], pins: Iterable[str] = ()
 ) -> list[str]:
     """Return the options of uv for *builds* and other requirements of ``pip install``."""
     bounds = [*bounds_of(builds), *pins]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from .choice.offers import ProjectView
+    from .choice.reports import ProjectReport
     from .pages.deliveries import Deliveries
     from .pages.project_pages import ProjectPages
     from .pages.project_views import ProjectViews
@@ -77,11 +78,11 @@ class Service:
 
         return Deliveries(self.upstreams, self.views, self._wheels)
 
-    async def decisions(self, shown: ProjectView, python: str = "") -> dict[str, object]:
-        """Return the decisions on a project and their reasons, see `reports.decisions`."""
-        from .choice.reports import decisions
+    async def report(self, shown: ProjectView, python: str = "") -> ProjectReport:
+        """Return the decisions on a project and their reasons, see `reports.report`."""
+        from .choice.reports import report
 
-        return await self.upstreams.budget(shown.upstream).compute(lambda: decisions(shown, python))
+        return await self.upstreams.budget(shown.upstream).compute(lambda: report(shown, python))
 
     async def judge(self, shown: ProjectView, question: Callable[[ProjectView], _T]) -> _T:
         """Return what *question*, a function of `judgement`, says of a project."""

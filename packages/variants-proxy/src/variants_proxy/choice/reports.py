@@ -1,17 +1,19 @@
-"""Decisions on a project and their reasons: notices in the engine's words, and JSON data."""
+"""Reports of the decisions on a project: labels, verdicts, and notices in the engine's words."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from packaging.version import Version
 
-from pep_variants import File, Selection, verdicts
+from pep_variants import File, Selection, Verdict, verdicts
 from pep_variants.internal import (
     ABI_DEPENDENCY,
     Admitted,
     NewestBuild,
+    ProviderInfo,
     is_accelerated,
     is_unfit,
     missing_variant,
@@ -24,15 +26,176 @@ from pep_variants.internal import (
     why_not_better,
     why_this,
 )
-from variants_catalog.internal import not_admitted
+from variants_catalog.internal import Unavailable, not_admitted
 
 from ..upstream.releases import CatalogPage, FetchedPage, published, published_as, wheel_version
 from .offers import Choice, Decision, ProjectView, version_in
 
-TAKEN = "{taken}"
-"""Placeholder in `remarks` for the installed version, which the proxy does not know."""
-
 _MAX_LABELS = 3
+_TAKEN = "{taken}"
+"""Placeholder in `VersionReport.passed_over` for the version that is installed."""
+
+
+@dataclass(frozen=True)
+class LockedLabel:
+    """Label that a lock file has of a version for the machine's platform.
+
+    Attributes:
+        label: of the variant, None for a wheel without one.
+        fits: whether it fits the machine.
+        why: why it does not.
+        instead: label that would be chosen, None for the non-variant wheel or nothing.
+    """
+
+    label: str | None
+    fits: bool
+    why: str
+    instead: str | None
+
+
+@dataclass(frozen=True)
+class VersionReport:
+    """Decision on one version, with its reasons.
+
+    Attributes:
+        version: without the local part of a build that the catalogue describes.
+        labels: of the files that are offered, by plain filename; None for the non-variant wheel.
+        has_variants: False for a version that is there for its `older_build` alone.
+        verdicts: on every variant, the chosen one first; those that a lock file has are ``locked``.
+        why: why the chosen one, and none that ranks higher.
+        is_missed: a better variant does not fit, as `why` says.
+        missing: why there is no variant that was asked for by name, empty if there is.
+        notices: of the engine.
+        problems: why the metadata of a source cannot be used.
+        providers: that the metadata names, by namespace.
+        unfit: why nothing of the version can be installed, several lines; empty if something can.
+        passed_over: why an older version is taken, see `why_passed_over`.
+        left_out: variants that uv cannot choose correctly.
+        locked: labels that a lock file has for the machine's platform.
+        published: names of the publishers' files that are offered, by plain filename.
+        origins: publisher's name and version of files that have another name, by plain filename.
+        older_build: an older version with a build for the accelerator, where this one has none.
+    """
+
+    version: Version
+    labels: Mapping[str, str | None]
+    has_variants: bool = True
+    verdicts: tuple[Verdict, ...] = ()
+    why: str = ""
+    is_missed: bool = False
+    missing: str = ""
+    notices: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    providers: Mapping[str, ProviderInfo] = field(default_factory=dict)
+    unfit: str = ""
+    passed_over: str = ""
+    left_out: tuple[str, ...] = ()
+    locked: tuple[LockedLabel, ...] = ()
+    published: Mapping[str, str] = field(default_factory=dict)
+    origins: Mapping[str, str] = field(default_factory=dict)
+    older_build: NewestBuild | None = None
+
+    @property
+    def chosen(self) -> Verdict | None:
+        """Variant that was chosen, None if none was."""
+        return next((row for row in self.verdicts if row.verdict == "chosen"), None)
+
+    def shows(self, label: str) -> bool:
+        """Return whether a file with *label* is offered; empty for the non-variant wheel."""
+        return any((shown or "") == label for shown in self.labels.values())
+
+    def origin_of(self, label: str) -> str:
+        """Return the publisher's name and version of *label*, empty for the project's own."""
+        named = (self.origins[plain] for plain in self.origins if self.labels.get(plain) == label)
+        return next(named, "")
+
+    def is_only_locked(self, label: str | None) -> bool:
+        """Return whether *label* is offered because a lock has it, and does not fit the machine."""
+        return any(row.label == label and not row.fits for row in self.locked)
+
+    def reason_for(self, label: str) -> str:
+        """Return why *label* was chosen or not, empty if there is no verdict on it."""
+        if self.is_only_locked(label):
+            return "the lock has it"
+        if self.chosen is not None and self.chosen.label == label:
+            return self.why
+        return next((row.why for row in self.verdicts if row.label == label), "")
+
+    def why_passed_over(self, taken: Version) -> str:
+        """Return why the older version *taken* is installed, empty if this one can be."""
+        return self.passed_over.replace(_TAKEN, str(taken))
+
+    def to_tree(self) -> dict[str, object]:
+        """Return the report as JSON data; a version without variants has few members."""
+        tree: dict[str, object] = {
+            "version": str(self.version),
+            "files": dict(self.labels),
+            "variants": [row._asdict() for row in self.verdicts],
+            "notices": list(self.notices),
+            "problems": list(self.problems),
+            "older-build": None if self.older_build is None else _older_tree(self.older_build),
+        }
+        if not self.has_variants:
+            return tree
+        return {
+            **tree,
+            "published": dict(self.published),
+            "origin": dict(self.origins),
+            "why": self.why,
+            "missed": self.is_missed,
+            "missing": self.missing,
+            "locked": list(map(asdict, self.locked)),
+            "providers": {
+                namespace: {"requires": list(provider.requires), "plugin-api": provider.plugin_api}
+                for namespace, provider in self.providers.items()
+            },
+            "unfit": self.unfit,
+            "passed-over": self.passed_over,
+            "left-out": list(self.left_out),
+        }
+
+
+@dataclass(frozen=True)
+class CatalogReport:
+    """State of the catalogue for one project.
+
+    Attributes:
+        documentation: of the builds' publisher.
+        unavailable: builds that cannot be had for now.
+        excluded: whether builds are left out because of `Settings.hashes`.
+        problem: of a catalogue that cannot be read.
+    """
+
+    documentation: str
+    unavailable: tuple[Unavailable, ...]
+    excluded: bool
+    problem: str
+
+
+@dataclass(frozen=True)
+class ProjectReport:
+    """Decisions on one project.
+
+    Attributes:
+        project: normalized name.
+        index: name of the upstream.
+        catalog: None without an entry that is used.
+        versions: newest first.
+    """
+
+    project: str
+    index: str
+    catalog: CatalogReport | None
+    versions: tuple[VersionReport, ...]
+
+    def to_tree(self) -> dict[str, object]:
+        """Return the report as JSON data."""
+        return {
+            "project": self.project,
+            "index": self.index,
+            "catalog": None if self.catalog is None else asdict(self.catalog),
+            "versions": [report.to_tree() for report in self.versions],
+        }
 
 
 def is_notable(choice: Choice, project: str) -> bool:
@@ -75,44 +238,6 @@ def is_as_listed(decision: Decision) -> bool:
         and chosen.label is None
         and any(map(published, decision.release.wheels))
     )
-
-
-def remarks(decision: Decision, choice: Choice, project: str) -> dict[str, str | tuple[str, ...]]:
-    """Return the notices about *decision* as JSON data.
-
-    ``unfit`` is why no file of the version can be installed, ``passed-over`` that it was skipped
-    in favour of `TAKEN`, ``left-out`` the variants that uv cannot evaluate; empty without notice.
-
-    Args:
-        decision: one of *choice*.
-        choice: of the project's files.
-        project: normalized name.
-    """
-    version, selection = decision.release.version, decision.selection
-    unfit = passed = ""
-    if is_unfit(selection):
-        plain = _plain_versions(choice, version)
-        unfit = str(nothing_fits(project, version, selection, plain=plain))
-        passed = passed_over(project, [(version, selection)], TAKEN)
-    return {
-        "unfit": unfit,
-        "passed-over": passed,
-        "left-out": tuple(
-            f"{some(labels, _MAX_LABELS)} of {project} {version}: built against a version of "
-            f"{some(names, _MAX_LABELS)} (abi_dependency), which uv cannot compare with what it "
-            "installs; pip with the shim and variants resolve can"
-            for labels, names in left_out(selection)
-        )
-        + (
-            (
-                f"{decision.unhashed} of {project} {version}: it has none of the hashes that the "
-                "requirements give",
-            )
-            if decision.unhashed
-            else ()
-        )
-        + ((not_admitted(project, version),) if is_as_listed(decision) else ()),
-    }
 
 
 def refusal(choice: Choice, project: str, filename: str) -> str:
@@ -196,19 +321,10 @@ def _plain_versions(choice: Choice, unfit: Version) -> list[Version]:
     return sorted(found - {unfit}, reverse=True)
 
 
-def decisions(shown: ProjectView, python: str = "") -> dict[str, object]:
-    """Return the decisions on a project and their reasons, as JSON data.
+def report(shown: ProjectView, python: str = "") -> ProjectReport:
+    """Return the report on a project.
 
-    ``versions`` is newest first; each has ``version``, ``files`` (label, or null for the
-    non-variant wheel, by plain filename), ``variants`` (``label``, ``verdict`` and ``why``, the
-    chosen one first), ``why`` the chosen one and nothing better, whether something better is
-    ``missed``, why the variant that is asked for by name is ``missing``, ``notices``,
-    ``problems``, the ``providers`` that the metadata wants (``requires`` and ``plugin-api``, by
-    namespace), ``locked`` (see `_locked`), ``older-build`` (see `_older_tree`) and what `remarks`
-    returns. The verdict of variants that a lock file has is ``locked``. A version without variants
-    is there only if it has an ``older-build``. Of the catalogue's files there is the ``published``
-    name, and of those that their publisher has under another name that name and the version
-    (``origin``), by plain filename; ``catalog`` is what `_catalog` returns.
+    A version without variants is in it only if it has an `VersionReport.older_build`.
 
     Args:
         shown: the project.
@@ -216,70 +332,109 @@ def decisions(shown: ProjectView, python: str = "") -> dict[str, object]:
     """
     choice = shown.choice or Choice(())
     older = older_builds(choice, shown.project, python)
-    decided = {each.release.version for each in choice.decisions}
+    decided = {decision.release.version for decision in choice.decisions}
     plain = [
-        _plain_tree(choice, version, build)
+        VersionReport(
+            version,
+            {
+                offer.filename: None
+                for offer in choice.offers
+                if version_in(offer.filename) == version
+            },
+            has_variants=False,
+            older_build=build,
+        )
         for version, build in older.items()
         if version not in decided
     ]
-    return {
-        "project": shown.project,
-        "index": shown.upstream.name,
-        "catalog": _catalog(shown.found),
-        "versions": plain
-        + [
-            {
-                **_decision_tree(each, shown.project),
-                **remarks(each, choice, shown.project),
-                "older-build": _older_tree(older.get(each.release.version)),
-            }
-            for each in choice.decisions
-        ],
-    }
+    versions = [
+        version_report(decision, choice, shown.project, older.get(decision.release.version))
+        for decision in choice.decisions
+    ]
+    return ProjectReport(
+        shown.project, shown.upstream.name, _catalog(shown.found), (*plain, *versions)
+    )
 
 
-def _decision_tree(decision: Decision, project: str) -> dict[str, object]:
-    selection = decision.selection
+def version_report(
+    decision: Decision, choice: Choice, project: str, older: NewestBuild | None = None
+) -> VersionReport:
+    """Return the report on *decision*, one of *choice*.
+
+    Args:
+        decision: of the version.
+        choice: of the project's files.
+        project: normalized name.
+        older: see `VersionReport.older_build`.
+    """
+    version, selection, offers = decision.release.version, decision.selection, decision.offers
+    rankings = selection.distinct_rankings.values()
     chosen = selection.chosen.label if selection.chosen else None
     why = why_this(selection, selection.chosen, project) if selection.chosen else ""
     if decision.agrees:
         why = f"{why}; as for {decision.agrees}, which it belongs to"
-    rankings = selection.distinct_rankings.values()
-    return {
-        "version": str(decision.release.version),
-        "files": {name: offer.label for name, offer in decision.offers.items()},
-        "published": {
-            name: own.original.filename
-            for name, offer in decision.offers.items()
-            if (own := published(offer.file)) is not None
-        },
-        "origin": {
-            name: requirement
-            for name, offer in decision.offers.items()
-            if (requirement := published_as(offer.file))
-        },
-        "variants": [
-            {**row._asdict(), **({"verdict": "locked"} if row.label in decision.kept else {})}
+    unfit = passed = ""
+    if is_unfit(selection):
+        plain = _plain_versions(choice, version)
+        unfit = str(nothing_fits(project, version, selection, plain=plain))
+        passed = passed_over(project, [(version, selection)], _TAKEN)
+    return VersionReport(
+        version,
+        {name: offer.label for name, offer in offers.items()},
+        verdicts=tuple(
+            row._replace(verdict="locked") if row.label in decision.kept else row
             for ranking in rankings
             for row in verdicts(ranking, None if decision.kept else chosen)
-        ],
-        "why": why,
-        "missed": bool(
+        ),
+        why=why,
+        is_missed=bool(
             selection.chosen
             and project not in selection.preferences.forced
             and why_not_better(selection, selection.chosen)
         ),
-        "missing": _missing(decision, project),
-        "notices": [notice.text for ranking in rankings for notice in notices(ranking)],
-        "problems": [str(problem) for problem in selection.problems.values()],
-        "locked": _locked(decision),
-        "providers": {
-            namespace: {"requires": list(provider.requires), "plugin-api": provider.plugin_api}
+        missing=_missing(decision, project),
+        notices=tuple(notice.text for ranking in rankings for notice in notices(ranking)),
+        problems=tuple(map(str, selection.problems.values())),
+        providers={
+            namespace: provider
             for ranking in rankings
             for namespace, provider in ranking.metadata.providers.items()
             if provider.requires
         },
-    }
+        unfit=unfit,
+        passed_over=passed,
+        left_out=tuple(_left_out_lines(decision, project)),
+        locked=tuple(_locked(decision)),
+        published={
+            name: own.original.filename
+            for name, offer in offers.items()
+            if (own := published(offer.file)) is not None
+        },
+        origins={
+            name: requirement
+            for name, offer in offers.items()
+            if (requirement := published_as(offer.file))
+        },
+        older_build=older,
+    )
+
+
+def _left_out_lines(decision: Decision, project: str) -> Iterator[str]:
+    """Yield the variants of a version that uv cannot choose correctly, each with the reason."""
+    version = decision.release.version
+    for labels, names in left_out(decision.selection):
+        yield (
+            f"{some(labels, _MAX_LABELS)} of {project} {version}: built against a version of "
+            f"{some(names, _MAX_LABELS)} (abi_dependency), which uv cannot compare with what it "
+            "installs; pip with the shim and variants resolve can"
+        )
+    if decision.unhashed:
+        yield (
+            f"{decision.unhashed} of {project} {version}: it has none of the hashes that the "
+            "requirements give"
+        )
+    if is_as_listed(decision):
+        yield not_admitted(project, version)
 
 
 def _missing(decision: Decision, project: str) -> str:
@@ -292,75 +447,37 @@ def _missing(decision: Decision, project: str) -> str:
     return "" if found is None else str(found)
 
 
-def _plain_tree(choice: Choice, version: Version, build: NewestBuild) -> dict[str, object]:
-    """Return what there is to say of a version without variants."""
-    names = [offer.filename for offer in choice.offers if version_in(offer.filename) == version]
-    return {
-        "version": str(version),
-        "files": dict.fromkeys(names),
-        "variants": [],
-        "notices": [],
-        "problems": [],
-        "older-build": _older_tree(build),
-    }
-
-
-def _older_tree(found: NewestBuild | None) -> dict[str, str | None] | None:
+def _older_tree(build: NewestBuild) -> dict[str, str | None]:
     """Return the ``version`` with a build for the accelerator, null if too many were read.
 
     And the lines about it: ``text`` for where the order of versions counts, ``preferred`` for where
     that build is taken.
     """
-    if found is None:
-        return None
-    is_found = found.version is not None
     return {
-        "version": str(found.version) if is_found else None,
-        "text": found.missed().text if is_found else "",
-        "preferred": found.preferred().text,
+        "version": str(build.version) if build.version is not None else None,
+        "text": build.missed().text if build.version is not None else "",
+        "preferred": build.preferred().text,
     }
 
 
-def _catalog(found: FetchedPage) -> dict[str, object] | None:
-    """Return what the catalogue says of a project: None if it has no entry that is used.
-
-    ``documentation`` of its publisher, what is ``unavailable`` of the places that it names (see
-    `variants_catalog.listings.Unavailable`), whether builds are ``excluded`` because of
-    `Settings.hashes`, and the ``problem`` of a catalogue that cannot be read.
-    """
-    if not isinstance(found, CatalogPage):
+def _catalog(page: FetchedPage) -> CatalogReport | None:
+    if not isinstance(page, CatalogPage):
         return None
-    entry = found.entry
-    return {
-        "documentation": entry.documentation if entry is not None else "",
-        "unavailable": [asdict(item) for item in found.unavailable],
-        "excluded": found.excluded,
-        "problem": found.problem,
-    }
+    documentation = page.entry.documentation if page.entry is not None else ""
+    return CatalogReport(documentation, tuple(page.unavailable), page.excluded, page.problem)
 
 
-def _locked(decision: Decision) -> list[dict[str, object]]:
-    """Return what a lock file has of a version for the machine's platform.
-
-    Each has ``label`` (None for a wheel without one), whether it ``fits`` the machine, ``why`` not,
-    and the label that would be chosen ``instead``.
-    """
+def _locked(decision: Decision) -> Iterator[LockedLabel]:
+    """Yield the labels that a lock file has of a version for the machine's platform."""
     selection = decision.selection
     fitting = {file.label for file in selection.files}
-    rankings = selection.distinct_rankings.values()
-    return [
-        {
-            "label": label,
-            "fits": label in fitting or label is None,
-            "why": "; ".join(
-                dict.fromkeys(
-                    reason
-                    for ranking in rankings
-                    if label is not None and label not in fitting
-                    for reason in why_not(ranking, label)
-                )
-            ),
-            "instead": selection.chosen.label if selection.chosen else None,
-        }
-        for label in decision.kept
-    ]
+    for label in decision.kept:
+        fits = label in fitting or label is None
+        reasons = dict.fromkeys(
+            reason
+            for ranking in selection.distinct_rankings.values()
+            if not fits and label is not None
+            for reason in why_not(ranking, label)
+        )
+        chosen = selection.chosen.label if selection.chosen else None
+        yield LockedLabel(label, fits, "; ".join(reasons), chosen)

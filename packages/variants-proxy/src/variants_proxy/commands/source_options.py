@@ -1,27 +1,23 @@
-"""Options that name indexes and the catalogue, and what commands say of the catalogue."""
+"""Options that name indexes and the catalogue."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce, wraps
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from pep_variants import Preferences, preferences_from_options
 from pep_variants.internal import cache_directory
-from variants_catalog.internal import Unavailable, by_host, same_files
 
 from ..index_urls import read_upstreams
 from ..settings import Settings
 
 if TYPE_CHECKING:
-    from packaging.version import Version
-
     from variants_catalog.internal import Catalog
 
 
@@ -148,47 +144,3 @@ def local_catalog(preferences: Preferences, base: Path) -> tuple[str, Catalog] |
         return None
     found = preferred_catalog(replace(preferences, catalog=name), lambda _: b"")
     return None if found is None else (name, found)
-
-
-def failures(
-    reports: Iterable[Mapping[str, Any]],
-    asked: Mapping[str, Iterable[Version]] = MappingProxyType({}),
-) -> list[str]:
-    """Return what cannot be had, one line for each host and reason.
-
-    Args:
-        reports: of projects, `Service.decisions`.
-        asked: see `by_host`.
-    """
-    catalogs = [tree for report in reports if (tree := report.get("catalog"))]
-    problems = dict.fromkeys(tree["problem"] for tree in catalogs if tree["problem"])
-    items = [Unavailable(**item) for tree in catalogs for item in tree["unavailable"]]
-    return [*problems, *map(str, by_host(items, asked))]
-
-
-def excluded(reports: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the projects of which builds are not taken because hashes are given."""
-    return [tree["project"] for tree in reports if (tree.get("catalog") or {}).get("excluded")]
-
-
-def two_names(
-    names: Iterable[str], preferences: Preferences, base: Path
-) -> Iterator[tuple[str, str]]:
-    """Yield projects and publishers' names for their builds that are both among *names*.
-
-    Of a catalogue at a URL nothing is known here.
-
-    Args:
-        names: normalized ones.
-        preferences: of the user.
-        base: directory that the path of a catalogue is relative to.
-
-    Raises:
-        CatalogError: the catalogue cannot be read.
-    """
-    found = local_catalog(preferences, base)
-    if found is None:
-        return
-    catalog, known = found[1], frozenset(names)
-    for name, builds in same_files(known.intersection(catalog.names()), known, catalog.project):
-        yield from ((name, build) for build in builds)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import quote
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 from starlette.responses import Response, StreamingResponse
 
 from pep_variants import Metadata, MetadataError, VariantContext, VariantError, split_label
@@ -97,6 +98,66 @@ class Delivery:
         if self.transfer is None or not self.transfer.name or may_change:
             return "no-cache"
         return f"{'private' if self.private else 'public'}, max-age=31536000, immutable"
+
+
+@dataclass(frozen=True)
+class IndexWheel:
+    """Wheel of an index, for lock files and exports.
+
+    Attributes:
+        filename: with the label.
+        plain: without it.
+        label: None for a wheel without one.
+        url: its own URL.
+        hashes: hexadecimal digests by algorithm.
+        size: in bytes, None if unknown.
+        upload_time: as the index spells it, None if unknown.
+        requires: digest of its dependencies, None if its metadata cannot be read.
+        marked: whether it has variant markers, or dependencies or a name that the catalogue gives
+            it, so that this proxy rewrites it.
+        served: SHA-256 of it as this proxy rewrites it, None if that is not known.
+        published: its own name where the label is the catalogue's, else None.
+    """
+
+    filename: str
+    plain: str
+    label: str | None
+    url: str
+    hashes: Mapping[str, str]
+    size: int | None = None
+    upload_time: str | None = None
+    requires: str | None = None
+    marked: bool = False
+    served: str | None = None
+    published: str | None = None
+
+    @property
+    def origin(self) -> str:
+        """Publisher's normalized name for it, empty if that is the project's."""
+        texts = (self.plain, self.published or self.plain)
+        own, name = (canonicalize_name(text.split("-", 1)[0]) for text in texts)
+        return name if name != own else ""
+
+
+@dataclass(frozen=True)
+class IndexRelease:
+    """Wheels of one version with variants.
+
+    Attributes:
+        documents: variant metadata as the index has it, see `write_table`.
+        wheels: in the order of the index.
+    """
+
+    documents: Sequence[Mapping[str, Any]] = ()
+    wheels: Sequence[IndexWheel] = ()
+
+    def to_tree(self) -> dict[str, object]:
+        """Return it as JSON data."""
+        wheels = [
+            {name.replace("_", "-"): value for name, value in vars(wheel).items()}
+            for wheel in self.wheels
+        ]
+        return {"documents": list(self.documents), "wheels": wheels}
 
 
 class Deliveries:
@@ -234,17 +295,8 @@ class Deliveries:
 
     async def files_of(
         self, shown: ProjectView, version: str, tags: Collection[str], *, served: bool
-    ) -> dict[str, Any]:
-        """Return the wheels of a version with variants, and its variant metadata, as JSON data.
-
-        ``documents`` is the metadata as the index has it (see `write_table`), ``wheels`` a list
-        of ``filename``, ``label``, ``url``, ``hashes``, ``size``, ``upload-time`` and:
-
-        - ``requires``: digest of what it depends on, null if its metadata cannot be read;
-        - ``marked``: whether it has variant markers, or dependencies or a name that the catalogue
-          gives it, so that this proxy rewrites it;
-        - ``served``: the SHA-256 of it as this proxy rewrites it, null if that is not known;
-        - ``published``: its own name where the label is the catalogue's, else null.
+    ) -> IndexRelease:
+        """Return the wheels of a version with variants, and its variant metadata.
 
         A version without variants has no documents, and only its wheels with variant markers.
         Publishers' files of another version (``2.9.0+cu128``) are not listed.
@@ -274,28 +326,25 @@ class Deliveries:
             [partial(self._entry, shown, file, metadata, served=served) for file in wheels],
             self._upstreams.limits.parallel,
         )
-        return {"documents": [json.loads(text) for text in documents], "wheels": entries}
+        return IndexRelease([json.loads(text) for text in documents], entries)
 
     async def _entry(
         self, shown: ProjectView, file: PageFile, metadata: Metadata, *, served: bool
-    ) -> dict[str, Any]:
+    ) -> IndexWheel:
         plain, label = split_label(file.filename)
         context = own_context(label or "", metadata)
-        entry: dict[str, Any] = {
-            "filename": file.filename,
-            "plain": plain,
-            "label": label,
-            "url": file.url,
-            "hashes": dict(file.hashes),
-            "size": file.size,
-            "upload-time": file.upload_time,
-            "requires": None,
-            "marked": False,
-            "served": None,
-            "published": file.original.filename
+        wheel = IndexWheel(
+            file.filename,
+            plain,
+            label,
+            file.url,
+            dict(file.hashes),
+            file.size,
+            file.upload_time,
+            published=file.original.filename
             if isinstance(file, CatalogFile) and file.known is not None
             else None,
-        }
+        )
         try:
             core = await self._wheels.read(shown.upstream, file)
             reduced, is_marked = await self._upstreams.budget(shown.upstream).compute(
@@ -305,15 +354,18 @@ class Deliveries:
                 )
             )
         except (UpstreamError, VariantError):
-            return entry
-        entry["requires"] = hashlib.sha256("\n".join(_requires(reduced)).encode()).hexdigest()
-        entry["marked"] = is_marked
+            return wheel
+        digest = None
         if is_marked:
             digest = await self._wheels.announced(
                 shown.upstream, file, context, reduced, ahead=served
             )
-            entry["served"] = None if digest is None else digest.sha256
-        return entry
+        return replace(
+            wheel,
+            requires=hashlib.sha256("\n".join(_requires(reduced)).encode()).hexdigest(),
+            marked=is_marked,
+            served=None if digest is None else digest.sha256,
+        )
 
 
 def _named(folder: str, name: str) -> tuple[str | None, str]:

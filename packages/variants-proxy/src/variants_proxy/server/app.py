@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from ..choice.offers import ProjectView
-    from ..pages.deliveries import Delivery
+    from ..choice.reports import ProjectReport
+    from ..pages.deliveries import Delivery, IndexRelease
 
 logger = logging.getLogger(__name__)
 
@@ -162,13 +163,16 @@ class Handlers:
         project = _normalized(request.path_params["project"])
         shown = await self._view(client, upstream, project, expire=False)
         query = request.query_params
+        found: IndexRelease | ProjectReport
         if "files" in query:
-            tree = await self._service.deliveries.files_of(
+            found = await self._service.deliveries.files_of(
                 shown, query["files"], query.getlist("tags"), served="served" in query
             )
         else:
-            tree = await self._service.decisions(shown)
-        body = await self._upstreams.compute(lambda: json.dumps(tree, ensure_ascii=False).encode())
+            found = await self._service.report(shown)
+        body = await self._upstreams.compute(
+            lambda: json.dumps(found.to_tree(), ensure_ascii=False).encode()
+        )
         return Response(body, media_type="application/json", headers={"Cache-Control": "no-store"})
 
     async def file(self, request: Request) -> Response:

@@ -22,10 +22,10 @@ from urllib.parse import unquote
 from packaging.version import Version
 
 from pep_variants.internal import KNOWN_MACHINES, cut
-from variants_catalog.internal import Unavailable
 from variants_index.internal import is_for_platform
 
 from ..choice.offers import ProjectView, version_in
+from ..choice.reports import ProjectReport, VersionReport
 from ..clients import Client
 from ..errors import ANSWERED, InvalidKey, NoSuchFile
 from ..index_urls import bare_url, keyed_url
@@ -259,7 +259,7 @@ class Landing:
         shown = await self._service.views.view(client, None, project)
         if shown is None:
             raise NoSuchFile(f"no index has the project {project}")
-        report = await self._service.decisions(shown)
+        report = await self._service.report(shown)
         address = Address(base, key, project, token)
         found = await self._service.upstreams.compute(
             lambda: _described(shown, report, _target(client, asked.system))
@@ -290,7 +290,7 @@ def _template() -> Template:
     environment = Environment(
         loader=FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["short"] = lambda text: cut(text, _LENGTH)
+    environment.filters["short"] = lambda text: cut(str(text), _LENGTH)
     return environment.get_template("landing.html")
 
 
@@ -302,7 +302,7 @@ def _target(client: Client, system: str) -> str:
     return f"{system}-{'aarch64' if is_arm else 'x86_64'}"
 
 
-def _described(shown: ProjectView, report: Mapping[str, Any], target: str) -> dict[str, Any]:
+def _described(shown: ProjectView, report: ProjectReport, target: str) -> dict[str, Any]:
     """Return what the template shows of a project: the newest version, and labels of others."""
     names = (
         [file.filename for file in shown.found.page.files]
@@ -311,11 +311,10 @@ def _described(shown: ProjectView, report: Mapping[str, Any], target: str) -> di
     )
     there = {version for name in names if (version := version_in(name)) is not None}
     newest = max(there, key=lambda version: (not version.is_prerelease, version), default=None)
-    decisions = {Version(item["version"]): item for item in report["versions"]}
+    decisions = {each.version: each for each in report.versions if each.has_variants}
     if newest is not None and newest not in decisions:
         newest = Version(newest.public)  # builds of the catalogue have a local version
     decision = decisions.get(newest) if newest is not None else None
-    catalog = report["catalog"] or {}
     return {
         "version": "" if newest is None else str(newest),
         "decision": decision,
@@ -323,26 +322,24 @@ def _described(shown: ProjectView, report: Mapping[str, Any], target: str) -> di
         "files": []
         if decision is None
         else sorted(
-            (decision["published"].get(name, name), label)
-            for name, label in decision["files"].items()
+            (decision.published.get(name, name), label)
+            for name, label in decision.labels.items()
             if is_for_platform(name.removesuffix(".whl").rpartition("-")[2], target)
         ),
         "others": [
-            (str(version), _chosen(item))
-            for version, item in decisions.items()
+            (str(version), _chosen(other))
+            for version, other in decisions.items()
             if version != newest
         ],
-        "catalog": catalog,
-        "unavailable": [str(Unavailable(**item)) for item in catalog.get("unavailable", ())],
+        "catalog": report.catalog,
     }
 
 
-def _chosen(decision: Mapping[str, Any]) -> str:
-    """Return what was chosen of a version, in a few words."""
-    chosen = [row["label"] for row in decision["variants"] if row["verdict"] == "chosen"]
-    if chosen:
-        return f"Variant {chosen[0]}"
-    return "The wheel without a variant" if decision["files"] else "Nothing fits"
+def _chosen(decision: VersionReport) -> str:
+    """Return the choice of a version, in a few words."""
+    if decision.chosen is not None:
+        return f"Variant {decision.chosen.label}"
+    return "The wheel without a variant" if decision.labels else "Nothing fits"
 
 
 def _platforms(own: Mapping[str, Path | str]) -> dict[str, str]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .evaluator import CandidateEvaluator
     from .http.session import Session
     from .lock_files import Locked, read_lock, select_locked, write_lock
-    from .package_finder import PackageFinder, Project, SourceFile
+    from .package_finder import PackageFinder, Project
     from .pages import Page, PageFile, html_page, json_page, read_page, read_projects
     from .prefetch import Prefetcher
     from .target import Target, host_target, load_target, make_target
@@ -51,7 +51,6 @@ __all__ = [
     "Project",
     "ReleaseMetadata",
     "Session",
-    "SourceFile",
     "Sources",
     "Store",
     "Target",
@@ -78,7 +77,7 @@ _NAMES = {
     "downloads": "Download download_files",
     "errors": "PackageIndexError",
     "evaluator": "CandidateEvaluator",
-    "package_finder": "PackageFinder Project SourceFile",
+    "package_finder": "PackageFinder Project",
     "http.session": "Session",
     "lock_files": "Locked read_lock select_locked write_lock",
     "pages": "Page PageFile html_page json_page read_page read_projects",

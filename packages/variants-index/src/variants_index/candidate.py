@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Final
 
 from packaging.version import Version
 
 from pep_variants import split_label
 
+from .catalog_builds import CatalogFile
 from .pages import PageFile
-
-if TYPE_CHECKING:
-    from .catalog_builds import CatalogFile  # imported with a catalogue only: it takes a while
 
 
 @dataclass(frozen=True)
@@ -31,32 +29,38 @@ class CoreMetadata:
     requires_python: str | None
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Candidate:
-    """A file, or an extra of it.
+    """A file of a project in one of its sources, or an extra of it; never changed, see `PageFile`.
 
     Attributes:
         project: normalized name.
         version: as installed: as published, or of a build of another name its public part.
-        filename: of the file; of files of the catalogue, the labelled name.
-        source: URL of the page or directory that lists it, or of the file itself; of files of the
-            catalogue, the entry.
-        extra: normalized name of the extra, empty for the file itself.
-        file: its entry on the page.
+        source: URL of the page or directory that lists it, without credentials, or of the file
+            itself; of files of the catalogue, the entry.
+        file: its entry on the page; of a published file that counts as a variant, a `CatalogFile`.
         metadata: the ``*-variants.json`` of its version, None if the source lists none.
+        extra: normalized name of the extra, empty for the file itself.
         direct: whether the user named the file by URL.
-        catalog: what makes a published file a variant, None for files that are listed as such.
     """
 
-    project: str
-    version: Version
-    filename: str
-    source: str
-    extra: str = ""
-    file: PageFile = field(kw_only=True, compare=False, repr=False)
-    metadata: PageFile | None = field(default=None, kw_only=True, compare=False, repr=False)
-    direct: bool = field(default=False, kw_only=True, compare=False)
-    catalog: CatalogFile | None = field(default=None, kw_only=True, compare=False, repr=False)
+    project: Final[str]
+    version: Final[Version]
+    source: Final[str]
+    file: Final[PageFile] = field(repr=False)
+    metadata: Final[PageFile | None] = field(default=None, repr=False)
+    extra: Final[str] = ""
+    direct: Final[bool] = False
+
+    @property
+    def filename(self) -> str:
+        """Name of the file; of files of the catalogue, the labelled one."""
+        return self.file.filename
+
+    @property
+    def catalog(self) -> CatalogFile | None:
+        """The published file that counts as a variant, None for one that is listed as such."""
+        return self.file if isinstance(self.file, CatalogFile) else None
 
     # Needed many times in each round of a resolution.
     @cached_property
@@ -98,8 +102,8 @@ class Candidate:
     @property
     def rewritten(self) -> CatalogFile | None:
         """What makes the wheel that is installed of the one that is fetched, None if it is that."""
-        found = self.catalog
-        return found if found is not None and found.published.is_rewritten else None
+        catalog = self.catalog
+        return catalog if catalog is not None and catalog.published.is_rewritten else None
 
     @property
     def installed_filename(self) -> str:

@@ -6,16 +6,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
-from typing import IO
+from typing import IO, Final
 
 from packaging.version import Version
 
-from pep_variants import write_metadata
+from pep_variants import Metadata
 from pep_variants.internal import open_wheel, read_version, redacted, without_userinfo
 from variants_catalog.internal import (
     CatalogProject,
+    Found,
     Listed,
     PlacePage,
     PlaceReader,
@@ -30,25 +31,37 @@ from .errors import NotFound, PackageIndexError
 from .http.session import Session
 from .pages import Page, PageFile
 from .prefetch import Prefetcher
-from .version_metadata import ReleaseMetadata
 
 _PLACE_SECONDS = 30
 """For one page, with all retries. There are others to take variants from."""
 
 
-@dataclass(frozen=True)
-class CatalogFile:
-    """What makes a published file a variant.
+@dataclass(kw_only=True)
+class PlacedFile(PageFile):
+    """A file that the catalogue adds to a page from another place; never changed.
 
     Attributes:
+        place: URL of the page that lists it, without credentials; or a client's name for what does.
         entry: of the project.
-        published: what the file counts as.
-        place: URL of the page that lists it, without credentials.
     """
 
-    entry: CatalogProject = field(repr=False)
-    published: PublishedFile
-    place: str
+    place: Final[str] = field(compare=False)
+    entry: Final[CatalogProject] = field(compare=False, repr=False)
+
+
+@dataclass(kw_only=True)
+class CatalogFile(PlacedFile):
+    """A published file as a variant wheel, under its labelled name.
+
+    Attributes:
+        original: as the page has it.
+        published: what it counts as.
+        variants: variant metadata of its version, one object for equal ones.
+    """
+
+    original: Final[PageFile] = field(compare=False, repr=False)
+    published: Final[PublishedFile] = field(compare=False)
+    variants: Final[Metadata] = field(compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -70,29 +83,59 @@ class CatalogFile:
         """Return METADATA as it is installed, from the publisher's; raises InvalidWheel."""
         return installed_metadata(metadata, self.entry, self.published)
 
-    def write(
-        self, original: IO[bytes], target: IO[bytes], url: str, hashes: Mapping[str, str]
-    ) -> None:
+    @property
+    def added(self) -> dict[str, bytes]:
+        """What it gets in its dist-info folder, by name; nothing if it is not rewritten."""
+        return added_files(self.entry, self.published, self.url, self.hashes)
+
+    def write(self, original: IO[bytes], target: IO[bytes]) -> None:
         """Write the wheel as it is installed.
 
         Args:
             original: the published wheel, whose hashes are checked.
             target: is written to.
-            url: of the published wheel.
-            hashes: of the published wheel.
 
         Raises:
             InvalidWheel: *original* is damaged, or of another project or version.
         """
-        entry, published = self.entry, self.published
-        added = added_files(entry, published, url, hashes)
-        name = published.published
-        with open_wheel(original, redacted(url), filename=name) as contents:
-            rewritten(contents, original, entry, published, added).write(original, target)
+        name = self.original.filename
+        with open_wheel(original, redacted(self.url), filename=name) as contents:
+            rewrite = rewritten(contents, original, self.entry, self.published, self.added)
+            rewrite.write(original, target)
 
 
-PlacedFile = tuple[PageFile, str]
-"""A file, and the URL of the page that lists it, without credentials."""
+At = tuple[PageFile, str]
+"""A listed file and its place, see `PlacedFile`."""
+
+
+def catalog_files(entry: CatalogProject, found: Sequence[Found[At]]) -> list[PlacedFile]:
+    """Return the files of *found* as those of the project of *entry*."""
+    described: dict[Version, list[PublishedFile]] = {}
+    for item in found:
+        if item.published is not None:
+            described.setdefault(item.published.version, []).append(item.published)
+    variants: dict[Version, Metadata] = {}
+    for version, published in described.items():
+        metadata = entry.metadata(sorted(published, key=lambda file: file.filename))
+        variants[version] = next((each for each in variants.values() if each == metadata), metadata)
+    return [_placed(entry, item, variants) for item in found]
+
+
+def _placed(
+    entry: CatalogProject, found: Found[At], variants: Mapping[Version, Metadata]
+) -> PlacedFile:
+    (file, place), published = found.listed.file, found.published
+    listed = {each.name: getattr(file, each.name) for each in fields(PageFile)}
+    if published is None:
+        return PlacedFile(**listed, place=place, entry=entry)
+    return CatalogFile(
+        **{**listed, "filename": published.filename, "yanked": found.yanked},
+        place=place,
+        entry=entry,
+        original=file if file.yanked == found.yanked else replace(file, yanked=found.yanked),
+        published=published,
+        variants=variants[published.version],
+    )
 
 
 class CatalogPages:
@@ -113,9 +156,9 @@ class CatalogPages:
         for page in pages_of(entry):
             self._prefetcher.start(("catalog", page.url), partial(self._fetch, entry, page))
 
-    def read(self, entry: CatalogProject) -> PlaceReader[PlacedFile]:
+    def read(self, entry: CatalogProject) -> PlaceReader[At]:
         """Return what the places of *entry* have."""
-        reader: PlaceReader[PlacedFile] = PlaceReader(entry)
+        reader: PlaceReader[At] = PlaceReader(entry)
         for page in reader.pages:
             try:
                 found = self._prefetcher.result(
@@ -138,15 +181,7 @@ class CatalogPages:
         return self._session.fetch_page(page.url, entry.name, seconds=_PLACE_SECONDS)
 
 
-def listed(file: PageFile, place: str, position: int = 0) -> Listed[PlacedFile]:
+def listed(file: PageFile, place: str, position: int = 0) -> Listed[At]:
     """Return *file* of the page *place* for `PlaceReader`."""
     digest = file.hashes.get("sha256")
     return Listed(file.filename, (file, place), digest, position, file.yanked)
-
-
-def catalog_metadata(files: Sequence[CatalogFile]) -> ReleaseMetadata:
-    """Return the variant metadata of the version that has *files*, at least one."""
-    entry = files[0].entry
-    ordered = sorted((item.published for item in files), key=lambda item: item.filename)
-    metadata = entry.metadata(ordered)
-    return ReleaseMetadata(metadata, {"": write_metadata(metadata).encode()})

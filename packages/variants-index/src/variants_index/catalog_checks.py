@@ -31,15 +31,14 @@ from .candidate import Candidate
 from .distribution_metadata import fetch_core_metadata
 from .errors import PackageIndexError
 from .http.session import Session
-from .package_finder import PackageFinder, Project, SourceFile
-from .pages import PageFile
+from .package_finder import PackageFinder, Project
 from .prefetch import Prefetcher
 
 _THREADS = 8
 _NONE = Version("0.dev0")
 """Older than any version."""
 
-_Versions = Mapping[Version, Sequence[SourceFile]]
+_Versions = Mapping[Version, Sequence[Candidate]]
 """Files of a variant by public version."""
 
 
@@ -120,13 +119,13 @@ def _check(finder: PackageFinder, entry: CatalogProject, project: Project) -> It
                 "limit versions if the publisher gave it up, else wait for its release",
             )
         if variant.requires:
-            yield from _extras(finder, entry, variant, place, own, versions[own][0].file)
+            yield from _extras(finder, entry, variant, place, own, versions[own][0])
 
 
 def _taken(variant: CatalogVariant, project: Project) -> _Versions:
     """Return what installers take as *variant*."""
     label = re.compile(re.sub(r"\\{\w+\\}", ".+", re.escape(variant.label)))
-    found: dict[Version, list[SourceFile]] = {}
+    found: dict[Version, list[Candidate]] = {}
     for version, files in project.versions.items():
         for item in files if variant.admits(version) else ():
             if item.catalog is not None:
@@ -168,7 +167,7 @@ def _properties(entry: CatalogProject, place: str, versions: _Versions) -> Itera
     """Yield the properties that a placeholder makes, and that never fit."""
     unknown: dict[str, str] = {}
     files = (item.catalog for items in versions.values() for item in items)
-    for published in (each.published for each in files if each is not None):
+    for published in (file.published for file in files if file is not None):
         for namespace, features in published.properties.items():
             known = entry.static.get(namespace)
             for feature, values in features.items() if known is not None else ():
@@ -190,7 +189,7 @@ def _extras(
     variant: CatalogVariant,
     place: str,
     version: Version,
-    file: PageFile,
+    build: Candidate,
 ) -> Iterator[Finding]:
     """Yield the extras that a variant requires, and that its project does not have."""
     requirement = _requirement(variant.requires[0])
@@ -198,7 +197,8 @@ def _extras(
         return
     name = canonicalize_name(requirement.name)
     try:
-        candidate = Candidate(name, version, file.filename, file.url, file=file)
+        file = build.file if build.catalog is None else build.catalog.original
+        candidate = Candidate(name, version, file.url, file)
         core = fetch_core_metadata(finder.session, candidate)
     except PackageIndexError as problem:
         remedy = "try again later: the extras could not be compared"

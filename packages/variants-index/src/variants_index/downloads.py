@@ -166,7 +166,7 @@ def _downloaded(session: Session, wanted: Download, folder: Path) -> Path:
         else:
             with temporary_file(session.store) as copy:
                 download(session, wanted.url, copy, wanted.hashes, size=wanted.size)
-                wanted.rewritten.write(copy, stream, wanted.url, wanted.hashes)
+                wanted.rewritten.write(copy, stream)
         stream.flush()
         _check_variant(Path(stream.name), wanted)
     return path

@@ -10,11 +10,11 @@ from operator import attrgetter
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from pep_variants import split_label
+from pep_variants import split_label, write_metadata
 from pep_variants.internal import by_tags
 
 from .candidate import Candidate
-from .package_finder import PackageFinder, Project, SourceFile
+from .package_finder import PackageFinder, Project
 from .target import Target
 from .version_metadata import ReleaseMetadata, fetch_release_metadata
 
@@ -82,7 +82,7 @@ class CandidateEvaluator:
             counts: Counter[str] = Counter()
             if len(allowed) < len(files):
                 counts["yanked"] = len(files) - len(allowed)
-            known = self._judge(name, version, allowed, counts)
+            known = self._judge(name, allowed, counts)
             # Complete: another thread may read it.
             self.rejected[name, version] = counts
             self._known[key] = known
@@ -98,7 +98,8 @@ class CandidateEvaluator:
         if candidate.direct:
             return fetch_release_metadata(session, prefetcher, [candidate.file], None, source=None)
         if candidate.catalog is not None:
-            return self._catalog_metadata(candidate)
+            variants = candidate.catalog.variants
+            return ReleaseMetadata(variants, {"": write_metadata(variants).encode()})
         wheels = [
             item.file
             for item in self.candidates(candidate.project, candidate.version, pinned=True)
@@ -107,13 +108,6 @@ class CandidateEvaluator:
         return fetch_release_metadata(
             session, prefetcher, wheels, candidate.metadata, candidate.source
         )
-
-    def _catalog_metadata(self, candidate: Candidate) -> ReleaseMetadata:
-        from .catalog_builds import catalog_metadata
-
-        # Of the files of all targets: they share a lock file.
-        files = self.project(candidate.project).versions[candidate.release]
-        return catalog_metadata([item.catalog for item in files if item.catalog is not None])
 
     def supports_python(self, specifier: str | None) -> bool:
         """Return whether the target's Python meets a ``Requires-Python`` value.
@@ -132,35 +126,23 @@ class CandidateEvaluator:
         return self._pythons[specifier]
 
     def _judge(
-        self, name: str, version: Version, files: Sequence[SourceFile], counts: Counter[str]
+        self, name: str, files: Sequence[Candidate], counts: Counter[str]
     ) -> tuple[Candidate, ...]:
         judged = by_tags(files, attrgetter("filename"), self._target.places)
         if len(judged) < len(files):
             counts["misnamed"] = len(files) - len(judged)
-        candidates = []
-        for item, is_usable in judged:
-            file, catalog = item.file, item.catalog
-            reason = "" if is_usable else self._unfit(item.filename)
-            if not reason and not self.supports_python(file.requires_python):
-                reason = f"needs Python {file.requires_python}"
-            if not reason:
-                reason = self._forbidden(name, item)
-            if reason:
+        usable = []
+        for candidate, has_tags in judged:
+            python = candidate.file.requires_python
+            reason = "" if has_tags else self._unfit(candidate.filename)
+            if not reason and not self.supports_python(python):
+                reason = f"needs Python {python}"
+            if reason := reason or self._forbidden(candidate):
                 counts[reason] += 1
-                continue
-            candidates.append(
-                Candidate(
-                    name,
-                    version if catalog is None else catalog.version,
-                    item.filename,
-                    item.source,
-                    file=file,
-                    metadata=item.metadata,
-                    catalog=catalog,
-                )
-            )
+            else:
+                usable.append(candidate)
         first = self.project(name).first
-        return tuple(sorted(candidates, key=lambda item: item.source not in first))
+        return tuple(sorted(usable, key=lambda candidate: candidate.source not in first))
 
     def _unfit(self, filename: str) -> str:
         """Return whether a wheel is for another system, or for another Python."""
@@ -170,15 +152,15 @@ class CandidateEvaluator:
         fits = not self._target.systems.isdisjoint(systems) or "any" in systems
         return self.no_python if fits else self.no_system
 
-    def _forbidden(self, name: str, item: SourceFile) -> str:
+    def _forbidden(self, candidate: Candidate) -> str:
         """Return why the given hashes exclude a file, empty if they do not."""
-        allowed = self._hashes.get(name)
+        allowed = self._hashes.get(candidate.project)
         if not allowed:
             return ""
         # Rewritten, no file would have one of them.
-        if item.catalog is not None and item.catalog.published.is_rewritten:
+        if candidate.rewritten is not None:
             return REWRITTEN
-        hashes = item.file.hashes
+        hashes = candidate.file.hashes
         # If the index gives no such hash, the file is checked when it is downloaded.
         known = [digests for digests in allowed if digests in hashes]
         if not known or any(hashes[algorithm] in allowed[algorithm] for algorithm in known):

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pep_variants import split_label
+from pep_variants import Preferences, split_label
 from pep_variants.internal import (
     BEST_MATCH,
     CATALOG_BYTES,
@@ -28,17 +28,22 @@ from pep_variants.internal import (
     read_version,
     without_userinfo,
 )
+from variants_catalog.internal import (
+    Catalog,
+    CatalogProject,
+    Listed,
+    Unavailable,
+    no_variants,
+    own_place,
+    preferred_catalog,
+)
 
+from .candidate import Candidate
+from .catalog_builds import At, CatalogFile, CatalogPages, catalog_files, listed
 from .errors import NotFound, PackageIndexError
 from .http.session import Session
 from .pages import JSON, Page, PageFile
 from .prefetch import Prefetcher
-
-if TYPE_CHECKING:
-    from pep_variants import Preferences
-    from variants_catalog.internal import Catalog, CatalogProject, Listed, Unavailable
-
-    from .catalog_builds import CatalogFile, PlacedFile  # imported with a catalogue only
 
 PYPI = "https://pypi.org/simple/"
 SDISTS = (".tar.gz", ".zip")
@@ -57,28 +62,9 @@ class VersionFiles:
     files: list[PageFile] = field(default_factory=list)
     metadata: PageFile | None = None
 
-
-@dataclass(slots=True)
-class SourceFile:
-    """A file and the source that lists it; never changed, see `PageFile`.
-
-    Attributes:
-        file: its entry on the page.
-        source: URL of the page or directory, without credentials; of files of the catalogue, the
-            entry of the project.
-        metadata: the ``*-variants.json`` of its version in the same source, None without one.
-        catalog: what makes a published file a variant, None for files that are listed as such.
-    """
-
-    file: Final[PageFile]
-    source: Final[str]
-    metadata: Final[PageFile | None] = None
-    catalog: Final[CatalogFile | None] = None
-
-    @property
-    def filename(self) -> str:
-        """Its name: for files of the catalogue, the labelled one."""
-        return self.file.filename if self.catalog is None else self.catalog.published.filename
+    def candidates(self, project: str, version: Version, source: str) -> list[Candidate]:
+        """Return the files as those of a *project* in the place *source*."""
+        return [Candidate(project, version, source, file, self.metadata) for file in self.files]
 
 
 @dataclass(frozen=True)
@@ -99,7 +85,7 @@ class Project:
     """
 
     name: str
-    versions: Mapping[Version, tuple[SourceFile, ...]] = field(repr=False)
+    versions: Mapping[Version, tuple[Candidate, ...]] = field(repr=False)
     places: tuple[str, ...]
     has_variants: bool
     warnings: tuple[str, ...] = ()
@@ -185,8 +171,6 @@ class PackageFinder:
         if self._catalog is None:
             return None
         if name not in self._entries:
-            from variants_catalog.internal import own_place  # takes a while
-
             found = self._catalog.project(name)
             is_chosen = found is not None and own_place(found, self.places) is not None
             self._entries[name] = None if is_chosen else found
@@ -223,8 +207,6 @@ class PackageFinder:
 
     def lack(self, name: str, version: Version) -> str:
         """Say that *version* of the project *name* has no variants to choose among."""
-        from variants_catalog.internal import no_variants  # takes a while
-
         project = self.project(name)
         with_variants = [
             found
@@ -245,20 +227,18 @@ class PackageFinder:
         entry = self.entry(name)
         if entry is None:
             found = self._own(name)
-            return _project(name, found.files(), found.sources, found.warnings)
+            return _project(name, found.files(name), found.sources, found.warnings)
         return self._described(name, entry)
 
     def _described(self, name: str, entry: CatalogProject) -> Project:
         """Return all files of a project that the catalogue describes."""
-        from .catalog_builds import CatalogFile, CatalogPages
-
         pages = CatalogPages(self.session, self.prefetcher)
         pages.start(entry)
         for target in entry.targets:
             self.prefetcher.start(("own", target), partial(self._own, target))
         own = self._own(name)
         reader = pages.read(entry)
-        targets: dict[str, list[Listed[PlacedFile]]] = {}
+        targets: dict[str, list[Listed[At]]] = {}
         warnings = list(own.warnings)
         for target in entry.targets:
             try:
@@ -272,22 +252,18 @@ class PackageFinder:
                     f"{name}: {target}, which has builds of it, is not found on "
                     f"{', '.join(self.places) or 'any index'}"
                 )
-        added: dict[Version, list[SourceFile]] = {}
+        added: dict[Version, list[Candidate]] = {}
         variant_wheels: dict[str, list[PageFile]] = {}
-        for found in reader.files(own.listed(), targets):
-            file, place = found.listed.file
-            if found.published is None:
-                variant_wheels.setdefault(place, []).append(file)
-                continue
-            if found.yanked != file.yanked:
-                file = replace(file, yanked=found.yanked)
-            known = CatalogFile(entry, found.published, place)
-            item = SourceFile(file, entry.source, None, known)
-            added.setdefault(found.published.version, []).append(item)
+        for file in catalog_files(entry, reader.files(own.listed(), targets)):
+            if isinstance(file, CatalogFile):
+                candidate = Candidate(name, file.version, entry.source, file)
+                added.setdefault(file.published.version, []).append(candidate)
+            else:
+                variant_wheels.setdefault(file.place, []).append(file)
         for place, wheels in variant_wheels.items():
             for version, group in by_version(wheels, name).get(name, {}).items():
-                added[version] = [SourceFile(file, place, group.metadata) for file in group.files]
-        versions = own.files()
+                added[version] = group.candidates(name, version, place)
+        versions = own.files(name)
         for version, files in added.items():
             versions[version] = [*files, *versions.get(version, ())]
         sources = [*own.sources, *(without_userinfo(page.url) for page in reader.pages)]
@@ -348,8 +324,6 @@ def catalog_of(session: Session, preferences: Preferences) -> Catalog | None:
     """
     if preferences.catalog is None:
         return None
-    from variants_catalog.internal import preferred_catalog  # takes a while
-
     for url in preferences.catalog_mirrors.values():
         session.add_index(url)
 
@@ -391,20 +365,16 @@ class _Own:
         """URLs of the sources that know the project."""
         return [group.source for group in self.groups]
 
-    def files(self) -> dict[Version, list[SourceFile]]:
-        """Return the files by version, those of preferred sources first."""
-        versions: dict[Version, list[SourceFile]] = {}
+    def files(self, name: str) -> dict[Version, list[Candidate]]:
+        """Return the files of the project by version, those of preferred sources first."""
+        versions: dict[Version, list[Candidate]] = {}
         for source, by_number, _ in self.groups:
-            for version, files in by_number.items():
-                versions.setdefault(version, []).extend(
-                    SourceFile(file, source, files.metadata) for file in files.files
-                )
+            for version, group in by_number.items():
+                versions.setdefault(version, []).extend(group.candidates(name, version, source))
         return versions
 
-    def listed(self) -> list[Listed[PlacedFile]]:
+    def listed(self) -> list[Listed[At]]:
         """Return the files for the catalogue, those of preferred sources first."""
-        from .catalog_builds import listed
-
         return [
             listed(file, source, position)
             for source, by_number, position in self.groups
@@ -415,7 +385,7 @@ class _Own:
 
 def _project(
     name: str,
-    versions: Mapping[Version, Sequence[SourceFile]],
+    versions: Mapping[Version, Sequence[Candidate]],
     sources: Sequence[str],
     warnings: Sequence[str],
 ) -> Project:

@@ -461,13 +461,11 @@ class IndexProvider(_Base):
             plain, _, fragment = url.partition("#")
             algorithm, equals, digest = fragment.partition("=")
             hashes = {algorithm: digest} if equals else {}
-            filename = filename_of_url(plain)
             self._direct[url] = Candidate(
                 name,
                 Version(version),
-                filename,
                 redacted(plain),
-                file=PageFile(filename, plain, hashes),
+                PageFile(filename_of_url(plain), plain, hashes),
                 direct=True,
             )
         return self._direct[url]

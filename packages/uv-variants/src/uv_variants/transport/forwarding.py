@@ -74,8 +74,8 @@ class BadRequest(Exception):
 class _Connection:
     """A connection to an upstream, for one request after the other.
 
-    Not one of httpcore: of its pool, the connections would be made by `dial` all the same (proxies
-    that resolve no names, TLS within TLS), which saves nothing here.
+    Not one of httpcore's pool: `dial` would make them all the same (proxies that resolve no names),
+    and with anyio's streams a wheel comes within TLS at a third of the speed.
 
     Attributes:
         is_new: whether it has had no response yet.

@@ -96,8 +96,8 @@ def _tell(session: Session, found: list[MissedBuild]) -> None:
     if session.options.values.get(_INSTALLS) is not None:
         named = " ".join(item.project for item in found)
         again = f"{program} install --variant-switch {named}"
-    how = f"{program} config set global.variant-catalog default, then {again}"
-    line = line_of_day(found, how, os.environ)
+    enable = f"{program} config set global.variant-catalog default"
+    line = line_of_day(found, enable, f"then {again}", os.environ)
     if line:
         logger.info("%s", line)
 

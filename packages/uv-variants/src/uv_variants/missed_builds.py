@@ -85,10 +85,10 @@ def _missed_lines(plan: SessionPlan, names: set[str], planned: Planned) -> Itera
         return
     missed = [*_missed(plan, sorted(known.difference(plan.pinned)), planned)]
     if missed:
-        how = f"uv-variants catalog enable, then {_again(context, missed)}"
-        line = line_of_day(missed, how, context.place.environ)
+        enable, again = "uv-variants catalog enable", f"then {_again(context, missed)}"
+        line = line_of_day(missed, enable, again, context.place.environ)
         if line or context.invocation.command == ("sync",):
-            yield line or missed[0].text(how)
+            yield line or missed[0].text(f"{enable}, {again}")
 
 
 def _unfit_lines(plan: SessionPlan, names: set[str], planned: Planned) -> Iterator[str]:

@@ -232,25 +232,28 @@ def _file(label: str, version: Version, properties: Properties) -> PublishedFile
     return PublishedFile("", "", version, label, properties)
 
 
-def line_of_day(found: Iterable[MissedBuild], how: str, environ: Mapping[str, str]) -> str:
-    """Return the line about the first of *found* that was not among those of another call today.
+def line_of_day(
+    missed: Iterable[MissedBuild], enable: str, again: str, environ: Mapping[str, str]
+) -> str:
+    """Return the line about the first of *missed* that was not among those of another call today.
 
     Empty if all were. Without a cache that can be written none ever was.
 
     Args:
-        found: of one command; the others are not told of either for a day.
-        how: what to type, see `MissedBuild.text`.
+        missed: of one command; the others are not told of either for a day.
+        enable: command that switches the catalogue on.
+        again: what to do then, empty for nothing.
         environ: environment variables.
     """
     folder = cache_directory(environ, "said")
     line = ""
-    for each in found:
-        said = f"{each.project} {each.version} {each.lack} {how.partition(',')[0]}"
+    for build in missed:
+        said = f"{build.project} {build.version} {build.lack} {enable}"
         path = folder / hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:32]
         with contextlib.suppress(OSError):
             if 0 <= time.time() - path.stat().st_mtime < _DAY:
                 continue
-        line = line or each.text(how)
+        line = line or build.text(", ".join(filter(None, (enable, again))))
         with contextlib.suppress(OSError):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.touch(mode=0o600)

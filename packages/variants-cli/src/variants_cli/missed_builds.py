@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from resolvelib_variants.resolution import IndexResolver, Package, RequirementSet, Resolution
 
 _logger = logging.getLogger(__name__)
-_HOW = "variants catalog enable, then the same command"
 
 
 def missed_line(
@@ -64,7 +63,7 @@ def missed_line(
         )
     )
     try:
-        return line_of_day(missed, _HOW, os.environ)
+        return line_of_day(missed, "variants catalog enable", "then the same command", os.environ)
     except Exception:  # it is no reason to fail
         _logger.debug("No advice about the catalogue", exc_info=True)
         return ""

@@ -70,7 +70,7 @@ def verify(paths: Iterable[str]) -> Findings:
             roots.update(row.path.split("/")[0] for row in record)
             version = metadata_field(distribution, "Version") or ""
             name = f"{project} {version}"
-            found = list(_differences(folder, record, name))
+            found = list(_differences(folder, record, name, is_pip=project == "pip"))
             problems += found
             text = f"{len(record)} files of RECORD, {len(found) or 'none'} changed or missing"
             if any(row.path.startswith(("__editable__", "_editable_impl_")) for row in record):
@@ -93,12 +93,14 @@ def _record(distribution: Distribution) -> Iterator[Row]:
     yield from (row for row in rows if row.path and not _COMPILED.search(row.path))
 
 
-def _differences(folder: Path, record: Collection[Row], name: str) -> Iterator[Problem]:
+def _differences(
+    folder: Path, record: Collection[Row], name: str, *, is_pip: bool
+) -> Iterator[Problem]:
     """Yield the files of the distribution *name* that are not as *record* lists them."""
     if not record:
         # Distributors of systems leave it out of their pip.
         text = f"{name} in {folder} has no valid RECORD, so its files cannot be compared"
-        yield Problem("changed-file", text, fails=not name.startswith("pip "))
+        yield Problem("changed-file", text, fails=not is_pip)
     for row in record:
         path = Path(os.path.normpath(folder / row.path))
         algorithm, _, digest = row.digest.partition("=")

@@ -36,6 +36,7 @@ def explain_failure(
     plain: IndexProvider,
     evaluator: CandidateEvaluator,
     finder: PackageFinder,
+    unsaid: str = "",
 ) -> NoSolution:
     """Return the error for what resolvelib found to be in the way.
 
@@ -45,6 +46,7 @@ def explain_failure(
         plain: the provider inside.
         evaluator: the files of the target.
         finder: all files.
+        unsaid: project whose versions have nothing to do with it.
     """
     details: list[str] = []
     wanted: dict[str, list[SpecifierRequirement]] = {}
@@ -59,10 +61,10 @@ def explain_failure(
             continue  # said below
         if isinstance(requirement, SpecifierRequirement):
             needs.append(requirement)
-        details.append(
-            f"you asked for {requirement}" if parent is None else f"{parent} needs {requirement}"
-        )
-        if parent is not None:
+        if parent is None:
+            details.append(f"you asked for {requirement}")
+        elif parent.project != unsaid:
+            details.append(f"{parent} needs {requirement}")
             parents.setdefault(parent.project)
             details += _by_marker(parent, project, provider, plain)
     lacking = []
@@ -71,9 +73,9 @@ def explain_failure(
         unfit = all(not selection.files for _, selection in provider.ordering.judged(project))
         if facts or (unfit and any(True for _ in provider.ordering.judged(project))):
             lacking.append(project)
-        details += facts
+        details += facts if project != unsaid else ()
     for project in dict.fromkeys((*sorted(wanted), *sorted(parents))):
-        details += _variants(project, provider, evaluator)
+        details += _variants(project, provider, evaluator) if project != unsaid else ()
     if lacking:
         message = f"no version fits of {', '.join(lacking)}"
     else:

@@ -45,7 +45,7 @@ from .failure import explain_failure
 from .index_provider import IndexProvider, SpecifierRequirement, allow, split_identifier
 from .requirements import RequirementSet, Wanted
 from .result import Package, Resolution, packages_of
-from .same_files import agreeing, same_files, with_same_files
+from .same_files import agreeing, same_files, same_files_failure, stand_in
 
 if TYPE_CHECKING:
     from variants_catalog.internal import Unavailable
@@ -244,9 +244,14 @@ class IndexResolver:
             result = resolver.resolve(roots, max_rounds=MAX_ROUNDS)
         except ResolutionImpossible as error:
             _raise_missing(provider.ordering.missing.values(), error)
-            failure = explain_failure(error.causes, provider, plain, evaluator, self.finder)
             guilty = {plain.project(provider.identify(item.requirement)) for item in error.causes}
-            raise with_same_files(failure, provided, guilty, roots) from error
+            named, build = stand_in(provided, guilty) or ("", "")
+            failure = explain_failure(
+                error.causes, provider, plain, evaluator, self.finder, unsaid=named
+            )
+            if build:
+                failure = same_files_failure(named, build, failure, roots)
+            raise failure from error
         except ResolutionTooDeep:
             raise NoSolution(
                 f"no solution was found in {MAX_ROUNDS:,} steps: pin some versions with ==, "

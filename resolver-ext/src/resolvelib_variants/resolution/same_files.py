@@ -43,32 +43,36 @@ def same_files(packages: Iterable[Package], finder: PackageFinder) -> dict[str, 
     return found
 
 
-def with_same_files(
-    failure: NoSolution,
-    provided: Mapping[str, str],
-    guilty: Collection[str],
-    roots: Iterable[object],
-) -> NoSolution:
-    """Return the error for *failure*, which names a project and the build that stands for it.
+def stand_in(provided: Mapping[str, str], guilty: Collection[str]) -> tuple[str, str] | None:
+    """Return a project and the build that stands for it, where either is in the way.
 
     Args:
-        failure: why there is no solution.
         provided: builds by project.
         guilty: projects that are in the way.
+    """
+    pairs = provided.items()
+    return next(((name, build) for name, build in pairs if {name, build} & {*guilty}), None)
+
+
+def same_files_failure(
+    name: str, build: str, failure: NoSolution, roots: Iterable[object]
+) -> SameFiles:
+    """Return the error for the project *name* and *build*, which stands for it.
+
+    Args:
+        name: normalized name of the project.
+        build: normalized name of the build.
+        failure: why there is no solution. Without the requirement of each version of the project on
+            its own build, which was added here, not asked for.
         roots: what the user asked for.
     """
-    for name, build in provided.items():
-        if name in guilty or build in guilty:
-            details = [
-                f"you asked for {need}"
-                for need in roots
-                if isinstance(need, SpecifierRequirement) and need.project in (name, build)
-            ]
-            # The requirement of each version on its own build was added here, not asked for.
-            details += (text for text in failure.details if not text.startswith(f"{name} "))
-            cause = f"no version of {build} meets what is asked of both"
-            return SameFiles(name, [build], cause, tuple(dict.fromkeys(details)))
-    return failure
+    details = [
+        f"you asked for {need}"
+        for need in roots
+        if isinstance(need, SpecifierRequirement) and need.project in (name, build)
+    ]
+    cause = f"no version of {build} meets what is asked of both"
+    return SameFiles(name, [build], cause, tuple(dict.fromkeys((*details, *failure.details))))
 
 
 def agreeing(resolve: Callable[[Mapping[str, Collection[str]]], Resolution]) -> Resolution:

@@ -154,8 +154,6 @@ def joined_labels(labels: Sequence[str]) -> str:
     return f"{', '.join(labels[:2])} and {len(labels) - 2} more variants"
 
 
-_INSTEAD = "instead of"
-
 _CPU = frozenset(("x86_64", "aarch64"))
 
 
@@ -174,7 +172,8 @@ def choice_line(
     if not why:
         return ""
     what = "Non-variant file" if file.label is None else f"Variant {file.label}"
-    mark = "" if why.startswith(_INSTEAD) else ":"
+    is_asked = project in selection.preferences.forced
+    mark = ":" if is_asked or file.label == _best_label(selection) else ""
     return f"{what} for {project} {version}{mark} {why}"
 
 
@@ -195,12 +194,12 @@ def why_this(
         return "asked for"
     if not selection.rankings:
         return ""
-    best = selection.chosen.label if selection.chosen else None
+    best = _best_label(selection)
     why = selection.why(file)
     if file.label != best:
         reason = f", to agree with {agrees_with}" if agrees_with is not None else ""
         rest = f": {why}" if why else ""
-        return f"{_INSTEAD} {best or 'the non-variant file'}{reason}{rest}"
+        return f"instead of {best or 'the non-variant file'}{reason}{rest}"
     better = why_not_better(selection, file)
     if why:
         return f"{why}; {better}" if better else why
@@ -213,6 +212,11 @@ def why_this(
         )
     plain = f"no {'variant' if file.label is None else 'other variant'} fits"
     return f"{plain} ({better})" if better else plain
+
+
+def _best_label(selection: Selection[Any]) -> str | None:
+    """Return the label of the most preferred file, None for a non-variant file or none at all."""
+    return selection.chosen.label if selection.chosen else None
 
 
 def why_not_better(selection: Selection[Any], file: File[Any]) -> str:

@@ -74,6 +74,7 @@ def load_settings(
     environ: Mapping[str, str],
     *,
     warn: Callable[[str], None],
+    unapproved: Callable[[str, str], None] | None = None,
     isolated: bool = False,
     candidates: Sequence[Place] | None = None,
 ) -> Settings:
@@ -83,6 +84,8 @@ def load_settings(
         options: values of options by their names.
         environ: environment variables.
         warn: called with one line for each file of which something does not count.
+        unapproved: called in its place where the user may approve the file, with the line and the
+            command that does.
         isolated: leave out variables and the files of project and user, as ``pip --isolated``
             does; ``python -E`` leaves out the variables, ``python -I`` also the project's file.
         candidates: where files are looked for; None for `places`.
@@ -100,7 +103,7 @@ def load_settings(
     merged: dict[str, Given] = {}
     for place in reversed(_distinct(places() if candidates is None else candidates)):
         if place.role not in ignored:
-            given, narrows = _read(place, warn)
+            given, narrows = _read(place, warn, unapproved)
             _merge(merged, given, narrows=narrows)
     if not isolated and not sys.flags.ignore_environment:
         _merge(merged, given_variables(environ))
@@ -142,7 +145,11 @@ def _merge(merged: dict[str, Given], given: Iterable[Given], *, narrows: bool = 
         merged[item.attribute] = item._replace(value=value)
 
 
-def _read(place: Place, warn: Callable[[str], None]) -> tuple[list[Given], bool]:
+def _read(
+    place: Place,
+    warn: Callable[[str], None],
+    unapproved: Callable[[str, str], None] | None,
+) -> tuple[list[Given], bool]:
     """Return what the file at *place* sets, and whether it may only narrow."""
     try:
         content = read_regular(place.path, SETTINGS_BYTES)
@@ -157,12 +164,13 @@ def _read(place: Place, warn: Callable[[str], None]) -> tuple[list[Given], bool]
         return [], True
     source = printable(str(place.path.absolute()))
     doubt = "" if place.role is Role.PROJECT else _changeable(place.path, content)
+    approves = ""
     must_be_sound = place.role is not Role.PROJECT and not doubt
     ignored: list[Option] = []
     try:
         tree = configuration_tree(content.data, source)
         if place.role is Role.PROJECT:
-            doubt = _unapproved(place.path, content, tree)
+            doubt, approves = _unapproved(place.path, content, tree)
         if doubt:
             ignored = [option for option in OPTIONS if option.key in tree and not option.narrows]
             tree = {key: value for key, value in tree.items() if key in _NARROWING}
@@ -179,7 +187,13 @@ def _read(place: Place, warn: Callable[[str], None]) -> tuple[list[Given], bool]
         keys = ", ".join(option.key for option in ignored)
         flags = ", ".join(f"--{option.name}" for option in ignored)
         reason = doubt or "a project does not decide where code comes from: set it yourself"
-        warn(f"{source}: {keys} ignored: {reason}, or use {flags}")
+        if approves:
+            reason = f"{reason}: look at it and run {approves}"
+        line = f"{source}: {keys} ignored: {reason}, or use {flags}"
+        if approves and unapproved is not None:
+            unapproved(line, approves)
+        else:
+            warn(line)
     # Relative to the file, not to where the command was typed.
     return [
         item._replace(value=str(place.path.parent / item.value)) if _is_path(item) else item
@@ -209,8 +223,11 @@ def _changeable(path: Path, content: Content) -> str:
     return ""
 
 
-def _unapproved(path: Path, content: Content, tree: Mapping[str, Any]) -> str:
-    """Return why the project's file is not believed, empty if the user approved it."""
+def _unapproved(path: Path, content: Content, tree: Mapping[str, Any]) -> tuple[str, str]:
+    """Return why the project's file is not believed, and the command that approves it.
+
+    The reason is empty if the user has approved it, the command if none can.
+    """
     # Imported late: most commands find no such file.
     import shlex
 
@@ -219,15 +236,15 @@ def _unapproved(path: Path, content: Content, tree: Mapping[str, Any]) -> str:
     # Files that it names are only read if it may be believed.
     approvals = Approvals()
     folder = printable(os.path.realpath(path.parent))
-    remedy = f"look at it and run variants trust {shlex.quote(folder)}"
+    command = f"variants trust {shlex.quote(folder)}"
     try:
         approval = approvals.find(path)
         if approval is None:
-            return f"a project's file is not trusted before you approve it: {remedy}"
+            return "a project's file is not trusted before you approve it", command
         if approval.digest == approval_digest(covered_files(path, content.data, tree)):
-            return ""
+            return "", ""
     except NotPrivate as error:
-        return str(error)
+        return str(error), ""
     except PreferenceError:
         pass
-    return f"it has changed since you approved it: {remedy}"
+    return "it has changed since you approved it", command

@@ -202,9 +202,15 @@ def settings_of(
         environ: environment variables.
         candidates: where files are looked for; None for `places`.
     """
-    ignored: list[str] = []
+    ignored: list[tuple[str, str]] = []
     try:
-        settings = load_settings(options, environ, warn=ignored.append, candidates=candidates)
+        settings = load_settings(
+            options,
+            environ,
+            warn=lambda text: ignored.append((text, "")),
+            unapproved=lambda text, command: ignored.append((text, command)),
+            candidates=candidates,
+        )
     except PreferenceError as error:
         return Settings(Preferences(), {}), [Problem("configuration", str(error))]
     problems: list[Problem] = []
@@ -213,10 +219,7 @@ def settings_of(
         command = f"export {origin}={DEFAULT_CATALOG}" if origin.startswith("VARIANTS_") else ""
         command = command or _line(Path(origin), "catalog =")[1]
         problems += catalog_problems(catalog, origin, command)
-    for text in ignored:
-        _, found, command = text.partition("look at it and run ")
-        command = command.partition(", or use ")[0] if found else ""
-        problems.append(Problem("configuration-ignored", text, command))
+    problems += (Problem("configuration-ignored", text, command) for text, command in ignored)
     return settings, problems
 
 

@@ -13,7 +13,14 @@ from typing import IO, Final
 from packaging.version import Version
 
 from pep_variants import Metadata
-from pep_variants.internal import open_wheel, read_version, redacted, without_userinfo
+from pep_variants.internal import (
+    Rewrite,
+    WheelContents,
+    open_wheel,
+    read_version,
+    redacted,
+    without_userinfo,
+)
 from variants_catalog.internal import (
     CatalogProject,
     Found,
@@ -100,8 +107,13 @@ class CatalogFile(PlacedFile):
         """
         name = self.original.filename
         with open_wheel(original, redacted(self.url), filename=name) as contents:
-            rewrite = rewritten(contents, original, self.entry, self.published, self.added)
-            rewrite.write(original, target)
+            self.rewritten(contents, original).write(original, target)
+
+    def rewritten(
+        self, contents: WheelContents, stream: IO[bytes], metadata: bytes | None = None
+    ) -> Rewrite:
+        """Return the wheel as it is installed, see `installed_builds.rewritten`."""
+        return rewritten(contents, stream, self.entry, self.published, self.added, metadata)
 
 
 At = tuple[PageFile, str]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pep_variants.internal import lazy_name
 
 if TYPE_CHECKING:
+    from .catalog_builds import *
     from .catalog_checks import *
     from .distribution_metadata import *
     from .doctor import *
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from .uv_files import *
 
 _NAMES = {
+    "catalog_builds": "At CatalogFile PlacedFile catalog_files listed",
     "catalog_checks": "check_live",
     "distribution_metadata": "fetch_metadata_file",
     "doctor": (

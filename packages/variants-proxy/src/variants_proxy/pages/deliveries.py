@@ -22,6 +22,7 @@ from starlette.responses import Response, StreamingResponse
 from pep_variants import Metadata, MetadataError, VariantContext, VariantError, split_label
 from pep_variants.internal import iter_fields, metadata_terms, read_version, reduce_metadata
 from variants_index import PackageIndexError, Page, PageFile
+from variants_index.internal import CatalogFile
 
 from ..choice.choice import OWN, own_context
 from ..choice.in_place_names import (
@@ -39,12 +40,10 @@ from ..headers import is_known
 from ..settings import Upstream
 from ..sharing import gather_limited
 from ..upstream.releases import (
-    CatalogFile,
     FetchedPage,
     Release,
     is_rewritten,
     known_variants,
-    origin,
     published,
     release_with,
     wheel_version,
@@ -234,7 +233,7 @@ class Deliveries:
         filename: str,
     ) -> Delivery:
         file, context, release = resolved
-        page_upstream, upstream = upstream, origin(upstream, file)
+        page_upstream, upstream = upstream, self._upstreams.origin(upstream, file)
         is_metadata = filename.endswith(".metadata")
         plain, label = split_label(file.filename)
         is_direct = self._upstreams.is_direct(upstream, file.url, at_index=client.at_index)
@@ -341,9 +340,7 @@ class Deliveries:
             dict(file.hashes),
             file.size,
             file.upload_time,
-            published=file.original.filename
-            if isinstance(file, CatalogFile) and file.known is not None
-            else None,
+            published=file.original.filename if isinstance(file, CatalogFile) else None,
         )
         try:
             core = await self._wheels.read(shown.upstream, file)
@@ -407,7 +404,7 @@ def _file_with(upstream: Upstream, page: Page, plain: str, label: str | None) ->
         if split_label(file.filename) == (plain, label):
             return file
         own = published(file)
-        if own is not None and (own.original.filename, own.label) == (plain, label):
+        if own is not None and (own.original.filename, own.published.label) == (plain, label):
             return file
     of = f" of variant {label}" if label is not None else ""
     raise NoSuchFile(f"index {upstream.name} has no {plain}{of}")

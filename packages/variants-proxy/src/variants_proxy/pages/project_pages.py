@@ -25,7 +25,6 @@ from ..sharing import gather_limited
 from ..upstream.releases import (
     is_rewritten,
     known_variants,
-    origin,
     published,
     wheel_version,
 )
@@ -163,7 +162,7 @@ class ProjectPages:
         hosts: dict[tuple[str, str], bool] = {}
 
         def is_direct(file: PageFile) -> bool:
-            upstream = origin(shown.upstream, file)
+            upstream = self._upstreams.origin(shown.upstream, file)
             key = upstream.name, file.url[: file.url.find("/", 8)]
             if key not in hosts:
                 hosts[key] = self._upstreams.is_direct(upstream, file.url, at_index=client.at_index)

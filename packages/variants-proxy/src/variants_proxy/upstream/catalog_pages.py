@@ -12,14 +12,11 @@ import hashlib
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
 
-from packaging.version import Version
-
-from pep_variants import Metadata, Preferences
+from pep_variants import Preferences
 from pep_variants.internal import (
     CATALOG_BYTES,
     DEFAULT_CATALOG,
@@ -35,19 +32,19 @@ from variants_catalog.internal import (
     Listed,
     PlacePage,
     PlaceReader,
-    PublishedFile,
     own_place,
     pages_of,
     preferred_catalog,
 )
-from variants_index import Page, PageFile
+from variants_index import Page
+from variants_index.internal import At, catalog_files, listed
 
 from ..clients import Client
 from ..errors import NothingFetched, PassingFailure
 from ..index_urls import upstream_name
 from ..settings import Kind, Upstream
 from ..sharing import LRUCache, SingleFlight, gather_limited
-from .releases import CatalogPage, FetchedPage, listed_as
+from .releases import CatalogPage, FetchedPage
 from .upstream_pages import UpstreamPages
 from .upstreams import Upstreams
 
@@ -124,9 +121,6 @@ _PREFIX = "catalog-"
 
 _OF_ONE_PAGE = re.compile(r"^https?://\S+: ")
 
-_File: TypeAlias = "tuple[Upstream, PageFile]"
-"""What the proxy knows a listed file by."""
-
 
 @dataclass(frozen=True)
 class _Answer:
@@ -152,19 +146,16 @@ class _Answer:
         found = "" if self.page is None else self.page.digest
         return f"{self.upstream.name} {found} {self.reason}"
 
-    def listed(self, at: Callable[[str], str] = str) -> list[Listed[_File]]:
+    def listed(self, at: Callable[[str], str] = str) -> list[Listed[At]]:
         """Return the files; *at* returns where one is that is listed at a URL."""
-        found = () if self.page is None else self.page.page.files
-        files = ((item, at(item.url)) for item in found)
+        files = () if self.page is None else self.page.page.files
         return [
-            Listed(
-                item.filename,
-                (self.upstream, item if url == item.url else replace(item, url=url)),
-                item.hashes.get("sha256"),
+            listed(
+                file if (url := at(file.url)) == file.url else replace(file, url=url),
+                self.upstream.name,
                 self.position,
-                item.yanked,
             )
-            for item, url in files
+            for file in files
         ]
 
 
@@ -328,7 +319,7 @@ def _combined(
         targets: by the publisher's name.
         hashes: see `Settings.hashes`.
     """
-    reader: PlaceReader[_File] = PlaceReader(entry)
+    reader: PlaceReader[At] = PlaceReader(entry)
     for place, answer in places.items():
         if answer.reason:
             reader.fail(place, answer.reason, may_pass=answer.may_pass)
@@ -341,7 +332,7 @@ def _combined(
     given = hashes.get(entry.name)
     kept = [item for item in found if given is None or _is_given(item, given)]
     page = Page(entry.name, ()) if own.page is None else own.page.page
-    added = _added(entry, kept)
+    added = catalog_files(entry, kept)
     # The versions that a page lists (PEP 700) would have to be those that a client is shown.
     page = replace(page, files=(*page.files, *added), versions=None if added else page.versions)
     return CatalogPage(
@@ -354,40 +345,13 @@ def _combined(
     )
 
 
-def _is_given(item: Found[_File], hashes: frozenset[str]) -> bool:
+def _is_given(item: Found[At], hashes: frozenset[str]) -> bool:
     """Return whether a file is installed as it is, with one of *hashes*."""
     return not _is_rewritten(item) and item.listed.sha256 in hashes
 
 
-def _is_rewritten(item: Found[_File]) -> bool:
+def _is_rewritten(item: Found[At]) -> bool:
     return item.published is not None and item.published.is_rewritten
-
-
-def _added(entry: CatalogProject, found: Iterable[Found[_File]]) -> list[PageFile]:
-    """Return the files of *found*, with the variant metadata of their versions."""
-    added: list[PageFile] = []
-    described: dict[Version, list[tuple[PublishedFile, _File]]] = {}
-    for item in found:
-        upstream, file = item.listed.file
-        if item.published is None:
-            added.append(listed_as(file, file.filename, upstream, entry))
-        else:
-            if item.yanked != file.yanked:
-                file = replace(file, yanked=item.yanked)
-            same = described.setdefault(item.published.version, [])
-            same.append((item.published, (upstream, file)))
-    equal: list[Metadata] = []
-    for same in described.values():
-        metadata = entry.metadata(known for known, _ in same)
-        if metadata in equal:
-            metadata = equal[equal.index(metadata)]
-        else:
-            equal.append(metadata)
-        added += [
-            listed_as(file, known.filename, upstream, entry, known, metadata)
-            for known, (upstream, file) in same
-        ]
-    return added
 
 
 def _without_catalog(found: FetchedPage, problem: str) -> CatalogPage:

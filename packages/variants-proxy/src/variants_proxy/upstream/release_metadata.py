@@ -20,7 +20,7 @@ from variants_index import ReleaseMetadata as FetchedMetadata
 from ..errors import NothingFetched, PassingFailure
 from ..settings import Upstream
 from ..sharing import LRUCache, SingleFlight, gather_limited
-from .releases import Release, known_variants, release_origin
+from .releases import Release, known_variants
 from .upstreams import Upstreams, identity
 
 logger = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class ReleaseMetadata:
         described = known_variants(release.wheels)
         if described is not None:
             return described
-        upstream = release_origin(upstream, release.wheels)
+        upstream = self._upstreams.origin(upstream, *release.wheels)
         key = upstream.name, _release_key(release)
         known = self._documents.get(key)
         if known is not None:
@@ -69,7 +69,7 @@ class ReleaseMetadata:
         described = known_variants(release.wheels)
         if described is not None:
             return described, (write_metadata(described).encode(),)
-        found = await self._fetched(release_origin(upstream, release.wheels), release)
+        found = await self._fetched(self._upstreams.origin(upstream, *release.wheels), release)
         return found.metadata, tuple(found.documents[key] for key in sorted(found.documents))
 
     async def _fetched(self, upstream: Upstream, release: Release) -> FetchedMetadata:

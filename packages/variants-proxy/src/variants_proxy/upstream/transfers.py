@@ -28,10 +28,9 @@ from pep_variants.internal import (
     with_metadata,
 )
 from variants_index import PageFile, Session, Store
-from variants_index.internal import BadResponse, check_digests, opened
+from variants_index.internal import BadResponse, CatalogFile, check_digests, opened
 
 from ..errors import UnusableFile
-from .releases import CatalogFile, added, installed
 
 _FORMAT = "4"
 """Increased when rewriting gives other bytes for the same wheel and metadata."""
@@ -108,14 +107,13 @@ def rewritten_transfer(
         found = contents.read(METADATA_FILE, limit)
         if found is None:
             raise InvalidWheel(f"{source}: has no {METADATA_FILE}")
-        if reduce_metadata(installed(file, found), context) != reduced:
+        own = file.installed_metadata(found) if isinstance(file, CatalogFile) else found
+        if reduce_metadata(own, context) != reduced:
             raise UnusableFile(
                 f"{source}: its METADATA differs from the core metadata that the index lists"
             )
-        if isinstance(file, CatalogFile) and file.known is not None and file.known.is_rewritten:
-            from variants_catalog.internal import rewritten
-
-            rewrite = rewritten(contents, stream, file.entry, file.known, added(file), reduced)
+        if isinstance(file, CatalogFile) and file.published.is_rewritten:
+            rewrite = file.rewritten(contents, stream, reduced)
         else:
             rewrite = with_metadata(contents, stream, reduced)
     return Transfer(file, rewrite, name)
@@ -137,7 +135,7 @@ def rewrite_name(index: str, file: PageFile, reduced: bytes) -> str:
         return ""
     source = json.dumps([_FORMAT, index, file.url, known])
     digest = hashlib.sha256(source.encode("utf-8", "surrogatepass") + b"\n" + reduced)
-    for filename, data in added(file).items():
+    for filename, data in file.added.items() if isinstance(file, CatalogFile) else ():
         digest.update(f"\n{filename} {len(data)}\n".encode() + data)
     return digest.hexdigest()
 

@@ -26,7 +26,14 @@ from anyio.to_thread import run_sync
 
 from pep_variants.internal import InvalidWheel, Sources, is_local
 from variants_index import PackageIndexError, PageFile, Session, Store
-from variants_index.internal import PORTS, AccessDenied, NotFound, TimedOut, UntrustedServer
+from variants_index.internal import (
+    PORTS,
+    AccessDenied,
+    NotFound,
+    PlacedFile,
+    TimedOut,
+    UntrustedServer,
+)
 
 from ..errors import PassingFailure, UpstreamError
 from ..settings import Limits, Settings, Upstream
@@ -174,6 +181,7 @@ class Upstreams:
         self.settings = settings
         self.limits = settings.limits
         self.store = Store(settings.cache, settings.limits.cache_bytes)
+        self._by_name = {item.name: item for item in settings.upstreams}
         self._sessions = {item.name: self._begun(item) for item in settings.upstreams}
         self._shared: dict[tuple[str, str | None, int | None], Session] = {}
         self._privates: dict[str, bool] = {}
@@ -194,8 +202,14 @@ class Upstreams:
         if session is None:
             session = self._shared[origin] = self._begun(upstream, in_no_setting=True)
         session.addresses.configure(upstream.url)
+        self._by_name[upstream.name] = upstream
         self._sessions[upstream.name] = session
         self._budgets[upstream.name] = self._budget(upstream)
+
+    def origin(self, upstream: Upstream, *files: PageFile) -> Upstream:
+        """Return the upstream that *files*, of one version on a page of *upstream*, are of."""
+        places = (file.place for file in files if isinstance(file, PlacedFile))
+        return self._by_name.get(next(places, upstream.name), upstream)
 
     def _budget(self, upstream: Upstream) -> Budget:
         return Budget(upstream.name, self.limits, lenient=self.settings.allow_missing_sources)

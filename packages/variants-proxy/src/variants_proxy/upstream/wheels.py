@@ -34,12 +34,12 @@ from pep_variants.internal import (
     reduce_metadata,
 )
 from variants_index import PageFile
-from variants_index.internal import fetch_metadata_file, opened
+from variants_index.internal import CatalogFile, PlacedFile, fetch_metadata_file, opened
 
 from ..errors import UpstreamError
 from ..settings import Upstream
 from ..sharing import LRUCache, SingleFlight, gather_limited
-from .releases import CatalogFile, Release, installed, is_rewritten, origin
+from .releases import Release, is_rewritten
 from .transfers import (
     PROBLEMS,
     Transfer,
@@ -61,11 +61,11 @@ _LONG = 16 * 10**6
 def metadata_key(file: PageFile) -> str:
     """Return a key that is equal for wheels with the same ``METADATA`` according to the index."""
     if isinstance(file, CatalogFile):
-        known = file.known
-        added = f"{known.label} {known.filename} {known.requires}" if known is not None else ""
-        return f"{added} {metadata_key(file.original)}"
+        known = file.published
+        return f"{known.label} {known.filename} {known.requires} {metadata_key(file.original)}"
     digest = (file.core_metadata or {}).get("sha256")
-    return f"sha256 {digest}" if digest else identity(file)
+    key = f"sha256 {digest}" if digest else identity(file)
+    return f" {key}" if isinstance(file, PlacedFile) else key
 
 
 def is_cheap(wheel: PageFile) -> bool:
@@ -93,9 +93,11 @@ class Wheels:
         Raises:
             UpstreamError: it cannot be read.
         """
+        upstream = self._upstreams.origin(upstream, file)
         if isinstance(file, CatalogFile):
-            own = await self.read(file.upstream, file.original)
-            return await self._upstreams.budget(file.upstream).compute(lambda: installed(file, own))
+            own = await self.read(upstream, file.original)
+            budget = self._upstreams.budget(upstream)
+            return await budget.compute(lambda: file.installed_metadata(own))
         key = upstream.name, metadata_key(file)
         known = self._inspected.get(key)
         if known is not None:
@@ -189,7 +191,7 @@ class Wheels:
             UpstreamError: it cannot be read.
             VariantError, UnusableFile: as `rewritten_transfer`, which has the arguments.
         """
-        upstream = origin(upstream, file)
+        upstream = self._upstreams.origin(upstream, file)
         self._upstreams.allow_links(upstream, file.url)
         assert context is not None
         return await self._upstreams.budget(upstream).fetch(
@@ -259,7 +261,7 @@ class Wheels:
             reduced: its METADATA with evaluated markers.
             ahead: read the wheel to compute them, if it is small enough.
         """
-        upstream = origin(upstream, file)
+        upstream = self._upstreams.origin(upstream, file)
         name = rewrite_name(upstream.url, file, reduced)
         if not name:
             return None

@@ -160,7 +160,15 @@ class InvalidMarker(VariantError):
 
 
 class InvalidWheel(VariantError):
-    """A wheel file whose contents cannot be used: no archive, no or several dist-info, bad data."""
+    """A wheel file whose contents cannot be used: no archive, no or several dist-info, bad data.
+
+    Attributes:
+        problem: what is wrong, without the source.
+    """
+
+    def __init__(self, problem: str, source: object = "") -> None:
+        self.problem = problem
+        super().__init__(f"{source}: {problem}" if source != "" else problem)
 
 
 class InvalidSdist(VariantError):
@@ -195,16 +203,18 @@ class InconsistentMetadata(VariantError):
         sources: the two files or URLs.
         path: place inside the data.
         values: what the first and what the second source says.
+        difference: both in words.
     """
 
     def __init__(self, sources: tuple[str, str], path: str, values: tuple[object, object]) -> None:
         self.sources = (redacted(sources[0]), redacted(sources[1]))
         self.path = path
         self.values = values
-        super().__init__(
-            f"{path} differs: {self.sources[0]} says {in_words(values[0])}, "
+        self.difference = (
+            f"differs: {self.sources[0]} says {in_words(values[0])}, "
             f"{self.sources[1]} says {in_words(values[1])}"
         )
+        super().__init__(f"{path} {self.difference}")
 
 
 class LockError(VariantError):

@@ -153,7 +153,7 @@ def rewritten(
     """
     found = contents.read(METADATA_FILE, CORE_METADATA_BYTES)
     if found is None:
-        raise InvalidWheel(f"{contents.source}: has no {METADATA_FILE}")
+        raise InvalidWheel(f"has no {METADATA_FILE}", contents.source)
     edits = _edits(found, entry, file)
     if metadata is None:
         metadata = edits.edited(found, contents.source)
@@ -176,7 +176,7 @@ def _edits(metadata: bytes, entry: CatalogProject, file: PublishedFile) -> Edits
             if found is not None and canonicalize_name(found[1]) == published:
                 own.append(f"{entry.name}{item.value[found.end() :]}")
         elif file.origin and item.name == "name" and canonicalize_name(item.value) != published:
-            raise InvalidWheel(f"{file.published}: {METADATA_FILE} is of {item.value[:100]!r}")
+            raise InvalidWheel(f"{METADATA_FILE} is of {item.value[:100]!r}", file.published)
     added: list[str] = []
     extras: set[str] = set()
     for text in file.requires:

@@ -198,7 +198,7 @@ def fetch_metadata_file(
         ):
             data = contents.read(METADATA_FILE, limit)
         if data is None:
-            raise InvalidWheel(f"{redacted(wheel.url)}: has no {METADATA_FILE}")
+            raise InvalidWheel(f"has no {METADATA_FILE}", redacted(wheel.url))
         check = Digests(wheel.core_metadata or {})
         check.update(data)
         check_digests(check, f"{wheel.url}: {METADATA_FILE}")

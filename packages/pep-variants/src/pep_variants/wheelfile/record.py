@@ -66,11 +66,11 @@ def read_record(data: bytes, source: str) -> list[Row]:
             has more lines than a wheel may have files.
     """
     if (lines := data.count(b"\n") + data.count(b"\r")) > 2 * WHEEL_ENTRIES:
-        raise InvalidWheel(f"{source}: RECORD has {lines} lines, at most {2 * WHEEL_ENTRIES}")
+        raise InvalidWheel(f"RECORD has {lines} lines, at most {2 * WHEEL_ENTRIES}", source)
     try:
         return list(_rows(data.decode()))
     except (UnicodeDecodeError, csv.Error, ValueError) as error:
-        raise InvalidWheel(f"{source}: RECORD is not valid: {error}") from None
+        raise InvalidWheel(f"RECORD is not valid: {error}", source) from None
 
 
 def with_file(rows: list[Row], path: str, data: bytes, before: str = "") -> list[Row]:

@@ -84,7 +84,7 @@ class Edits:
         try:
             metadata.decode()
         except UnicodeDecodeError as error:
-            raise InvalidWheel(f"{source}: {METADATA_FILE} is not valid: {error}") from None
+            raise InvalidWheel(f"{METADATA_FILE} is not valid: {error}", source) from None
         ending = b"\n"
         kept: list[bytes] = []
         place = -1  # after the last dependency
@@ -109,7 +109,7 @@ class Edits:
                 line = f"Version: {field.value.partition('+')[0]}".encode() + ending
             kept.append(line)
         if missing := {"name", "version"} - names:
-            raise InvalidWheel(f"{source}: {METADATA_FILE} has no {' and no '.join(missing)}")
+            raise InvalidWheel(f"{METADATA_FILE} has no {' and no '.join(missing)}", source)
         place = len(kept) if place < 0 else place
         kept[place:place] = [f"Requires-Dist: {item}".encode() + ending for item in self.add]
         return b"".join(kept) + metadata[body:]
@@ -199,7 +199,7 @@ class SourceWheel:
         source, path = self.contents.source, self._path(METADATA_FILE)
         data = self.contents.read(METADATA_FILE, CORE_METADATA_BYTES)
         if data is None:
-            raise InvalidWheel(f"{source}: has no {path}")
+            raise InvalidWheel(f"has no {path}", source)
         edited = edits.edited(data, source)
         return {path: edited} if edited != data else {}
 
@@ -225,9 +225,7 @@ def open_source(path: Path) -> Iterator[SourceWheel]:
         directory = with_local_headers(read_directory(stream, source), stream, source)
         # `zipfile` cuts names at a NUL, and has them from the Unicode Path field on some versions.
         if [entry.name for entry in directory.entries] != contents.archive.namelist():
-            raise InvalidWheel(
-                f"{source}: damaged zip archive: readers disagree about a name in it"
-            )
+            raise InvalidWheel("damaged zip archive: readers disagree about a name in it", source)
         yield SourceWheel(contents, directory, rows, stream)
 
 
@@ -239,7 +237,7 @@ def read_rows(contents: WheelContents) -> list[Row]:
     """
     record = contents.read(RECORD_FILE, RECORD_BYTES)
     if record is None:
-        raise InvalidWheel(f"{contents.source}: has no {contents.dist_info}/{RECORD_FILE}")
+        raise InvalidWheel(f"has no {contents.dist_info}/{RECORD_FILE}", contents.source)
     return read_record(record, contents.source)
 
 

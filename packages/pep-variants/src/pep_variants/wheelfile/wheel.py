@@ -78,7 +78,7 @@ class WheelContents:
         return read_metadata(data, f"{self.source}: {self.dist_info}/{VARIANT_FILE}")
 
     def _error(self, problem: str) -> InvalidWheel:
-        return InvalidWheel(f"{self.source}: {problem}")
+        return InvalidWheel(problem, self.source)
 
 
 @contextmanager
@@ -141,12 +141,12 @@ def _find_dist_info(paths: Iterable[str], source: str, expected: WheelFilename |
     if len(folders) != 1:
         found = ", ".join(map(shortened, sorted(folders)[:3])) or "none"
         raise InvalidWheel(
-            f"{source}: a wheel has exactly one *{DIST_INFO_SUFFIX} folder, found {found}"
+            f"a wheel has exactly one *{DIST_INFO_SUFFIX} folder, found {found}", source
         )
     folder = folders.pop()
     if expected is not None and not _belongs_to(folder, expected):
         raise InvalidWheel(
-            f"{source}: {shortened(folder)} does not belong to {expected.name} {expected.version}"
+            f"{shortened(folder)} does not belong to {expected.name} {expected.version}", source
         )
     return folder
 

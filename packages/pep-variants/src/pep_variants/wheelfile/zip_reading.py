@@ -45,7 +45,7 @@ def open_zip(stream: IO[bytes], source: str) -> zipfile.ZipFile:
     try:
         archive = zipfile.ZipFile(reader)
     except ARCHIVE_ERRORS as error:
-        raise InvalidWheel(f"{source}: not a usable zip archive: {reason(error)}") from None
+        raise InvalidWheel(f"not a usable zip archive: {reason(error)}", source) from None
     # From now on without checks: they are of the directory, and reads of entries are many.
     archive.fp = stream
     return archive
@@ -66,19 +66,17 @@ def read_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int, sour
     """
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         # The output of the other decompressors of `zipfile` cannot be limited.
-        raise InvalidWheel(
-            f"{source}: {_name(info)} is compressed with something other than deflate"
-        )
+        raise InvalidWheel(f"{_name(info)} is compressed with something other than deflate", source)
     if info.file_size > limit:
         raise InvalidWheel(
-            f"{source}: {_name(info)} is larger than {limit} bytes, the most that is read"
+            f"{_name(info)} is larger than {limit} bytes, the most that is read", source
         )
     try:
         with archive.open(info) as stream:
             # One more: of an empty entry, too, the checksum is compared when its end is seen.
             return stream.read(info.file_size + 1)
     except ARCHIVE_ERRORS as error:
-        raise InvalidWheel(f"{source}: {_name(info)} cannot be read: {reason(error)}") from None
+        raise InvalidWheel(f"{_name(info)} cannot be read: {reason(error)}", source) from None
 
 
 def _name(info: zipfile.ZipInfo) -> str:

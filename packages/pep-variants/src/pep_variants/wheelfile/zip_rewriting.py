@@ -204,9 +204,9 @@ def replace_files(
     """
     directory = read_directory(archive, source)
     if missing := contents.keys() - {entry.name for entry in directory.entries}:
-        raise InvalidWheel(f"{source}: has no {', '.join(sorted(missing))}")
+        raise InvalidWheel(f"has no {', '.join(sorted(missing))}", source)
     if present := added.keys() & {entry.name for entry in directory.entries}:
-        raise InvalidWheel(f"{source}: has {', '.join(sorted(present))} already")
+        raise InvalidWheel(f"has {', '.join(sorted(present))} already", source)
     moved = _moved_entries(directory, archive, source, renamed)
     rewriter = Rewriter(directory)
     replaced: set[str] = set()
@@ -218,7 +218,7 @@ def replace_files(
             rewriter.keep(moved.get(entry.name, entry), renamed(entry.name))
             continue
         if entry.name in replaced:
-            raise InvalidWheel(f"{source}: {shortened(entry.name)} is in the archive twice")
+            raise InvalidWheel(f"{shortened(entry.name)} is in the archive twice", source)
         replaced.add(entry.name)
         rewriter.add(renamed(entry.name), data, like=entry, compress=False)
     like = next((entry for entry in reversed(in_order) if entry.name in replaced), None)
@@ -238,7 +238,7 @@ def _moved_entries(
     names = {entry.name for entry in directory.entries}
     for entry in moved:
         if renamed(entry.name) in names:
-            raise InvalidWheel(f"{source}: has {shortened(renamed(entry.name))} already")
+            raise InvalidWheel(f"has {shortened(renamed(entry.name))} already", source)
     read = with_local_headers(replace(directory, entries=moved), archive, source)
     return {entry.name: entry for entry in read.entries}
 
@@ -456,7 +456,7 @@ def read_directory(stream: IO[bytes], source: str) -> Directory:
     try:
         return _read_directory(stream)
     except (_DamagedError, struct.error) as error:
-        raise InvalidWheel(f"{source}: damaged zip archive: {error}") from None
+        raise InvalidWheel(f"damaged zip archive: {error}", source) from None
 
 
 def with_local_headers(directory: Directory, stream: IO[bytes], source: str) -> Directory:
@@ -482,7 +482,7 @@ def with_local_headers(directory: Directory, stream: IO[bytes], source: str) -> 
             entries.append(_with_local_header(entry, stream))
         return replace(directory, entries=tuple(entries))
     except _DamagedError as error:
-        raise InvalidWheel(f"{source}: damaged zip archive: {error}") from None
+        raise InvalidWheel(f"damaged zip archive: {error}", source) from None
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ def check_wheel(
             _check_label(report, checked, has_metadata=data is not None)
             _check_record(report, contents, data)
     except InvalidWheel as problem:
-        report.add("invalid-wheel", "", str(problem).removeprefix(f"{file}: "))
+        report.add("invalid-wheel", "", problem.problem)
     return checked
 
 
@@ -185,7 +185,7 @@ def _check_record(report: Report, contents: WheelContents, variant: bytes | None
     try:
         rows = {row.path: row for row in read_record(data, report.file) if row.path}
     except InvalidWheel as problem:
-        report.add("record-invalid", place, str(problem).removeprefix(f"{report.file}: "))
+        report.add("record-invalid", place, problem.problem)
         return
     unlisted = {f"{contents.dist_info}/{name}" for name in SIGNATURE_FILES}
     names = {name for name in contents.archive.namelist() if not name.endswith("/")}
@@ -322,4 +322,4 @@ def _without_providers(metadata: Metadata) -> Metadata:
 
 
 def _contradiction(report: Report, code: str, file: str, problem: InconsistentMetadata) -> None:
-    report.add(code, problem.path, str(problem).removeprefix(f"{problem.path} "), file=file)
+    report.add(code, problem.path, problem.difference, file=file)

@@ -146,13 +146,13 @@ def read_distribution(path: Path, sha256: str | None = None) -> Distribution:
             with open_wheel(stream, str(path)) as contents:
                 metadata = contents.read(METADATA_FILE)
                 if metadata is None:
-                    raise InvalidWheel(f"{path}: has no {contents.dist_info}/{METADATA_FILE}")
+                    raise InvalidWheel(f"has no {contents.dist_info}/{METADATA_FILE}", path)
                 data = contents.read(VARIANT_FILE)
                 if data is not None:
                     variant = VariantFile(data, f"{path}: {contents.dist_info}/{VARIANT_FILE}")
             problem = label_problem(label, variant.metadata if variant else None)
             if problem is not None:
-                raise InvalidWheel(f"{path}: {problem}")
+                raise InvalidWheel(problem, path)
             metadata_sha256 = hashlib.sha256(metadata).hexdigest()
         else:
             metadata = read_pkg_info(stream, path.name, str(path)) or b""
@@ -182,7 +182,7 @@ def read_variant_file(file: PageFile, session: Session) -> VariantFile:
     except OSError as error:
         raise PackageIndexError(f"{place}: {error.strerror or error}") from None
     if data is None:
-        raise InvalidWheel(f"{place}: the wheel has no {VARIANT_FILE}, but its name has a label")
+        raise InvalidWheel(f"the wheel has no {VARIANT_FILE}, but its name has a label", place)
     return VariantFile(data, f"{place}: {VARIANT_FILE}")
 
 
@@ -218,7 +218,7 @@ def read_core_metadata(distribution: Distribution) -> bytes:
     with open_wheel(path, str(path)) as contents:
         data = contents.read(METADATA_FILE) or b""
     if hashlib.sha256(data).hexdigest() != distribution.metadata_sha256:
-        raise InvalidWheel(f"{path}: was changed meanwhile: run this command again")
+        raise InvalidWheel("was changed meanwhile: run this command again", path)
     return data
 
 

@@ -95,7 +95,7 @@ def catalog_problems(value: str, place: str, command: str) -> Iterator[Problem]:
         try:
             preferred_catalog(Preferences(catalog=value, catalog_origin=place), lambda _: b"")
         except CatalogError as error:
-            told = "" if place in str(error) else f", from {place}"
+            told = "" if place in error.source else f", from {place}"
             yield Problem("configuration", f"{error}{told}", command)
 
 

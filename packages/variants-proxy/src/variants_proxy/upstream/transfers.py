@@ -106,7 +106,7 @@ def rewritten_transfer(
     ):
         found = contents.read(METADATA_FILE, limit)
         if found is None:
-            raise InvalidWheel(f"{source}: has no {METADATA_FILE}")
+            raise InvalidWheel(f"has no {METADATA_FILE}", source)
         own = file.installed_metadata(found) if isinstance(file, CatalogFile) else found
         if reduce_metadata(own, context) != reduced:
             raise UnusableFile(

@@ -177,8 +177,7 @@ class CatalogPages:
                     ("catalog", page.url), partial(self._fetch, entry, page)
                 )
             except PackageIndexError as error:
-                text = str(error).removeprefix(f"{redacted(page.url)}: ")
-                reader.fail(page, text, missing=isinstance(error, NotFound))
+                reader.fail(page, error.problem_at(page.url), missing=isinstance(error, NotFound))
             else:
                 place = without_userinfo(page.url)
                 files = (replace(file, url=page.file_at(file.url)) for file in found.files)

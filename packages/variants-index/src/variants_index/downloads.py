@@ -64,9 +64,7 @@ def opened(
         def fetch(wanted: Range) -> Part | None:
             return session.fetch_range(url, wanted.start, wanted.length)
 
-        with PartialFile(
-            tail, fetch, lambda what: BadResponse(f"{redacted(url)}: {what}")
-        ) as parts:
+        with PartialFile(tail, fetch, lambda what: BadResponse(what, url=url)) as parts:
             yield parts  # type: ignore[misc] # has all that readers of archives use
         return
     notice = f"{redacted(url)}: downloading all of it for its metadata: its server has no ranges"
@@ -109,11 +107,11 @@ def download(
                 logger.warning("%s", notice)
                 notice = ""
             if written > limit:
-                raise BadResponse(f"{redacted(url)}: is larger than the {limit} bytes expected")
+                raise BadResponse(f"is larger than the {limit} bytes expected", url=url)
             check.update(chunk)
             target.write(chunk)
     if size is not None and written != size:
-        raise BadResponse(f"{redacted(url)}: has {written} bytes, expected {size}")
+        raise BadResponse(f"has {written} bytes, expected {size}", url=url)
     check_digests(check, url)
 
 

@@ -5,20 +5,30 @@ Messages name the URL or file, without credentials, and say what to do.
 
 from __future__ import annotations
 
+from pep_variants.internal import redacted
+
 
 class PackageIndexError(Exception):
     """Base of all errors of this package.
 
     Attributes:
+        problem: what is wrong, without the URL.
+        url: where, without credentials; empty if *problem* names the place itself.
         status: HTTP status of the response that is the error, 0 without one.
         may_pass: it may succeed later, without a change of anything.
     """
 
     may_pass = False
 
-    def __init__(self, message: str = "", status: int = 0) -> None:
+    def __init__(self, problem: str = "", status: int = 0, *, url: str = "") -> None:
+        self.problem = problem
+        self.url = redacted(url)
         self.status = status
-        super().__init__(message)
+        super().__init__(f"{self.url}: {problem}" if url else problem)
+
+    def problem_at(self, url: str) -> str:
+        """Return what is wrong with *url*, without naming it; the message if it is elsewhere."""
+        return self.problem if self.url and self.url == redacted(url) else str(self)
 
 
 class InvalidPage(PackageIndexError):

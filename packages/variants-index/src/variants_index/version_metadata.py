@@ -19,7 +19,6 @@ from pep_variants.internal import (
     Whole,
     is_local,
     local_path,
-    redacted,
 )
 
 from .cache import temporary_file
@@ -94,7 +93,7 @@ def answer(session: Session, fetch: Fetch) -> FetchAnswer:
     try:
         return _response(session, fetch)
     except PackageIndexError as error:
-        reason = str(error).removeprefix(f"{redacted(fetch.url)}: ")
+        reason = error.problem_at(fetch.url)
         is_absent = isinstance(error, (NotFound, AccessDenied))
         return Absent(reason) if is_absent else Failed(reason, error.may_pass)
 

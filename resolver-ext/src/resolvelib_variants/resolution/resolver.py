@@ -349,7 +349,7 @@ class IndexResolver:
             for chunk in chunks:
                 size += len(chunk)
                 if size > MAX_DOWNLOAD:
-                    raise BadResponse(f"{redacted(url)}: is larger than {MAX_DOWNLOAD} bytes")
+                    raise BadResponse(f"is larger than {MAX_DOWNLOAD} bytes", url=url)
                 check.update(chunk)
         return check.found
 

@@ -136,15 +136,15 @@ def check_status(response: httpx.Response, url: str, allowed: tuple[int, ...] = 
     if status == _OK or status in allowed:
         return
     response.close()
-    place = redacted(url)
     if status in _GONE:
-        raise NotFound(f"{place}: not found (HTTP status {status})", status)
+        raise NotFound(f"not found (HTTP status {status})", status, url=url)
     if status in _DENIED:
         raise AccessDenied(
-            f"{place}: access denied (HTTP status {status}): put user name and password into the "
-            "URL of the index, netrc or keyring"
+            f"access denied (HTTP status {status}): put user name and password into the URL of the "
+            "index, netrc or keyring",
+            url=url,
         )
-    raise BadResponse(f"{place}: HTTP status {status}", status)
+    raise BadResponse(f"HTTP status {status}", status, url=url)
 
 
 def retry_after(response: httpx.Response) -> float:
@@ -226,13 +226,11 @@ def read_body(
                 if len(body) > limit:
                     break
             if received > limit or len(body) > limit:
-                raise BadResponse(
-                    f"{redacted(url)}: is larger than {limit} bytes, the most that is read"
-                )
+                raise BadResponse(f"is larger than {limit} bytes, the most that is read", url=url)
             if grown is not None:
                 grown(len(body))
             if time.monotonic() > until:
-                raise TimedOut(f"{redacted(url)}: no complete answer in time ({seconds:g} seconds)")
+                raise TimedOut(f"no complete answer in time ({seconds:g} seconds)", url=url)
         decoder.finish()
         return bytes(body)
 
@@ -256,14 +254,14 @@ def read_range(response: httpx.Response, url: str, wanted: Range) -> Part | None
             return None
         start, size, total = span
         if size > wanted.length:
-            raise BadResponse(f"{redacted(url)}: the server sends more than the range asked for")
+            raise BadResponse("the server sends more than the range asked for", url=url)
         data = bytearray()
         for chunk in _pieces(response, url):
             data += chunk
             if len(data) > size:
                 break
         if len(data) != size:
-            raise BadResponse(f"{redacted(url)}: the server sends another range than it says")
+            raise BadResponse("the server sends another range than it says", url=url)
         return Part(bytes(data), start, total, response.headers.get("ETag", ""))
 
 
@@ -290,7 +288,7 @@ def _pieces(response: httpx.Response, url: str) -> Iterator[bytes]:
     for number, piece in enumerate(response.iter_raw()):
         received += len(piece)
         if number > limits.SMALL_PIECES + received // limits.PIECE_BYTES:
-            raise BadResponse(f"{redacted(url)}: the response comes in too many small pieces")
+            raise BadResponse("the response comes in too many small pieces", url=url)
         yield piece
 
 
@@ -302,7 +300,7 @@ def check_digests(digests: Digests, source: str) -> None:
     """
     problem = digests.problem()
     if problem is not None:
-        raise BadResponse(f"{redacted(source)}: {problem}")
+        raise BadResponse(problem, url=source)
 
 
 class _Decoder:
@@ -317,7 +315,7 @@ class _Decoder:
         self._coding = codings[0] if codings else ""
         if len(codings) > 1 or self._coding in _UNSUPPORTED:
             raise BadResponse(
-                f"{redacted(url)}: is compressed as {shortened(header)}; {ENCODINGS} was asked for"
+                f"is compressed as {shortened(header)}; {ENCODINGS} was asked for", url=url
             )
 
     def decode(self, data: bytes) -> Iterator[bytes]:
@@ -331,13 +329,11 @@ class _Decoder:
             try:
                 plain = self._stream.decompress(data, CHUNK)
             except zlib.error as error:
-                raise BadResponse(
-                    f"{redacted(self._url)}: is not {self._coding} data ({error})"
-                ) from None
+                raise BadResponse(f"is not {self._coding} data ({error})", url=self._url) from None
             data = self._stream.unconsumed_tail
             yield plain
 
     def finish(self) -> None:
         """Check that the data was complete; raises BadResponse."""
         if self._stream is not None and not self._stream.eof:
-            raise BadResponse(f"{redacted(self._url)}: the {self._coding} data is cut off")
+            raise BadResponse(f"the {self._coding} data is cut off", url=self._url)

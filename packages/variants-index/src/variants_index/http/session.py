@@ -340,7 +340,7 @@ class Session:
         host = urlsplit(url).netloc
         held, reason = _UNREACHED.get(host, (0.0, ""))
         if time.monotonic() < held:
-            raise Unreachable(f"{redacted(url)}: {reason}")
+            raise Unreachable(reason, url=url)
         for attempt in range(retries + 1):
             pause = self._first_pause * 2**attempt * (1 + random.random() / 4)  # noqa: S311
             response, connects = None, None
@@ -359,22 +359,22 @@ class Session:
                 pause = max(pause, asked)
             except (httpx.TimeoutException, httpx.NetworkError, httpx.ProtocolError) as error:
                 reason = describe(error)
-                problem = Unreachable(f"{redacted(url)}: {reason}")
+                problem = Unreachable(reason, url=url)
                 connects = reason if isinstance(error, httpx.ConnectError) else None
                 if certificate_error(error):
-                    raise UntrustedServer(str(problem)) from None
+                    raise UntrustedServer(reason, url=url) from None
                 is_late = isinstance(error, httpx.TimeoutException) and not self._patient
                 if is_late or isinstance(error.__cause__, TooSlow):
                     raise problem from None
                 # What h11 cannot read is no outage.
                 reasons = getattr(error.__cause__, "args", ())
                 if response is None and hasattr((*reasons, None)[0], "error_status_hint"):
-                    raise BadResponse(str(problem)) from None
+                    raise BadResponse(reason, url=url) from None
             except ForbiddenAddress as error:
-                raise BadResponse(f"{redacted(url)}: {error}") from None
+                raise BadResponse(str(error), url=url) from None
             except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
                 # ValueError: a URL that httpx or the system's resolver cannot encode.
-                raise BadResponse(f"{redacted(url)}: {describe(error)}") from None
+                raise BadResponse(describe(error), url=url) from None
             if until is not None and time.monotonic() + pause > until:
                 raise problem
             if attempt == retries or pause > LONGEST_PAUSE or self._closed.wait(pause):
@@ -385,7 +385,7 @@ class Session:
 
     def _send(self, url: str, headers: Mapping[str, str], *, same_host: bool) -> httpx.Response:
         if self._offline:
-            raise Unreachable(f"{redacted(url)}: is not in the cache, and nothing is asked offline")
+            raise Unreachable("is not in the cache, and nothing is asked offline", url=url)
         plain, credentials = split_credentials(url)
         request = self._client.build_request("GET", plain, headers=headers)
         if credentials is not None:
@@ -397,11 +397,11 @@ class Session:
                 return response
             response.close()
             if following.url.scheme not in ("http", "https"):
-                raise BadResponse(f"{redacted(url)}: redirects to a URL that is not http or https")
+                raise BadResponse("redirects to a URL that is not http or https", url=url)
             if request.url.scheme == "https" and following.url.scheme != "https":
-                raise BadResponse(f"{redacted(url)}: redirects from https to http")
+                raise BadResponse("redirects from https to http", url=url)
             if same_host and request.url.host != following.url.host:
-                raise NotFound(f"{redacted(url)}: redirects to {following.url.host}")
+                raise NotFound(f"redirects to {following.url.host}", url=url)
             self.addresses.allow_links(str(request.url), (str(following.url),))
             request = following
             # Credentials come from the user, never from a redirect; they would be in messages.
@@ -409,14 +409,14 @@ class Session:
             request.extensions = {
                 name: value for name, value in request.extensions.items() if name != OWN_CREDENTIALS
             }
-        raise BadResponse(f"{redacted(url)}: redirects more than {MAX_REDIRECTS} times")
+        raise BadResponse(f"redirects more than {MAX_REDIRECTS} times", url=url)
 
 
 def _reported(chunks: Iterator[bytes], url: str) -> Iterator[bytes]:
     try:
         yield from chunks
     except httpx.HTTPError as error:
-        raise Unreachable(f"{redacted(url)}: {describe(error)}") from None
+        raise Unreachable(describe(error), url=url) from None
 
 
 def _cached(

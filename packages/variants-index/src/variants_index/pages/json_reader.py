@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pep_variants.internal import limits, redacted
+from pep_variants.internal import limits
 
 from ..errors import InvalidPage
 from .page import (
@@ -62,14 +62,13 @@ def read_json_projects(body: bytes, url: str) -> Iterator[str]:
     for number, found in enumerate(_SCANNED_NAME.finditer(body)):
         if number == limits.PROJECTS:
             raise InvalidPage(
-                f"{redacted(url)}: lists more than {limits.PROJECTS:,} projects, "
-                "the most that are read"
+                f"lists more than {limits.PROJECTS:,} projects, the most that are read", url=url
             )
         yield found[1].decode("utf-8", "replace")
 
 
 def _not_a_page(url: str, key: str) -> InvalidPage:
-    return InvalidPage(f"{redacted(url)}: is not a page of the simple API (PEP 691) with {key!r}")
+    return InvalidPage(f"is not a page of the simple API (PEP 691) with {key!r}", url=url)
 
 
 def _json_tree(body: bytes, url: str) -> dict[str, Any]:
@@ -81,13 +80,13 @@ def _json_tree(body: bytes, url: str) -> dict[str, Any]:
         # One character beyond U+FFFF makes all of them take four bytes.
         if sys.getsizeof(text) > 2 * limits.PAGE_BYTES + 1000:
             raise InvalidPage(
-                f"{redacted(url)}: takes more than {2 * limits.PAGE_BYTES:,} bytes as text, "
-                "the most that are read"
+                f"takes more than {2 * limits.PAGE_BYTES:,} bytes as text, the most that are read",
+                url=url,
             )
         tree = json.loads(text)
         del text
     except (ValueError, RecursionError) as error:
-        raise InvalidPage(f"{redacted(url)}: is not JSON ({error})") from None
+        raise InvalidPage(f"is not JSON ({error})", url=url) from None
     meta = tree.get("meta") if isinstance(tree, dict) else None
     if not isinstance(meta, dict) or not isinstance(tree.get("files"), list):
         raise _not_a_page(url, "files")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote, urljoin, urlsplit
 
-from pep_variants.internal import limits, redacted, shortened
+from pep_variants.internal import limits, shortened
 
 from ..errors import InvalidPage
 
@@ -111,7 +111,7 @@ def check_number(files: Sequence[PageFile], url: str) -> None:
     """Check the number of files; raises InvalidPage."""
     if len(files) > limits.PAGE_FILES:
         raise InvalidPage(
-            f"{redacted(url)}: lists more than {limits.PAGE_FILES:,} files, the most that are read"
+            f"lists more than {limits.PAGE_FILES:,} files, the most that are read", url=url
         )
 
 
@@ -129,15 +129,14 @@ def check_version(version: object, url: str) -> None:
     major = version.partition(".")[0].strip() if isinstance(version, str) else ""
     if major != "1":
         raise InvalidPage(
-            f"{redacted(url)}: is of version {shortened(version)} of the simple API; "
-            "only 1.x is supported"
+            f"is of version {shortened(version)} of the simple API; only 1.x is supported", url=url
         )
 
 
 def too_many_values(url: str) -> InvalidPage:
     """Return the error for a page with more values than are read."""
     return InvalidPage(
-        f"{redacted(url)}: has more than {limits.PAGE_VALUES:,} values, the most that are read"
+        f"has more than {limits.PAGE_VALUES:,} values, the most that are read", url=url
     )
 
 

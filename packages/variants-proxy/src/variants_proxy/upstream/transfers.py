@@ -220,8 +220,7 @@ def _assembled(session: Session, transfer: Transfer, digests: Digests) -> Iterat
         original.skip_to(transfer.rewrite.original)
         if original.position != transfer.rewrite.original or original.has_more():
             raise BadResponse(
-                f"{redacted(file.url)}: its size is not the expected "
-                f"{transfer.rewrite.original} bytes"
+                f"its size is not the expected {transfer.rewrite.original} bytes", url=file.url
             )
 
 

@@ -233,7 +233,7 @@ def test_an_index_that_does_not_tell_of_another_name(world):
 def test_no_index(world):
     with world.session() as session:
         finder = PackageFinder(session, Sources(no_index=True), catalog=catalog(world.entry))
-        assert (finder.entry("app"), finder.has_catalog) == (None, False)
+        assert (finder.entries.entry("app"), finder.has_catalog) == (None, False)
 
 
 def test_an_entry_that_cannot_be_read(world):

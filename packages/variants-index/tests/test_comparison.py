@@ -60,7 +60,7 @@ def compared(session):
             surroundings,
         )  # fmt: skip
         found = compare_all(items, lambda _: comparison, wants((), every=every))
-        return agreed(found, finder.together)
+        return agreed(found, finder.entries.together)
 
     with ExitStack() as stack:
         yield compare

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Listed,
         PublishedFile,
         Unavailable,
+        UserEntries,
     )
 
     from .options import VariantOptions
@@ -76,9 +77,8 @@ class SessionCatalog:
         self._options = options
         self._finder = finder
         self._note_metadata = note_metadata
-        self._catalog: Catalog | None = None
         self._opened = False
-        self._entries: dict[str, CatalogProject | None] = {}
+        self._entries: UserEntries | None = None
         # All links that the user's indexes have, and the position of the index, by project.
         self._listing: dict[str, list[tuple[Any, int]]] = {}
         # What pip found of a project, and the same with what was added.
@@ -113,10 +113,8 @@ class SessionCatalog:
         Raises:
             CatalogError: the catalogue cannot be read.
         """
-        name = canonicalize_name(project)
-        if name not in self._entries:
-            self._entries[name] = self._read_entry(name)
-        return self._entries[name]
+        entries = self._counted()
+        return None if entries is None else entries.entry(canonicalize_name(project))
 
     def candidates(
         self, project: str, own: list[Any], listed: Callable[[str], list[Any]]
@@ -138,12 +136,8 @@ class SessionCatalog:
 
     def together(self, project: str, other: str) -> bool:
         """Return whether two projects should have the same label, see `Together`."""
-        if project == other:
-            return self.entry(project) is not None
-        return any(
-            (entry := self.entry(one)) is not None and two in entry.coherent
-            for one, two in ((project, other), (other, project))
-        )
+        entries = self._counted()
+        return entries is not None and entries.together(project, other)
 
     __call__ = together
 
@@ -169,8 +163,8 @@ class SessionCatalog:
 
     def puts_build_first(self, project: str) -> bool:
         """Return whether the catalogue wants a build for the accelerator before newer versions."""
-        entry = self.entry(project)
-        return entry is not None and entry.before_version
+        entries = self._counted()
+        return entries is not None and entries.puts_build_first(canonicalize_name(project))
 
     def recognises(self, project: str) -> bool:
         """Return whether `label_of` knows every installed variant of the project."""
@@ -280,25 +274,17 @@ class SessionCatalog:
         self.lacking.append(line)
         logger.warning("%s", line)
 
-    def _read_entry(self, project: str) -> CatalogProject | None:
+    def _counted(self) -> UserEntries | None:
+        """Return the entries that count for this command, None without a catalogue."""
         if not self._opened:
             self._opened = True
-            self._catalog = self._open() if self.wanted else None
-        if self._catalog is None:
-            return None
-        from variants_catalog.internal import own_place
+            catalog = self._open() if self.wanted else None
+            if catalog is not None:
+                from variants_catalog.internal import UserEntries
 
-        found = self._catalog.project(project)
-        own = [*self._finder.index_urls, *self._finder.find_links]
-        if found is not None and (place := own_place(found, own)):
-            logger.info(
-                "The catalogue is left out for %s: %s is one of your indexes; without that index "
-                "a variant is chosen",
-                project,
-                place,
-            )
-            return None
-        return found
+                own = (*self._finder.index_urls, *self._finder.find_links)
+                self._entries = UserEntries(catalog, own, _tell_left_out)
+        return self._entries
 
     # Files that it adds.
 
@@ -388,6 +374,15 @@ class SessionCatalog:
             dist.metadata.get_all("Requires-Dist", []),
             {name: read_version(str(other.version)) for name, other in others.items()},
         )
+
+
+def _tell_left_out(project: str, place: str) -> None:
+    logger.info(
+        "The catalogue is left out for %s: %s is one of your indexes; without that index "
+        "a variant is chosen",
+        project,
+        place,
+    )
 
 
 def _listed(link: Any, candidate: Any, position: int = 0) -> Listed[Any]:

@@ -31,6 +31,7 @@ from pep_variants.internal import (
 
 from .entries import CatalogProject
 from .entry_reader import FORMAT_VERSION, entry_from_tree, read_entry
+from .listings import own_place
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
@@ -232,6 +233,74 @@ def preferred_catalog(
     else:
         catalog = read_catalog(fetch(name), name)
     return PreferredCatalog(catalog, preferences)
+
+
+class UserEntries:
+    """The entries of a catalogue that count for a user.
+
+    One does not where the user names one of its places as an index: that build is chosen then.
+
+    Attributes:
+        catalog: has the entries, None for none.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog | None,
+        own: Iterable[str] = (),
+        left_out: Callable[[str, str], None] | None = None,
+    ) -> None:
+        """Set up.
+
+        Args:
+            catalog: see above.
+            own: URLs of the user's indexes and find-links pages.
+            left_out: hears the project and the place of an entry that does not count, once.
+        """
+        self.catalog = catalog
+        self._own = tuple(own)
+        self._left_out = left_out
+        self._entries: dict[str, CatalogProject | None] = {}
+
+    def entry(self, name: str) -> CatalogProject | None:
+        """Return the entry of the project *name* (normalized), None without one that counts.
+
+        Raises:
+            CatalogError: it cannot be read.
+        """
+        if self.catalog is None:
+            return None
+        if name not in self._entries:
+            entry = self.catalog.project(name)
+            place = None if entry is None else own_place(entry, self._own)
+            if place is not None and self._left_out is not None:
+                self._left_out(name, place)
+            self._entries[name] = entry if place is None else None
+        return self._entries[name]
+
+    def puts_build_first(self, name: str) -> bool:
+        """Return whether the catalogue wants a build for the accelerator before a newer version.
+
+        Raises:
+            CatalogError: the entry cannot be read.
+        """
+        entry = self.entry(name)
+        return entry is not None and entry.before_version
+
+    def together(self, name: str, other: str) -> bool:
+        """Return whether two projects should have the same variant, as the catalogue says.
+
+        Of one project: whether it has an entry.
+
+        Raises:
+            CatalogError: an entry cannot be read.
+        """
+        if name == other:
+            return self.entry(name) is not None
+        return any(
+            (entry := self.entry(one)) is not None and two in entry.coherent
+            for one, two in ((name, other), (other, name))
+        )
 
 
 def shipped_catalog() -> Catalog:

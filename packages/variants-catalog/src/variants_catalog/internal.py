@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "catalogs": (
-        "Catalog FileCatalog is_in_catalog no_variants not_admitted open_catalog preferred_catalog "
-        "shipped_catalog write_catalog"
+        "Catalog FileCatalog UserEntries is_in_catalog no_variants not_admitted open_catalog "
+        "preferred_catalog shipped_catalog write_catalog"
     ),
     "entries": "CatalogProject CatalogVariant PublishedFile filled platform_kind same_files",
     "entry_checks": "Finding check_entries check_file error warning",

@@ -33,8 +33,8 @@ from variants_catalog.internal import (
     CatalogProject,
     Listed,
     Unavailable,
+    UserEntries,
     no_variants,
-    own_place,
     preferred_catalog,
 )
 
@@ -115,6 +115,7 @@ class PackageFinder:
     Attributes:
         session: fetches the pages.
         prefetcher: keeps them.
+        entries: of the catalogue.
     """
 
     def __init__(
@@ -140,8 +141,7 @@ class PackageFinder:
         indexes = () if sources.no_index else _indexes(sources)
         self._indexes = tuple(f"{session.add_index(url).rstrip('/')}/" for url in indexes)
         self._all = sources.index_strategy == BEST_MATCH
-        self._catalog = None if sources.no_index else catalog
-        self._entries: dict[str, CatalogProject | None] = {}
+        self.entries = UserEntries(None if sources.no_index else catalog, self.places)
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -160,50 +160,10 @@ class PackageFinder:
         """
         return self.prefetcher.result(("project", name), lambda: self._find(name))
 
-    def entry(self, name: str) -> CatalogProject | None:
-        """Return the entry of the project *name* (normalized) in the catalogue.
-
-        None without one, and if the user names one of its places as a source: the build is chosen.
-
-        Raises:
-            CatalogError: it cannot be read.
-        """
-        if self._catalog is None:
-            return None
-        if name not in self._entries:
-            found = self._catalog.project(name)
-            is_chosen = found is not None and own_place(found, self.places) is not None
-            self._entries[name] = None if is_chosen else found
-        return self._entries[name]
-
     @property
     def has_catalog(self) -> bool:
         """Whether existing builds count as variants."""
-        return self._catalog is not None
-
-    def puts_build_first(self, name: str) -> bool:
-        """Return whether the catalogue wants a build for the accelerator before a newer version.
-
-        Raises:
-            CatalogError: the entry cannot be read.
-        """
-        entry = self.entry(name)
-        return entry is not None and entry.before_version
-
-    def together(self, name: str, other: str) -> bool:
-        """Return whether two projects should have the same variant, as the catalogue says.
-
-        Of one project: whether it has an entry.
-
-        Raises:
-            CatalogError: an entry cannot be read.
-        """
-        if name == other:
-            return self.entry(name) is not None
-        return any(
-            (entry := self.entry(one)) is not None and two in entry.coherent
-            for one, two in ((name, other), (other, name))
-        )
+        return self.entries.catalog is not None
 
     def lack(self, name: str, version: Version) -> str:
         """Say that *version* of the project *name* has no variants to choose among."""
@@ -224,7 +184,7 @@ class PackageFinder:
         )
 
     def _find(self, name: str) -> Project:
-        entry = self.entry(name)
+        entry = self.entries.entry(name)
         if entry is None:
             found = self._own(name)
             return _project(name, found.files(name), found.sources, found.warnings)

@@ -234,7 +234,7 @@ class IndexResolver:
             together=Relatives(self.finder, asked, requirement_set.constraints)
             if self.finder.has_catalog
             else None,
-            version_order=VersionOrder(self.finder.puts_build_first),
+            version_order=VersionOrder(self.finder.entries.puts_build_first),
         )
         provider.ordering.excluded = excluded
         roots = plain.roots(requirement_set.requirements)
@@ -475,7 +475,7 @@ class Relatives:
 
     def __call__(self, project: str, other: str) -> bool:
         """Return whether the two should have the same label."""
-        return self._finder.together(project, other)
+        return self._finder.entries.together(project, other)
 
     def expected_labels(self, project: str) -> Iterator[Collection[str]]:
         """Yield the labels, but null, of each wanted project that *project* belongs to.
@@ -483,11 +483,11 @@ class Relatives:
         Those of its entry: no page is fetched for it, and some version may lack one.
         """
         for item in self._constraints:
-            entry = self._finder.entry(item.project)
+            entry = self._finder.entries.entry(item.project)
             if entry is not None and self(project, item.project):
                 yield from filter(None, [entry.labels_of(item.requirement.specifier)])
         for name in self._wanted:
-            entry = self._finder.entry(name)
+            entry = self._finder.entries.entry(name)
             if name != project and entry is not None and self(project, name):
                 yield frozenset(item.label for item in entry.variants) - {NULL_LABEL}
 

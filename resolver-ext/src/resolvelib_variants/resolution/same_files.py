@@ -30,7 +30,7 @@ def same_files(packages: Iterable[Package], finder: PackageFinder) -> dict[str, 
     """
     by_name = {package.name: package for package in packages}
     found: dict[str, str] = {}
-    for name, builds in catalog_builds(by_name, by_name, finder.entry):
+    for name, builds in catalog_builds(by_name, by_name, finder.entries.entry):
         package = by_name[name]
         is_renamed = package.candidate.published_name != name
         if not is_renamed and set(builds) <= {*package.depends}:

@@ -121,7 +121,7 @@ def explain(
         platform=resolver.detector(target).platform,
         preferences=resolver.preferences,
         listener=notes,
-        version_order=VersionOrder(resolver.finder.puts_build_first),
+        version_order=VersionOrder(resolver.finder.entries.puts_build_first),
     )
     if progress is not None:
         progress(f"looking for {wanted}")
@@ -170,7 +170,7 @@ def explain(
         candidates,
         selection,
         tuple(dict.fromkeys(warnings)),
-        resolver.finder.entry(project),
+        resolver.finder.entries.entry(project),
         {} if shown.direct else _builds(resolver.finder.project(project), shown.release),
         _lack(resolver, project, shown.release, others) if lacking else "",
         note,

@@ -304,7 +304,7 @@ def examine(
 
 
 def _grouped(found: Iterable[Compared], of: Comparisons) -> Groups:
-    return agreed(found, lambda one, two: of(one).finder.together(one, two))
+    return agreed(found, lambda one, two: of(one).finder.entries.together(one, two))
 
 
 def _commands(options: Options) -> Commands:

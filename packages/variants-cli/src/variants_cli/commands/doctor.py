@@ -296,7 +296,7 @@ class _Look(NamedTuple):
             comparison = checkup.comparison(resolver.finder, os.environ)
             wanted = wants(checkup.named, every=every)
             found = compare_all(checkup.items, lambda _: comparison, wanted, tell)
-            return agreed(found, resolver.finder.together)
+            return agreed(found, resolver.finder.entries.together)
 
 
 def _commands(

@@ -155,7 +155,7 @@ class Comparison:
             VariantError: the catalogue or the machine cannot be read.
         """
         project = self.finder.project(item.project)
-        entry = self.finder.entry(item.project)
+        entry = self.finder.entries.entry(item.project)
         build = None if item.label or entry is None else self._build(entry, item)
         found = Compared(
             item,
@@ -209,7 +209,9 @@ class Comparison:
     def _admitted(self, project: str, release: Version) -> Iterator[Admitted]:
         """Yield what may be installed of *project*, where *release* is now, newest first."""
         fixed = NO_PROJECTS in self._preferences.before_version
-        besides = [name for name in self._requirers.items if self.finder.together(project, name)]
+        besides = [
+            name for name in self._requirers.items if self.finder.entries.together(project, name)
+        ]
         for version in self.finder.project(project).versions:
             is_own = version == release
             if not is_own and (fixed or not self._requirers.admit(project, version, besides)):
@@ -286,7 +288,7 @@ def compare_all(
         try:
             yield comparison(item.project).compare(item)
         except PackageIndexError as error:
-            has_entry = comparison(item.project).finder.entry(item.project) is not None
+            has_entry = comparison(item.project).finder.entries.entry(item.project) is not None
             yield Compared(item, item.label, has_entry=has_entry, error=error)
             if isinstance(error, Unreachable):
                 return
@@ -297,7 +299,7 @@ def compare_all(
 
 def is_of_interest(item: Installed, comparison: Comparison) -> bool:
     """Return whether *item* has a variant, or the catalogue knows builds of its project."""
-    return item.label is not None or comparison.finder.entry(item.project) is not None
+    return item.label is not None or comparison.finder.entries.entry(item.project) is not None
 
 
 def agreed(found: Iterable[Compared], together: Callable[[str, str], bool]) -> list[list[Compared]]:

@@ -12,7 +12,7 @@ import hashlib
 import logging
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -26,13 +26,12 @@ from pep_variants.internal import (
     redacted,
 )
 from variants_catalog.internal import (
-    Catalog,
     CatalogProject,
     Found,
     Listed,
     PlacePage,
     PlaceReader,
-    own_place,
+    UserEntries,
     pages_of,
     preferred_catalog,
 )
@@ -55,12 +54,13 @@ _URL_SECONDS = 3600.0
 
 
 class CatalogSource:
-    """Entries of the catalogue by project."""
+    """Entries of the catalogue by project, without those of whose places one is in *own*."""
 
-    def __init__(self, upstreams: Upstreams) -> None:
+    def __init__(self, upstreams: Upstreams, own: Iterable[str]) -> None:
         self._settings = upstreams.settings
         self._upstreams = upstreams
-        self._catalog: Catalog | None = None
+        self._own = own
+        self._entries: UserEntries | None = None
         self._problem: CatalogError | None = None
         self._until = 0.0
         self._opening: SingleFlight[None] = SingleFlight()
@@ -77,12 +77,12 @@ class CatalogSource:
             return None
         if time.monotonic() > self._until:
             await self._opening.join("", self._open)
-        catalog = self._catalog
-        if catalog is None:
+        entries = self._entries
+        if entries is None:
             if self._problem is not None:
                 raise self._problem
             return None
-        return await self._upstreams.compute(lambda: catalog.project(project))
+        return await self._upstreams.compute(lambda: entries.entry(project))
 
     async def _open(self) -> None:
         """Open the catalogue; one that was open before stays if that fails."""
@@ -95,14 +95,15 @@ class CatalogSource:
             if name != DEFAULT_CATALOG and not is_catalog_path(name):
                 data = await self._fetched(name)
                 kept = max(kept, _URL_SECONDS)
-            self._catalog = await self._upstreams.compute(
+            catalog = await self._upstreams.compute(
                 lambda: preferred_catalog(preferences, lambda _: data)
             )
+            self._entries = UserEntries(catalog, self._own)
         except CatalogError as error:
             self._problem = error
             logger.warning("%s", error)
         except NothingFetched as error:
-            if isinstance(error, PassingFailure) and self._catalog is None:
+            if isinstance(error, PassingFailure) and self._entries is None:
                 raise
             self._problem = CatalogError(redacted(name), "", f"cannot be fetched: {error}")
             logger.warning("%s", self._problem)
@@ -166,7 +167,6 @@ class CatalogPages:
         settings = self._settings = upstreams.settings
         self._upstreams = upstreams
         self._pages = pages
-        self._source = CatalogSource(upstreams)
         self._places: dict[tuple[str, Kind], Upstream] = {}
         self._combined: LRUCache[tuple[str, str], CatalogPage] = LRUCache(
             settings.limits.kept_page_bytes
@@ -175,6 +175,7 @@ class CatalogPages:
         self._order = [
             each for each in settings.upstreams if each.kind == "simple" and not each.explicit
         ]
+        self._source = CatalogSource(upstreams, [each.url for each in self._order])
 
     async def get_project_page(
         self, upstream: Upstream, project: str, client: Client
@@ -194,7 +195,7 @@ class CatalogPages:
         except CatalogError as error:
             logger.warning("%s", error)
             return None if found is None else _without_catalog(found, str(error))
-        if entry is None or own_place(entry, (each.url for each in self._order)) is not None:
+        if entry is None:
             return found
         for each in self._order[: self._order.index(upstream)]:
             if await self._pages.get_project_page(each, project, client) is not None:

@@ -13,7 +13,7 @@ class PackageIndexError(Exception):
 
     Attributes:
         problem: what is wrong, without the URL.
-        url: where, without credentials; empty if *problem* names the place itself.
+        url: where, without credentials, or the name of the index; empty if *problem* names it.
         status: HTTP status of the response that is the error, 0 without one.
         may_pass: it may succeed later, without a change of anything.
     """

@@ -25,10 +25,12 @@ class NothingFetched(ProxyError):
 
     Attributes:
         status: HTTP status of the proxy's response, 504 for a timeout.
+        problem: what is wrong, without the place: the same for all pages of a host that is down.
     """
 
-    def __init__(self, message: str, status: int = 502) -> None:
+    def __init__(self, message: str, status: int = 502, problem: str = "") -> None:
         self.status = status
+        self.problem = problem or message
         super().__init__(message)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -119,8 +118,6 @@ class CatalogSource:
 
 
 _PREFIX = "catalog-"
-
-_OF_ONE_PAGE = re.compile(r"^https?://\S+: ")
 
 
 @dataclass(frozen=True)
@@ -274,8 +271,7 @@ class CatalogPages:
             return _Answer(upstream, page, position)
         except NothingFetched as error:
             passes = isinstance(error, PassingFailure)
-            # The same for all pages of a host that is down.
-            reason = re.sub(_OF_ONE_PAGE, "", str(error).replace(f"index {upstream.name}: ", ""))
+            reason = error.problem
         except asyncio.TimeoutError:
             passes = True
             reason = f"no complete response within {limits.catalog_seconds:g} seconds"

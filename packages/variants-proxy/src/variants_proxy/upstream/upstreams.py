@@ -83,14 +83,13 @@ class Budget:
             with anyio.fail_after(seconds):
                 return await run_sync(function, abandon_on_cancel=True, limiter=self._requests)
         except TimeoutError:
-            raise self._passing(
-                f"index {self._name}: no complete response within {seconds:g} seconds", 504
-            ) from None
+            problem = f"no complete response within {seconds:g} seconds"
+            raise self._passing(f"index {self._name}: {problem}", 504, problem) from None
         except (PackageIndexError, InvalidWheel) as error:
             kind = self._passing if getattr(error, "may_pass", False) else UpstreamError
-            raise kind(str(error), _status(error)) from None
+            raise kind(str(error), _status(error), error.problem) from None
         except OSError as error:  # a disk that is full
-            raise self._passing(f"index {self._name}: {error}", 503) from None
+            raise self._passing(f"index {self._name}: {error}", 503, str(error)) from None
 
     @contextmanager
     def large_response(self) -> Iterator[Callable[[int], None]]:
@@ -109,7 +108,9 @@ class Budget:
             if size > LARGE and not held:
                 held = self._large.acquire(timeout=self._limits.page_seconds)
                 if not held:
-                    raise TimedOut(f"index {self._name}: other responses are not read in time")
+                    raise TimedOut(
+                        "other responses are not read in time", url=f"index {self._name}"
+                    )
 
         try:
             yield grown
@@ -129,7 +130,7 @@ class Budget:
         try:
             return await run_sync(function, limiter=self._computing)
         except (PackageIndexError, InvalidWheel) as error:
-            raise UpstreamError(str(error)) from None
+            raise UpstreamError(str(error), problem=error.problem) from None
 
     async def stream(self, chunks: Generator[bytes, None, None]) -> AsyncGenerator[bytes, None]:
         """Yield *chunks*, each read and hashed in a thread while the one before is sent.

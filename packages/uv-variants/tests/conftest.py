@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from starlette.responses import PlainTextResponse
 
 from support.proxied_network import Reply, origin
 from support.running_transport import HOSTS, running, trusting
 from uv_variants.transport.authority import Authority
-from uv_variants.transport.forwarding import send_text
 from uv_variants.transport.index_application import AnsweredIndex, IndexApplication
 from uv_variants.transport.outbound import Outbound
+from variants_proxy.errors import NothingFetched
 
 
 @pytest.fixture(scope="session")
@@ -83,13 +84,16 @@ class World:
         )
         self.transport.begin(self.application.hosts, self.application, self.outbound)
 
-    def service(self, index, authorization):
-        async def application(scope, receive, send):
-            self.asked.append((index, authorization, scope["path"]))
-            self.headers.append(dict(scope["headers"]))
-            await send_text(send, *(self.refusal or (200, f"service {scope['path']}")))
-
-        return application
+    async def service(self, index, authorization, asked, scope):
+        path = f"{asked.project}/" if asked.project else ""
+        if asked.folder:
+            path += f".variant/{asked.folder}/{asked.filename}"
+        self.asked.append((index, authorization, path))
+        self.headers.append(dict(scope["headers"]))
+        if self.refusal is not None:
+            status, text = self.refusal
+            raise NothingFetched(text, status)
+        return PlainTextResponse(f"service {path}")
 
     def ask(self, target="/file", method="GET", headers=None, body=None):
         """Return status, headers and body."""

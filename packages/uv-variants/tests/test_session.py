@@ -96,7 +96,7 @@ def test_a_fault_is_reported(settings, monkeypatch):
     def fails(_):
         raise InvalidSetting("two indexes have the name x")
 
-    monkeypatch.setattr("variants_proxy.create_app", fails)
+    monkeypatch.setattr("variants_proxy.service.Service", fails)
     with served(app_index()) as index:
         made = settings(index)
         session = Session(lambda: made)

@@ -46,7 +46,7 @@ def test_what_is_answered(world, target, path):
     world.begin(index(path="/simple/" if path else "/simple"))
     expected = f"upstream {target}"
     if path is not None:
-        expected = f"service simple/{path}"
+        expected = f"service {path}"
     assert world.text(target) == (200, expected)
 
 
@@ -93,14 +93,14 @@ def test_find_links_pages(world, url, target, path):
     world.begin(index(path=url, links=True))
     expected = f"upstream {target}"
     if path is not None:
-        expected = f"service links/{path}"
+        expected = f"service {path}".strip()
     assert world.text(target) == (200, expected)
 
 
 def test_an_index_beside_a_find_links_page(world):
     world.begin(index("links", "/a/links.html", links=True), index("main", "/a"))
-    assert world.text("/a/app/")[1] == "service simple/app/"
-    assert world.text("/a/links.html")[1] == "service links/"
+    assert world.text("/a/app/")[1] == "service app/"
+    assert world.text("/a/links.html")[1] == "service"
     assert [each[0] for each in world.asked] == ["main", "links"]
 
 
@@ -115,7 +115,6 @@ def test_credentials_are_those_of_the_request(world):
     ]  # fmt: skip
     for headers in world.headers:
         assert not headers.keys() & {b"authorization", b"cookie", b"proxy-authorization"}
-        assert headers[b"host"] == b"localhost"
 
 
 @pytest.mark.parametrize(("refused", "status"), [(403, 401), (403, 404), (500, 503), (502, 403)])

@@ -11,7 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))  # for the modules beside
 
 from upstream_server import Upstream as Server
-from worlds import RunningProxy
+from worlds import KnownClients, RunningProxy
 
 from support.index import served
 from support.proxies import serving_proxy
@@ -46,6 +46,7 @@ def start(tmp_path):
             options.setdefault("environ", {"HOME": str(tmp_path), "PATH": ""})
             options["limits"] = replace(options.get("limits", Limits()), retries=0, page_retries=0)
             app = create_app(settings := Settings(given, **options))
+            app.state.service.clients = KnownClients(settings)
             url, server = stack.enter_context(serving_proxy(app))
             proxy = RunningProxy(url, settings, server, app.state.service)
             stack.callback(proxy.client.close)

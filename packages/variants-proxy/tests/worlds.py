@@ -7,7 +7,7 @@ from pep_variants.model.platform import Platform, Support
 from support.index import JSON
 from variants_proxy import Machine, encode, index_url, links_url
 from variants_proxy.choice.in_place_names import wheel_at
-from variants_proxy.clients import ClientSettings
+from variants_proxy.clients import Clients, ClientSettings
 
 NVIDIA = Platform({"nvidia": Support({"cuda_version_lower_bound": ("12.8", "12.7", "12.6")})})
 KEY = encode(Machine(NVIDIA, target="linux-x86_64"))
@@ -69,12 +69,28 @@ class RunningProxy:
         return self.get(f"/p/{key}/variants/{project}/").json()
 
 
+class KnownClients(Clients):
+    """Clients of in-place pages as well, by their keys in place of a platform key."""
+
+    def __init__(self, settings):
+        super().__init__(settings)
+        self._in_place = {}
+
+    def add(self, settings):
+        client = self.in_place(settings)
+        self._in_place[client.key] = client
+        return client.key
+
+    def client(self, key):
+        return self._in_place.get(key) or super().client(key)
+
+
 class Asked:
     """What a client of in-place pages sees of an index of a proxy."""
 
     def __init__(self, proxy, key=KEY, index="main", **settings):
         self.proxy = proxy
-        self.key = proxy.service.clients.register(ClientSettings(key, **settings))
+        self.key = proxy.service.clients.add(ClientSettings(key, **settings))
         self.index = index
 
     def url(self, project="app"):

@@ -7,7 +7,7 @@ with that connection, or with the first question of the command itself. A comman
 imports no server.
 
 What an index shows with credentials goes to requests that have them: uv finds credentials itself
-(``uv auth``, keyring, netrc, variables, URLs), and there is one application of `variants_proxy` for
+(``uv auth``, keyring, netrc, variables, URLs), and there is one service of `variants_proxy` for
 each ``Authorization`` that it sent. It is made, and imported, for the first page that it has to
 choose from: a command that meets no variants has none.
 """
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     import asyncio
 
     from packaging.version import Version
-    from starlette.applications import Starlette
 
     from variants_index import PageFile
     from variants_proxy import Settings, Upstream
     from variants_proxy.internal import (
+        Client,
         IndexRelease,
         ProjectReport,
         ProjectView,
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
     from .indexes import UserIndex
     from .transport.authority import Authority
-    from .transport.index_application import IndexApplication
-    from .transport.outbound import Application, Receive, Scope, Send
+    from .transport.index_application import Asked, IndexApplication
+    from .transport.outbound import Application, Scope
     from .transport.proxy_server import Transport
 
 
@@ -138,16 +138,15 @@ class SessionSettings(NamedTuple):
         return is_simple and self.proxy.catalog is None and project not in self.forced
 
 
-class _Made(NamedTuple):
-    """An application, its service, and the name of the command in its URLs."""
+class _Served(NamedTuple):
+    """A service, and the client of the command."""
 
-    application: Starlette
     service: Service
-    client: str
+    client: Client
 
 
 class IndexServices:
-    """The applications."""
+    """The services of one session, one for each ``Authorization`` that uv sends."""
 
     def __init__(self, settings: SessionSettings, roots: Path, session: Session) -> None:
         """Set up.
@@ -163,27 +162,28 @@ class IndexServices:
         self._sent: dict[str, str] = {}
         # Of all questions of the command.
         self._pauses = [] if settings.proxy.offline else [1.0, 0.5, 0.25]
-        self._made: dict[tuple[str, str] | None, _Made] = {}
+        self._made: dict[tuple[str, str] | None, _Served] = {}
 
-    def application(self, index: str, authorization: str) -> Application:
-        """Return the application for a request of uv's, whose path is below that of the index.
+    async def response(
+        self, index: str, authorization: str, asked: Asked, scope: Scope
+    ) -> Application:
+        """Return the response to a request of uv's, see `index_application.Service`."""
+        from starlette.requests import Request
 
-        Args:
-            index: name of the index.
-            authorization: that uv sent for it, empty without one.
-        """
+        from variants_proxy.internal import Responses
+
         self._sent[index] = authorization
+        service, client = self._for(index, authorization)
+        responses, request = Responses(service, self._session.refused), Request(scope)
+        upstream = service.upstream(index)
+        if asked.folder:
+            return await responses.file(request, client, upstream, asked)
+        if asked.project:
+            return await responses.project(request, client, upstream, asked.project)
+        return await responses.links(request, client, upstream)
 
-        async def application(scope: Scope, receive: Receive, send: Send) -> None:
-            made = self._for(index, authorization)
-            path = f"/p/{made.client}/i/{index}/{scope['path']}"
-            state = {**scope.get("state", {}), "observer": self._session}
-            await made.application({**scope, "path": path, "state": state}, receive, send)
-
-        return application
-
-    def _for(self, index: str, sent: str | None) -> _Made:
-        """Return the application that asks an index with what uv *sent*.
+    def _for(self, index: str, sent: str | None) -> _Served:
+        """Return the service that asks an index with what uv *sent*.
 
         None stands for credentials that we find ourselves, before uv has asked.
         """
@@ -192,46 +192,39 @@ class IndexServices:
         if key not in self._made:
             proxy = self._proxy if key is None else with_authorization(self._proxy, *key)
             try:
-                self._made[key] = self._new(proxy)
+                from variants_proxy.internal import Service
+
+                service = Service(proxy)
+                self._made[key] = _Served(service, self._client(service))
             except Exception as error:
                 self._session.failed(error)
                 raise
         return self._made[key]
 
-    def _new(self, proxy: Settings) -> _Made:
-        from variants_proxy import create_app
-
-        made = create_app(proxy)
-        service: Service = made.state.service
-        return _Made(made, service, self._client(service))
-
-    def _client(self, service: Service) -> str:
+    def _client(self, service: Service) -> Client:
         from variants_proxy.internal import ClientSettings
 
         own = self._settings
-        client = ClientSettings(
-            own.key,
-            own.locked,
-            own.exact,
-            hashes=own.hashes,
-            shown_hashes=own.shown_hashes,
+        return service.clients.in_place(
+            ClientSettings(
+                own.key,
+                own.locked,
+                own.exact,
+                hashes=own.hashes,
+                shown_hashes=own.shown_hashes,
+            )
         )
-        return service.clients.register(client)
 
     def has_notices(self, project: str) -> bool:
         """Return whether there are notices about *project*, a normalized name."""
-        return any(
-            service.noted.has(service.clients.client(client), project)
-            for _, service, client in self._made.values()
-        )
+        return any(made.service.noted.has(made.client, project) for made in self._made.values())
 
     def is_plain(self, project: str) -> bool:
         """Return whether nothing was chosen for *project*, whichever index it is from."""
-        found = {
-            service.plain.is_plain(service.clients.client(client), project)
-            for _, service, client in self._made.values()
-        }
-        return False not in found
+        return all(
+            made.service.plain.is_plain(made.client, project) is not False
+            for made in self._made.values()
+        )
 
     async def report(self, index: str, project: str) -> ProjectReport | None:
         """Return the decisions on a project of an index, None if it has no such project.
@@ -251,8 +244,8 @@ class IndexServices:
     def keep(self, locked: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
         """Have *locked* in place of `SessionSettings.locked` from now on."""
         self._settings = self._settings._replace(locked=locked)
-        for key, (application, service, _) in [*self._made.items()]:
-            self._made[key] = _Made(application, service, self._client(service))
+        for key, (service, _) in [*self._made.items()]:
+            self._made[key] = _Served(service, self._client(service))
 
     async def release_files(
         self, index: str, project: str, version: str, tags: Sequence[str], *, served: bool
@@ -270,7 +263,7 @@ class IndexServices:
         service, view = await self._view(index, project)
         if view is None:
             return None
-        client = service.clients.client(self._for(index, self._sent.get(index)).client)
+        client = self._for(index, self._sent.get(index)).client
         return await service.pages.hashed(client, view, version, names)
 
     async def _view(
@@ -278,10 +271,12 @@ class IndexServices:
     ) -> tuple[Service, ProjectView | None]:
         import asyncio
 
-        _, service, name = self._for(index, self._sent.get(index))
         from variants_proxy.internal import ANSWERED, PassingFailure
 
-        client, upstream = service.clients.client(key or name), service.upstream(index)
+        service, client = self._for(index, self._sent.get(index))
+        if key:
+            client = service.clients.client(key)
+        upstream = service.upstream(index)
         start = time.monotonic()
         while True:
             try:
@@ -585,7 +580,7 @@ class Session:
                 for index in settings.indexes
                 if (index.shown or index.url).startswith(("http://", "https://"))
             ],
-            services.application,
+            services.response,
             outbound,
             forwarder,
             self.refused,

@@ -1,8 +1,8 @@
-"""The client of a request: the machine that its platform key describes, and a registered client.
+"""The client of a request: the machine that its platform key describes.
 
-A program that runs the service for its own clients registers each with what no URL has room for,
-and uses the name that it gets in place of a platform key. The name is a digest of everything that
-answers depend on, contents of a platform file included: a URL always means the same.
+A program that uses the service itself, for pages in place of an index's own, has clients with what
+no URL has room for. The key of such a client is a digest of everything that answers depend on,
+contents of a platform file included.
 
 Notices belong to a choice, which many requests share: `NotedProjects` has them, by client.
 """
@@ -10,13 +10,12 @@ Notices belong to a choice, which many requests share: `NotedProjects` has them,
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -39,7 +38,6 @@ ShownHashes: TypeAlias = Literal["served", "none", "published"]
 prefers no file for its hash, and what it writes is completed, see `ProjectPages.hashed`; or as
 published, for requirements that others install, of which uv downloads nothing."""
 
-_REGISTERED = "c~"
 _UV = "uv/"
 _OTHERS = ("poetry/", "pdm/")
 _SHOWN = 5
@@ -100,7 +98,7 @@ def merging(client: Client, user_agent: str) -> Client:
 
 @dataclass(frozen=True)
 class ClientSettings:
-    """A client to register, for in-place pages.
+    """Settings of a client for in-place pages, which no URL has room for.
 
     Attributes:
         key: platform key of its machine.
@@ -123,19 +121,16 @@ class ClientSettings:
 
 
 class Clients:
-    """Reads platform keys, and the platform files that they name; knows registered clients."""
+    """Reads platform keys, and the platform files that they name."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._decode = lru_cache(maxsize=1024)(decode)
         self._known = lru_cache(maxsize=1024)(load_machine)
         self._files = lru_cache(maxsize=1024)(_platform_file)
-        self._registered: dict[str, Client] = {}
 
-    def register(self, settings: ClientSettings) -> str:
-        """Return the name of a client for URLs, in place of a platform key.
-
-        The same settings have the same name.
+    def in_place(self, settings: ClientSettings) -> Client:
+        """Return the client of in-place pages with these *settings*.
 
         Raises:
             InvalidKey: the key is not valid, or names an unknown platform.
@@ -145,10 +140,9 @@ class Clients:
         # Of a named platform with what its file says.
         parts = (settings, known.machine.platform)
         digest = hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
-        name = f"{_REGISTERED}{digest[:32]}"
-        self._registered[name] = Client(
+        return Client(
             known.machine,
-            name,
+            f"c~{digest[:32]}",
             at_index=True,
             locked=_locked(settings.locked),
             exact=settings.exact,
@@ -157,17 +151,14 @@ class Clients:
             merges=True,
             shown_hashes=settings.shown_hashes,
         )
-        return name
 
     def client(self, key: str) -> Client:
-        """Return the client with the platform key *key*, or a registered client.
+        """Return the client with the platform key *key*.
 
         Raises:
             InvalidKey: it is not valid, or names an unknown platform.
             VariantError: its platform file cannot be read.
         """
-        if key in self._registered:
-            return self._registered[key]
         machine = self._decode(key)
         if not machine.name:
             return Client(machine, key)
@@ -242,30 +233,8 @@ def _platform_file(path: Path, size: int, changed: int) -> Platform:  # noqa: AR
     return load_platform(path)
 
 
-logger = logging.getLogger(__name__)
-
 MOST_NOTED = 20_000
 """Projects with notices that are remembered, of all clients together."""
-
-
-class Observer(Protocol):
-    """Who asked for something."""
-
-    def refused(self, text: str) -> None:
-        """Note that a file was not served; *text* names it and says why."""
-
-
-def report_abort(scope: Mapping[str, Any], text: str) -> None:
-    """Log that a transfer broke off, and note it for the observer of the request.
-
-    Args:
-        scope: of the request.
-        text: names the file and says why.
-    """
-    logger.warning("file not served: %s", text)
-    observer: Observer | None = scope.get("state", {}).get("observer")
-    if observer is not None:
-        observer.refused(text)
 
 
 class NotedProjects:

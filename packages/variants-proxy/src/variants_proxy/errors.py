@@ -5,7 +5,10 @@ Messages name the URL, without credentials, and the value, and say what to do.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pep_variants import VariantError
+from pep_variants.internal import PluginFailed
 
 
 class ProxyError(Exception):
@@ -64,3 +67,30 @@ class ExportError(ProxyError):
 
 ANSWERED = (InvalidKey, NoKey, NoSuchFile, NothingFetched, UnusableFile, VariantError)
 """Errors with an HTTP response."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Response in place of what was asked for; installers show its text in their output or log.
+
+    Attributes:
+        status: of HTTP.
+        text: one line or more.
+        may_pass: whether the client is to ask again.
+    """
+
+    status: int
+    text: str
+    may_pass: bool = False
+
+    @classmethod
+    def of(cls, error: Exception) -> Refusal:
+        """Return the response for *error*, one of `ANSWERED`."""
+        status = 404
+        if isinstance(error, NothingFetched):
+            status = error.status
+        elif isinstance(error, PluginFailed):
+            status = 424  # not 5xx, which clients retry in vain
+        elif isinstance(error, (UnusableFile, VariantError)):
+            status = 409  # a retry does not help
+        return cls(status, str(error), isinstance(error, PassingFailure))

@@ -23,30 +23,30 @@ if TYPE_CHECKING:
     from .headers import *
     from .index_urls import *
     from .key import *
-    from .pages.deliveries import *
     from .pages.merged_metadata import *
     from .server.listening import *
+    from .server.responses import *
     from .server.server import *
     from .service import *
     from .settings import *
     from .sharing import *
 
 _NAMES = {
-    "clients": "ClientSettings ShownHashes",
+    "clients": "Client ClientSettings ShownHashes",
     "choice.in_place_names": "FOLDER wheel_at",
     "choice.judgement": "Judgement judge labels_like",
     "choice.offers": "ProjectView",
-    "choice.reports": "LockedLabel ProjectReport VersionReport",
+    "choice.reports": "IndexRelease IndexWheel ProjectReport VersionReport",
     "choice.wheel_environments": "ELSEWHERE environments",
     "commands.cli": "cli",
     "commands.source_options": "checked_catalog local_catalog",
-    "errors": "ANSWERED InvalidKey PassingFailure ProxyError",
+    "errors": "ANSWERED InvalidKey PassingFailure ProxyError Refusal",
     "headers": "page_digest tag_of_unchanged",
     "index_urls": "PYPI absolute_url bare_url upstream_name",
     "key": "PYTHON TARGET described_machine",
-    "pages.deliveries": "IndexRelease IndexWheel",
     "pages.merged_metadata": "group_markers",
     "server.listening": "LOOPBACK listen",
+    "server.responses": "Responses",
     "server.server": "LimitedProtocol connection_limit limited_config",
     "service": "Service",
     "settings": "Kind",

@@ -9,14 +9,14 @@ upstream refuses, uv gets the upstream's own response and decides what to do nex
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
-from urllib.parse import quote, unquote_to_bytes, urlsplit
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from pep_variants.internal import PAGE_BYTES
 from variants_index.internal import PORTS
-from variants_proxy.internal import FOLDER, page_digest, tag_of_unchanged
+from variants_proxy.internal import ANSWERED, FOLDER, Refusal, page_digest, tag_of_unchanged
 
 from ..named_projects import normalized
 from .forwarding import (
@@ -39,12 +39,10 @@ from .outbound import (
 )
 
 _PROJECT = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
-_PAGE = re.compile(r"simple/([^/]+)/")
 _CHOSEN = re.compile(rb'"[0-9a-f]{32}"')
 """Entity tag of a page that the service made: see `variants_proxy.headers.Document`."""
 _TYPE: Final = b"content-type"
-_BODY_BYTES: Final = 64 * 1024
-"""Maximum size of a message of the service that is read."""
+_CREDENTIALS: Final = (b"authorization", b"cookie")
 _REFUSED: Final = (409, FAILED)
 """Statuses of the service whose message is for the user, as that of all above 499: uv does not show
 the body of a response."""
@@ -66,6 +64,26 @@ class AnsweredIndex:
     url: str = field(repr=False)
     projects: frozenset[str] | None = None
     links: bool = False
+
+
+class Asked(NamedTuple):
+    """Page or file of an index.
+
+    Attributes:
+        project: normalized name; empty for all of a find-links page.
+        folder: of a file, below ``.variant``; empty for the page.
+        filename: of the file.
+    """
+
+    project: str
+    folder: str = ""
+    filename: str = ""
+
+
+Service = Callable[[str, str, Asked, Scope], Awaitable[Application]]
+"""Returns the response to a request (its scope): from the name of an index and the
+``Authorization`` that the client sent for it, empty without one, and uses just that towards the
+index, see `with_authorization`. Raises `ANSWERED`."""
 
 
 @dataclass(frozen=True)
@@ -90,14 +108,13 @@ class IndexApplication:
 
     Attributes:
         asked: normalized names of the projects whose pages the client asked for.
-        passing: what the client did not get for now although its index has the page, by path; no
-            wheels.
+        passing: why the client did not get for now what its index has; no wheels.
     """
 
     def __init__(
         self,
         indexes: Sequence[AnsweredIndex],
-        service: Callable[[str, str], Application],
+        service: Service,
         outbound: Outbound,
         forwarder: Forwarder,
         refused: Callable[[str], None] = lambda _: None,
@@ -107,9 +124,7 @@ class IndexApplication:
 
         Args:
             indexes: of the session, those on http and https.
-            service: from the name of an index and the ``Authorization`` that the client sent for
-                it (empty without one) to an application for paths below ``/i/<index>/`` that uses
-                just that towards the index; see `with_authorization`.
+            service: answers for the indexes.
             outbound: the way to the upstreams.
             forwarder: sends other requests on.
             refused: gets, as one line each, why the client did not get a page or file.
@@ -123,7 +138,7 @@ class IndexApplication:
         self._forwarder = forwarder
         self._refused = refused
         self.asked: set[str] = set()
-        self.passing: dict[str, str] = {}
+        self.passing: dict[Asked, str] = {}
 
     @property
     def hosts(self) -> frozenset[Origin]:
@@ -132,39 +147,47 @@ class IndexApplication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        found = self._target(scope)
-        if found is None:
+        target = self._target(scope)
+        if target is None:
             await self._forwarder.forward(scope, receive, send, self._outbound)
             return
-        place, path = found
-        before = self.passing.pop(path, None)
-        if await self._is_kept(scope, receive, send, path):
+        place, asked = target
+        before = self.passing.pop(asked, None)
+        if not place.index.links and await self._is_kept(scope, receive, send, asked):
             return
-        sent = _Sending(send)
-        headers = [(b"host", b"localhost")]
-        authorization = ""
-        for name, value in scope["headers"]:
-            if name == b"authorization":
-                authorization = value.decode("latin-1")
-            elif name not in (b"host", b"cookie"):
-                headers.append((name, value))
-        inner = {**scope, "path": path, "raw_path": quote(path).encode(), "root_path": ""}
-        inner.update(query_string=b"", headers=headers, scheme="http", server=("localhost", 80))
-        await self._service(place.index.name, authorization)(inner, receive, sent)
-        if sent.withheld is not None:
-            if sent.may_pass and not path.endswith(".whl"):
-                self.passing[path] = sent.text
-                sent.lasts = before == sent.text
-            await self._decide(scope, receive, sent, variant=f"{FOLDER}/" in path)
+        headers = [each for each in scope["headers"] if each[0] not in _CREDENTIALS]
+        sent = (value for name, value in scope["headers"] if name == b"authorization")
+        authorization = next(sent, b"").decode("latin-1")
+        try:
+            response = await self._service(
+                place.index.name, authorization, asked, {**scope, "headers": headers}
+            )
+        except ANSWERED as error:
+            refusal = Refusal.of(error)
+        else:
+            await response(scope, receive, send)
+            return
+        if refusal.may_pass and not asked.filename.endswith(".whl"):
+            self.passing[asked] = _line(refusal)
+        if _is_upstreams(refusal.status) and not asked.folder:
+            lasts = before == _line(refusal)
+            asking = self._upstreams_refusal(scope, receive, send, refusal, lasts=lasts)
+            await while_connected(receive, asking)
+        elif refusal.status == 403 and not authorization:
+            challenge = (b"www-authenticate", b'Basic realm="index"')
+            await send_text(send, 401, _line(refusal), (challenge,))
+        else:
+            await self._refuse(send, refusal)
 
-    async def _is_kept(self, scope: Scope, receive: Receive, send: Send, path: str) -> bool:
+    async def _is_kept(self, scope: Scope, receive: Receive, send: Send, asked: Asked) -> bool:
         """Say that the client's page of a project is the index's own still; return False if not.
 
         The service, which would have to be imported, need not choose from it then.
         """
         tag = next((value for name, value in scope["headers"] if name == b"if-none-match"), b"")
-        page = _PAGE.fullmatch(path) if scope["method"] == "GET" else None
-        if page is None or not (tag and self._may_keep(page[1])) or _CHOSEN.fullmatch(tag):
+        if asked.folder or scope["method"] != "GET" or not tag or _CHOSEN.fullmatch(tag):
+            return False
+        if not self._may_keep(asked.project):
             return False
         try:
             answer = await self._forwarder.answer(_uncompressed(scope), receive, self._outbound)
@@ -184,23 +207,9 @@ class IndexApplication:
         await send({"type": "http.response.body", "body": b""})
         return True
 
-    async def _decide(
-        self, scope: Scope, receive: Receive, sent: _Sending, *, variant: bool
+    async def _upstreams_refusal(
+        self, scope: Scope, receive: Receive, send: Send, refusal: Refusal, *, lasts: bool
     ) -> None:
-        """Send the response that the service's refusal leads to."""
-        status = sent.status
-        if _is_upstreams(status) and not variant:
-            asking = self._upstreams_refusal(scope, receive, sent)
-            await while_connected(receive, asking)
-            return
-        has_credentials = any(name == b"authorization" for name, _ in scope["headers"])
-        if status == 403 and not has_credentials:
-            challenge = (b"www-authenticate", b'Basic realm="index"')
-            await send_text(sent.send, 401, sent.text, (challenge,))
-            return
-        await self._release(sent)
-
-    async def _upstreams_refusal(self, scope: Scope, receive: Receive, sent: _Sending) -> None:
         """Send the upstream's own response: what uv does with it is uv's to decide.
 
         A page that the service cannot use is uv's to judge as well, within the limit of pages; the
@@ -211,54 +220,51 @@ class IndexApplication:
         except (Unreachable, BadRequest) as error:
             self.passing.clear()  # as without us
             if error.status == FAILED:
-                sent.status = FAILED
+                refusal = replace(refusal, status=FAILED)
             elif self._outbound.proxy(scope["scheme"], scope["server"][0]) is not None:
-                sent.say(str(error))  # it names the proxy
-            await self._release(sent)
+                refusal = replace(refusal, text=str(error))  # it names the proxy
+            await self._refuse(send, refusal)
             return
         if answer.status >= 400:
             self.passing.clear()
-            await answer.send(sent.send)
-        elif sent.may_pass:
+            await answer.send(send)
+        elif refusal.may_pass:
             # The service has asked again for what is no page, as often as the client would.
-            sent.status = FAILED if sent.lasts else sent.status
-            await self._release(sent)
-        elif not await answer.send_whole(sent.send, PAGE_BYTES, lambda: self._refused(sent.text)):
-            await self._release(sent)
+            await self._refuse(send, replace(refusal, status=FAILED) if lasts else refusal)
+        elif not await answer.send_whole(send, PAGE_BYTES, lambda: self._refused(_line(refusal))):
+            await self._refuse(send, refusal)
 
-    async def _release(self, sent: _Sending) -> None:
-        if sent.status in _REFUSED or sent.status >= 500:
-            self._refused(sent.text)
-        await sent.release()
+    async def _refuse(self, send: Send, refusal: Refusal) -> None:
+        if refusal.status in _REFUSED or refusal.status >= 500:
+            self._refused(_line(refusal))
+        again = ((b"retry-after", b"1"),) if refusal.may_pass else ()
+        await send_text(send, refusal.status, refusal.text, again)
 
-    def _target(self, scope: Scope) -> tuple[_Place, str] | None:
-        """Return index and path in the service for a request, None for one that is sent on."""
+    def _target(self, scope: Scope) -> tuple[_Place, Asked] | None:
+        """Return index, and page or file, of a request, None for one that is sent on."""
         if scope["method"] not in ("GET", "HEAD") or scope["query_string"]:
             return None
         segments = path_segments(scope["raw_path"])
         if segments is None:
             return None
-        asked = (scope["scheme"], *scope["server"])
+        server = (scope["scheme"], *scope["server"])
         for place in self._places:  # the longest path first
             count = len(place.segments)
-            if place.origin != asked or segments[:count] != place.segments:
+            if place.origin != server or segments[:count] != place.segments:
                 continue
-            rest = self._rest(place, segments[count:])
-            if rest is None:
-                if place.index.links:
-                    continue  # the folder of the page may have an index in it, too
-                return None
-            kind = "links" if place.index.links else "simple"
-            return place, f"{kind}/{rest}"
+            asked = self._asked(place, segments[count:])
+            if asked is None and place.index.links:
+                continue  # the folder of the page may have an index in it, too
+            return None if asked is None else (place, asked)
         return None
 
-    def _rest(self, place: _Place, segments: tuple[str, ...]) -> str | None:
-        """Return the path below the index in the service for the parts of a path below an index."""
+    def _asked(self, place: _Place, segments: tuple[str, ...]) -> Asked | None:
+        """Return the page or file with a path below that of an index, None for what is sent on."""
         if place.index.links:
             if segments == (place.page,):
-                return ""
+                return Asked("")
             if len(segments) == 3 and segments[0] == FOLDER and all(segments):
-                return "/".join(segments)
+                return Asked("", *segments[1:])
             return None
         if not segments or not _PROJECT.fullmatch(segments[0]):
             return None
@@ -267,64 +273,15 @@ class IndexApplication:
             return None
         if segments[1:] == ("",):
             self.asked.add(project)
-            return f"{project}/"
+            return Asked(project)
         if len(segments) == 4 and segments[1] == FOLDER and all(segments):
-            return "/".join((project, *segments[1:]))
+            return Asked(project, *segments[2:])
         return None
 
 
-class _Sending:
-    """The service's response: passed on at once, or withheld while another may be better.
-
-    Attributes:
-        send: of the client's connection.
-        withheld: head of the response that was not sent, None if it was.
-        status: of the withheld response.
-        lasts: whether the response before was the same.
-    """
-
-    def __init__(self, send: Send) -> None:
-        self.send = send
-        self.withheld: dict[str, Any] | None = None
-        self.status = 0
-        self.lasts = False
-        self._body = bytearray()
-
-    async def __call__(self, message: object) -> None:
-        """Take a message of the service."""
-        assert isinstance(message, dict)
-        if message["type"] == "http.response.start" and message["status"] >= 400:
-            self.withheld, self.status = message, message["status"]
-        elif self.withheld is None:
-            await self.send(message)
-        elif len(self._body) < _BODY_BYTES:
-            self._body += message.get("body", b"")
-
-    @property
-    def may_pass(self) -> bool:
-        """Whether the withheld response says to ask again."""
-        headers = self.withheld["headers"] if self.withheld is not None else ()
-        return any(name == b"retry-after" for name, _ in headers)
-
-    @property
-    def text(self) -> str:
-        """First line of the withheld body."""
-        lines = self._body.decode("utf-8", "replace").strip().splitlines()
-        return lines[0] if lines else f"HTTP status {self.status}"
-
-    def say(self, text: str) -> None:
-        """Put *text* in the place of the withheld body."""
-        assert self.withheld is not None
-        self._body = bytearray(f"{text}\n".encode())
-        length = (b"content-length", b"%d" % len(self._body))
-        kept = [each for each in self.withheld["headers"] if each[0] != b"content-length"]
-        self.withheld = {**self.withheld, "headers": [*kept, length]}
-
-    async def release(self) -> None:
-        """Send what was withheld."""
-        assert self.withheld is not None
-        await self.send({**self.withheld, "status": self.status})
-        await self.send({"type": "http.response.body", "body": bytes(self._body)})
+def _line(refusal: Refusal) -> str:
+    """Return the first line of a refusal."""
+    return next(iter(refusal.text.strip().splitlines()), f"HTTP status {refusal.status}")
 
 
 def _is_upstreams(status: int) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from pep_variants import File, Selection, Verdict, verdicts
@@ -196,6 +197,66 @@ class ProjectReport:
             "catalog": None if self.catalog is None else asdict(self.catalog),
             "versions": [report.to_tree() for report in self.versions],
         }
+
+
+@dataclass(frozen=True)
+class IndexWheel:
+    """Wheel of an index, for lock files and exports.
+
+    Attributes:
+        filename: with the label.
+        plain: without it.
+        label: None for a wheel without one.
+        url: its own URL.
+        hashes: hexadecimal digests by algorithm.
+        size: in bytes, None if unknown.
+        upload_time: as the index spells it, None if unknown.
+        requires: digest of its dependencies, None if its metadata cannot be read.
+        marked: whether it has variant markers, or dependencies or a name that the catalogue gives
+            it, so that this proxy rewrites it.
+        served: SHA-256 of it as this proxy rewrites it, None if that is not known.
+        published: its own name where the label is the catalogue's, else None.
+    """
+
+    filename: str
+    plain: str
+    label: str | None
+    url: str
+    hashes: Mapping[str, str]
+    size: int | None = None
+    upload_time: str | None = None
+    requires: str | None = None
+    marked: bool = False
+    served: str | None = None
+    published: str | None = None
+
+    @property
+    def origin(self) -> str:
+        """Publisher's normalized name for it, empty if that is the project's."""
+        texts = (self.plain, self.published or self.plain)
+        own, name = (canonicalize_name(text.split("-", 1)[0]) for text in texts)
+        return name if name != own else ""
+
+
+@dataclass(frozen=True)
+class IndexRelease:
+    """Wheels of one version with variants.
+
+    Attributes:
+        documents: variant metadata as the index has it, see `write_table`.
+        wheels: in the order of the index.
+    """
+
+    documents: Sequence[Mapping[str, Any]] = ()
+    wheels: Sequence[IndexWheel] = ()
+
+    def to_tree(self) -> dict[str, object]:
+        """Return it as JSON data."""
+        wheels = [
+            {name.replace("_", "-"): value for name, value in vars(wheel).items()}
+            for wheel in self.wheels
+        ]
+        return {"documents": list(self.documents), "wheels": wheels}
 
 
 def is_notable(choice: Choice, project: str) -> bool:

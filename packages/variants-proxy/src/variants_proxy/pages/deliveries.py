@@ -8,20 +8,17 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TypeAlias
 from urllib.parse import quote
 
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
-from starlette.responses import Response, StreamingResponse
 
 from pep_variants import Metadata, MetadataError, VariantContext, VariantError, split_label
 from pep_variants.internal import iter_fields, metadata_terms, read_version, reduce_metadata
-from variants_index import PackageIndexError, Page, PageFile
+from variants_index import Page, PageFile
 from variants_index.internal import CatalogFile
 
 from ..choice.choice import OWN, own_context
@@ -33,10 +30,9 @@ from ..choice.in_place_names import (
     wheel_at,
 )
 from ..choice.offers import Choice, Offer, ProjectView
-from ..choice.reports import refusal
-from ..clients import Client, report_abort
-from ..errors import NoSuchFile, ProxyError, UnusableFile, UpstreamError
-from ..headers import is_known
+from ..choice.reports import IndexRelease, IndexWheel, refusal
+from ..clients import Client
+from ..errors import NoSuchFile, UnusableFile, UpstreamError
 from ..settings import Upstream
 from ..sharing import gather_limited
 from ..upstream.releases import (
@@ -48,16 +44,12 @@ from ..upstream.releases import (
     release_with,
     wheel_version,
 )
-from ..upstream.transfers import Transfer, stream_all, unchanged_transfer
+from ..upstream.transfers import Transfer, unchanged_transfer
 from ..upstream.upstream_pages import project_of
 from ..upstream.upstreams import Upstreams
 from ..upstream.wheels import Wheels, is_cheap
 from .merged_metadata import merged_for
 from .project_views import ProjectViews
-
-if TYPE_CHECKING:
-    from starlette.requests import Request
-    from starlette.types import Receive, Scope, Send
 
 logger = logging.getLogger(__name__)
 
@@ -97,66 +89,6 @@ class Delivery:
         if self.transfer is None or not self.transfer.name or may_change:
             return "no-cache"
         return f"{'private' if self.private else 'public'}, max-age=31536000, immutable"
-
-
-@dataclass(frozen=True)
-class IndexWheel:
-    """Wheel of an index, for lock files and exports.
-
-    Attributes:
-        filename: with the label.
-        plain: without it.
-        label: None for a wheel without one.
-        url: its own URL.
-        hashes: hexadecimal digests by algorithm.
-        size: in bytes, None if unknown.
-        upload_time: as the index spells it, None if unknown.
-        requires: digest of its dependencies, None if its metadata cannot be read.
-        marked: whether it has variant markers, or dependencies or a name that the catalogue gives
-            it, so that this proxy rewrites it.
-        served: SHA-256 of it as this proxy rewrites it, None if that is not known.
-        published: its own name where the label is the catalogue's, else None.
-    """
-
-    filename: str
-    plain: str
-    label: str | None
-    url: str
-    hashes: Mapping[str, str]
-    size: int | None = None
-    upload_time: str | None = None
-    requires: str | None = None
-    marked: bool = False
-    served: str | None = None
-    published: str | None = None
-
-    @property
-    def origin(self) -> str:
-        """Publisher's normalized name for it, empty if that is the project's."""
-        texts = (self.plain, self.published or self.plain)
-        own, name = (canonicalize_name(text.split("-", 1)[0]) for text in texts)
-        return name if name != own else ""
-
-
-@dataclass(frozen=True)
-class IndexRelease:
-    """Wheels of one version with variants.
-
-    Attributes:
-        documents: variant metadata as the index has it, see `write_table`.
-        wheels: in the order of the index.
-    """
-
-    documents: Sequence[Mapping[str, Any]] = ()
-    wheels: Sequence[IndexWheel] = ()
-
-    def to_tree(self) -> dict[str, object]:
-        """Return it as JSON data."""
-        wheels = [
-            {name.replace("_", "-"): value for name, value in vars(wheel).items()}
-            for wheel in self.wheels
-        ]
-        return {"documents": list(self.documents), "wheels": wheels}
 
 
 class Deliveries:
@@ -408,66 +340,6 @@ def _file_with(upstream: Upstream, page: Page, plain: str, label: str | None) ->
             return file
     of = f" of variant {label}" if label is not None else ""
     raise NoSuchFile(f"index {upstream.name} has no {plain}{of}")
-
-
-async def transfer_response(
-    request: Request, delivery: Delivery, transfer: Transfer, upstreams: Upstreams
-) -> Response:
-    """Return the response that sends a file through the proxy.
-
-    Raises:
-        UpstreamError: it cannot be fetched.
-        VariantError, UnusableFile: it is not what its index promised.
-    """
-    session = upstreams.session(delivery.upstream)
-    headers = {
-        "Content-Type": "application/octet-stream",
-        "Cache-Control": delivery.cache_control,
-    }
-    if transfer.name:
-        headers["ETag"] = f'"{transfer.name}"'
-        if is_known(request.headers.get("if-none-match", ""), headers["ETag"]):
-            return Response(status_code=304, headers=headers)
-    if transfer.rewrite is not None:
-        headers["Content-Length"] = str(transfer.rewrite.size)
-    if request.method == "HEAD":
-        return Response(headers=headers)
-    chunks = stream_all(session, transfer, upstreams.store)
-    stream = upstreams.budget(delivery.upstream).stream(chunks)
-    try:
-        first = await anext(stream, b"")
-    except (PackageIndexError, OSError) as error:
-        raise UpstreamError(str(error)) from None
-    return _TransferResponse(_rest(request.scope, first, stream), headers=headers)
-
-
-class _TransferResponse(StreamingResponse):
-    """A streamed file, which is not read any more when the client disconnects."""
-
-    body_iterator: AsyncGenerator[bytes, None]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it."""
-        async with aclosing(self.body_iterator):
-            await super().__call__(scope, receive, send)
-
-
-async def _rest(
-    scope: Scope, first: bytes, stream: AsyncGenerator[bytes, None]
-) -> AsyncGenerator[bytes, None]:
-    """Yield *first*, then *stream*.
-
-    If the file is not what its index promised, *stream* ends before the last chunk: the response is
-    shorter than its ``Content-Length``, and the client discards it.
-    """
-    async with aclosing(stream):
-        try:
-            yield first
-            async for chunk in stream:
-                yield chunk
-        except (PackageIndexError, OSError, VariantError, ProxyError) as error:
-            report_abort(scope, f"the transfer was aborted: {error}")
-            raise ConnectionAbortedError(str(error)) from None
 
 
 def _release(shown: ProjectView, version: str) -> Release | None:

@@ -10,7 +10,6 @@ import binascii
 import hmac
 import re
 from collections.abc import Iterable
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers
@@ -51,9 +50,7 @@ class RequestMiddleware:
 
         is_keyed = scope["path"].startswith(("/simple/", "/i/", "/variants/"))
         answer = varying(sending) if is_keyed else sending
-        # Of a response that must not end regularly the server closes the connection.
-        with suppress(ConnectionAbortedError):
-            await (self._refused(scope) or self._app)(scope, receive, answer)
+        await (self._refused(scope) or self._app)(scope, receive, answer)
 
     def _refused(self, scope: Scope) -> PlainTextResponse | None:
         """Return the response to an invalid request, None for a valid one."""

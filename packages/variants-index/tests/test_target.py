@@ -16,6 +16,7 @@ from variants_index.target import (
     is_for_platform,
     load_target,
     make_target,
+    meets_python,
     platform_of_namespaces,
     read_target,
 )
@@ -278,3 +279,20 @@ def test_environment_does_not_depend_on_where_the_shim_runs():
     assert environment_of(WINDOWS)["sys_platform"] == "win32"
     assert environment_of(MAC)["platform_machine"] == "arm64"
     assert environment_of("")["platform_system"] == "Linux"
+
+
+@pytest.mark.parametrize(
+    ("specifier", "is_met"),
+    [
+        (None, True),
+        (">=3.12", True),
+        (">=3.12.0rc1,<3.13", True),
+        (">=3.13", False),
+        ("three", True),
+        (f">={'9' * 5000}", True),
+    ],
+    ids=["none", "met", "both", "unmet", "invalid", "digits"],
+)
+def test_meets_python(specifier, is_met):
+    """What cannot be read is met, as in pip."""
+    assert meets_python(specifier, "3.12.4") is is_met

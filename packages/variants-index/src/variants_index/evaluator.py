@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 
-from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from pep_variants import split_label, write_metadata
@@ -15,7 +14,7 @@ from pep_variants.internal import by_tags
 
 from .candidate import Candidate
 from .package_finder import PackageFinder, Project
-from .target import Target
+from .target import Target, meets_python
 from .version_metadata import ReleaseMetadata, fetch_release_metadata
 
 Hashes = Mapping[str, frozenset[str]]
@@ -51,7 +50,6 @@ class CandidateEvaluator:
         self._target = target
         self._hashes = hashes or {}
         self._known: dict[tuple[str, Version, bool | None], tuple[Candidate, ...]] = {}
-        self._pythons: dict[str, bool] = {}
 
     def project(self, name: str) -> Project:
         """Return all files of a project; raises PackageIndexError."""
@@ -114,16 +112,7 @@ class CandidateEvaluator:
 
         An invalid specifier is met, as in pip.
         """
-        if specifier is None:
-            return True
-        if specifier not in self._pythons:
-            try:
-                wanted = SpecifierSet(specifier)
-                met = wanted.contains(self._target.python, prereleases=True)
-            except ValueError:  # also what `int` says of thousands of digits
-                met = True
-            self._pythons[specifier] = met
-        return self._pythons[specifier]
+        return meets_python(specifier, self._target.python)
 
     def _judge(
         self, name: str, files: Sequence[Candidate], counts: Counter[str]

@@ -51,7 +51,8 @@ _NAMES = {
     "pages": "ACCEPT GENERATOR HTML JSON html_projects json_projects",
     "pages.page": "Links",
     "target": (
-        "MACS WINDOWS covers environment_of is_for_platform platform_of_namespaces read_target"
+        "MACS WINDOWS covers environment_of is_for_platform meets_python platform_of_namespaces "
+        "read_target"
     ),
     "uv_files": (
         "UvTable is_on project_settings project_table read_toml script_tree settings_tables "

@@ -26,6 +26,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from packaging.markers import default_environment
+from packaging.specifiers import SpecifierSet
 from packaging.tags import (
     Tag,
     compatible_tags,
@@ -349,6 +350,18 @@ def _is_for(tag: str, system: str, machine: str) -> bool:
         match = MACOS.fullmatch(tag)
         return match is not None and machine in MACS.get(match[3], (match[3],))
     return tag.startswith(f"{system}_")
+
+
+@lru_cache(maxsize=4096)
+def meets_python(specifier: str | None, version: str) -> bool:
+    """Return whether a version of Python meets a ``Requires-Python`` value, None for no such value.
+
+    An invalid specifier is met, as in pip.
+    """
+    try:
+        return SpecifierSet(specifier or "").contains(version, prereleases=True)
+    except ValueError:  # also what `int` says of thousands of digits
+        return True
 
 
 @lru_cache(maxsize=256)

@@ -16,12 +16,12 @@ from packaging.version import Version
 from pep_variants import split_label
 from pep_variants.internal import NULL_LABEL
 from variants_index import Page, PageFile
-from variants_index.internal import covers, is_for_platform
+from variants_index.internal import covers
 
 from ..upstream.releases import exact_version, published
 from .choice import named_wheel
 from .in_place_names import variant_path, wheel_at
-from .offers import Choice, Decision, Offer, platform_of, tags_of
+from .offers import Choice, Decision, Offer, is_for_target, tags_of
 
 
 def with_published(choice: Choice, target: str) -> Choice:
@@ -76,8 +76,8 @@ def _arranged(decision: Decision, target: str) -> Decision:
         return decision
     label, is_locked = _label(decision)
     offers = decision.offers.values()
-    here = [offer for offer in offers if _is_for(offer.filename, target)]
-    elsewhere = [offer for offer in offers if not _is_for(offer.filename, target)]
+    here = [offer for offer in offers if is_for_target(offer.filename, target)]
+    elsewhere = [offer for offer in offers if not is_for_target(offer.filename, target)]
     places: dict[str | None, int] = {}
     for file in decision.selection.files:
         places.setdefault(file.label, len(places))
@@ -129,7 +129,7 @@ def _of_label(
     known = {offer.filename for offer in kept}
     for file in decision.release.wheels:
         plain, its_label = split_label(file.filename)
-        wanted = everywhere or not _is_for(plain, target)
+        wanted = everywhere or not is_for_target(plain, target)
         if its_label == label and wanted and plain not in known and published(file):
             known.add(plain)
             yield Offer(file, plain, label)
@@ -141,7 +141,7 @@ def _others(decision: Decision, target: str) -> list[Offer]:
     for file in decision.release.wheels:
         plain, label = split_label(file.filename)
         is_null = label == NULL_LABEL and published(file) is not None
-        if not _is_for(plain, target) and (label is None or is_null):
+        if not is_for_target(plain, target) and (label is None or is_null):
             found.append(Offer(file, plain, label))
     return sorted(found, key=lambda offer: _version(offer.file).local is not None)
 
@@ -166,10 +166,6 @@ def _version(file: PageFile) -> Version:
 
 def _covers(better: str, lesser: str) -> bool:
     return covers(tags_of(better), tags_of(lesser))
-
-
-def _is_for(plain: str, target: str) -> bool:
-    return is_for_platform(platform_of(plain), target)
 
 
 def _python(plain: str) -> str:

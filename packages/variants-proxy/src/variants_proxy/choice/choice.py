@@ -38,7 +38,7 @@ from pep_variants.internal import (
     is_unfit,
 )
 from variants_index import Page, PageFile
-from variants_index.internal import covers, environment_of, is_for_platform, platform_of_namespaces
+from variants_index.internal import covers, environment_of, platform_of_namespaces
 
 from ..key import Machine
 from ..upstream.releases import Release, exact_version, published, wheel_version
@@ -49,6 +49,7 @@ from .offers import (
     Choice,
     Decision,
     Offer,
+    is_for_target,
     platform_of,
     tags_of,
     version_in,
@@ -342,7 +343,7 @@ class Chooser:
             for own in (published(file),)
             for plain, label in (split_label(file.filename),)
             if exact_version(file) in exact
-            and (label in fitting or self.portable or not _is_for(plain, self._target))
+            and (label in fitting or self.portable or not is_for_target(plain, self._target))
         }
 
     def _sources(self, release: Release) -> dict[str, _Source]:
@@ -538,11 +539,7 @@ def _tail(tail: str, target: str) -> tuple[str, str | None, bool]:
     Cached: most versions of a project have the same parts.
     """
     plain, label = split_label(f"name-0-{tail}")
-    return plain[len("name-0-") :], label, is_for_platform(platform_of(plain), target)
-
-
-def _is_for(plain: str, target: str) -> bool:
-    return is_for_platform(platform_of(plain), target)
+    return plain[len("name-0-") :], label, is_for_target(plain, target)
 
 
 def own_context(label: str, metadata: Metadata) -> VariantContext:

@@ -12,6 +12,7 @@ from packaging.version import Version
 from pep_variants import Selection, VariantContext, split_label
 from pep_variants.internal import Admitted
 from variants_index import PageFile
+from variants_index.internal import is_for_platform
 
 from ..upstream.releases import Release, wheel_version
 from .wheel_environments import runs_on
@@ -129,6 +130,11 @@ def tags_of(plain: str) -> str:
 def platform_of(plain: str) -> str:
     """Return the platform tags in a plain filename."""
     return plain[plain.rfind("-") + 1 : -4]
+
+
+def is_for_target(plain: str, target: str) -> bool:
+    """Return whether a wheel with a plain filename is for *target*, see `is_for_platform`."""
+    return is_for_platform(platform_of(plain), target)
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import TypeAlias, TypeVar
 
-from packaging.specifiers import SpecifierSet
-
 from pep_variants.internal import LINUX, MACOS, Term, all_of, any_of, modern_tag
-from variants_index.internal import MACS, WINDOWS
+from variants_index.internal import MACS, WINDOWS, meets_python
 
 _K = TypeVar("_K")
 
@@ -212,20 +210,16 @@ def python_rank(tag: str, abi: str, minor: int) -> int | None:
 @lru_cache(maxsize=4096)
 def runs_on(plain: str, requires: str | None, python: str) -> int:
     """Return in how many Pythons a wheel can be installed, of all or of one version."""
-    try:
-        wanted = SpecifierSet(requires or "")
-    except ValueError:  # met by every Python, as in pip
-        wanted = SpecifierSet()
     tags = [part.split(".") for part in plain.split("-")[-3:-1]]
     minors = [
         minor
         for minor in _PYTHONS
         if any(python_rank(tag, abi, minor) is not None for tag in tags[0] for abi in tags[1])
     ]
-    each = [f"3.{minor}.{micro}" for minor in minors for micro in (0, 99)]
+    versions = [f"3.{minor}.{micro}" for minor in minors for micro in (0, 99)]
     if python:
-        each = [python] if int(python.split(".")[1]) in minors else []
-    return sum(wanted.contains(item, prereleases=True) for item in each)
+        versions = [python] if int(python.split(".")[1]) in minors else []
+    return sum(meets_python(requires, version) for version in versions)
 
 
 def python_term(found: Sequence[int], minors: Sequence[int]) -> Term | bool:

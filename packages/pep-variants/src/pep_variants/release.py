@@ -25,6 +25,7 @@ the answers; nothing in here opens a connection. An installer on ``urllib``:
 from __future__ import annotations
 
 import io
+import logging
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -41,6 +42,8 @@ from .model.filename import metadata_filename, parse_filename
 from .model.label import VARIANT_FILE, split_label
 from .model.metadata import Metadata
 from .urls import is_local
+
+_logger = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from .wheelfile.lazy_file import Part, Range
@@ -329,6 +332,7 @@ class ReleaseReader:
         self._fetches: dict[str, Fetch | None] = {}
         self._documents: dict[str, Document] = {}
         if index_file is not None:
+            _logger.debug("Reading variant metadata from %s", self._filename)
             self._begin({_INDEX_FILE: _index_file(index_file, self._check_place)})
         else:
             self._begin_wheels(f"lists variant wheels, but no {self._name()}")
@@ -398,6 +402,12 @@ class ReleaseReader:
                 f"from the wheels (at most {INSPECTED_WHEELS})",
             )
             return
+        _logger.debug(
+            "Reading variant metadata from the wheels of %d labels, for %s: the index %s",
+            len(self._wheels),
+            self._name(),
+            missing,
+        )
         self._begin(
             {
                 label: _wheel_file(wheel, label, self._check_place)

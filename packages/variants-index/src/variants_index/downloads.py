@@ -98,6 +98,7 @@ def download(
         OSError: *target* cannot be written.
     """
     check = Digests(hashes)
+    logger.debug("Downloading %s, checked against %d hashes", redacted(url), len(check.found))
     written = 0
     limit = MAX_DOWNLOAD if size is None else size
     with session.stream(url) as chunks:
@@ -157,6 +158,7 @@ def _downloaded(session: Session, wanted: Download, folder: Path) -> Path:
     if path.parent != folder or wanted.filename in ("", ".", ".."):
         raise BadResponse(f"{wanted.filename!r} is not a filename")
     if wanted.hashes and path.exists() and _has(path, wanted.hashes):
+        logger.debug("Skipping download of %s: it is there", wanted.filename)
         return path
     with replacing(path) as stream:
         if wanted.rewritten is None:

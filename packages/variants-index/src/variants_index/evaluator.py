@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,8 @@ Hashes = Mapping[str, frozenset[str]]
 
 REWRITTEN = "is rewritten when it is installed, and hashes are required"
 """Why builds of the catalogue are rejected where hashes are given."""
+
+logger = logging.getLogger(__name__)
 
 _PINNED = re.compile(r"\s*(===|==(?!.*\.\*\s*$))")
 
@@ -80,6 +83,7 @@ class CandidateEvaluator:
             counts: Counter[str] = Counter()
             if len(allowed) < len(files):
                 counts["yanked"] = len(files) - len(allowed)
+                logger.debug("Skipping %d files of %s %s: yanked", counts["yanked"], name, version)
             known = self._judge(name, allowed, counts)
             # Complete: another thread may read it.
             self.rejected[name, version] = counts
@@ -128,8 +132,16 @@ class CandidateEvaluator:
                 reason = f"needs Python {python}"
             if reason := reason or self._forbidden(candidate):
                 counts[reason] += 1
+                logger.debug("Skipping file %r: %s", candidate.filename, reason)
             else:
                 usable.append(candidate)
+        logger.debug(
+            "Checked %d files for project %s against %d hashes: %d can be used",
+            len(files),
+            name,
+            sum(map(len, self._hashes.get(name, {}).values())),
+            len(usable),
+        )
         first = self.project(name).first
         return tuple(sorted(usable, key=lambda candidate: candidate.source not in first))
 

@@ -12,6 +12,7 @@ needs to take the one build that is there.
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -61,6 +62,8 @@ from pep_variants.internal import (
 
 from .candidate import Candidate
 from .target import Target
+
+logger = logging.getLogger(__name__)
 
 LOCK_VERSION = Version("1.0")
 _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
@@ -219,6 +222,8 @@ def select_locked(
         _locked(lock, package, file, choices.get(package.name))
         for package, file in select(selection.tree)
     ]
+    for item in locked:
+        logger.debug("Package %s of %s: %s", item.name, lock.path, item.filename or "a folder")
     return tuple(sorted(locked, key=lambda item: item.name))
 
 

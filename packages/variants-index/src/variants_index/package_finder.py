@@ -6,6 +6,7 @@ in a thread if `PackageFinder.start` was called.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -26,6 +27,7 @@ from pep_variants.internal import (
     local_path,
     parse_metadata_filename,
     read_version,
+    redacted,
     without_userinfo,
 )
 from variants_catalog.internal import (
@@ -44,6 +46,8 @@ from .errors import NotFound, PackageIndexError
 from .http.session import Session
 from .pages import JSON, Page, PageFile
 from .prefetch import Prefetcher
+
+logger = logging.getLogger(__name__)
 
 PYPI = "https://pypi.org/simple/"
 SDISTS = (".tar.gz", ".zip")
@@ -228,6 +232,12 @@ class PackageFinder:
             versions[version] = [*files, *versions.get(version, ())]
         sources = [*own.sources, *(without_userinfo(page.url) for page in reader.pages)]
         project = _project(name, versions, sources, warnings)
+        logger.debug(
+            "The catalogue has %d builds of project %s, of %d versions",
+            sum(map(len, added.values())),
+            name,
+            len(added),
+        )
         first = frozenset((entry.source, *variant_wheels))
         return replace(project, entry=entry, first=first, unavailable=reader.unavailable)
 
@@ -241,10 +251,18 @@ class PackageFinder:
         for position, index in enumerate(self._indexes, len(self._links)):
             page = self._page(index, name)
             if page is None:
+                logger.debug("Project %s is not on %s", name, redacted(index))
                 continue
             source = f"{index}{name}/"
             files = by_version(page.files, name).get(name, {})
             found.groups.append(_Group(source, files, position))
+            logger.debug(
+                "Found %d files of %d versions of project %s on %s",
+                len(page.files),
+                len(files),
+                name,
+                redacted(source),
+            )
             if page.status != "active":
                 reason = f": {page.status_reason}" if page.status_reason else ""
                 found.warnings.append(f"{name} is {page.status} on {source}{reason}")

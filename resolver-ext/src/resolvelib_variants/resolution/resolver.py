@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -49,6 +50,8 @@ from .same_files import agreeing, same_files, same_files_failure, stand_in
 
 if TYPE_CHECKING:
     from variants_catalog.internal import Unavailable
+
+logger = logging.getLogger(__name__)
 
 MAX_ROUNDS = 200_000
 """More than any real resolution takes; one that goes on that long would go on for days."""
@@ -238,7 +241,7 @@ class IndexResolver:
         )
         provider.ordering.excluded = excluded
         roots = plain.roots(requirement_set.requirements)
-        reporter = ProgressReporter(progress) if progress else BaseReporter()
+        reporter = ProgressReporter(progress)
         resolver: Resolver[Any, Candidate, str] = Resolver(provider, reporter)
         try:
             result = resolver.resolve(roots, max_rounds=MAX_ROUNDS)
@@ -545,11 +548,22 @@ else:
 
 
 class ProgressReporter(_Reporter):
-    """Reports each step of a resolution."""
+    """Reports each step of a resolution, and logs why candidates are left."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
+    def __init__(self, tell: Callable[[str], None] | None = None) -> None:
         self._tell = tell
 
     def pinning(self, candidate: Candidate) -> None:
         """Report what is pinned."""
-        self._tell(str(candidate))
+        logger.debug("Pinning %s (%s)", candidate, candidate.filename)
+        if self._tell is not None:
+            self._tell(str(candidate))
+
+    def rejecting_candidate(self, criterion: Any, candidate: Candidate) -> None:  # noqa: ANN401
+        """Log what is in the way of *candidate*."""
+        if logger.isEnabledFor(logging.DEBUG):
+            needs = ", ".join(
+                f"{item.requirement} (from {item.parent or 'the request'})"
+                for item in criterion.information
+            )
+            logger.debug("Rejecting %s: %s", candidate, redacted(needs))

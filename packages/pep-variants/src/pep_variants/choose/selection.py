@@ -7,19 +7,26 @@ network and no installer: clients pass functions that return metadata and platfo
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from ..errors import InconsistentMetadata, InvalidWheelFilename, NoSuchVariant, VariantError
+from ..errors import (
+    InconsistentMetadata,
+    InvalidWheelFilename,
+    NoSuchVariant,
+    VariantError,
+    redacted,
+)
 from ..formats.merging import merge
 from ..model.filename import parse_filename
 from ..model.label import split_label
 from ..model.metadata import Metadata
 from ..model.platform import Platform
 from ..model.property import Properties
-from .explanation import why_chosen, why_not
+from .explanation import joined_reasons, why_chosen, why_not
 from .markers import NON_VARIANT, VariantContext
 from .preferences import NON_VARIANT_LABEL, Preferences, unique
 from .ranking import Ranking, rank
@@ -29,6 +36,7 @@ if TYPE_CHECKING:
     from packaging.utils import BuildTag
 
 _T = TypeVar("_T")
+_logger = logging.getLogger(__name__)
 
 
 # Neither frozen nor with a cached property: it takes 13,500 instructions to make, not 23,000.
@@ -176,7 +184,26 @@ def select(
     kept = (*[file for *_, file in ordered], *_anywhere(files, null, plain))
     taken = set(map(id, kept))
     rejected = tuple([file for file in files if file.label is not None and id(file) not in taken])
-    return Selection(kept, rankings, problems, tuple(sorted(unknown)), preferences, rejected)
+    selection = Selection(kept, rankings, problems, tuple(sorted(unknown)), preferences, rejected)
+    if _logger.isEnabledFor(logging.DEBUG):
+        _log(project, selection, len(files))
+    return selection
+
+
+def _log(project: str, selection: Selection[_T], count: int) -> None:
+    """Log what was decided about *count* files of a version of *project*, and why."""
+    for source, problem in selection.problems.items():
+        _logger.debug("Skipping variants of %s from %s: %s", project, redacted(source), problem)
+    for source, ranking in selection.distinct_rankings.items():
+        for label in ranking.rejected_labels:
+            reasons = joined_reasons(why_not(ranking, label))
+            _logger.debug("Skipping variant %s of %s: %s", label, project, reasons)
+        labels = ", ".join(ranking.labels) or "none"
+        _logger.debug("Variants of %s that fit, from %s: %s", project, redacted(source), labels)
+    for label in selection.unknown:
+        _logger.debug("Skipping variant %s of %s: its metadata does not list it", label, project)
+    chosen = selection.chosen.filename if selection.chosen else "none"
+    _logger.debug("Checked %d files of project %s, chosen: %s", count, project, chosen)
 
 
 def _anywhere(

@@ -9,6 +9,7 @@ others in their order; elsewhere they take the newest one. `NewestBuild` has the
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,6 +22,8 @@ from .rejections import Advice, advise, why_not_better, why_unfit
 if TYPE_CHECKING:
     from ..model.platform import Platform
     from .selection import File, Selection
+
+_logger = logging.getLogger(__name__)
 
 MAX_VERSIONS = 16
 """Versions whose metadata is read to find the newest build for an accelerator."""
@@ -178,6 +181,12 @@ def newest_build(
                 return None
             decision = each.judge()
             if decision is not None and is_accelerated(decision, decision.chosen):
+                _logger.debug(
+                    "Newest version of %s with a build for the accelerator: %s, before %s",
+                    project,
+                    each.version,
+                    newest[0],
+                )
                 return NewestBuild(project, *newest, each.version, decision)
         read += promising
         known |= _labels_elsewhere(decision)

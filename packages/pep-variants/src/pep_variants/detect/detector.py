@@ -257,6 +257,8 @@ class Detector:
                 )
             else:
                 self._answers[key] = self._ask_plugin(namespace, provider)
+            if _logger.isEnabledFor(logging.DEBUG):
+                _logger.debug("Provider of %s: %s", namespace, _in_words(self._answers[key]))
         return self._answers[key]
 
     def _ask_plugin(self, namespace: str, provider: ProviderInfo) -> Support:
@@ -301,6 +303,12 @@ class Detector:
         except (ValueError, LookupError, RecursionError) as error:  # what packaging raises
             _logger.debug("the marker %s cannot be evaluated: %s", shortened(marker), error)
             return False
+
+
+def _in_words(support: Support) -> str:
+    """Return the best value of each supported feature, or why there is none."""
+    best = (f"{feature} {values[0]}" for feature, values in support.features.items() if values)
+    return ", ".join(best) or support.notice or "nothing is supported"
 
 
 def provider_id(namespace: str, requires: Sequence[str], plugin_api: str | None) -> str:

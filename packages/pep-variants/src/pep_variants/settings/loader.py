@@ -13,6 +13,7 @@ otherwise. Whatever is not believed is said in one line and left out; the rest c
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,6 +37,8 @@ from ..files import Content, read_regular
 from ..limits import SETTINGS_BYTES
 from ..ownership import NotPrivate, check_private
 from .places import Place, Role, places
+
+_logger = logging.getLogger(__name__)
 
 _USERS = {"catalog", "catalog-mirror"}
 """Keys that a project's file cannot set, approved or not: they change where code comes from."""
@@ -108,6 +111,8 @@ def load_settings(
     if not isolated and not sys.flags.ignore_environment:
         _merge(merged, given_variables(environ))
     _merge(merged, given_options(options))
+    for name, item in merged.items():
+        _logger.debug("Setting %s counts, from %s", name, item.origin)
     preferences = Preferences(**{name: item.value for name, item in merged.items()})
     if "catalog" in merged:
         preferences = replace(preferences, catalog_origin=merged["catalog"].origin)

@@ -10,6 +10,7 @@ forbids to store and those of URLs with a query, which may be signed, are not ca
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import threading
@@ -61,6 +62,8 @@ from .responses import (
     validators_of,
 )
 from .transports import AddressPolicy, ForbiddenAddress, RoutingTransport, TooSlow
+
+logger = logging.getLogger(__name__)
 
 MAX_REDIRECTS = 10
 RETRIES = 4
@@ -381,6 +384,7 @@ class Session:
                 if connects is not None and attempt:
                     _UNREACHED[host] = time.monotonic() + _HELD_SECONDS, connects
                 raise problem
+            logger.debug("Asking again after %s", problem)
         raise AssertionError("the last attempt returns or raises")
 
     def _send(self, url: str, headers: Mapping[str, str], *, same_host: bool) -> httpx.Response:
@@ -392,6 +396,8 @@ class Session:
             request.extensions[OWN_CREDENTIALS] = credentials
         for _ in range(MAX_REDIRECTS + 1):
             response = self._client.send(request, stream=True)
+            status = response.status_code
+            logger.debug("GET %s: HTTP status %d", redacted(str(request.url)), status)
             following = response.next_request
             if following is None:
                 return response
@@ -436,6 +442,7 @@ def _cached(
     if known is None or len(known.body) > limit or _digests(hashes, known.body).problem():
         found = ask({})
     elif always or _digests(hashes, b"").found:
+        logger.debug("Response for %s is of the cache", redacted(known.url))
         return known
     else:
         found = ask(known.validators)

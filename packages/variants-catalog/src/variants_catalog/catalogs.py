@@ -6,6 +6,7 @@ Nothing is fetched here: a client passes in what fetches a URL.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -35,6 +36,8 @@ from .listings import own_place
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
+
+logger = logging.getLogger(__name__)
 
 _SUFFIX = ".toml"
 _MAX_PLACES = 3
@@ -248,7 +251,7 @@ class UserEntries:
         self,
         catalog: Catalog | None,
         own: Iterable[str] = (),
-        left_out: Callable[[str, str], None] | None = None,
+        left_out: Callable[[str, str], object] = lambda *_: None,
     ) -> None:
         """Set up.
 
@@ -273,7 +276,8 @@ class UserEntries:
         if name not in self._entries:
             entry = self.catalog.project(name)
             place = None if entry is None else own_place(entry, self._own)
-            if place is not None and self._left_out is not None:
+            if place is not None:
+                logger.debug("Skipping the catalogue for %s: the user has one of its places", name)
                 self._left_out(name, place)
             self._entries[name] = entry if place is None else None
         return self._entries[name]

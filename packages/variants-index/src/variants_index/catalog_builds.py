@@ -1,13 +1,13 @@
 """The files that the catalogue of existing builds adds to those of a project.
 
-`variants_catalog.listings` decides what they are; here its pages are fetched, side by side.
+`variants_catalog.listings` decides what they are; whoever fetches its pages passes them on here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import IO, Final
 
 from packaging.version import Version
@@ -19,28 +19,18 @@ from pep_variants.internal import (
     open_wheel,
     read_version,
     redacted,
-    without_userinfo,
 )
 from variants_catalog.internal import (
     CatalogProject,
     Found,
     Listed,
-    PlacePage,
-    PlaceReader,
     PublishedFile,
     added_files,
     installed_metadata,
-    pages_of,
     rewritten,
 )
 
-from .errors import NotFound, PackageIndexError
-from .http.session import Session
-from .pages import Page, PageFile
-from .prefetch import Prefetcher
-
-_PLACE_SECONDS = 30
-"""For one page, with all retries. There are others to take variants from."""
+from .pages import PageFile
 
 
 @dataclass(kw_only=True)
@@ -150,49 +140,18 @@ def _placed(
     )
 
 
-class CatalogPages:
-    """Fetches the pages that entries name."""
+def listed(
+    files: Iterable[PageFile], place: str, position: int = 0, at: Callable[[str], str] = str
+) -> Iterator[Listed[At]]:
+    """Yield *files* of the page *place* for `PlaceReader`.
 
-    def __init__(self, session: Session, prefetcher: Prefetcher) -> None:
-        """Set up.
-
-        Args:
-            session: fetches the pages.
-            prefetcher: fetches them ahead of time, and keeps them.
-        """
-        self._session = session
-        self._prefetcher = prefetcher
-
-    def start(self, entry: CatalogProject) -> None:
-        """Begin to fetch all pages that *entry* names."""
-        for page in pages_of(entry):
-            self._prefetcher.start(("catalog", page.url), partial(self._fetch, entry, page))
-
-    def read(self, entry: CatalogProject) -> PlaceReader[At]:
-        """Return what the places of *entry* have."""
-        reader: PlaceReader[At] = PlaceReader(entry)
-        for page in reader.pages:
-            try:
-                found = self._prefetcher.result(
-                    ("catalog", page.url), partial(self._fetch, entry, page)
-                )
-            except PackageIndexError as error:
-                reader.fail(page, error.problem_at(page.url), missing=isinstance(error, NotFound))
-            else:
-                place = without_userinfo(page.url)
-                files = (replace(file, url=page.file_at(file.url)) for file in found.files)
-                reader.answer(page, (listed(file, place) for file in files))
-        return reader
-
-    def _fetch(self, entry: CatalogProject, page: PlacePage) -> Page:
-        if entry.source.startswith(("http://", "https://")):
-            self._session.addresses.allow_links(entry.source, (page.url,))
-        else:
-            self._session.add_index(page.url)
-        return self._session.fetch_page(page.url, entry.name, seconds=_PLACE_SECONDS)
-
-
-def listed(file: PageFile, place: str, position: int = 0) -> Listed[At]:
-    """Return *file* of the page *place* for `PlaceReader`."""
-    digest = file.hashes.get("sha256")
-    return Listed(file.filename, (file, place), digest, position, file.yanked)
+    Args:
+        files: of the page.
+        place: see `PlacedFile`.
+        position: see `Listed`.
+        at: tells where a file is that is listed at a URL.
+    """
+    for file in files:
+        url, digest = at(file.url), file.hashes.get("sha256")
+        item = file if url == file.url else replace(file, url=url)
+        yield Listed(file.filename, (item, place), digest, position, file.yanked)

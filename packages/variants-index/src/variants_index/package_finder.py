@@ -34,6 +34,8 @@ from variants_catalog.internal import (
     Catalog,
     CatalogProject,
     Listed,
+    PlacePage,
+    PlaceReader,
     Unavailable,
     UserEntries,
     no_variants,
@@ -41,13 +43,16 @@ from variants_catalog.internal import (
 )
 
 from .candidate import Candidate
-from .catalog_builds import At, CatalogFile, CatalogPages, catalog_files, listed
+from .catalog_builds import At, CatalogFile, catalog_files, listed
 from .errors import NotFound, PackageIndexError
 from .http.session import Session
 from .pages import JSON, Page, PageFile
 from .prefetch import Prefetcher
 
 logger = logging.getLogger(__name__)
+
+_PLACE_SECONDS = 30
+"""For one page of the catalogue, with all retries. There are others to take variants from."""
 
 PYPI = "https://pypi.org/simple/"
 SDISTS = (".tar.gz", ".zip")
@@ -100,17 +105,17 @@ class Project:
     @cached_property
     def published(self) -> Mapping[Version, tuple[Version, ...]]:
         """Versions as published by those of `versions`, where the catalogue has others."""
-        found = {
-            version: tuple(
-                {
-                    item.catalog.version: None
-                    for item in files
-                    if item.catalog is not None and item.catalog.version != version
-                }
+        others = {
+            version: dict.fromkeys(
+                candidate.version for candidate in candidates if candidate.catalog is not None
             )
-            for version, files in self.versions.items()
+            for version, candidates in self.versions.items()
         }
-        return {version: others for version, others in found.items() if others}
+        return {
+            version: spelled
+            for version, versions in others.items()
+            if (spelled := tuple(each for each in versions if each != version))
+        }
 
 
 class PackageFinder:
@@ -173,11 +178,11 @@ class PackageFinder:
         """Say that *version* of the project *name* has no variants to choose among."""
         project = self.project(name)
         with_variants = [
-            found
-            for found, items in project.versions.items()
-            if any(split_label(item.filename)[1] is not None for item in items)
+            release
+            for release, candidates in project.versions.items()
+            if any(candidate.label is not None for candidate in candidates)
         ]
-        older = (found for found in with_variants if found < version and not found.is_prerelease)
+        older = (each for each in with_variants if each < version and not each.is_prerelease)
         return no_variants(
             name,
             version,
@@ -190,18 +195,20 @@ class PackageFinder:
     def _find(self, name: str) -> Project:
         entry = self.entries.entry(name)
         if entry is None:
-            found = self._own(name)
-            return _project(name, found.files(name), found.sources, found.warnings)
+            own = self._own(name)
+            return _project(name, own.files(name), own.sources, own.warnings)
         return self._described(name, entry)
 
     def _described(self, name: str, entry: CatalogProject) -> Project:
         """Return all files of a project that the catalogue describes."""
-        pages = CatalogPages(self.session, self.prefetcher)
-        pages.start(entry)
+        reader: PlaceReader[At] = PlaceReader(entry)
+        for page in reader.pages:
+            self.prefetcher.start(("catalog", page.url), partial(self._placed, entry, page))
         for target in entry.targets:
             self.prefetcher.start(("own", target), partial(self._own, target))
         own = self._own(name)
-        reader = pages.read(entry)
+        for page in reader.pages:
+            self._read_place(reader, page)
         targets: dict[str, list[Listed[At]]] = {}
         warnings = list(own.warnings)
         for target in entry.targets:
@@ -241,34 +248,49 @@ class PackageFinder:
         first = frozenset((entry.source, *variant_wheels))
         return replace(project, entry=entry, first=first, unavailable=reader.unavailable)
 
+    def _read_place(self, reader: PlaceReader[At], page: PlacePage) -> None:
+        """Pass on what *page* lists, or why it cannot be read."""
+        find = partial(self._placed, reader.entry, page)
+        try:
+            files = self.prefetcher.result(("catalog", page.url), find).files
+        except PackageIndexError as error:
+            logger.debug("Skipping a page of the catalogue: %s", error)
+            reader.fail(page, error.problem_at(page.url), missing=isinstance(error, NotFound))
+        else:
+            reader.answer(page, listed(files, without_userinfo(page.url), at=page.file_at))
+
+    def _placed(self, entry: CatalogProject, page: PlacePage) -> Page:
+        if entry.source.startswith(("http://", "https://")):
+            self.session.addresses.allow_links(entry.source, (page.url,))
+        else:
+            self.session.add_index(page.url)
+        return self.session.fetch_page(page.url, entry.name, seconds=_PLACE_SECONDS)
+
     def _own(self, name: str) -> _Own:
-        """Return what the user's own sources have of the project *name*."""
-        found = _Own()
+        """Return the project *name* as the user's own sources have it."""
+        own = _Own()
         for position, url in enumerate(self._links):
             by_project = self.prefetcher.result(("links", url), partial(self._linked, url))
             if name in by_project:
-                found.groups.append(_Group(url, by_project[name], position))
+                own.groups.append(_Group(url, by_project[name], position))
         for position, index in enumerate(self._indexes, len(self._links)):
             page = self._page(index, name)
             if page is None:
                 logger.debug("Project %s is not on %s", name, redacted(index))
                 continue
             source = f"{index}{name}/"
-            files = by_version(page.files, name).get(name, {})
-            found.groups.append(_Group(source, files, position))
+            versions = by_version(page.files, name).get(name, {})
+            own.groups.append(_Group(source, versions, position))
             logger.debug(
                 "Found %d files of %d versions of project %s on %s",
-                len(page.files),
-                len(files),
-                name,
-                redacted(source),
-            )
+                len(page.files), len(versions), name, redacted(source),
+            )  # fmt: skip
             if page.status != "active":
                 reason = f": {page.status_reason}" if page.status_reason else ""
-                found.warnings.append(f"{name} is {page.status} on {source}{reason}")
+                own.warnings.append(f"{name} is {page.status} on {source}{reason}")
             if not self._all:
                 break
-        return found
+        return own
 
     def _page(self, index: str, name: str) -> Page | None:
         try:
@@ -354,10 +376,10 @@ class _Own:
     def listed(self) -> list[Listed[At]]:
         """Return the files for the catalogue, those of preferred sources first."""
         return [
-            listed(file, source, position)
+            item
             for source, by_number, position in self.groups
-            for files in by_number.values()
-            for file in files.files
+            for group in by_number.values()
+            for item in listed(group.files, source, position)
         ]
 
 

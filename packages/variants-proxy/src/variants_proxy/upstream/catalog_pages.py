@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -144,17 +144,10 @@ class _Answer:
         found = "" if self.page is None else self.page.digest
         return f"{self.upstream.name} {found} {self.reason}"
 
-    def listed(self, at: Callable[[str], str] = str) -> list[Listed[At]]:
+    def listed(self, at: Callable[[str], str] = str) -> Iterator[Listed[At]]:
         """Return the files; *at* returns where one is that is listed at a URL."""
         files = () if self.page is None else self.page.page.files
-        return [
-            listed(
-                file if (url := at(file.url)) == file.url else replace(file, url=url),
-                self.upstream.name,
-                self.position,
-            )
-            for file in files
-        ]
+        return listed(files, self.upstream.name, self.position, at)
 
 
 class CatalogPages:

@@ -46,7 +46,7 @@ _NAMES = {
     "evaluator": "REWRITTEN is_pinned",
     "package_finder": "by_version catalog_of directory_files",
     "http.credentials": "Credentials split_credentials",
-    "http.responses": "BUSY Response check_digests read_response retry_after",
+    "http.responses": "BUSY Response check_digests read_response retry_after revalidated",
     "http.user_proxies": "InvalidProxy PORTS UserProxy proxy_for read",
     "pages": "ACCEPT GENERATOR HTML JSON html_projects json_projects",
     "pages.page": "Links",

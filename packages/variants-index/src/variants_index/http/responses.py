@@ -88,6 +88,22 @@ class Response:
         return json.dumps(head).encode() + b"\n" + self.body
 
 
+def revalidated(known: Response | None, ask: Callable[[Mapping[str, str]], Response]) -> Response:
+    """Return *known* if its server says that it has not changed, else the new response.
+
+    Args:
+        known: a response that the caller has, None without one.
+        ask: sends the request with `Response.validators`.
+    """
+    if known is None:
+        return ask({})
+    answer = ask(known.validators)
+    if not answer.unchanged:
+        return answer
+    # Of another URL, to which the server redirects now, it says nothing of the one at hand.
+    return known if answer.url == known.url else ask({})
+
+
 def read_response(record: bytes | None) -> Response | None:
     """Return the response in a record of a cache, None if there is none, or of another release."""
     head, _, body = (record or b"").partition(b"\n")

@@ -59,6 +59,7 @@ from .responses import (
     read_range,
     read_response,
     retry_after,
+    revalidated,
     validators_of,
 )
 from .transports import AddressPolicy, ForbiddenAddress, RoutingTransport, TooSlow
@@ -439,25 +440,21 @@ def _cached(
     With *always* it counts as valid.
     """
     known = read_response(store.get(_KIND, name))
-    if known is None or len(known.body) > limit or _digests(hashes, known.body).problem():
-        found = ask({})
-    elif always or _digests(hashes, b"").found:
+    if known is not None and (len(known.body) > limit or _digests(hashes, known.body).problem()):
+        known = None
+    if known is not None and (always or _digests(hashes, b"").found):
         logger.debug("Response for %s is of the cache", redacted(known.url))
         return known
-    else:
-        found = ask(known.validators)
-        if found.unchanged and found.url == known.url:
-            return known
-        if found.unchanged:  # of another URL, to which the server redirects now
-            found = ask({})
+    response = revalidated(known, ask)
     if (
-        found.may_be_stored
-        and (found.validators or hashes)
-        and len(found.body) <= limits.CACHED_ANSWER_BYTES
-        and not _digests(hashes, found.body).problem()
+        response is not known
+        and response.may_be_stored
+        and (response.validators or hashes)
+        and len(response.body) <= limits.CACHED_ANSWER_BYTES
+        and not _digests(hashes, response.body).problem()
     ):
-        store.put(_KIND, name, found.record())
-    return found
+        store.put(_KIND, name, response.record())
+    return response
 
 
 def _digests(expected: Mapping[str, str], body: bytes) -> Digests:

@@ -32,7 +32,7 @@ from ..clients import Client, NotedProjects
 from ..errors import PassingFailure, UpstreamError
 from ..settings import Upstream
 from ..sharing import LRUCache, SingleFlight, gather_limited
-from ..upstream.release_metadata import ReleaseMetadata, known_metadata
+from ..upstream.release_metadata import MetadataReader, known_metadata
 from ..upstream.releases import (
     CatalogPage,
     FetchedPage,
@@ -72,7 +72,7 @@ class ProjectViews:
         self._upstreams = upstreams
         self._pages = pages
         self.source = source
-        self.metadata = ReleaseMetadata(upstreams)
+        self.metadata = MetadataReader(upstreams)
         self._wheels = wheels
         self._noted = noted
         self._plain = plain

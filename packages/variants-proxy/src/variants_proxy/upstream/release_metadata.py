@@ -14,8 +14,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from pep_variants import Metadata, MetadataError, VariantError, split_label, write_metadata
-from variants_index import Prefetcher, fetch_release_metadata
-from variants_index import ReleaseMetadata as FetchedMetadata
+from variants_index import Prefetcher, ReleaseMetadata, fetch_release_metadata
 
 from ..errors import NothingFetched, PassingFailure
 from ..settings import Upstream
@@ -26,7 +25,7 @@ from .upstreams import Upstreams, identity
 logger = logging.getLogger(__name__)
 
 
-class ReleaseMetadata:
+class MetadataReader:
     """Reads the variant metadata of releases, each once, and keeps what cannot change."""
 
     def __init__(self, upstreams: Upstreams) -> None:
@@ -72,7 +71,7 @@ class ReleaseMetadata:
         found = await self._fetched(self._upstreams.origin(upstream, *release.wheels), release)
         return found.metadata, tuple(found.documents[key] for key in sorted(found.documents))
 
-    async def _fetched(self, upstream: Upstream, release: Release) -> FetchedMetadata:
+    async def _fetched(self, upstream: Upstream, release: Release) -> ReleaseMetadata:
         """Fetch the variant metadata of *release*; raises what `documents` does."""
         wheels, document = release.wheels, release.document
         for file in (*wheels, *([document] if document is not None else [])):
@@ -115,7 +114,7 @@ class ReleaseMetadata:
 def known_metadata(
     metadata: Mapping[Version, Metadata | VariantError], release: Release
 ) -> Metadata:
-    """Return the metadata of *release* out of *metadata*, see `ReleaseMetadata.read_all`.
+    """Return the metadata of *release* out of *metadata*, see `MetadataReader.read_all`.
 
     Raises:
         VariantError: it cannot be fetched, or is broken.

@@ -16,6 +16,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -32,7 +33,15 @@ from pep_variants.internal import (
     redacted,
 )
 from variants_index import Page, PageFile, read_page, read_projects
-from variants_index.internal import ACCEPT, HTML, JSON, Response, directory_files, read_response
+from variants_index.internal import (
+    ACCEPT,
+    HTML,
+    JSON,
+    Response,
+    directory_files,
+    read_response,
+    revalidated,
+)
 
 from ..errors import NothingFetched, UpstreamError
 from ..headers import Document, page_digest, tag_of_unchanged
@@ -332,14 +341,11 @@ class UpstreamPages:
         record, age = (None, 0.0) if known is not None else self._record(upstream, project)
         if record is not None:
             grown(len(record.body))
-        before, url = known.answer if known else record, f"{upstream.url}{project}/"
-        answer = self._ask(upstream, url, grown, {} if before is None else before.validators)
-        if not answer.unchanged or before is None:
-            return answer
-        if answer.url != before.url:  # there was another redirect: it is another page
-            return self._ask(upstream, url, grown, {})
+        before = record if known is None else known.answer
+        ask = partial(self._ask, upstream, f"{upstream.url}{project}/", grown)
+        answer = revalidated(before, ask)
         # A record is written again from time to time, so that it is not too old in an outage.
-        return replace(record, unchanged=age < STALE_SECONDS / 2) if record is not None else answer
+        return replace(answer, unchanged=age < STALE_SECONDS / 2) if answer is before else answer
 
     def _read(
         self, upstream: Upstream, project: str, known: SentPage | None, answer: Response

@@ -99,7 +99,7 @@ _NAMES = {
         "CatalogError EXIT_CODE InconsistentMetadata InvalidMarker InvalidProperty InvalidSdist "
         "InvalidWheel InvalidWheelFilename LockError NoSuchVariant PlatformFileError PluginFailed "
         "PreferenceError ProviderError UnsupportedSchema cut fault_report in_words listed "
-        "printable redacted shortened some without_userinfo"
+        "log_decisions printable redacted shortened some without_userinfo"
     ),
     "files": "patiently read_regular read_text replacing write_if_changed",
     "formats": "toml",

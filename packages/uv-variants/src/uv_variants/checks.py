@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from .context import Context
     from .installed_state import InstalledState
     from .session import Session
+
+_logger = logging.getLogger(__name__)
 
 _NAMING_WHEELS = (
     *(("pip", "install"), ("pip", "download"), ("pip", "wheel"), ("add",), ("run",)),
@@ -93,6 +96,12 @@ def _check_forced(context: Context, choices: Choices, there: Collection[str]) ->
     choices.ask(names)
     for name in names:
         admitted = admitted_choices(context, choices, name)
+        _logger.debug(
+            "Checking %d versions of project %s for the variant %r",
+            len(admitted),
+            name,
+            forced[name],
+        )
         if not any(choice.shows(forced[name]) for choice in admitted.values()):
             why = why_missing(name, forced[name], admitted or choices.of(name))
             if why is not None:

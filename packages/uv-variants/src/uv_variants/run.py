@@ -7,6 +7,7 @@ variants, so its output is read while it is printed.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import sys
@@ -17,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from pep_variants.internal import NotPrivate, cache_directory, make_private
+from pep_variants.internal import NotPrivate, cache_directory, log_decisions, make_private
 
 from .built_wheels import BuiltWheels
 from .checks import check_before, check_cache, check_direct_wheels
@@ -56,6 +57,9 @@ if TYPE_CHECKING:
     from .command_line import Invocation
     from .missed_builds import Planned
     from .own_options import Options
+
+
+_logger = logging.getLogger(__name__)
 
 
 def is_planned(context: Context) -> bool:
@@ -184,6 +188,9 @@ def prepare(context: Context) -> PreparedRun:
         bounds = bound_options(context, session, builds, changes.pins)
         arguments = _arguments(plan, state, changes, bounds)
         read_requirements(state)
+        for name in changes.replaced:
+            _logger.debug("Having %s reinstalled: another build fits better", name)
+        _logger.debug("Running uv with: %s", " ".join(arguments))
         if not context.is_quiet:
             for line in changes.before:
                 warn(line)
@@ -378,6 +385,8 @@ def run(
     Raises:
         UvVariantsError, ProxyError, VariantError: see `errors.USER_ERRORS`.
     """
+    if invocation.has("v", "verbose"):
+        log_decisions("uv-variants")
     with (
         contextlib.closing(check),
         writable_cache(cache_directory(environ, "proxy")) as cache,
@@ -391,6 +400,7 @@ def run(
         if context.lock.problem:
             warn(f"{context.lock.problem}: the variants of the lock are not known")
         if not _has_to_do_with_variants(context):
+            _logger.debug("Running uv alone: there are no variants to choose from")
             check.close()
             return become_uv([uv, *options.uv_arguments], environ)
         return end_as(_run(context))

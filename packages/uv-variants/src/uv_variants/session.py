@@ -542,6 +542,7 @@ class Session:
             # what takes long.
             logging.getLogger().addHandler(logging.NullHandler())
             waiting = logging.StreamHandler()
+            waiting.setLevel(logging.WARNING)
             waiting.setFormatter(logging.Formatter("uv-variants: %(message)s"))
             logging.getLogger("variants_index.downloads").addHandler(waiting)
             if not self._closed:

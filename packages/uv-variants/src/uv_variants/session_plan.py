@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pep_variants.internal import is_local
+from pep_variants.internal import is_local, redacted
 from variants_index.internal import project_table, script_tree
 
 from .checks import asked_versions
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from .provider_plugins import Plugins
     from .session import SessionSettings
     from .uv_lock import LockMachine
+
+_logger = logging.getLogger(__name__)
 
 _KEEPS_BUILD_TAGS = (0, 6, 12)
 """The first release of uv that was found to tell wheels of its cache apart by their build tags."""
@@ -252,6 +255,11 @@ class SessionPlan:
 
         context = self.context
         indexes = self.indexes
+        for index in indexes.values():
+            _logger.debug("Answering for the index %s", redacted(index.url))
+        for name in sorted(self.context.lock.projects if context.lock.path else ()):
+            _logger.debug("The lock has %s: its variants stay unless they are renewed", name)
+        _logger.debug("Choosing for the machine with the platform key %s", self.machine.key)
         proxy = Settings(
             tuple(each.upstream() for each in indexes.values()),
             context.cache,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from pep_variants import VariantError
-from pep_variants.internal import EXIT_CODE, fault_report, listed, shortened
+from pep_variants.internal import EXIT_CODE, fault_report, listed, log_decisions, shortened
 
 from .console import fail, printable
 
@@ -84,17 +84,21 @@ class _Commands(click.Group):
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     invoke_without_command=True,
+    options_metavar="[-v]",
     subcommand_metavar="COMMAND [ARGS]...",
 )
+@click.option("-v", "--verbose", is_flag=True, hidden=True, help="Log each decision on stderr.")
 @click.version_option(
     None, "-V", "--version", package_name="variants-cli", message="%(prog)s %(version)s"
 )
 @click.pass_context
-def cli(context: click.Context) -> None:
+def cli(context: click.Context, verbose: bool) -> None:
     """Wheel variants (PEP 817, PEP 825): make, publish, check and choose them.
 
     `variants COMMAND --help` describes the options of a command.
     """
+    if verbose:
+        log_decisions("variants")
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 

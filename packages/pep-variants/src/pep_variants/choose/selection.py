@@ -193,17 +193,21 @@ def select(
 def _log(project: str, selection: Selection[_T], count: int) -> None:
     """Log what was decided about *count* files of a version of *project*, and why."""
     for source, problem in selection.problems.items():
-        _logger.debug("Skipping variants of %s from %s: %s", project, redacted(source), problem)
+        _logger.debug("Skipping variants of %s from %s: %s", project, _shown(source), problem)
     for source, ranking in selection.distinct_rankings.items():
         for label in ranking.rejected_labels:
             reasons = joined_reasons(why_not(ranking, label))
             _logger.debug("Skipping variant %s of %s: %s", label, project, reasons)
         labels = ", ".join(ranking.labels) or "none"
-        _logger.debug("Variants of %s that fit, from %s: %s", project, redacted(source), labels)
+        _logger.debug("Variants of %s that fit, from %s: %s", project, _shown(source), labels)
     for label in selection.unknown:
         _logger.debug("Skipping variant %s of %s: its metadata does not list it", label, project)
     chosen = selection.chosen.filename if selection.chosen else "none"
     _logger.debug("Checked %d files of project %s, chosen: %s", count, project, chosen)
+
+
+def _shown(source: str) -> str:
+    return redacted(source) or "the same page"
 
 
 def _anywhere(

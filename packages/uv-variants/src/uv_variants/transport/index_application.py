@@ -8,6 +8,7 @@ upstream refuses, uv gets the upstream's own response and decides what to do nex
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -37,6 +38,8 @@ from .outbound import (
     address,
     origin,
 )
+
+_logger = logging.getLogger(__name__)
 
 _PROJECT = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _CHOSEN = re.compile(rb'"[0-9a-f]{32}"')
@@ -149,9 +152,13 @@ class IndexApplication:
         """Answer one request."""
         target = self._target(scope)
         if target is None:
+            path = scope["raw_path"].decode("latin-1")
+            _logger.debug("Sending on %s %s", scope["method"], path)
             await self._forwarder.forward(scope, receive, send, self._outbound)
             return
         place, asked = target
+        file = asked.filename or "its page"
+        _logger.debug("Answering for %s on index %s: %s", asked.project, place.index.name, file)
         before = self.passing.pop(asked, None)
         if not place.index.links and await self._is_kept(scope, receive, send, asked):
             return
@@ -164,6 +171,7 @@ class IndexApplication:
             )
         except ANSWERED as error:
             refusal = Refusal.of(error)
+            _logger.debug("Refusing it with status %d: %s", refusal.status, _line(refusal))
         else:
             await response(scope, receive, send)
             return

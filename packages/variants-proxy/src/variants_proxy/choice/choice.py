@@ -8,6 +8,7 @@ fit this machine.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
@@ -56,6 +57,8 @@ from .offers import (
 )
 from .reports import older_builds
 from .wheel_environments import runs_on
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -242,6 +245,11 @@ class Chooser:
             for release in found[self.limit :]
         ]
         decisions.sort(key=lambda decision: decision.release.version, reverse=True)
+        if _logger.isEnabledFor(logging.DEBUG):
+            for decision in decisions:
+                names = ", ".join(offer.file.filename for offer in decision.offers.values())
+                version = decision.release.version
+                _logger.debug("Offering of %s %s: %s", page.project, version, names or "no wheel")
         offered: dict[str, Offer] = {}  # by the upstream's filename
         ours: set[str] = set()
         for decision in decisions:
@@ -306,14 +314,17 @@ class Chooser:
             some = _where(standing, lambda file: file.filename not in self.unhashed)
             narrower = chosen(some)
             if narrower.chosen is not None:
+                _logger.debug("Skipping wheels of %s that have none of the hashes", project)
                 standing, selection = some, narrower
                 unhashed = best.label if best.label not in (None, narrower.chosen.label) else ""
         # Yanked wheels are used only if there is no other (PEP 592).
         some = _where(standing, lambda file: file.yanked is None)
         if some is not standing and (narrower := chosen(some)).files:
+            _logger.debug("Skipping yanked wheels of %s %s", project, release.version)
             standing, selection = some, narrower
         some = _for_pythons(standing, selection, self.machine.python)
         if some is not standing:
+            _logger.debug("Skipping wheels of %s for Pythons other than the chosen one", project)
             standing, selection = some, chosen(some)
         best = selection.chosen
         selection = _agreeing(selection, self.agreed.labels)

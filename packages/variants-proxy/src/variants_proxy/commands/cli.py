@@ -12,6 +12,7 @@ import click
 from packaging.requirements import InvalidRequirement, Requirement
 
 from pep_variants import VariantError, load_preferences
+from pep_variants.internal import log_decisions
 
 from ..errors import ProxyError
 from ..index_urls import index_url, keyed_url, proxy_base
@@ -37,12 +38,15 @@ def main() -> None:
 @click.version_option(
     None, "-V", "--version", package_name="variants-proxy", message="%(prog)s %(version)s"
 )
-def cli() -> None:
+@click.option("-v", "--verbose", is_flag=True, help="Log each decision on stderr.")
+def cli(verbose: bool) -> None:
     """Index proxy for wheel variants.
 
     Every installer that reads a simple index gets, for each version, the variant that fits the
     machine as a plain wheel.
     """
+    if verbose:
+        log_decisions("variants-proxy")
 
 
 @cli.command(context_settings=_VARIABLES)

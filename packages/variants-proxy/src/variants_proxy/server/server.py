@@ -212,7 +212,9 @@ def make_server(
             "running without a cache",
             file=sys.stderr,
         )
-    logging.basicConfig(stream=sys.stderr, level="WARNING", format="%(message)s")
+    handler = logging.StreamHandler()
+    handler.setLevel("INFO")
+    logging.basicConfig(handlers=[handler], level="WARNING", format="%(message)s")
     access = logging.getLogger("uvicorn.access")
     access.setLevel("INFO")
     access.addFilter(_without_query)

@@ -279,6 +279,7 @@ class UpstreamPages:
         key = (upstream.name, project)
         known = self._pages.get(key)
         if known is not None and time.monotonic() - known.checked < self._settings.fresh_seconds:
+            logger.debug("Page of project %s on index %s: from memory", project, upstream.name)
             return known
         return await self._flights.join(key, lambda: self._refreshed(upstream, project, known))
 
@@ -303,8 +304,10 @@ class UpstreamPages:
             elif error.status != 403 or urlsplit(upstream.url).hostname not in _FORBIDS_UNKNOWN:
                 raise
         if found is None:
+            logger.debug("Project %s is not on index %s", project, upstream.name)
             self._pages.remove(key)
         else:
+            logger.debug("Page of project %s on index %s: asked for", project, upstream.name)
             self._pages.put(key, found, found.weight)
         return found
 

@@ -12,7 +12,8 @@ from .clients import Clients, NotedProjects
 from .errors import NoSuchFile
 from .pages.plain_pages import PlainPages
 from .settings import Settings, Upstream
-from .upstream.upstream_pages import PageSource, UpstreamPages
+from .upstream.catalog_pages import CatalogPages
+from .upstream.upstream_pages import UpstreamPages
 from .upstream.upstreams import Upstreams
 from .upstream.wheels import Wheels
 
@@ -48,11 +49,7 @@ class Service:
         self.clients = Clients(settings)
         self.noted = NotedProjects()
         self._wheels = Wheels(self.upstreams)
-        self._source: PageSource = self.upstream_pages
-        if settings.catalog is not None:
-            from .upstream.catalog_pages import CatalogPages
-
-            self._source = CatalogPages(self.upstreams, self.upstream_pages)
+        self._source = CatalogPages(self.upstreams, self.upstream_pages)
         self.plain = PlainPages(self.upstreams, self.upstream_pages, self._source, self._wheels)
 
     @cached_property

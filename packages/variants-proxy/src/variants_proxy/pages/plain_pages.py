@@ -10,8 +10,9 @@ from ..clients import Client
 from ..errors import NoSuchFile
 from ..settings import Upstream
 from ..sharing import LRUCache
+from ..upstream.catalog_pages import CatalogPages
 from ..upstream.releases import CatalogPage, FetchedPage, Release
-from ..upstream.upstream_pages import PageSource, SentPage, UpstreamPages
+from ..upstream.upstream_pages import SentPage, UpstreamPages
 from ..upstream.upstreams import Upstreams
 from ..upstream.wheels import Wheels, is_cheap
 
@@ -26,7 +27,7 @@ class PlainPages:
         self,
         upstreams: Upstreams,
         pages: UpstreamPages,
-        source: PageSource,
+        source: CatalogPages,
         wheels: Wheels,
     ) -> None:
         self._upstreams = upstreams

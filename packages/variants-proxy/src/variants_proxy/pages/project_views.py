@@ -32,6 +32,7 @@ from ..clients import Client, NotedProjects
 from ..errors import PassingFailure, UpstreamError
 from ..settings import Upstream
 from ..sharing import LRUCache, SingleFlight, gather_limited
+from ..upstream.catalog_pages import CatalogPages
 from ..upstream.release_metadata import MetadataReader, known_metadata
 from ..upstream.releases import (
     CatalogPage,
@@ -43,7 +44,7 @@ from ..upstream.releases import (
     releases,
     wheel_version,
 )
-from ..upstream.upstream_pages import PageSource, UpstreamPages
+from ..upstream.upstream_pages import UpstreamPages
 from ..upstream.upstreams import Upstreams
 from ..upstream.wheels import Wheels, is_cheap
 from .plain_pages import PlainPages
@@ -63,7 +64,7 @@ class ProjectViews:
         self,
         upstreams: Upstreams,
         pages: UpstreamPages,
-        source: PageSource,
+        source: CatalogPages,
         wheels: Wheels,
         noted: NotedProjects,
         plain: PlainPages,

@@ -173,9 +173,9 @@ class CatalogPages:
         """Return the upstream's page, with the builds that the catalogue describes for *client*.
 
         The catalogue counts at the first upstream that has the project, or else at the last one.
-        See `PageSource`.
+        Otherwise as `UpstreamPages.get_project_page`.
         """
-        found = await self._pages.get_project_page(upstream, project, client)
+        found = await self._pages.get_project_page(upstream, project)
         if not self._counts(client, upstream, project):
             return found
         if found is None and upstream is not self._order[-1]:
@@ -188,12 +188,12 @@ class CatalogPages:
         if entry is None:
             return found
         for each in self._order[: self._order.index(upstream)]:
-            if await self._pages.get_project_page(each, project, client) is not None:
+            if await self._pages.get_project_page(each, project) is not None:
                 return found
         return await self._with(entry, upstream, found)
 
     async def adds(self, upstream: Upstream, project: str, client: Client) -> bool:
-        """Return whether the catalogue has an entry of *project*, or cannot be read."""
+        """Return whether the page may have files that the upstream's own does not have."""
         if not self._counts(client, upstream, project):
             return False
         try:
@@ -202,7 +202,10 @@ class CatalogPages:
             return True
 
     async def leads(self, entry: CatalogProject) -> bool:
-        """Return whether all that is coherent with *entry* is made for it, see `PageSource`."""
+        """Return whether all that is coherent with *entry* is made for it, as for torch.
+
+        That is coherent with fewer projects, and *entry* requires none of it.
+        """
         try:
             others = [await self._source.entry(name) for name in entry.coherent]
         except CatalogError:

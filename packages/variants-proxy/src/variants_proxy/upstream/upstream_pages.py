@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from packaging.utils import InvalidName, canonicalize_name, parse_sdist_filename
@@ -49,12 +48,6 @@ from ..settings import Upstream
 from ..sharing import LRUCache, SingleFlight
 from .releases import FetchedPage, Release, versions_of
 from .upstreams import Upstreams
-
-if TYPE_CHECKING:
-    from variants_catalog.internal import CatalogProject
-
-    from ..clients import Client
-
 
 logger = logging.getLogger(__name__)
 
@@ -120,24 +113,19 @@ class UpstreamPages:
         self._flights: SingleFlight[SentPage | None] = SingleFlight()
         self._paused: dict[str, float] = {}  # until when, by the name of an upstream
 
-    async def get_project_page(
-        self,
-        upstream: Upstream,
-        project: str,
-        client: object = None,  # noqa: ARG002 - the page is the same for all
-    ) -> FetchedPage | None:
-        """Return the page of *project*, see `PageSource`."""
+    async def get_project_page(self, upstream: Upstream, project: str) -> FetchedPage | None:
+        """Return the page of a project, None if the upstream does not have it.
+
+        Args:
+            upstream: index or find-links page.
+            project: normalized name; empty for all files of a find-links page.
+
+        Raises:
+            UpstreamError: the upstream fails, and there is no old page.
+        """
         if upstream.kind == "find-links":
             return (await self._split(upstream)).get(project)
         return await self._parsed(upstream, project)
-
-    async def adds(self, upstream: Upstream, project: str, client: object) -> bool:  # noqa: ARG002
-        """Return False, see `PageSource`."""
-        return False
-
-    async def leads(self, entry: CatalogProject) -> bool:  # noqa: ARG002
-        """Return False, see `PageSource`."""
-        return False
 
     async def sent(self, upstream: Upstream, project: str) -> SentPage | None:
         """Return the page of a project as an index sent it, None if it does not have it.
@@ -495,30 +483,3 @@ def normalized(project: str) -> str | None:
         return canonicalize_name(project, validate=True)
     except InvalidName:
         return None
-
-
-class PageSource(Protocol):
-    """Project pages of the upstreams."""
-
-    async def get_project_page(
-        self, upstream: Upstream, project: str, client: Client
-    ) -> FetchedPage | None:
-        """Return the page of a project, None if the upstream does not have it.
-
-        Args:
-            upstream: index or find-links page.
-            project: normalized name; empty for all files of a find-links page.
-            client: of the request.
-
-        Raises:
-            UpstreamError: the upstream fails, and there is no old page.
-        """
-
-    async def adds(self, upstream: Upstream, project: str, client: Client) -> bool:
-        """Return whether the page may have files that the upstream's own does not have."""
-
-    async def leads(self, entry: CatalogProject) -> bool:
-        """Return whether all that is coherent with *entry* is made for it, as for torch.
-
-        That is coherent with fewer projects, and *entry* requires none of it.
-        """

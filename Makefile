@@ -20,7 +20,7 @@ DISTRIBUTIONS = packages/pep-variants packages/variants-plugins packages/variant
 # PYTHONPATH and the like are meant for other programs of the user.
 unexport $(filter PYTHON%,$(.VARIABLES)) UV_PROJECT_ENVIRONMENT VIRTUAL_ENV
 
-.PHONY: help demo docs test test-package test-matrix conformance lint format fuzz bench bench-page wheels release patched-pip clean
+.PHONY: help demo docs test test-package test-matrix conformance lint format fuzz bench bench-page wheels changelog release patched-pip clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -46,11 +46,12 @@ test-matrix: $(VENV)/.done ## tests marked matrix, everywhere or load on every p
 conformance: $(VENV)/.done ## the newest clients on the corpus, and docs/reference/conformance.md; SAMPLE=1 for all generated cases, ARGS=--oldest
 	$(RUN)/python -m conformance run --page --sample $(SAMPLE) $(ARGS)
 
-lint: $(VENV)/.done ## ruff, formatting, mypy --strict, imports, declared dependencies
+lint: $(VENV)/.done ## ruff, formatting, mypy --strict, imports, declared dependencies, names of change notes
 	$(RUN)/ruff check
 	$(RUN)/ruff format --check
 	$(RUN)/mypy
 	PYTHONPATH=pip-patch/src $(RUN)/lint-imports --no-logo --no-cache
+	$(RUN)/towncrier build --draft --version next > $(if $(filter Windows_NT,$(OS)),NUL,/dev/null)
 	@# What the pip shim imports is bundled, see pip-patch/hatch_build.py.
 	@for distribution in $(filter-out pip-patch,$(DISTRIBUTIONS)); do \
 		echo "deptry $$distribution"; \
@@ -78,6 +79,9 @@ wheels: $(VENV)/.done ## build the wheels of all distributions into dist
 	done
 	@cd pip-patch && ../$(RUN)/python -m patched.command --shim ../dist/pep_variants_shim-*.whl --out-dir ../dist > /dev/null
 	@ls dist
+
+changelog: $(VENV)/.done ## move the change notes into CHANGELOG.md, for the version in VERSION
+	$(RUN)/python integration-tests/release.py --changelog
 
 release: $(VENV)/.done ## wheels and sdists of the last commit, built twice and compared, and SHA256SUMS, into dist
 	$(RUN)/python integration-tests/release.py dist --uv $(UV)

@@ -1,10 +1,12 @@
 """Build the wheels and sdists of a release, twice, and compare them.
 
     python release.py ../dist --uv ../.tools/bin/uv
+    python release.py --changelog
 
 Both builds are of the last commit, in folders of different names and with different file modes.
 SOURCE_DATE_EPOCH is the time of the commit, and the build tools are those of uv.lock, so that the
-commit is enough to make the same files again. Wheels are built from the sdists.
+commit is enough to make the same files again. Wheels are built from the sdists. Before, the change
+notes are moved into CHANGELOG.md: a commit with the tag of the version has none left.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ else:
 
 ROOT = Path(__file__).resolve().parents[1]
 SUMS = "SHA256SUMS"
+NOTES, CHANGELOG = "changes", "CHANGELOG.md"
 
 
 class ReleaseError(Exception):
@@ -45,6 +48,25 @@ def source(commit: str, folder: Path, *, umask: int) -> Path:
         else:
             tar.extractall(folder)
     return folder
+
+
+def make_changelog(place: Path, version: str) -> None:
+    """Move the change notes of the checkout at *place* into its changelog, for *version*."""
+    command = [sys.executable, "-m", "towncrier", "build", "--yes", "--version", version]
+    subprocess.run(command, cwd=place, check=True)
+
+
+def check_changelog(source: Path, version: str) -> None:
+    """Check that the changelog in *source* has all change notes, as those of *version*.
+
+    Raises:
+        ReleaseError: there are others, or it has none of the version.
+    """
+    notes = sorted(path.name for path in (source / NOTES).iterdir() if path.name != "README.md")
+    text = (source / CHANGELOG).read_text("utf-8")
+    if notes or f"\n## {version}, " not in text:
+        listed = f"{NOTES} has {', '.join(notes)}" if notes else f"{CHANGELOG} has no {version}"
+        raise ReleaseError(f"{listed}: run make changelog, and commit what it changes")
 
 
 def distributions(source: Path) -> list[str]:
@@ -132,9 +154,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("out", type=Path, help="folder of the release, replaced")
+    parser.add_argument("out", type=Path, nargs="?", help="folder of the release, replaced")
+    parser.add_argument(
+        "--changelog", action="store_true", help="move the change notes into the changelog alone"
+    )
     parser.add_argument("--uv", default="uv", help="uv's command")
     options = parser.parse_args()
+    version = (ROOT / "VERSION").read_text("utf-8").strip()
+    if options.changelog:
+        make_changelog(ROOT, version)
+        return 0
+    if options.out is None:
+        parser.error("name the folder of the release")
     uv = str(Path(shutil.which(options.uv) or options.uv).absolute())
     git = ["git", "-C", str(ROOT)]
     if subprocess.check_output([*git, "status", "--porcelain"]):
@@ -144,9 +175,12 @@ def main() -> int:
         return 1
     commit = subprocess.check_output([*git, "rev-parse", "HEAD"], text=True).strip()
     epoch = int(subprocess.check_output([*git, "log", "-1", "--format=%ct", commit]))
+    tags = subprocess.check_output([*git, "tag", "--points-at", commit], text=True).split()
     with tempfile.TemporaryDirectory() as temporary:
-        builds = build_twice(commit, Path(temporary), uv, epoch, os.environ)
         try:
+            if f"v{version}" in tags:
+                check_changelog(ROOT, version)
+            builds = build_twice(commit, Path(temporary), uv, epoch, os.environ)
             check(*builds)
         except ReleaseError as error:
             print(f"error: {error}", file=sys.stderr)

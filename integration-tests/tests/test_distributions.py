@@ -107,6 +107,39 @@ def test_release_twice(tmp_path):
     assert names == ["pep_variants_shim", "pep_variants_shim", "pip_variants"]
 
 
+def test_the_changelog_is_made_of_the_change_notes(tmp_path):
+    (tmp_path / "changes").mkdir()
+    for name in ("pyproject.toml", "CHANGELOG.md", "changes/README.md"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    before = (tmp_path / "CHANGELOG.md").read_text("utf-8")
+    with pytest.raises(
+        release.ReleaseError, match=r"^CHANGELOG\.md has no 1\.0: run make changelog"
+    ):
+        release.check_changelog(tmp_path, "1.0")
+    (tmp_path / "changes" / "+fast.bugfix.md").write_text("pip: what was\nslow is fast.\n")
+    (tmp_path / "changes" / "42.feature.md").write_text("**New**: an option.\n")
+    with pytest.raises(release.ReleaseError, match=r"^changes has \+fast\.bugfix\.md, 42\.feat"):
+        release.check_changelog(tmp_path, "1.0")
+    release.make_changelog(tmp_path, "1.0")
+    release.check_changelog(tmp_path, "1.0")
+    after = (tmp_path / "CHANGELOG.md").read_text("utf-8")
+    head, marker, rest = before.partition("<!-- towncrier release notes start -->\n")
+    assert after.startswith(head + marker)
+    assert after.endswith(rest), "what was there stays"
+    heading, *entries = (
+        line for line in after[len(head + marker) : -len(rest)].split("\n") if line
+    )
+    assert heading.startswith("## 1.0, 20")
+    assert entries == [
+        *("### Added", "- **New**: an option. (#42)"),
+        *("### Fixed", "- pip: what was", "  slow is fast."),
+    ]
+    assert [path.name for path in (tmp_path / "changes").iterdir()] == ["README.md"]
+    (tmp_path / "changes" / "new.md").touch()
+    with pytest.raises(subprocess.CalledProcessError):
+        release.make_changelog(tmp_path, "1.1")
+
+
 def test_differences_are_errors():
     with pytest.raises(release.ReleaseError, match=r"differ: a, c$"):
         release.check({"a": b"1", "b": b"2"}, {"a": b"2", "b": b"2", "c": b""})

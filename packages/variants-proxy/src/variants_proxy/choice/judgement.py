@@ -19,7 +19,6 @@ from pep_variants.internal import (
     newest_build,
 )
 
-from ..upstream.releases import CatalogPage
 from .offers import Choice, Decision, ProjectView, version_in
 
 
@@ -71,7 +70,7 @@ def judge(
         preferences: whether a build for the accelerator goes before newer versions.
         python: version of the Python that is installed for, empty for an unknown one.
     """
-    entry = shown.found.entry if isinstance(shown.found, CatalogPage) else None
+    entry = shown.found.entry
     choice = shown.choice or Choice(())
     release = installed.version
     if entry is not None:

@@ -29,7 +29,7 @@ from pep_variants.internal import (
 )
 from variants_catalog.internal import Unavailable, not_admitted
 
-from ..upstream.releases import CatalogPage, FetchedPage, published, published_as, wheel_version
+from ..upstream.releases import FetchedPage, published, published_as, wheel_version
 from .offers import Choice, Decision, ProjectView, version_in
 
 _MAX_LABELS = 3
@@ -522,7 +522,7 @@ def _older_tree(build: NewestBuild) -> dict[str, str | None]:
 
 
 def _catalog(page: FetchedPage) -> CatalogReport | None:
-    if not isinstance(page, CatalogPage):
+    if not page.is_described:
         return None
     documentation = page.entry.documentation if page.entry is not None else ""
     return CatalogReport(documentation, tuple(page.unavailable), page.excluded, page.problem)

@@ -11,7 +11,7 @@ from ..errors import NoSuchFile
 from ..settings import Upstream
 from ..sharing import LRUCache
 from ..upstream.catalog_pages import CatalogPages
-from ..upstream.releases import CatalogPage, FetchedPage, Release
+from ..upstream.releases import FetchedPage, Release
 from ..upstream.upstream_pages import SentPage, UpstreamPages
 from ..upstream.upstreams import Upstreams
 from ..upstream.wheels import Wheels, is_cheap
@@ -45,7 +45,7 @@ class PlainPages:
     ) -> bool:
         """Return whether there is nothing to select from on a page."""
         plain = (
-            not isinstance(found, CatalogPage)
+            not found.is_described
             and (client.at_index or not found.private)
             and found.newest is not None
             and await self._may_pass(client, upstream, project)

@@ -35,7 +35,6 @@ from ..sharing import LRUCache, SingleFlight, gather_limited
 from ..upstream.catalog_pages import CatalogPages
 from ..upstream.release_metadata import MetadataReader, known_metadata
 from ..upstream.releases import (
-    CatalogPage,
     FetchedPage,
     Release,
     known_variants,
@@ -118,7 +117,7 @@ class ProjectViews:
         if self._settings.allow_missing_sources:
             return
         asked = self._settings.versions.get(project)
-        for item in found.unavailable if isinstance(found, CatalogPage) else ():
+        for item in found.unavailable:
             if item.may_pass and (asked is None or item.about(asked) is not None):
                 yield str(item)
         for decision in choice.decisions:
@@ -155,7 +154,7 @@ class ProjectViews:
         async def work() -> tuple[Choice, bool]:
             choice, sure = await self._choice(client, upstream, project, found, others, agreed)
             # Of a publisher's file only this proxy knows the label.
-            if isinstance(found, CatalogPage) or await self._upstreams.compute(
+            if found.is_described or await self._upstreams.compute(
                 lambda: is_notable(choice, project)
             ):
                 self._noted.add(client, project)
@@ -220,7 +219,7 @@ class ProjectViews:
         def choose_files() -> Choice:
             choice = chooser.choose(page, versions)
             # Others without a look at each file.
-            if isinstance(found, CatalogPage):
+            if found.is_described:
                 choice = with_published(choice, target_of(client.machine))
             offers = (
                 replace(offer, refused=offer.refused or offer.file.filename in refused)
@@ -248,7 +247,7 @@ class ProjectViews:
         Pages are made one project at a time. So it is the label that the user or a lock gives the
         other one, or that is chosen for it where the project depends on it.
         """
-        entry = found.entry if isinstance(found, CatalogPage) else None
+        entry = found.entry
         forced = client.machine.preferences.forced
         if entry is None or not entry.coherent or project in forced:
             return NO_AGREEMENT

@@ -42,7 +42,7 @@ from ..errors import NothingFetched, PassingFailure
 from ..index_urls import upstream_name
 from ..settings import Kind, Upstream
 from ..sharing import LRUCache, SingleFlight, gather_limited
-from .releases import CatalogPage, FetchedPage
+from .releases import FetchedPage
 from .upstream_pages import UpstreamPages
 from .upstreams import Upstreams
 
@@ -158,10 +158,10 @@ class CatalogPages:
         self._upstreams = upstreams
         self._pages = pages
         self._places: dict[tuple[str, Kind], Upstream] = {}
-        self._combined: LRUCache[tuple[str, str], CatalogPage] = LRUCache(
+        self._combined: LRUCache[tuple[str, str], FetchedPage] = LRUCache(
             settings.limits.kept_page_bytes
         )
-        self._combining: SingleFlight[CatalogPage] = SingleFlight()
+        self._combining: SingleFlight[FetchedPage] = SingleFlight()
         self._order = [
             each for each in settings.upstreams if each.kind == "simple" and not each.explicit
         ]
@@ -184,7 +184,9 @@ class CatalogPages:
             entry = await self._source.entry(project)
         except CatalogError as error:
             logger.warning("%s", error)
-            return None if found is None else _without_catalog(found, str(error))
+            if found is None:
+                return None
+            return replace(found, stale=True, newest=None, problem=str(error))
         if entry is None:
             return found
         for each in self._order[: self._order.index(upstream)]:
@@ -240,7 +242,7 @@ class CatalogPages:
         digest = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
         key = entry.name, digest
 
-        async def work() -> CatalogPage:
+        async def work() -> FetchedPage:
             page = await self._upstreams.budget(upstream).compute(
                 lambda: _combined(entry, digest, own, at_places, targets, self._settings.hashes)
             )
@@ -301,7 +303,7 @@ def _combined(
     places: Mapping[PlacePage, _Answer],
     targets: Mapping[str, _Answer],
     hashes: Mapping[str, frozenset[str]],
-) -> CatalogPage:
+) -> FetchedPage:
     """Return the page of *own* with the files of the catalogue after its own.
 
     Args:
@@ -328,7 +330,7 @@ def _combined(
     added = catalog_files(entry, kept)
     # The versions that a page lists (PEP 700) would have to be those that a client is shown.
     page = replace(page, files=(*page.files, *added), versions=None if added else page.versions)
-    return CatalogPage(
+    return FetchedPage(
         page,
         digest,
         private=False,
@@ -345,7 +347,3 @@ def _is_given(item: Found[At], hashes: frozenset[str]) -> bool:
 
 def _is_rewritten(item: Found[At]) -> bool:
     return item.published is not None and item.published.is_rewritten
-
-
-def _without_catalog(found: FetchedPage, problem: str) -> CatalogPage:
-    return CatalogPage(found.page, found.digest, found.private, True, problem=problem)

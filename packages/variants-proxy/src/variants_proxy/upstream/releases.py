@@ -95,7 +95,7 @@ def release_with(file: PageFile, page: Page) -> Release | None:
 
 @dataclass(frozen=True)
 class FetchedPage:
-    """A project page as it was fetched.
+    """A project page as it was fetched, with what the catalogue adds to it.
 
     Attributes:
         page: the upstream's page, or one made for a directory.
@@ -104,6 +104,10 @@ class FetchedPage:
         stale: whether the last validation failed.
         newest: newest version of a page without variants, one without wheels if it has none; None
             for a page with variants.
+        entry: of the catalogue on the project, None without one that is used.
+        problem: why the catalogue cannot be read, empty if it was.
+        unavailable: builds of it that cannot be had for now.
+        excluded: whether builds are left out because of hashes that are given.
     """
 
     page: Page
@@ -111,23 +115,15 @@ class FetchedPage:
     private: bool
     stale: bool = False
     newest: Release | None = None
-
-
-@dataclass(frozen=True)
-class CatalogPage(FetchedPage):
-    """The page of an upstream with what the catalogue adds to it.
-
-    Attributes:
-        entry: of the project.
-        problem: why the catalogue cannot be read, empty if it was.
-        unavailable: builds that cannot be had for now.
-        excluded: whether builds are left out because of hashes that are given.
-    """
-
     entry: CatalogProject | None = None
     problem: str = ""
     unavailable: tuple[Unavailable, ...] = ()
     excluded: bool = False
+
+    @property
+    def is_described(self) -> bool:
+        """Whether the catalogue has an entry of the project that is used, or cannot be read."""
+        return self.entry is not None or bool(self.problem)
 
 
 def published(file: PageFile) -> CatalogFile | None:

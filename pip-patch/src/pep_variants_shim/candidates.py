@@ -110,8 +110,8 @@ class CandidateOrdering:
             installed=self._installed,
             together=catalog if catalog.wanted else None,
             version_order=VersionOrder(catalog.puts_build_first, self._floor),
+            confirmed=lambda _, candidate: self.report(link_of(candidate)),
         )
-        self.variants.confirmed = lambda _, candidate: self.report(link_of(candidate))
         # By project: what its requirements admit, as pip listed it last.
         self._admitted: dict[str, list[Info]] = {}
         # Project and info of the variants offered to pip, by URL.

@@ -33,96 +33,6 @@ KT = TypeVar("KT")
 KT_co = TypeVar("KT_co", covariant=True)
 
 
-class ResolutionState(Generic[CT, KT]):
-    """What the resolver has pinned, as its questions to the provider tell.
-
-    Before each round it asks of every pin whether that still satisfies its requirements. The order
-    of the questions also tells whether a candidate is about to be pinned, or was pinned and is
-    looked back at, see `expand`. All supported releases of resolvelib ask in this order.
-
-    A pin that nothing requires any more is not asked about, and is not among these: a resolver
-    leaves it out of its result. When something requires it again, it comes back unasked.
-
-    Attributes:
-        looking_back: the resolver is finding out what brought a conflict.
-    """
-
-    def __init__(self, identify: Callable[[CT], KT]) -> None:
-        """Set up; *identify* gives the identifier of a candidate."""
-        self.looking_back = False
-        self._identify = identify
-        self._pinned: dict[int, CT] = {}
-        self._before: dict[int, CT] | None = None
-        self._asking = True
-        self._attempted: list[CT] = []
-
-    def confirm(self, candidate: CT) -> bool:
-        """Take note that the resolver asked whether *candidate* satisfies a requirement.
-
-        Returns:
-            True if the candidate is a pin that has come back.
-        """
-        if not self._asking:
-            # What was tried last is asked about first if it has been pinned: beside all others.
-            pinned = bool(self._attempted) and candidate is self._attempted[-1]
-            before = {id(candidate): candidate, **self._pinned} if pinned else None
-            self.choose()
-            self._before = before
-        self._pinned[id(candidate)] = candidate
-        return self._before is not None and id(candidate) not in self._before
-
-    def choose(self) -> None:
-        """Take note that the resolver asked what to pin next."""
-        if not self._asking:  # a round began, and nothing was asked about: nothing is pinned
-            self._pinned.clear()
-            self._before = None
-        self._asking = True
-        self.looking_back = False
-        self._attempted.clear()
-
-    def expand(self, candidate: CT) -> bool:
-        """Take note that the resolver asked for the dependencies of *candidate*.
-
-        Returns:
-            True if it is about to pin the candidate; False if that is pinned, and looked back at.
-            A round tries candidates of one identifier; what comes after, of another or pinned, is
-            looked back at. One case is ambiguous: when everything was taken back, and only one
-            identifier is required, its next candidate counts as looked back at, too.
-        """
-        self._asking = False
-        if self._attempted and (
-            id(candidate) in self._pinned
-            or self._identify(candidate) != self._identify(self._attempted[0])
-        ):
-            self.looking_back = True
-        if not self.looking_back:
-            self._attempted.append(candidate)
-        return not self.looking_back
-
-    def attempts(self, candidate: CT) -> int:
-        """Return how often *candidate* was attempted in this round."""
-        return sum(each is candidate for each in self._attempted)
-
-    def __iter__(self) -> Iterator[tuple[KT, CT]]:
-        """Yield identifier and candidate of every pin, in the order in which they were required.
-
-        None while the resolver looks back: then they are being taken back.
-        """
-        if not self.looking_back:
-            for candidate in self._pinned.values():
-                yield self._identify(candidate), candidate
-
-    def before(self) -> Iterator[tuple[KT, CT]]:
-        """Yield what was pinned before what came back did so."""
-        latest, *others = (self._before or {}).values()
-        identifier = self._identify(latest)
-        yield identifier, latest
-        for candidate in others:
-            other = self._identify(candidate)
-            if other != identifier:  # its former pin
-                yield other, candidate
-
-
 @dataclass(frozen=True, eq=False)
 class AbiRequirement(Generic[KT_co]):
     """What a resolver learns of a condition between two candidates.
@@ -169,8 +79,7 @@ class AbiConditions(Generic[RT, CT, KT]):
 
     def __init__(
         self,
-        state: ResolutionState[CT, KT],
-        ordering: VariantOrdering[Any],
+        ordering: VariantOrdering[CT],
         files: ProviderFiles[RT, CT, KT],
         *,
         identify: Callable[[Any], KT],
@@ -178,21 +87,19 @@ class AbiConditions(Generic[RT, CT, KT]):
         """Set up.
 
         Args:
-            state: what is pinned.
-            ordering: knows which projects variants are built against.
+            ordering: knows which projects variants are built against, and what is pinned.
             files: what is known of candidates and identifiers; may be an `AbiRequirements`.
             identify: gives the identifier of a candidate or requirement.
         """
-        self._state = state
+        self._pins = ordering.pins
         self._ordering = ordering
         self._identify = identify
         self._project = files.project
         self._version = files.version
         self._dependencies = ordering.abi_dependencies
         self._files = files
-        # By identity: requirements of the provider's kind may compare equal to ordinary ones.
-        self._expressed: dict[int, tuple[RT, AbiRequirement[KT]]] = {}
-        self._known: dict[tuple[KT, str, bool], RT] = {}
+        # By identifier, text and whether it is a conflict.
+        self._expressed: dict[tuple[KT, str, bool], tuple[RT, AbiRequirement[KT]]] = {}
         self._required: Mapping[KT, Any] = {}
         self._searches = 0
         self._sought: set[str] = set()
@@ -203,17 +110,18 @@ class AbiConditions(Generic[RT, CT, KT]):
 
     def dependencies(self, candidate: CT, others: Callable[[], Iterable[RT]]) -> Iterable[RT]:
         """Return the requirements of *candidate*, *others* among them unless it is refused."""
-        attempted = self._state.expand(candidate)
+        identifier = self._identify(candidate)
+        project = self._project(identifier)
+        attempted = self._pins.expand(identifier, project, candidate)
         if not self._ordering.abi_projects:
             return others()
-        identifier = self._identify(candidate)
         if not attempted:
             return self._connected(identifier, candidate, others())
-        conflict = self._conflict(identifier, candidate, self._state)
+        conflict = self._conflict(identifier, candidate, self._pins)
         if conflict is not None:
             return (self._requirement(conflict),)
         own = others()
-        if not self._ordering.abi_dependencies(self._project(identifier), candidate):
+        if not self._ordering.abi_dependencies(project, candidate):
             return own
         own = tuple(own)
         return (self.refusal(candidate),) if self._is_postponed(candidate, own) else own
@@ -228,29 +136,29 @@ class AbiConditions(Generic[RT, CT, KT]):
     def conflict(self, candidate: CT, own: Iterable[RT]) -> Iterator[RT]:
         """Yield what is wrong with *candidate*, which requires *own*, if anything is."""
         if self._ordering.abi_projects:
-            found = self._conflict(self._identify(candidate), candidate, self._state)
-            if found is not None:
-                yield self._requirement(found)
+            conflict = self._conflict(self._identify(candidate), candidate, self._pins)
+            if conflict is not None:
+                yield self._requirement(conflict)
             elif self._is_postponed(candidate, own):
                 yield self.refusal(candidate)
 
     def _is_postponed(self, candidate: CT, own: Iterable[RT]) -> bool:
         def takes_part(project: str) -> bool:
             required = (item for item in own if self.condition(item) is None)
-            items = (*required, *(pinned for _, pinned in self._state))
+            items = (*required, *(pinned for _, pinned in self._pins))
             names = {self._project(self._identify(item)) for item in items}
             return project in self._sought or project in names
 
         project = self._project(self._identify(candidate))
-        is_again = self._state.attempts(candidate) > 1
+        is_again = self._pins.attempts(candidate) > 1
         return self._ordering.postpones(project, candidate, takes_part, is_again=is_again)
 
     def clashes(self, candidate: CT) -> bool:
-        """Return whether *candidate*, a pin that has come back, does not go with the others."""
-        if not self._ordering.abi_projects:
+        """Return whether *candidate* is a pin that has come back, and does not go with others."""
+        identifier = self._identify(candidate)
+        if not self._pins.confirm(identifier, candidate) or not self._ordering.abi_projects:
             return False
-        pins = self._state.before()
-        return self._conflict(self._identify(candidate), candidate, pins) is not None
+        return self._conflict(identifier, candidate, self._pins.before()) is not None
 
     def on(
         self, identifier: KT, requirements: Mapping[KT, Iterator[RT]]
@@ -258,27 +166,31 @@ class AbiConditions(Generic[RT, CT, KT]):
         """Return the conditions among the requirements on *identifier*."""
         self._searches += 1
         self.seek(identifier)
-        if not self._state.looking_back:
+        if not self._pins.looking_back:
             self._required = requirements
         if not self._expressed:
             return ()
-        found = map(self.condition, requirements.get(identifier, ()))
-        return [condition for condition in found if condition is not None]
+        conditions = map(self.condition, requirements.get(identifier, ()))
+        return [condition for condition in conditions if condition is not None]
 
     def condition(self, requirement: object) -> AbiRequirement[KT] | None:
-        """Return the condition that *requirement* expresses, None if it is an ordinary one."""
-        found = self._expressed.get(id(requirement))
-        return None if found is None else found[1]
+        """Return the condition that *requirement* expresses, None if it is an ordinary one.
+
+        The very same object: one of the provider's kind may compare equal to an ordinary one.
+        """
+        for expressed, condition in self._expressed.values():
+            if expressed is requirement:
+                return condition
+        return None
 
     def _requirement(self, condition: AbiRequirement[KT]) -> RT:
         key = (condition.identifier, condition.text, condition.conflict)
-        if key not in self._known:
-            own: Any = condition
+        if key not in self._expressed:
+            requirement: Any = condition
             if isinstance(self._files, AbiRequirements):
-                own = self._files.abi_requirement(condition)
-            requirement = self._known[key] = own
-            self._expressed[id(requirement)] = requirement, condition
-        return self._known[key]
+                requirement = self._files.abi_requirement(condition)
+            self._expressed[key] = requirement, condition
+        return self._expressed[key][0]
 
     def _conflict(
         self, identifier: KT, candidate: CT, pins: Iterable[tuple[KT, CT]]

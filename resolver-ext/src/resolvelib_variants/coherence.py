@@ -15,20 +15,14 @@ version changes: a newer version goes before an older one that agrees better.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from pep_variants import File, Preferences, Selection
+from pep_variants import File, Selection
 
 from .decision import Decision, file_of
-from .interfaces import (
-    CandidateFiles,
-    Chosen,
-    CoherenceListener,
-    ExpectedLabels,
-    Installed,
-    Listener,
-    Together,
-)
+from .interfaces import Chosen, CoherenceListener, ExpectedLabels, Together
+from .judging import VersionJudge, logger
 
 CT = TypeVar("CT")
 
@@ -36,60 +30,45 @@ LABEL = ""
 """In place of a namespace: agreement is that of labels."""
 
 
+@dataclass(eq=False)
 class Agreements(Generic[CT]):
-    """Sorts variants by agreement, and remembers what was agreed with."""
+    """Sorts variants by agreement, and remembers what was agreed with.
 
-    def __init__(
-        self,
-        files: CandidateFiles[CT],
-        preferences: Preferences,
-        installed: Installed | None,
-        listener: Listener | None,
-        *,
-        decisions: Mapping[tuple[str, Hashable], Decision[CT]],
-        pinned: Callable[[], Iterable[tuple[str, CT]]],
-        together: Together | None = None,
-    ) -> None:
-        """Set up.
+    Attributes:
+        judge: of the resolution; its preferences say in which namespaces variants should agree.
+        together: which projects should have the same label.
+        pinned: gives project and candidate of all that the resolution has pinned.
+        installed: the installed variants, None before they are asked for.
+        agreed: namespace or `LABEL`, and what was agreed with, by project and version.
+        disagreed: what the listener was told.
+    """
 
-        Args:
-            files: how candidates name their files.
-            preferences: in which namespaces the user wants variants to agree.
-            installed: what is installed.
-            listener: called where nothing agrees, if it is a `CoherenceListener`.
-            decisions: all decisions so far, by project and version.
-            pinned: gives project and candidate of all that the resolution has pinned.
-            together: which projects should have the same label.
-        """
-        self._together = together
-        self._files = files
-        self._preferences = preferences
-        self._installed = installed
-        self._listener = listener
-        self._decisions = decisions
-        self._pinned = pinned
-        self._installed_variants: tuple[Chosen, ...] | None = None
-        # By project and version: namespace or `LABEL`, and what was agreed with.
-        self._agreements: dict[tuple[str, Hashable], tuple[str, Chosen]] = {}
-        self._disagreements: set[tuple[str, Hashable, str, str]] = set()
+    judge: VersionJudge[CT]
+    together: Together | None
+    pinned: Callable[[], Iterable[tuple[str, CT]]]
+    installed: Sequence[Chosen] | None = None
+    agreed: dict[tuple[str, Hashable], tuple[str, Chosen]] = field(default_factory=dict)
+    disagreed: set[tuple[str, Hashable, str, str]] = field(default_factory=set)
 
     def forget_installed(self) -> None:
         """Ask again what is installed."""
-        self._installed_variants = None
+        self.installed = None
 
     def concerns(self, project: str) -> bool:
         """Return whether variants of *project* are to agree with something."""
-        together = self._together
-        return bool(self._preferences.coherent) or bool(together and together(project, project))
+        together = self.together
+        return bool(self.judge.preferences.coherent) or bool(
+            together and together(project, project)
+        )
 
     def agrees_with(self, project: str, candidate: CT) -> Chosen | None:
         """Return what *candidate* was put in front to agree with, None if it was not."""
-        version = self._files.version(candidate)
-        decision = self._decisions.get((project, version))
-        if decision is None or (project, version) not in self._agreements:
+        key = (project, self.judge.files.version(candidate))
+        decision = self.judge.decisions.get(key)
+        if decision is None or key not in self.agreed:
             return None
-        namespace, other = self._agreements[project, version]
-        own = _as_chosen(project, file_of(self._files, candidate), decision.selection)
+        namespace, other = self.agreed[key]
+        own = _as_chosen(project, file_of(self.judge.files, candidate), decision.selection)
         agrees = own.agreement(other, namespace) if namespace else own.label == other.label
         return other if agrees else None
 
@@ -111,60 +90,60 @@ class Agreements(Generic[CT]):
             decision: about the version.
         """
         own = {number: _as_chosen(project, files[number], decision.selection) for _, number in kept}
-        self._agreements.pop((project, version), None)
+        self.agreed.pop((project, version), None)
         agreements = list(self._same_label(project, version, own))
-        for namespace in self._preferences.coherent:
+        for namespace in self.judge.preferences.coherent:
             if not any(item.takes_part(namespace) and item.metadata for item in own.values()):
                 continue
             for other in self._anchors(project):
                 if not other.takes_part(namespace):
                     continue
-                found = {number: own[number].agreement(other, namespace) for number in own}
-                if any(found.values()):
-                    agreements.append(found)
-                    self._agreements.setdefault((project, version), (namespace, other))
+                scores = {number: own[number].agreement(other, namespace) for number in own}
+                if any(scores.values()):
+                    agreements.append(scores)
+                    self.agreed.setdefault((project, version), (namespace, other))
                 elif other.metadata is None:
                     continue  # a forced label that nothing is known of, perhaps of something else
                 else:
                     self._disagree(project, version, namespace, other)
                 break
-        return sorted(kept, key=lambda item: (*(-found[item[1]] for found in agreements), item))
+        return sorted(kept, key=lambda item: (*(-scores[item[1]] for scores in agreements), item))
 
     def _same_label(
         self, project: str, version: Hashable, own: Mapping[int, Chosen]
     ) -> Iterator[dict[int, int]]:
         """Yield which files have the label of the first project that *project* belongs to."""
-        if self._together is None:
+        if self.together is None:
             return
         for other in self._anchors(project):
-            if not self._together(project, other.project):
+            if not self.together(project, other.project):
                 continue
-            found = {number: int(item.label == other.label) for number, item in own.items()}
-            if any(found.values()):
-                self._agreements[project, version] = LABEL, other
-                yield found
+            scores = {number: int(item.label == other.label) for number, item in own.items()}
+            if any(scores.values()):
+                self.agreed[project, version] = LABEL, other
+                yield scores
             else:
                 self._disagree(project, version, LABEL, other)
             return
-        if isinstance(self._together, ExpectedLabels):
-            for labels in self._together.expected_labels(project):
+        if isinstance(self.together, ExpectedLabels):
+            for labels in self.together.expected_labels(project):
                 yield {number: int(item.label in labels) for number, item in own.items()}
 
     def _anchors(self, project: str) -> Iterator[Chosen]:
         """Yield what *project* may have to agree with, see `coherence`."""
-        forced = self._preferences.forced
+        files, forced = self.judge.files, self.judge.preferences.forced
         pinned: dict[str, Chosen] = {}
-        for name, candidate in self._pinned():
-            if self._files.filename(candidate) is None:  # installed, see below
+        for name, candidate in self.pinned():
+            if files.filename(candidate) is None:  # installed, see below
                 continue
-            decision = self._decisions.get((name, self._files.version(candidate)))
+            decision = self.judge.decision(name, candidate)
             if decision is not None and decision.selection.rankings and name != project:
-                pinned[name] = _as_chosen(name, file_of(self._files, candidate), decision.selection)
+                pinned[name] = _as_chosen(name, file_of(files, candidate), decision.selection)
         unseen = []
         for name, label in forced.items():
             if name == project:
                 continue
-            for selection in () if name in pinned else self._judged(name):
+            for _, selection in () if name in pinned else self.judge.selections(name):
                 if selection.files:
                     yield _as_chosen(name, selection.files[0], selection)
                     break
@@ -175,28 +154,25 @@ class Agreements(Generic[CT]):
                     unseen.append(Chosen(name, label, None))
         yield from (chosen for name, chosen in pinned.items() if name not in forced)
         yield from unseen
-        if self._installed_variants is None:
-            self._installed_variants = tuple(self._read_installed())
+        if self.installed is None:
+            self.installed = tuple(self._read_installed())
         decided = {project, *pinned, *forced}
-        yield from (item for item in self._installed_variants if item.project not in decided)
+        yield from (item for item in self.installed if item.project not in decided)
 
     def _read_installed(self) -> Iterator[Chosen]:
-        found = () if self._installed is None else self._installed.variants()
-        for name, metadata in sorted(found, key=lambda item: item[0]):
+        installed = self.judge.installed
+        variants = () if installed is None else installed.variants()
+        for name, metadata in sorted(variants, key=lambda item: item[0]):
             if len(metadata.variants) == 1:
                 yield Chosen.of(name, next(iter(metadata.variants)), metadata)
 
     def _disagree(self, project: str, version: Hashable, namespace: str, other: Chosen) -> None:
         key = (project, version, namespace, str(other))
-        if key not in self._disagreements:
-            self._disagreements.add(key)
-            if isinstance(self._listener, CoherenceListener):
-                self._listener.disagreed(project, version, namespace, other)
-
-    def _judged(self, project: str) -> Iterator[Selection[CT]]:
-        return (
-            decision.selection for (name, _), decision in self._decisions.items() if name == project
-        )
+        if key not in self.disagreed:
+            self.disagreed.add(key)
+            logger.debug("no variant of %s %s agrees with %s", project, version, other)
+            if isinstance(self.judge.listener, CoherenceListener):
+                self.judge.listener.disagreed(project, version, namespace, other)
 
 
 def _as_chosen(project: str, file: File[CT], selection: Selection[CT]) -> Chosen:

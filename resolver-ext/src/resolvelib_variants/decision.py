@@ -45,25 +45,6 @@ def group_by_version(
         yield current, group
 
 
-@dataclass
-class ProvisionalVersion(Generic[CT]):
-    """A version that is offered before it is judged.
-
-    Attributes:
-        version: itself, as a key.
-        file: what stands for it.
-        files: all of its files.
-        attempted: the resolver attempted the file since it was offered last.
-        confirmed: the version was judged since, and the file is what is chosen.
-    """
-
-    version: Hashable
-    file: File[CT]
-    files: Sequence[File[CT]]
-    attempted: bool = False
-    confirmed: bool = False
-
-
 @dataclass(frozen=True)
 class Decision(Generic[CT]):
     """What was decided about one version.

@@ -25,7 +25,7 @@ from pep_variants import (
 )
 from pep_variants.internal import table_lines, uses_variant_terms
 
-from .abi_requirements import AbiConditions, AbiRequirement, AbiRequirements, ResolutionState
+from .abi_requirements import AbiConditions, AbiRequirement, AbiRequirements
 from .interfaces import Installed, Listener, ProviderFiles, Together, VersionOrder
 from .ordering import VariantOrdering
 
@@ -98,18 +98,12 @@ class VariantProvider(_Provider[RT, CT, KT]):
             version_order=version_order,
         )
         self._arranged = ordering is not None
-        self._following = False
-        self._state: ResolutionState[CT, KT] = ResolutionState(self._identify)
+        self._pins = self.ordering.pins
+        self._pins.are_watched |= self._arranged
         self._own_requirements = not isinstance(files, AbiRequirements)
         self._abi: AbiConditions[RT, CT, KT] = AbiConditions(
-            self._state, self.ordering, files, identify=self._identify
+            self.ordering, files, identify=self._identify
         )
-        self.ordering.chosen = self._chosen
-        self.ordering.follow = self._follow
-        if self._arranged or self.ordering.coherent:
-            self._follow()
-        else:
-            self._step_aside()
 
     def find_matches(
         self,
@@ -123,7 +117,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
         wrapped provider returned: a version is judged when the resolver comes to it. Nothing is
         added to what the wrapped provider gave this time, so what it excluded stays excluded.
         """
-        conditions = self._abi.on(identifier, requirements) if self._following else ()
+        conditions = self._abi.on(identifier, requirements) if self._pins.are_watched else ()
         if conditions:
             if any(condition.conflict for condition in conditions):
                 return ()
@@ -153,14 +147,14 @@ class VariantProvider(_Provider[RT, CT, KT]):
         For one that does not go with what is pinned, see `abi`, a requirement that says so and
         that nothing satisfies.
         """
-        if self.ordering.has_provisional:  # else the wrapped provider is asked nothing more
+        if self.ordering.provisionals:  # else the wrapped provider is asked nothing more
             project = self._files.project(self._identify(candidate))
             if self.ordering.provisional(project, candidate):
                 return self._provisional_dependencies(project, candidate)
         return self._all_dependencies(candidate)
 
     def _all_dependencies(self, candidate: CT) -> Iterable[RT]:
-        if not self._following:
+        if not self._pins.are_watched:
             return self._dependencies(candidate)
         return self._abi.dependencies(candidate, lambda: self._dependencies(candidate))
 
@@ -171,14 +165,14 @@ class VariantProvider(_Provider[RT, CT, KT]):
         version need not be known.
         """
         own = []
-        if self.ordering.attempt(project, candidate):
+        if self.ordering.provisionals.attempt(project, candidate):
             for requirement in self._all_dependencies(candidate):
                 own.append(requirement)
                 yield requirement
         if not self.ordering.confirm(project, candidate):
-            self._follow()
+            self._pins.are_watched = True
             yield self._abi.refusal(candidate)
-        elif self._following:
+        elif self._pins.are_watched:
             yield from self._abi.conflict(candidate, own)
 
     def explain(self, causes: Iterable[RequirementInformation[RT, CT]]) -> str:
@@ -200,23 +194,6 @@ class VariantProvider(_Provider[RT, CT, KT]):
         return "\n".join(
             [*lines, *(line for name in named for line in variants_of(name, self.ordering))]
         )
-
-    def _step_aside(self) -> None:
-        """Have the resolver ask the wrapped provider itself, where there is nothing to add.
-
-        It asks thousands of times: each time through this provider would be felt.
-        """
-        for name in _QUESTIONS:
-            if getattr(type(self), name) is getattr(VariantProvider, name):
-                method = getattr(self._base, name, None)
-                if method is not None:
-                    self.__dict__[name] = method
-
-    def _follow(self) -> None:
-        """Hear every question from now on, to know what is pinned."""
-        self._following = True
-        for name in _QUESTIONS:
-            self.__dict__.pop(name, None)
 
     def _describe(self, candidate: CT) -> str:
         filename = self._files.filename(candidate)
@@ -245,10 +222,6 @@ class VariantProvider(_Provider[RT, CT, KT]):
     def _identify(self, candidate: RT | CT) -> KT:
         return self._base.identify(requirement_or_candidate=candidate)
 
-    def _chosen(self) -> Iterator[tuple[str, CT]]:
-        for identifier, candidate in self._state:
-            yield self._files.project(identifier), candidate
-
     def _anew(self, matches: Matches[CT]) -> Matches[CT]:
         """Return *matches* in an order that follows what is pinned when they are gone through."""
         return RepeatedMatches(matches) if callable(matches) and self.ordering.coherent else matches
@@ -269,7 +242,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
 
     def identify(self, requirement_or_candidate: RT | CT) -> KT:
         """Return what the wrapped provider says."""
-        if self._following:
+        if self._pins.are_watched:
             condition = self._abi.condition(requirement_or_candidate)
             if condition is not None:
                 return condition.identifier
@@ -288,12 +261,10 @@ class VariantProvider(_Provider[RT, CT, KT]):
         Projects of which an older version goes first come after all others: what these require may
         exclude that version.
         """
-        if self._following:
-            self._state.choose()
-            self._abi.seek(identifier)
-            if self._own_requirements:
-                information = WithoutConditions(information, self._condition_of)
-                backtrack_causes = self._ordinary(backtrack_causes)
+        if self._pins.are_watched:
+            information, backtrack_causes = self._choosing(
+                (identifier,), information, backtrack_causes
+            )
         preference = self._base.get_preference(
             identifier=identifier,
             resolutions=resolutions,
@@ -315,14 +286,11 @@ class VariantProvider(_Provider[RT, CT, KT]):
         backtrack_causes: Sequence[RequirementInformation[RT, CT]],
     ) -> Iterable[KT]:
         """Return what the wrapped provider says; resolvelib asks this from 1.1 on."""
-        if self._following:
-            self._state.choose()
+        if self._pins.are_watched:
             identifiers = list(identifiers)
-            for identifier in identifiers:
-                self._abi.seek(identifier)
-            if self._own_requirements:
-                information = WithoutConditions(information, self._condition_of)
-                backtrack_causes = self._ordinary(backtrack_causes)
+            information, backtrack_causes = self._choosing(
+                identifiers, information, backtrack_causes
+            )
         return self._base.narrow_requirement_selection(
             identifiers=identifiers,
             resolutions=resolutions,
@@ -333,23 +301,28 @@ class VariantProvider(_Provider[RT, CT, KT]):
 
     def is_satisfied_by(self, requirement: RT, candidate: CT) -> bool:
         """Return what the wrapped provider says."""
-        if self._following:
-            if self._state.confirm(candidate) and self._abi.clashes(candidate):
+        if self._pins.are_watched:
+            if self._abi.clashes(candidate):
                 return False
             condition = self._abi.condition(requirement)
             if condition is not None:
                 return condition.allows(self._files.version(candidate))
         return self._base.is_satisfied_by(requirement=requirement, candidate=candidate)
 
+    def _choosing(
+        self, identifiers: Iterable[KT], information: Mapping[KT, Any], causes: Sequence[Any]
+    ) -> tuple[Mapping[KT, Any], Sequence[Any]]:
+        """Take note of what may be pinned next; return *information* and *causes* for the base."""
+        self._pins.choose()
+        for identifier in identifiers:
+            self._abi.seek(identifier)
+        if not self._own_requirements:  # it knows those that are in its own words
+            return information, causes
+        ordinary = [item for item in causes if not self._condition_of(item)]
+        return WithoutConditions(information, self._condition_of), ordinary
+
     def _condition_of(self, information: RequirementInformation[RT, CT]) -> object:
         return self._abi.condition(information.requirement)
-
-    def _ordinary(
-        self, causes: Sequence[RequirementInformation[RT, CT]]
-    ) -> Sequence[RequirementInformation[RT, CT]]:
-        if any(map(self._condition_of, causes)):
-            return [cause for cause in causes if not self._condition_of(cause)]
-        return causes
 
 
 class TransparentProvider(VariantProvider[RT, CT, KT]):
@@ -363,10 +336,6 @@ class TransparentProvider(VariantProvider[RT, CT, KT]):
         if name == "_base":  # not set yet: copying and unpickling look before they set
             raise AttributeError(name)
         return getattr(self._base, name)
-
-
-_QUESTIONS = ("identify", "get_preference", "is_satisfied_by", "narrow_requirement_selection")
-"""Methods that only pass on, as long as there are no conditions between candidates."""
 
 
 class WithoutConditions(Mapping[KT, Iterator[T]]):

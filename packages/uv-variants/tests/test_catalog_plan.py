@@ -9,7 +9,7 @@ import pytest
 from uv_variants.command_line import parse, scope_of
 from uv_variants.context import Context
 from uv_variants.own_options import read_options
-from uv_variants.session_plan import SessionPlan
+from uv_variants.state import CommandState
 
 HEAD = '[project]\nname = "x"\nversion = "1"\n'
 PINNED = (
@@ -24,13 +24,13 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "work" / "entries").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "work")
 
-    def made(line: str, more: str = "", **environ: str) -> SessionPlan:
+    def made(line: str, more: str = "", **environ: str) -> CommandState:
         Path("pyproject.toml").write_text(HEAD + more)
         variables = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), **environ}
         options = read_options(line.split())
         invocation = parse(options.uv_arguments)
         scope = scope_of(invocation)
-        return SessionPlan(
+        return CommandState(
             Context.of("uv", invocation, scope, options, variables, tmp_path / "cache")
         )
 
@@ -52,18 +52,18 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 )
 def test_the_catalogue(plan, line, environ, expected):
     found = plan(line, **environ)
-    assert found.catalog == (str(Path("entries").absolute()) if expected else None)
+    assert found.context.catalog == (str(Path("entries").absolute()) if expected else None)
     settings = found.settings()
-    assert settings.proxy.catalog == found.catalog
+    assert settings.proxy.catalog == found.context.catalog
 
 
 def test_settings_of_a_project(plan):
     backend = '[tool.uv.pip]\ntorch-backend = "cpu"\n'
-    assert plan("--variant-catalog entries pip install torch", backend).catalog is None
-    assert plan("--variant-catalog entries lock", backend).catalog is not None
+    assert plan("--variant-catalog entries pip install torch", backend).context.catalog is None
+    assert plan("--variant-catalog entries lock", backend).context.catalog is not None
     assert plan("--variant-catalog entries lock", PINNED).settings().proxy.pinned == {"torch"}
     assert plan("lock", PINNED).settings().proxy.pinned == set()
     mirrors = plan("--variant-catalog entries --variant-catalog-mirror http://a=http://b lock")
     assert mirrors.settings().proxy.catalog_mirrors == {"http://a": "http://b"}
     Path("variants.toml").write_text('catalog = "entries"\n')
-    assert plan("lock").catalog is None  # a project's own file names none
+    assert plan("lock").context.catalog is None  # a project's own file names none

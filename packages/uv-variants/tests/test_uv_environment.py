@@ -14,7 +14,7 @@ from uv_variants import launcher, uv_environment
 from uv_variants.command_line import parse
 from uv_variants.environments import variants_caches
 from uv_variants.named_projects import Place
-from uv_variants.session_plan import network_variables
+from uv_variants.session_settings import network_variables
 from uv_variants.uv_environment import program_run, uv_variables
 
 LAUNCHER = str(Path(launcher.__file__))
@@ -43,7 +43,8 @@ def variables(tmp_path, monkeypatch):
             invocation=parse(line.split()),
             place=Place(tmp_path, tmp_path, environ),
         )
-        found = uv_variables(context, session, Path("/c"))
+        state = SimpleNamespace(context=context, session=session, uv_cache=Path("/c"))
+        found = uv_variables(state)
         file = session.folder / "uv" / "uv.toml"
         return found, toml.loads(file.read_text()) if file.exists() else None
 

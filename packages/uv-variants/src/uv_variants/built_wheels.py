@@ -20,10 +20,8 @@ from packaging.version import Version
 from pep_variants.internal import replacing
 
 from .choices import Choices, label_for
-from .installed_state import InstalledState
 from .named_projects import normalized
-from .session import Session
-from .session_plan import SessionPlan
+from .state import CommandState
 
 _SUFFIX = ".variants.json"
 """Of the file ``.NAME.variants.json`` beside ``NAME.whl``: labels by version and project."""
@@ -32,9 +30,9 @@ _SUFFIX = ".variants.json"
 class BuiltWheels:
     """The wheels that one command may find in uv's cache."""
 
-    def __init__(self, plan: SessionPlan, state: InstalledState, session: Session) -> None:
-        self._plan, self._state, self._session = plan, state, session
-        self._choices = Choices(session)  # with what the session keeps by now
+    def __init__(self, state: CommandState) -> None:
+        self._state, self._context, self._session = state, state.context, state.session
+        self._choices = Choices(state.session)  # with what the session keeps by now
         self._before = self._files()
 
     def settle(self) -> list[str]:
@@ -45,15 +43,15 @@ class BuiltWheels:
         """
         found: dict[str, None] = {}
         notes = [path for path in self._before if path.name.endswith(_SUFFIX)]
-        for path in notes if not self._plan.context.is_offline else ():
+        for path in notes if not self._context.is_offline else ():
             try:
                 text = path.read_text("utf-8")
                 shown = {name: {**versions} for name, versions in json.loads(text).items()}
             except (OSError, ValueError, TypeError, AttributeError):
                 continue  # another process moves it, or it is damaged
             there = [str(self._state.installed.get(name)) for name in shown]
-            mark = str((path.name, shown, there, self._session.kept(shown), self._plan.catalog))
-            if self._state.marks.is_known(mark):
+            mark = str((path.name, shown, there, self._session.kept(shown), self._context.catalog))
+            if self._state.fitting.is_known(mark):
                 continue
             self._choices.ask(shown)
             aside = f".{hashlib.sha256(text.encode()).hexdigest()[:16]}."
@@ -67,7 +65,7 @@ class BuiltWheels:
                     with suppress(OSError):
                         places[is_aside].replace(places[not is_aside])
             elif not is_changed:
-                self._state.marks.remember(mark)
+                self._state.fitting.remember(mark)
         return [*found]
 
     def note(self) -> None:
@@ -84,7 +82,7 @@ class BuiltWheels:
     def _files(self) -> dict[Path, int]:
         """Return wheels and the files beside them, and when they were written."""
         found = {}
-        for bucket in self._plan.context.uv_caches.glob("*/sdists-v*"):
+        for bucket in self._context.uv_caches.glob("*/sdists-v*"):
             for folder, folders, files in os.walk(bucket):
                 folders[:] = {*folders} - {"src"} - {name.removesuffix(".whl") for name in files}
                 wanted = (name for name in files if name.endswith((".whl", _SUFFIX)))
@@ -109,7 +107,7 @@ class BuiltWheels:
 
     def _fits(self, shown: Mapping[str, Mapping[str, Sequence[str]]]) -> bool:
         """Return whether uv sees the same labels now, of the versions that there still are."""
-        preferences = self._plan.context.preferences
+        preferences = self._context.preferences
         for name, versions in shown.items():
             is_off = not preferences.use_variants or preferences.forced.get(name) == ""
             now = self._shown(name)
@@ -119,7 +117,7 @@ class BuiltWheels:
 
     def _changes(self, name: str) -> bool:
         """Return whether the installed build of a project is not what uv sees of its version."""
-        lock, there = self._plan.context.lock, self._state.installed.get(name)
+        lock, there = self._context.lock, self._state.installed.get(name)
         if there is None or (lock.text is not None and name not in lock.versions):
             return False  # what is not locked stays
         choice = self._choices.of_installed(there)

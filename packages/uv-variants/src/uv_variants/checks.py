@@ -21,20 +21,18 @@ from .environments import (
     site_packages,
 )
 from .errors import ALLOWED, SourcesMissing, TwoNames, VariantMissing
-from .named_projects import admits, name_of, normalized, pinned_versions, requirement_texts
+from .named_projects import admits, name_of, normalized, requirement_texts
 from .uv_lock import Lock
 
 if TYPE_CHECKING:
-    from packaging.version import Version
-
     from pep_variants.internal import Installed
     from variants_proxy.internal import VersionReport
 
     from .choices import Choices
     from .command_line import Invocation
     from .context import Context
-    from .installed_state import InstalledState
     from .session import Session
+    from .state import CommandState
 
 _logger = logging.getLogger(__name__)
 
@@ -149,7 +147,7 @@ def _check_lock(
                 raise VariantMissing("; ".join(filter(None, parts)))
 
 
-def check_cache(state: InstalledState, cache: Path, replaced: Collection[str]) -> None:
+def check_cache(state: CommandState, cache: Path, replaced: Collection[str]) -> None:
     """Check that uv has pages in its cache with what is chosen offline, before it uses them.
 
     They are those of the last command, which may have chosen something else.
@@ -203,7 +201,7 @@ def _stays(context: Context) -> str:
     return f"another one can only be chosen online: run it again without {context.offline_by}"
 
 
-def check_after(state: InstalledState) -> None:
+def check_after(state: CommandState) -> None:
     """Check that what is forced is installed, after uv succeeded.
 
     Raises:
@@ -252,18 +250,6 @@ def admitted_choices(context: Context, choices: Choices, name: str) -> dict[str,
     }
 
 
-def asked_versions(context: Context) -> dict[str, list[Version]]:
-    """Return the public versions by project that the requirements pin."""
-    from pep_variants.internal import read_version
-
-    texts = requirement_texts(context.invocation, context.place)
-    pinned = pinned_versions([*texts, *context.indexes.configuration.requirements])
-    return {
-        name: [found for text in texts if (found := read_version(text.partition("+")[0]))]
-        for name, texts in pinned.items()
-    }
-
-
 def _option(name: str, label: str) -> str:
     return f"--variant {name}={label}" if label else f"--no-variants or --variant {name}="
 
@@ -284,7 +270,7 @@ def check_sources(
     """
     if context.preferences.catalog is None or context.is_lenient:
         return
-    lines = not_reached(choices.reports(names), asked_versions(context))
+    lines = not_reached(choices.reports(names), context.asked_versions())
     for line in lines:
         warn(line)
     if lines:
@@ -303,7 +289,7 @@ def check_passing(session: Session) -> None:
         raise SourcesMissing(f"{text}; {ALLOWED} goes on without it")
 
 
-def check_lock(state: InstalledState, noted: Iterable[str]) -> None:
+def check_lock(state: CommandState, noted: Iterable[str]) -> None:
     """Check the lock file that a command wrote.
 
     Args:
@@ -341,7 +327,7 @@ def check_lock(state: InstalledState, noted: Iterable[str]) -> None:
             )
 
 
-def check_installed(state: InstalledState) -> None:
+def check_installed(state: CommandState) -> None:
     """Check what a command installed.
 
     Raises:
@@ -382,7 +368,7 @@ def _two_names(context: Context, names: Iterable[str]) -> Iterator[tuple[str, st
     Raises:
         CatalogError: the catalogue cannot be read.
     """
-    known, catalog = frozenset(names), context.catalog
+    known, catalog = frozenset(names), context.local_catalog
     described = known.intersection(catalog.names()) if catalog is not None else ()
     for name, builds in same_files(described, known, context.entry_of):
         yield from ((name, build) for build in builds)

@@ -28,12 +28,12 @@ class Choices:
     """The proxy's choices for one command, each project asked for once.
 
     Attributes:
-        client: the session that is asked.
+        session: that is asked.
         said: lines about them that were printed.
     """
 
-    def __init__(self, client: Session) -> None:
-        self.client = client
+    def __init__(self, session: Session) -> None:
+        self.session = session
         self.said: set[str] = set()
         self._versions: dict[str, dict[str, VersionReport]] = {}
         self._reports: dict[str, ProjectReport] = {}
@@ -41,7 +41,7 @@ class Choices:
     def ask(self, names: Iterable[str]) -> None:
         """Get the choices for projects (normalized names) that were not asked for yet."""
         missing = [name for name in names if name not in self._versions]
-        self._reports.update(self.client.reports(missing))
+        self._reports.update(self.session.reports(missing))
         self._versions |= {
             name: {str(each.version): each for each in self._reports[name].versions}
             for name in missing

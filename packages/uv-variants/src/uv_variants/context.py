@@ -1,19 +1,36 @@
-"""What is known of a uv command before it runs."""
+"""What a uv command asks: its command line, settings, indexes, lock and place."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from pep_variants import load_preferences
+from pep_variants.internal import PlatformFileError, is_local, places, read_version
+from variants_catalog.internal import checked_catalog, local_catalog
+from variants_index.internal import project_table, script_tree
+from variants_proxy.internal import PYTHON
+
 from .choices import warn
 from .command_line import Scope
-from .environments import SHARED, Search, cache_directory, variants_caches
-from .indexes import UsedIndexes, shown_directories, used_indexes
-from .named_projects import Place, exact_versions, further_texts, requested, requirement_texts
-from .uv_lock import Lock, Names, kept_names
+from .environments import SHARED, Search, cache_directory, python_version, variants_caches
+from .indexes import UsedIndexes, UserIndex, shown_directories, used_indexes
+from .named_projects import (
+    Place,
+    exact_versions,
+    further_texts,
+    pinned_versions,
+    requested,
+    requirement_texts,
+)
+from .uv_lock import Lock, LockMachine, Names, kept_names
 from .uv_process import Check
 
 if TYPE_CHECKING:
@@ -23,10 +40,11 @@ if TYPE_CHECKING:
     from variants_catalog.internal import Catalog, CatalogProject
 
     from .command_line import Invocation
-    from .indexes import UserIndex
     from .own_options import Options
 
-
+ALL_HASHES = "VARIANTS_ALL_HASHES"
+"""Variable of those who want large wheels read for their hash."""
+_CHANGE_LOCKS = (("lock",), ("add",), ("remove",))
 _RENEW_ALL = (
     "no-variants",
     "variant-prefer",
@@ -94,16 +112,107 @@ class Context:
         return used_indexes(self.invocation, self.scope, self.place)
 
     @cached_property
-    def catalog(self) -> Catalog | None:
-        """The catalogue on this machine, None without one and for one at a URL."""
-        from variants_proxy.internal import local_catalog
+    def catalog(self) -> str | None:
+        """Catalogue of existing builds, None without one.
 
+        None also with uv's own choice among PyTorch's indexes.
+
+        Raises:
+            CatalogError: it cannot be read.
+        """
+        preferences = self.preferences
+        if preferences.catalog is None or not preferences.use_variants or self.uses_torch_backend:
+            return None
+        return checked_catalog(preferences, self.place.cwd)
+
+    @cached_property
+    def local_catalog(self) -> Catalog | None:
+        """The catalogue on this machine, None without one and for one at a URL."""
         found = local_catalog(self.preferences, self.place.cwd)
         return None if found is None else found[1]
 
     def entry_of(self, name: str) -> CatalogProject | None:
         """Return the entry of the catalogue on a project (normalized name), None without one."""
-        return None if self.catalog is None else self.catalog.project(name)
+        return None if self.local_catalog is None else self.local_catalog.project(name)
+
+    def used_entry(self, name: str) -> CatalogProject | None:
+        """Return the same, None where the command leaves the catalogue alone."""
+        return None if self.catalog is None else self.entry_of(name)
+
+    @cached_property
+    def uses_torch_backend(self) -> bool:
+        """Whether uv chooses among PyTorch's indexes itself, which it can without a lock."""
+        if self.invocation.last("torch-backend"):
+            return True
+        if self.invocation.command[:1] not in (("pip",), ("tool",)):
+            return False
+        return bool(
+            self.place.environ.get("UV_TORCH_BACKEND")
+            or self.indexes.configuration.scalars.get("torch-backend")
+        )
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The requirements of the command, of its files and of its project."""
+        texts = requirement_texts(self.invocation, self.place)
+        return [*texts, *self.indexes.configuration.requirements]
+
+    def asked_versions(self) -> dict[str, list[Version]]:
+        """Return the public versions by project that the requirements pin now."""
+        texts = requirement_texts(self.invocation, self.place)
+        pinned = pinned_versions([*texts, *self.indexes.configuration.requirements])
+        return {
+            name: [version for text in pins if (version := read_version(text.partition("+")[0]))]
+            for name, pins in pinned.items()
+        }
+
+    @property
+    def pinned(self) -> tuple[str, ...]:
+        """The projects that have an index of their own."""
+        named = [*self.indexes.configuration.pinned.values(), *self.indexes.projects.values()]
+        return tuple(sorted({name for names in named for name in names}))
+
+    @property
+    def index_strategy(self) -> str | None:
+        """Uv's index strategy, None for its default."""
+        given = self.invocation.last("index-strategy")
+        return given or self.place.environ.get("UV_INDEX_STRATEGY")
+
+    @property
+    def keyring(self) -> bool:
+        """Whether uv asks the keyring for credentials."""
+        provider = (
+            self.invocation.last("keyring-provider")
+            or self.place.environ.get("UV_KEYRING_PROVIDER")
+            or self.indexes.configuration.scalars.get("keyring-provider")
+        )
+        return provider == "subprocess"
+
+    @property
+    def insecure_hosts(self) -> tuple[str, ...]:
+        """Hosts whose certificates are not verified."""
+        hosts = self.invocation.values("allow-insecure-host")
+        hosts += self.place.environ.get("UV_INSECURE_HOST", "").split()
+        configured = self.indexes.configuration.scalars.get("allow-insecure-host")
+        return (*hosts, *(configured if isinstance(configured, list) else ()))
+
+    @property
+    def answered_indexes(self) -> dict[str, UserIndex]:
+        """The indexes whose pages a session answers, by `UserIndex.proxy_name`, in order.
+
+        Those that the lock has variants of are among them: a frozen lock is used whatever indexes
+        the command has.
+        """
+        found = {
+            name: index for name, index in self.indexes.indexes.items() if not is_local(index.url)
+        }
+        found |= self.local_links
+        known = {index.url.rstrip("/") for index in found.values()}
+        for url in self.lock.indexes:
+            if url not in known and url.startswith(("http://", "https://")):
+                index = UserIndex(url, explicit=True)
+                found.setdefault(index.proxy_name, index)
+        return found
 
     @cached_property
     def local_links(self) -> dict[str, UserIndex]:
@@ -124,6 +233,10 @@ class Context:
     @cached_property
     def environments(self) -> tuple[Path, ...]:
         """Where the command installs."""
+        return self.find_environments()
+
+    def find_environments(self) -> tuple[Path, ...]:
+        """Find where the command installs: uv may make the environment of a script meanwhile."""
         return Search(
             self.uv,
             self.invocation,
@@ -131,6 +244,56 @@ class Context:
             self.indexes.configuration.scalars,
             self.uv_caches / SHARED,
         ).environments()
+
+    @cached_property
+    def lock_machine(self) -> LockMachine | None:
+        """The machine that the lock is for, None if it is not known or another one is asked for.
+
+        What ``run --with`` adds is not locked, and is for the machine at hand.
+
+        Raises:
+            PlatformFileError: the file that says so cannot be read, and the lock is to change.
+        """
+        invocation = self.invocation
+        if self.lock.path is None or self.is_frozen or not self.preferences.use_variants:
+            return None
+        if "variant-platform" in self.options.variants or (
+            invocation.command == ("run",) and invocation.values("with")
+        ):
+            return None
+        try:
+            return LockMachine.read(self.lock.path)
+        except PlatformFileError as error:
+            if invocation.command in _CHANGE_LOCKS:
+                raise
+            warn(f"{error}; it is left out")  # a checkout must not keep installs from working
+            return None
+
+    @cached_property
+    def environment_python(self) -> str:
+        """Version of the Python that is installed for, empty for an unknown one.
+
+        A lock is for several, so it has variants that all of them can use.
+        """
+        if self.scope is Scope.PROJECT:
+            return ""
+        given = self.invocation.last("python-version")
+        found = [given] if given else map(python_version, self.environments)
+        return next((match[0] for text in found if (match := PYTHON.match(text))), "")
+
+    @cached_property
+    def python(self) -> str:
+        """The oldest version of Python that is installed for, empty for an unknown one."""
+        if self.scope is not Scope.PROJECT:
+            return self.environment_python
+        place = self.place
+        tree = script_tree(place.script) if place.script else project_table(place.root or Path())
+        locked = re.search(r'(?m)^requires-python = "(.*)"', self.lock.text or "")
+        with suppress(InvalidSpecifier):
+            text = str(locked[1] if locked else (tree or {}).get("requires-python") or "")
+            minors = (f"3.{minor}.99" for minor in range(8, 40))
+            return next(SpecifierSet(text).filter(minors), "") if text else ""
+        return ""
 
     @property
     def is_frozen(self) -> bool:
@@ -166,9 +329,7 @@ class Context:
     @cached_property
     def exact(self) -> Mapping[str, frozenset[Version]]:
         """The versions of which requirements name the very build, by project."""
-        texts = requirement_texts(self.invocation, self.place)
-        further = further_texts(self.invocation, self.place)
-        return exact_versions([*texts, *self.indexes.configuration.requirements, *further])
+        return exact_versions([*self.texts, *further_texts(self.invocation, self.place)])
 
     @property
     def asked_anew(self) -> frozenset[str] | None:
@@ -243,9 +404,6 @@ def read_preferences(options: Options, place: Place) -> Preferences:
     Raises:
         PreferenceError: one of them is not valid.
     """
-    from pep_variants import load_preferences
-    from pep_variants.internal import places
-
     # An activated environment is the user's; the one in a project may come with the checkout.
     activated = place.environ.get("VIRTUAL_ENV")
     candidates = places(

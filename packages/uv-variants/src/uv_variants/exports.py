@@ -273,7 +273,7 @@ class ExportedFiles:
         if not all(map(strong_hashes, wheels)):
             self.warn(f"{name} {version}: the index has no hash of some of its wheels")
         served = {f"sha256:{wheel.served}" for wheel in wheels if wheel.served is not None}
-        shown = self.choices.client.hashed(name, version, self._index(index))
+        shown = self.choices.session.hashed(name, version, self._index(index))
         known = (each.hashes.get("sha256") for each in shown)
         served.update(f"sha256:{digest}" for digest in known if digest)
         return served.union(*map(digests_of, wheels))
@@ -291,7 +291,7 @@ class ExportedFiles:
         if key not in self._known:
             index = self._index(url)
             try:
-                release = self.choices.client.release_files(
+                release = self.choices.session.release_files(
                     name, version, index=index, tags=tags, served=served
                 )
             except ProxyFailed as error:

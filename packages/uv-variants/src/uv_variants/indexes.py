@@ -151,6 +151,10 @@ def distinct(indexes: Iterable[UserIndex]) -> dict[str, UserIndex]:
 
 _MAX_FILES = 200
 
+PROXY_VARIABLES = (
+    *("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"),
+    *("ALL_PROXY", "all_proxy"),
+)
 PROXIES = ("http-proxy", "https-proxy", "no-proxy")
 """Settings that uv prefers to the variables of the same name."""
 

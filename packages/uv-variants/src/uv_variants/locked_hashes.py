@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from pep_variants.internal import replacing
 from variants_proxy.internal import FOLDER, PassingFailure, bare_url
 
 from .errors import ALLOWED, SourcesMissing
@@ -26,12 +27,7 @@ from .uv_program import release_of
 if TYPE_CHECKING:
     from variants_index import PageFile
 
-    from .context import Context
-    from .indexes import UserIndex
-    from .session import Session
-
-ALL_HASHES = "VARIANTS_ALL_HASHES"
-"""Variable of those who want large wheels read for their hash."""
+    from .state import CommandState
 
 _PACKAGE = re.compile(
     r'(?m)^name = "(?P<name>[^"]+)"\nversion = "(?P<version>[^"]+)"\n'
@@ -109,9 +105,7 @@ def _key(url: str) -> str:
     return unquote(file_item(at.partition("#")[0]))
 
 
-def complete(
-    context: Context, session: Session, indexes: Mapping[str, UserIndex], *, ended: bool = True
-) -> None:
+def complete(state: CommandState, *, ended: bool = True) -> None:
     """Write the hashes to the lock file that uv has written, and that stays if it has not *ended*.
 
     Raises:
@@ -119,18 +113,16 @@ def complete(
         OSError: it cannot be written.
         ProxyFailed: there are no answers.
     """
-    from pep_variants.internal import replacing
-
-    before = context.lock
+    context, before = state.context, state.context.lock
     now = Lock.read(before.path)
     if now.path is None or now.text is None or now.text == before.text:
         return
-    names = {bare_url(index.url): name for name, index in indexes.items()}
+    names = {bare_url(index.url): name for name, index in context.answered_indexes.items()}
 
     @cache
     def files(project: str, version: str, index: str, wanted: frozenset[str]) -> Iterable[PageFile]:
         name = names.get(bare_url(index))
-        return () if name is None else session.hashed(project, version, name, wanted)
+        return () if name is None else state.session.hashed(project, version, name, wanted)
 
     release = release_of(context.uv, context.place.environ, context.cache / "uv-versions")
     hashed = partial(
@@ -156,15 +148,13 @@ _SECONDS = 0.5
 
 
 @contextmanager
-def completed_meanwhile(
-    context: Context, session: Session, indexes: Mapping[str, UserIndex]
-) -> Iterator[None]:
+def completed_meanwhile(state: CommandState) -> Iterator[None]:
     """Write the hashes as soon as the lock file changes: a program may run for days after that."""
-    ended = threading.Event()
+    ended, path = threading.Event(), state.context.lock.path
 
     def changed() -> object:
         with suppress(OSError):
-            return context.lock.path and context.lock.path.stat().st_mtime_ns
+            return path and path.stat().st_mtime_ns
         return None
 
     known = changed()
@@ -173,7 +163,7 @@ def completed_meanwhile(
         while not ended.wait(_SECONDS):
             if changed() != known:
                 with suppress(Exception):  # tried again at the end, which says what is wrong
-                    complete(context, session, indexes, ended=False)
+                    complete(state, ended=False)
                 return
 
     thread = threading.Thread(target=watch, daemon=True)

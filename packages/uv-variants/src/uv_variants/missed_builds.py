@@ -27,16 +27,15 @@ from variants_catalog.internal import (
 from .choices import warn
 from .command_line import Scope
 from .environments import installed, installed_requirements
-from .installed_state import versions_by_project
 from .named_projects import admits, name_of, normalized, requirement_texts
-from .session_plan import uses_torch_backend
+from .state import versions_by_project
 from .uv_lock import Lock, path_beside
 
 if TYPE_CHECKING:
     from packaging.version import Version
 
     from .context import Context
-    from .session_plan import SessionPlan
+    from .state import CommandState
 
 _logger = logging.getLogger(__name__)
 
@@ -57,33 +56,33 @@ def lock_command(context: Context, names: Iterable[str]) -> str:
     )
 
 
-def tell_of_builds(plan: SessionPlan, asked: Iterable[str], planned: Planned = ()) -> None:
+def tell_of_builds(state: CommandState, asked: Iterable[str], planned: Planned = ()) -> None:
     """Print the lines for what is installed or locked after a command.
 
     Args:
-        plan: of the command, which succeeded.
+        state: of the command, which succeeded.
         asked: projects (normalized names) that uv asked for.
         planned: what a dry run would install.
     """
-    context = plan.context
+    context = state.context
     names = {*asked, *context.requested, *context.lock.versions}
     for advice in (_missed_lines, _unfit_lines) if not context.is_quiet else ():
         try:
-            for line in advice(plan, names, planned):
+            for line in advice(state, names, planned):
                 warn(line)
         except Exception:
             _logger.debug("No advice about builds of the catalogue", exc_info=True)
 
 
-def _missed_lines(plan: SessionPlan, names: set[str], planned: Planned) -> Iterator[str]:
+def _missed_lines(state: CommandState, names: set[str], planned: Planned) -> Iterator[str]:
     """Yield the line about the first build that is missed: once a day, for `sync` always."""
-    context = plan.context
+    context = state.context
     known, preferences = project_names() & names, context.preferences
     if not known or preferences.catalog is not None or not preferences.use_variants:
         return
-    if uses_torch_backend(context):
+    if context.uses_torch_backend:
         return
-    missed = [*_missed(plan, sorted(known.difference(plan.pinned)), planned)]
+    missed = [*_missed(state, sorted(known.difference(context.pinned)), planned)]
     if missed:
         enable, again = "uv-variants catalog enable", f"then {_again(context, missed)}"
         line = line_of_day(missed, enable, again, context.place.environ)
@@ -91,23 +90,23 @@ def _missed_lines(plan: SessionPlan, names: set[str], planned: Planned) -> Itera
             yield line or missed[0].text(f"{enable}, {again}")
 
 
-def _unfit_lines(plan: SessionPlan, names: set[str], planned: Planned) -> Iterator[str]:
+def _unfit_lines(state: CommandState, names: set[str], planned: Planned) -> Iterator[str]:
     """Yield which builds with a publisher's own name do not run here."""
-    context, platform = plan.context, plan.machine.platform
+    context, platform = state.context, state.machine.platform
     builds = possible_builds(names)
     if not builds or platform is None:
         return
     detect = Detector(enabled=context.preferences.enable, platform=platform).platform
-    versions = _versions(context, planned)
+    versions = _versions(state, planned)
     newest = {name: max(versions[name]) for name in builds if name in versions}
     yield from unfit_builds(newest, detect, context.preferences)
 
 
-def _versions(context: Context, planned: Planned) -> dict[str, set[Version]]:
+def _versions(state: CommandState, planned: Planned) -> dict[str, set[Version]]:
     """Return the versions that are installed, planned or locked, by project."""
-    here = {} if planned else installed(context.environments)
+    here = {} if planned else installed(state.environments_now)
     found = {name: {item.version} for name, item in here.items()}
-    lock = Lock.read(context.lock.path)
+    lock = Lock.read(state.context.lock.path)
     locked = ((each, text) for each, texts in lock.versions.items() for text in texts)
     return found or versions_by_project(planned or locked)
 
@@ -130,27 +129,29 @@ def _again(context: Context, found: Sequence[MissedBuild]) -> str:
     return "the same command"
 
 
-def _missed(plan: SessionPlan, names: Iterable[str], planned: Planned) -> Iterator[MissedBuild]:
-    context = plan.context
-    key = plan.machine_here if context.invocation.command in (("sync",), ("run",)) else plan.machine
+def _missed(state: CommandState, names: Iterable[str], planned: Planned) -> Iterator[MissedBuild]:
+    context = state.context
+    is_here = context.invocation.command in (("sync",), ("run",))
+    key = state.machine_here if is_here else state.machine
     if key.platform is None:
         return
     detect = Detector(enabled=context.preferences.enable, platform=key.platform).platform
     machine = key.machine.target.replace("-", "_").replace("win_x86_64", "win_amd64")
-    taken = ((name, _taken(context, name, machine, planned)) for name in names)
+    taken = ((name, _taken(state, name, machine, planned)) for name in names)
     for missed in missed_builds(taken, machine, detect, context.preferences):
         # Tools get no bounds of versions.
         if not (missed.is_other and context.scope is Scope.TOOL):
             yield missed
 
 
-def _taken(context: Context, name: str, machine: str, planned: Planned) -> Taken | None:
+def _taken(state: CommandState, name: str, machine: str, planned: Planned) -> Taken | None:
     """Return what there is of a project after the command.
 
     None if that is not known, or if the user has named the file.
     """
+    context, environments = state.context, state.environments_now
     texts = [text for text in _texts(context) if normalized(name_of(text) or "") == name]
-    here = {} if planned else installed(context.environments)
+    here = {} if planned else installed(environments)
     item = here.get(name)
     if any("+" in text or "@" in text for text in texts):
         return None
@@ -162,7 +163,7 @@ def _taken(context: Context, name: str, machine: str, planned: Planned) -> Taken
             return None
         version, requires = item.version, item.requires
         beside = {each.project: each.version for each in here.values()}
-        texts += installed_requirements(context.environments, name)
+        texts += installed_requirements(environments, name)
     else:
         lock = Lock.read(context.lock.path)
         locked = ((each, text) for each, found in lock.versions.items() for text in found)

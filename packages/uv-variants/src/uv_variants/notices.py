@@ -12,7 +12,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from .checks import admitted_choices, asked_versions
+from pep_variants import Detector, rank
+from pep_variants.internal import ABI_DEPENDENCY, names_file, why_not
+
+from .checks import admitted_choices
 from .choices import (
     label_for,
     label_of_build,
@@ -22,6 +25,7 @@ from .choices import (
     why_missing,
 )
 from .command_line import Scope
+from .context import ALL_HASHES
 from .environments import (
     installed,
     installed_requirements,
@@ -29,12 +33,12 @@ from .environments import (
     installed_without_variant,
     listed,
 )
-from .installed_state import FittingMarks, versions_by_project
-from .locked_hashes import ALL_HASHES
 from .missed_builds import Planned, lock_command, script_option
 from .named_projects import admits, further_texts, name_of, normalized, requirement_texts
+from .provider_plugins import refusal
+from .state import FittingMarks, versions_by_project
 from .switching import judgement
-from .uv_lock import Lock
+from .uv_lock import Lock, LockMachine, path_beside
 from .version_bounds import puts_first
 
 if TYPE_CHECKING:
@@ -44,8 +48,7 @@ if TYPE_CHECKING:
     from variants_proxy.internal import VersionReport
 
     from .context import Context
-    from .installed_state import InstalledState
-    from .session_plan import SessionPlan
+    from .state import CommandState
 
 
 MOST_ASKED = 8
@@ -54,35 +57,29 @@ MOST_ASKED = 8
 _PAGE = "docs/how-to/uv-locks.md"
 
 
-def after_lock(plan: SessionPlan, state: InstalledState) -> None:
+def after_lock(state: CommandState) -> None:
     """Write which machine a lock is for, and print what is to be known of it on this one.
 
-    Args:
-        plan: of the command, which succeeded.
-        state: of lock file and environment before it.
+    After a command that succeeded.
     """
-    idle = list(_idle(plan, state))
-    lines = [*_machine_of_lock(plan, state), *_unfit(plan, state), *(idle or _lacking(plan, state))]
+    idle = list(_idle(state))
+    lines = [*_machine_of_lock(state), *_unfit(state), *(idle or _lacking(state))]
     if not state.context.is_quiet:
         for line in (line for line in lines if line not in state.choices.said):
             warn(line)
 
 
-def _machine_of_lock(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
+def _machine_of_lock(state: CommandState) -> Iterator[str]:
     """Write which machine the lock is for that has variants now; yield what is to be known."""
-    context, before = plan.context, plan.context.lock
+    context, before = state.context, state.context.lock
     now = Lock.read(before.path)
     is_asked = "variant-platform" in context.options.variants
     is_new = now.text != before.text or context.kept.keys() != before.names.keys() or is_asked
     if now.path is None or now.text is None or not is_new or context.is_checked:
         return
-    from pep_variants.internal import names_file
-
-    from .uv_lock import LockMachine, path_beside
-
-    known = plan.lock_machine
+    known = context.lock_machine
     if known is not None:
-        if not known.is_like(plan.machine_here.machine):
+        if not known.is_like(state.machine_here.machine):
             yield (
                 f"{now.path.name} was locked for {known}, which is not this machine; "
                 "--variant-platform names another one to lock for (native: this one)"
@@ -91,13 +88,13 @@ def _machine_of_lock(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
     has_record = path_beside(now.path).exists()
     if has_record and not is_asked:
         return  # it cannot be read, or is not about what this command chose
-    if plan.plugins is not None or not (now.labels or has_record or _builds(state, now)):
+    if state.plugins is not None or not (now.labels or has_record or _builds(state, now)):
         return  # what plugins say has no place in a platform file
     if {*before.labels, *_builds(state, before)} & context.kept.keys():
         return  # it was chosen for a machine that nothing is known of
     given = context.preferences.platform_file
     name = "" if given is None or names_file(given) else given
-    machine = LockMachine.of(now.path, plan.machine.machine, name)
+    machine = LockMachine.of(now.path, state.machine.machine, name)
     machine.write(now.path.name)
     yield (
         f"{now.path.name} is for {name or 'this machine'}, as {machine.path.name} beside it says: "
@@ -105,7 +102,7 @@ def _machine_of_lock(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
     )
 
 
-def _builds(state: InstalledState, lock: Lock) -> set[str]:
+def _builds(state: CommandState, lock: Lock) -> set[str]:
     """Return the projects of a lock with a version whose local part names a catalogue's build."""
     if state.context.preferences.catalog is None:
         return set()
@@ -114,10 +111,10 @@ def _builds(state: InstalledState, lock: Lock) -> set[str]:
     return {name for name in found if any(c.published for c in state.choices.of(name).values())}
 
 
-def _unfit(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
+def _unfit(state: CommandState) -> Iterator[str]:
     """Yield which variants are installed because the lock has them, and do not fit this machine."""
     context = state.context
-    now = installed_variants(context.environments)
+    now = installed_variants(state.environments_now)
     if context.invocation.command == ("run",) and now == state.before:
         return  # the output is the program's; `sync` has said it
     locked = context.lock.labels
@@ -125,14 +122,14 @@ def _unfit(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
         (each, why)
         for name, each in now.items()
         if any(map(each.is_variant, locked.get(name, {}).get(str(each.version), ())))
-        if (why := _why_unfit(each, plan))
+        if (why := _why_unfit(each, state))
     ]
     if not found:
         return
     first, why = found[0]
     others = ", ".join(f"{each.project} {each.version} ({each.label!r})" for each, _ in found[1:])
     lock = context.lock.path.name if context.lock.path else "the lock"
-    machine = f" for {plan.lock_machine}" if plan.lock_machine is not None else ""
+    machine = f" for {context.lock_machine}" if context.lock_machine is not None else ""
     yield (
         f"{first.project} {first.version} is installed as variant {first.label!r}, which {lock} has"
         f"{machine} and which does not fit this machine: {why}"
@@ -141,17 +138,14 @@ def _unfit(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
     )
 
 
-def _why_unfit(installed: Installed, plan: SessionPlan) -> str:
+def _why_unfit(installed: Installed, state: CommandState) -> str:
     """Return why a variant does not fit the machine at hand, empty if it does."""
-    here = plan.machine_here
-    marks = FittingMarks(plan.context.cache / "fits", lambda: f"lock {here.key}", ())
+    here = state.machine_here
+    marks = FittingMarks(state.context.cache / "fits", (f"lock {here.key}",))
     metadata = installed.metadata
     if metadata is None or here.platform is None or marks.is_known(installed):
         return ""
-    from pep_variants import Detector, rank
-    from pep_variants.internal import ABI_DEPENDENCY, why_not
-
-    preferences = plan.context.preferences
+    preferences = state.context.preferences
     platform = Detector(enabled=preferences.enable, platform=here.platform).platform(metadata)
     ranking = rank(metadata, platform, preferences)
     label = str(installed.label)
@@ -161,7 +155,7 @@ def _why_unfit(installed: Installed, plan: SessionPlan) -> str:
     return "; ".join(why_not(ranking, label))
 
 
-def _idle(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
+def _idle(state: CommandState) -> Iterator[str]:
     """Yield that what is locked leaves an accelerator idle, and what to type, in one line.
 
     The index is asked once a day, for the same versions and machine.
@@ -171,35 +165,26 @@ def _idle(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
         return
     if not context.preferences.use_variants or context.lock.path is None:
         return
-    if not context.environments:  # that of a script, which uv has made now
-        del context.__dict__["environments"]
-    there, has_catalog = installed(context.environments), plan.catalog is not None
+    there = installed(state.environments_now)
     names = [
         name
         for name in dict.fromkeys((*context.requested, *there))
-        if name in there
-        and (there[name].label is not None or (has_catalog and context.entry_of(name)))
+        if name in there and (there[name].label is not None or context.used_entry(name))
     ]
     if not names:
         return
     asked = " ".join(f"{name}=={there[name].version} {there[name].label}" for name in names)
-    yield from _kept(
-        plan, state, f"idle {asked}", lambda: (_idle_line(plan, state, there, names), True)
-    )
+    yield from _kept(state, f"idle {asked}", lambda: (_idle_line(state, there, names), True))
 
 
-def _kept(
-    plan: SessionPlan, state: InstalledState, asked: str, line: Callable[[], tuple[str, bool]]
-) -> Iterator[str]:
+def _kept(state: CommandState, asked: str, line: Callable[[], tuple[str, bool]]) -> Iterator[str]:
     """Yield the *line* that answers what is *asked* for a day on one machine, unless it is empty.
 
     It is not kept if it is of the pages that are in the cache. One that is not for every command
     is yielded by the first one.
     """
-    context, here = state.context, plan.machine_here.key
-    marks = FittingMarks(
-        context.cache / "fits", lambda: f"{here} {context.preferences!r}", state.marks.indexes
-    )
+    context = state.context
+    marks = state.marks(f"{state.machine_here.key} {context.preferences!r}")
     text = marks.said(asked)
     if text is None:
         text, is_for_all = line()
@@ -208,19 +193,17 @@ def _kept(
     yield from filter(None, [text])
 
 
-def _idle_line(
-    plan: SessionPlan, state: InstalledState, there: Mapping[str, Installed], names: list[str]
-) -> str:
+def _idle_line(state: CommandState, there: Mapping[str, Installed], names: list[str]) -> str:
     """Return the line of `_idle`, empty if nothing is idle."""
-    context, session = state.context, state.choices.client
+    context = state.context
     of_command = context.invocation, context.place
     texts = [*requirement_texts(*of_command), *further_texts(*of_command)]
-    key, better, older = plan.machine_here.key, {}, ""
+    key, better, older = state.machine_here.key, {}, ""
     for name in names:
-        required = installed_requirements(context.environments, name)
-        moves_along = plan.catalog is not None and context.entry_of(name)  # with its family
+        required = installed_requirements(state.environments_now, name)
+        moves_along = context.used_entry(name)  # with its family
         fits = partial(_is_admitted, texts if moves_along else [*texts, *required], name)
-        found = judgement(plan, session, there, name, fits, key)
+        found = judgement(state, there, name, fits, key)
         if found is not None and found.advice is not None and found.leaves_idle:
             better[name] = found.advice
         older = older or ("" if found is None else found.older)
@@ -236,7 +219,7 @@ def _is_admitted(texts: list[str], name: str, version: Version) -> bool:
     return admits(texts, name, str(version))
 
 
-def _lacking(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
+def _lacking(state: CommandState) -> Iterator[str]:
     """Yield that there are variants of projects of a lock that has none, in one line.
 
     The index is asked about few projects, once a day.
@@ -250,27 +233,23 @@ def _lacking(plan: SessionPlan, state: InstalledState) -> Iterator[str]:
     names = [n for n in dict.fromkeys((*context.requested, *named)) if n in lock.versions]
     asked = " ".join(f"{name}=={min(lock.versions[name])}" for name in names)
     if names and not _plain_marks(state).is_known(asked):
-        yield from _kept(
-            plan, state, f"lock {asked}", lambda: _lacking_line(plan, state, names, asked)
-        )
+        yield from _kept(state, f"lock {asked}", lambda: _lacking_line(state, names, asked))
 
 
-def _plain_marks(state: InstalledState) -> FittingMarks:
+def _plain_marks(state: CommandState) -> FittingMarks:
     """Return marks of what has no variants at all: the machine, slow to detect, does not matter."""
     context = state.context
-    of = f"any {context.preferences!r} {context.environments}"
-    return FittingMarks(context.cache / "fits", lambda: of, state.marks.indexes)
+    return state.marks(f"any {context.preferences!r} {state.environments_now}")
 
 
-def _lacking_line(
-    plan: SessionPlan, state: InstalledState, names: list[str], asked: str
-) -> tuple[str, bool]:
+def _lacking_line(state: CommandState, names: list[str], asked: str) -> tuple[str, bool]:
     """Return the line of `_lacking`, empty if nothing is lacking, and whether a device is idle."""
     context, choices, is_idle = state.context, state.choices, False
-    if plan.lock_machine is not None and not plan.lock_machine.is_like(plan.machine_here.machine):
+    locked, environments = context.lock_machine, state.environments_now
+    if locked is not None and not locked.is_like(state.machine_here.machine):
         return "", False  # what fits here is of no use for the lock
-    there = installed(context.environments)
-    found = (installed_without_variant(context.environments, name) for name in names)
+    there = installed(environments)
+    found = (installed_without_variant(environments, name) for name in names)
     # What has a local part is a build that the lock names.
     candidates = [each for each in found if each is not None and not each.version.local]
     better = {}
@@ -285,7 +264,7 @@ def _lacking_line(
             label = instead or label_for(choice, each.tags)
             if label not in (None, label_of_build(choice, each)):
                 better[each.project] = f"{each.project} {each.version} ({label})"
-                judged = judgement(plan, choices.client, there, each.project)
+                judged = judgement(state, there, each.project)
                 is_idle = is_idle or (judged is not None and judged.leaves_idle)
     if not better:
         return "", False
@@ -302,7 +281,7 @@ MOST_REASONS = 3
 
 
 def after_success(
-    state: InstalledState,
+    state: CommandState,
     noted: Iterable[str],
     planned: Planned = (),
     builds: Mapping[str, NewestBuild] = MappingProxyType({}),
@@ -330,7 +309,7 @@ def after_success(
     _warn_of_lock(state)
 
 
-def after_failure(state: InstalledState, names: Iterable[str]) -> None:
+def after_failure(state: CommandState, names: Iterable[str]) -> None:
     """Print what may be the reason why uv found no solution.
 
     Args:
@@ -358,7 +337,7 @@ def after_failure(state: InstalledState, names: Iterable[str]) -> None:
         warn(line)
 
 
-def _taken(state: InstalledState, noted: Iterable[str], planned: Planned) -> list[Installed]:
+def _taken(state: CommandState, noted: Iterable[str], planned: Planned) -> list[Installed]:
     """Return the variants that were taken, or would be."""
     context = state.context
     if context.invocation.has("dry-run"):
@@ -368,13 +347,13 @@ def _taken(state: InstalledState, noted: Iterable[str], planned: Planned) -> lis
     return state.taken(noted, verbose=context.is_verbose)
 
 
-def _of_catalog(state: InstalledState, names: Iterable[str]) -> list[str]:
+def _of_catalog(state: CommandState, names: Iterable[str]) -> list[str]:
     """Return what is not taken of the catalogue for projects, one line for each reason."""
     names = list(names)
     if state.context.preferences.catalog is None or not names:
         return []
     reports = state.choices.reports(names)
-    lines = not_reached(reports, asked_versions(state.context))
+    lines = not_reached(reports, state.context.asked_versions())
     excluded = [each.project for each in reports if each.catalog and each.catalog.excluded]
     if excluded:
         lines.append(
@@ -385,7 +364,7 @@ def _of_catalog(state: InstalledState, names: Iterable[str]) -> list[str]:
 
 
 def _version_notices(
-    state: InstalledState,
+    state: CommandState,
     names: Iterable[str],
     planned: Planned,
     builds: Mapping[str, NewestBuild],
@@ -449,8 +428,6 @@ def _is_among(choice: VersionReport, present: Collection[Version]) -> bool:
 
 def _notices_of(context: Context, name: str, version: str, choice: VersionReport) -> Iterator[str]:
     """Yield why variants of a version are ignored or left out, and which plugins were not run."""
-    from .provider_plugins import refusal
-
     yield from _problems_of(name, version, choice)
     for text in choice.left_out:
         yield f"left out {text}"
@@ -477,7 +454,7 @@ def _passed_over(name: str, choices: Mapping[str, VersionReport], taken: Version
         return
 
 
-def _warn_of_lock(state: InstalledState) -> None:
+def _warn_of_lock(state: CommandState) -> None:
     """Print what plain uv cannot do with a lock file that was written."""
     context, before = state.context, state.context.lock
     now = Lock.read(before.path)
@@ -500,7 +477,7 @@ def _warn_of_lock(state: InstalledState) -> None:
         )
 
 
-def would_take(planned: Planned, state: InstalledState, *, verbose: bool) -> Iterator[Installed]:
+def would_take(planned: Planned, state: CommandState, *, verbose: bool) -> Iterator[Installed]:
     """Yield the variants among what is *planned*.
 
     Args:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pep_variants import Platform, write_platform
+from pep_variants.internal import replacing
 from variants_proxy import Machine, encode
+from variants_proxy.internal import InvalidKey, described_machine
 
 if TYPE_CHECKING:
-    from pep_variants import Platform, Preferences, Support
+    from pep_variants import Preferences, Support
 
+    from .context import Context
+    from .provider_plugins import Plugins
     from .uv_lock import LockMachine
 
 # Values of --python-platform, and the words of wheel tags for them.
@@ -66,9 +72,6 @@ def platform_key(
         PlatformFileError: the platform file cannot be read.
         InvalidKey: the preferences do not fit into a URL.
     """
-    from pep_variants import Platform
-    from variants_proxy.internal import described_machine
-
     target = target_of(python_platform) if python_platform else None
     if locked is not None:
         machine = locked.machine(preferences, target)
@@ -78,13 +81,32 @@ def platform_key(
         return PlatformKey(encode(machine), machine=machine)
     detected, stated = machine.detected, machine.platform
     platform = Platform({**detected.namespaces, **stated.namespaces})
-    from variants_proxy.internal import InvalidKey
-
     try:
         return PlatformKey(encode(machine), platform=platform, machine=machine)
     except InvalidKey:
         found = _by_name(replace(machine, platform=platform, detected=Platform()), cache)
         return replace(found, machine=machine)
+
+
+def machine_key(
+    context: Context, plugins: Plugins | None, locked: LockMachine | None = None
+) -> PlatformKey:
+    """Return the platform key of the machine that a command installs for.
+
+    Args:
+        context: the command.
+        plugins: with their answers.
+        locked: the machine that a lock is for, in place of this one.
+    """
+    return platform_key(
+        # Bounds of versions put builds first: a page without newer versions would break pins.
+        replace(context.preferences, before_version=frozenset()),
+        context.cache,
+        python_platform=context.invocation.last("python-platform"),
+        answers=plugins.answers if plugins is not None else None,
+        locked=locked,
+        python=context.environment_python,
+    )
 
 
 def target_of(python_platform: str) -> str:
@@ -101,11 +123,6 @@ def target_of(python_platform: str) -> str:
 
 def _by_name(machine: Machine, cache: Path) -> PlatformKey:
     """Return a key that names a file with the platform of *machine*."""
-    import hashlib
-
-    from pep_variants import write_platform
-    from pep_variants.internal import replacing
-
     text = write_platform(machine.platform, "uv-variants")
     name = f"local-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     folder = cache / "platforms"

@@ -13,12 +13,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from pep_variants import Detector, Metadata, Platform
+from pep_variants.internal import PluginFailed, ProviderInfo, find_known, provider_id, replacing
+
 from .choices import warn
+from .indexes import sources_of
 
 if TYPE_CHECKING:
-    from pep_variants import Metadata, Preferences, Support
-    from pep_variants.internal import PluginFailed, ProviderInfo
+    from pep_variants import Preferences, Support
     from variants_plugins import PluginRunner
+
+    from .context import Context
 
 _MOST = 200
 
@@ -38,9 +43,6 @@ class WantedProvider(NamedTuple):
 
     def metadata(self) -> tuple[ProviderInfo, Metadata]:
         """Return the provider, and variant metadata that names no other."""
-        from pep_variants import Metadata
-        from pep_variants.internal import ProviderInfo
-
         provider = ProviderInfo(self.requires, self.plugin_api)
         return provider, Metadata((self.namespace,), providers={self.namespace: provider})
 
@@ -60,8 +62,6 @@ def _remembered(folder: Path) -> Iterator[WantedProvider]:
 
 def _remember(folder: Path, wanted: WantedProvider) -> None:
     """Write *wanted* to *folder*; without it the next command learns of it from the metadata."""
-    from pep_variants.internal import replacing
-
     data = json.dumps(wanted).encode()
     path = folder / f"{hashlib.sha256(data).hexdigest()[:32]}.json"
     with contextlib.suppress(OSError):
@@ -90,8 +90,6 @@ class Plugins:
             preferences: which namespaces are enabled.
             runner: of the packages that are allowed.
         """
-        from pep_variants import Detector
-
         self.answers: dict[str, Support] = {}
         self.failures: dict[str, PluginFailed] = {}
         self._folder = cache / "providers"
@@ -119,7 +117,6 @@ class Plugins:
 
     def _run(self, wanted: WantedProvider) -> None:
         """Run a plugin, unless it was run before, is built in, or is not allowed."""
-        from pep_variants.internal import PluginFailed, find_known, provider_id
         from variants_plugins import Refused
 
         if wanted in self._seen:
@@ -142,6 +139,19 @@ class Plugins:
         self.answers[name] = support
 
 
+def allowed_plugins(context: Context) -> Plugins | None:
+    """Return the plugins that the user allowed, None if there are none to run."""
+    preferences = context.preferences
+    if not preferences.allow_providers or preferences.platform_file is not None:
+        return None
+    from variants_plugins import PluginRunner  # few have plugins
+
+    usual = (index for index in context.indexes.indexes.values() if not index.explicit)
+    sources = sources_of(usual, context.index_strategy)
+    runner = PluginRunner.of(preferences, sources, offline=context.is_offline)
+    return Plugins(context.cache, preferences, runner)
+
+
 def refusal(namespace: str, provider: ProviderInfo, preferences: Preferences) -> str | None:
     """Return why a third-party provider was not run and how to allow it, None if it is built in.
 
@@ -150,8 +160,6 @@ def refusal(namespace: str, provider: ProviderInfo, preferences: Preferences) ->
         provider: that variant metadata names.
         preferences: which packages are allowed, and which namespaces are enabled.
     """
-    from pep_variants import Detector, Platform
-
     if preferences.allow_providers:
         return None
     wanted = WantedProvider(namespace, provider.requires, provider.plugin_api)

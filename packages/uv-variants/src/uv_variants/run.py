@@ -13,7 +13,6 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,28 +20,40 @@ from typing import TYPE_CHECKING, NamedTuple
 from pep_variants.internal import NotPrivate, cache_directory, log_decisions, make_private
 
 from .built_wheels import BuiltWheels
-from .checks import check_before, check_cache, check_direct_wheels
+from .checks import (
+    check_after,
+    check_before,
+    check_cache,
+    check_direct_wheels,
+    check_installed,
+    check_lock,
+    check_passing,
+    check_sources,
+)
 from .choices import Choices, report_platform, warn
 from .command_line import EXPORTING, Scope, parse
 from .context import Context
 from .environments import installed, installed_variants
 from .errors import ALLOWED, USER_ERRORS, ProxyFailed, SourcesMissing, VariantMissing
 from .indexes import PROXIES, link_options, link_variables
-from .installed_state import FittingMarks, InstalledState
 from .locked_hashes import complete, completed_meanwhile
 from .missed_builds import tell_of_builds
 from .named_projects import normalized
-from .session import Session
-from .session_plan import SessionPlan
+from .notices import after_failure, after_lock, after_success
+from .platform_key import machine_key
+from .private_folder import PrivateFolder
+from .provider_plugins import WantedProvider, allowed_plugins
+from .state import CommandState
 from .switching import (
+    INSTALLS,
+    INSTALLS_TOO,
     NO_CHANGES,
     Changes,
     agreement,
     changes_of,
-    hidden_build,
-    pins_of,
     staying,
     upgraded,
+    with_outdated,
     without_upgrades,
 )
 from .upkeep import read_requirements, replaces_builds, tidy, warn_of
@@ -88,17 +99,12 @@ def run_and_read(command: Sequence[str], environ: Mapping[str, str]) -> tuple[in
 _MAY_ASK_NOTHING = (("run",), ("sync",), ("lock",), ("tree",), ("export",))
 """Commands that ask no index if lock file and environment are up to date."""
 
-_INSTALLS = (("run",), ("sync",), ("add",), ("remove",), ("tool", "run"))
-_INSTALLS_TOO = (("pip", "install"), ("pip", "sync"), ("tool", "install"), ("tool", "upgrade"))
 
-
-class PreparedRun(NamedTuple):
-    """All that is needed to run uv.
+class UvRun(NamedTuple):
+    """What uv is run with.
 
     Attributes:
-        session: that answers uv's requests.
-        plan: what the session was asked for.
-        state: of environment and lock file before uv runs.
+        state: of the command, before uv runs.
         arguments, environ: of uv.
         builds: what shall go before newer versions, by project, see `version_bounds`.
         changes: what is decided about what is installed, see `switching`.
@@ -107,9 +113,7 @@ class PreparedRun(NamedTuple):
         wheels: that uv has built before, None if it has nothing to do.
     """
 
-    session: Session
-    plan: SessionPlan
-    state: InstalledState
+    state: CommandState
     arguments: list[str]
     environ: dict[str, str]
     builds: Mapping[str, NewestBuild] = MappingProxyType({})
@@ -124,18 +128,18 @@ class PreparedRun(NamedTuple):
         return [
             *bounds_of(self.builds),
             *self.changes.pins,
-            *renewed_builds(self.plan.context),
+            *renewed_builds(self.state.context),
         ]
 
-    def unbound(self) -> PreparedRun:
+    def unbound(self) -> UvRun:
         """Return the same without `bounds`: what is installed stays as it is."""
-        arguments = _arguments(self.plan, self.state, keeps_versions=False)
+        arguments = _arguments(self.state, keeps_versions=False)
         return self._replace(
             arguments=arguments, builds={}, changes=NO_CHANGES, refused=frozenset(self.builds)
         )
 
 
-def prepare(context: Context) -> PreparedRun:
+def prepare(context: Context) -> UvRun:
     """Return what uv is run with; its session is open from now on if uv may ask for something.
 
     Raises:
@@ -143,88 +147,80 @@ def prepare(context: Context) -> PreparedRun:
     """
     _warn_of_settings(context)
     check_direct_wheels(context.invocation)
-    plan = SessionPlan(context)
-    if context.is_verbose and plan.machine.platform is not None:
-        report_platform(plan.machine.platform)
-    session = Session(plan.settings)
+    plugins = allowed_plugins(context)
+    state = CommandState(context, plugins)
     try:
-        if plan.plugins is not None and learn(plan, session, context.requested):
-            plan.relearned()
-            session.close()
-            session = Session(plan.settings)
-        choices = Choices(session)
+        if context.is_verbose and state.machine.platform is not None:
+            report_platform(state.machine.platform)
+        if plugins is not None and learn(state, context.requested):
+            state.session.close()
+            state = CommandState(context, plugins)  # for a machine of which the plugins told more
         try:
-            check_before(context, choices)
+            check_before(context, state.choices)
         except VariantMissing as error:
-            raise VariantMissing(f"{error}{plan.lock_note}") from None
-        hashes = sorted(each for given in context.hashes.values() for each in given)
-        places = (*plan.indexes, *hashes)  # all that decides what fits best
-        marks = FittingMarks(context.cache / "fits", lambda: plan.machine.key, places)
-        state = InstalledState.of(context, choices, marks)
-        if _may_have_nothing_to_do(plan):
-            arguments = _arguments(plan, state, replaced(plan, state))
+            raise VariantMissing(f"{error}{state.lock_note}") from None
+        if _may_have_nothing_to_do(state):
+            arguments = _arguments(state, with_outdated(state))
             # No reinstallation was added to those that the check has.
             if len(arguments) == len(context.options.uv_arguments) and context.check.passes():
-                environ = variables_without_session(context, plan.uv_cache)
                 preferences = context.preferences
                 is_idle = preferences.use_variants and not preferences.forced
-                return PreparedRun(session, plan, state, arguments, environ, is_idle=is_idle)
+                environ = variables_without_session(state)
+                return UvRun(state, arguments, environ, is_idle=is_idle)
         context.check.close()
-        session.open()
+        state.session.open()
         if context.lock.text is None or context.invocation.command not in _MAY_ASK_NOTHING:
-            session.start()
-        environ = uv_variables(context, session, plan.uv_cache)
+            state.session.start()
+        environ = uv_variables(state)
         environ |= link_variables(context.invocation, context.place, context.local_links)
-        changes = replaced(plan, state, changes_of(plan, state, session))
+        changes = with_outdated(state, changes_of(state))
         if context.scope is not Scope.PROJECT:
-            session.keep(staying(plan, state, changes))
-        wheels = BuiltWheels(plan, state, session)
+            state.session.keep(staying(state, changes))
+        wheels = BuiltWheels(state)
         rebuilt = wheels.settle()
-        if context.invocation.command in (*_INSTALLS, *_INSTALLS_TOO):
+        if context.invocation.command in (*INSTALLS, *INSTALLS_TOO):
             changes = changes._replace(replaced=(*changes.replaced, *rebuilt))
         if context.asks_offline:
-            check_cache(state, plan.uv_cache, changes.replaced)
-        builds = wanted_builds(plan, choices, state, changes)
-        bounds = bound_options(context, session, builds, changes.pins)
-        arguments = _arguments(plan, state, changes, bounds)
-        read_requirements(state)
+            check_cache(state, state.uv_cache, changes.replaced)
+        builds = wanted_builds(state, changes)
+        bounds = bound_options(state, builds, changes.pins)
+        arguments = _arguments(state, changes, bounds)
+        read_requirements(context, state.installed)
         for name in changes.replaced:
             _logger.debug("Having %s reinstalled: another build fits better", name)
         _logger.debug("Running uv with: %s", " ".join(arguments))
         if not context.is_quiet:
             for line in changes.before:
                 warn(line)
-        return PreparedRun(session, plan, state, arguments, environ, builds, changes, wheels=wheels)
+        return UvRun(state, arguments, environ, builds, changes, wheels=wheels)
     except BaseException:
         context.check.close()
-        session.close()
+        state.session.close()
         raise
 
 
-def _may_have_nothing_to_do(plan: SessionPlan) -> bool:
+def _may_have_nothing_to_do(state: CommandState) -> bool:
     """Return whether the command is ``sync --frozen`` without settings that have to be checked."""
-    context = plan.context
+    context = state.context
     preferences = context.preferences
     given = context.options.variants or preferences.platform_file or preferences.catalog
-    if given or plan.plugins is not None or context.local_links or context.is_verbose:
+    if given or state.plugins is not None or context.local_links or context.is_verbose:
         return False
     is_frozen = context.invocation.has("frozen") or context.place.is_on("UV_FROZEN")
     return context.invocation.command == ("sync",) and is_frozen and context.lock.text is not None
 
 
-def learn(plan: SessionPlan, session: Session, projects: Iterable[str]) -> bool:
+def learn(state: CommandState, projects: Iterable[str]) -> bool:
     """Run the plugins that *projects* want; return whether one of them is new.
 
     Raises:
         PluginFailed: one of them fails.
     """
-    if plan.plugins is None:
+    if state.plugins is None:
         return False
-    from .provider_plugins import WantedProvider
-
-    names, choices = list(projects), Choices(session)
+    names, choices = list(projects), Choices(state.session)
     choices.ask(names)
-    return plan.plugins.learn(
+    return state.plugins.learn(
         WantedProvider(namespace, provider.requires, provider.plugin_api)
         for name in names
         for choice in choices.of(name).values()
@@ -232,7 +228,7 @@ def learn(plan: SessionPlan, session: Session, projects: Iterable[str]) -> bool:
     )
 
 
-def learn_afterwards(prepared: PreparedRun) -> None:
+def learn_afterwards(state: CommandState) -> None:
     """Run the plugins that dependencies want, which were not known before uv ran.
 
     A warning says that the next command uses their answers.
@@ -240,13 +236,13 @@ def learn_afterwards(prepared: PreparedRun) -> None:
     Raises:
         PluginFailed: one of them fails.
     """
-    plan, state = prepared.plan, prepared.state
-    if plan.plugins is None or not learn(plan, state.choices.client, state.projects_now()):
+    if state.plugins is None:
         return
-    before = plan.machine.key
-    plan.relearned()
-    if plan.machine.key != before:
-        is_locked = plan.context.scope is Scope.PROJECT
+    context, before = state.context, state.machine.key
+    if not learn(state, state.projects_now()):
+        return
+    if machine_key(context, state.plugins, context.lock_machine).key != before:
+        is_locked = context.scope is Scope.PROJECT
         again = "lock with uv-variants --variant-switch lock" if is_locked else "run it again"
         warn(
             "dependencies need provider plugins that ran for the first time in this "
@@ -255,19 +251,18 @@ def learn_afterwards(prepared: PreparedRun) -> None:
 
 
 def _arguments(
-    plan: SessionPlan,
-    state: InstalledState,
+    state: CommandState,
     changes: Changes = NO_CHANGES,
     bounds: Sequence[str] = (),
     *,
     keeps_versions: bool = True,
 ) -> list[str]:
     """Return the user's arguments, and what has to be added to them."""
-    context, invocation = plan.context, plan.context.invocation
+    context, invocation = state.context, state.context.invocation
     builds = renewed_builds(context)
     if not keeps_versions:
         builds = [text.partition("==")[0] for text in builds]
-    added = [*added_options(context, changes), *_locks_anew(plan, builds), *bounds]
+    added = [*added_options(context, changes), *_locks_anew(state, builds), *bounds]
     names = upgraded(context)
     if changes.held and (names is None or not changes.held.isdisjoint(names)):
         # What is installed does not count where it is upgraded. So all but what stays is.
@@ -275,29 +270,14 @@ def _arguments(
         added += [part for name in sorted(names) for part in ("--upgrade-package", name)]
         invocation = without_upgrades(invocation)
     links, more = link_options(invocation, context.place, context.local_links)
-    values = {**cache_options(plan, invocation), **links}
+    values = {**cache_options(state, invocation), **links}
     return invocation.rewritten(values, [*added, *more])
 
 
-def cache_options(plan: SessionPlan, invocation: Invocation) -> dict[int, str]:
+def cache_options(state: CommandState, invocation: Invocation) -> dict[int, str]:
     """Return other values for ``--cache-dir``: it outranks the variable, and can be given once."""
     given = invocation.given
-    return {item.start: str(plan.uv_cache) for item in given if item.name == "cache-dir"}
-
-
-def replaced(plan: SessionPlan, state: InstalledState, changes: Changes = NO_CHANGES) -> Changes:
-    """Return *changes*, and what else uv has to reinstall because it would keep it."""
-    context = plan.context
-    if context.invocation.command not in (*_INSTALLS, *_INSTALLS_TOO) or not context.environments:
-        return changes
-    hidden = partial(hidden_build, plan, state, state.choices.client)
-    names, lines = state.replaced(hidden, changes.judged)
-    pins = pins_of(state, names) if context.invocation.command == ("pip", "install") else []
-    return changes._replace(
-        replaced=(*names, *changes.replaced),
-        pins=(*pins, *changes.pins),
-        after=(*lines, *changes.after),
-    )
+    return {item.start: str(state.uv_cache) for item in given if item.name == "cache-dir"}
 
 
 def added_options(context: Context, changes: Changes) -> list[str]:
@@ -333,9 +313,9 @@ def renewed_builds(context: Context) -> list[str]:
     return [text for text in found if text.partition("==")[0] not in names]
 
 
-def _locks_anew(plan: SessionPlan, builds: Sequence[str]) -> list[str]:
+def _locks_anew(state: CommandState, builds: Sequence[str]) -> list[str]:
     """Return the options with which uv resolves a lock again that it takes for valid."""
-    context = plan.context
+    context = state.context
     lock, given = context.lock, context.invocation
     if (
         lock.path is None
@@ -344,7 +324,7 @@ def _locks_anew(plan: SessionPlan, builds: Sequence[str]) -> list[str]:
         or context.renewed == frozenset()
     ):
         return []
-    if context.is_checked and plan.is_locked_for:
+    if context.is_checked and state.is_locked_for:
         return []
     is_resolved = given.has("upgrade", "U") or given.values("upgrade-package")
     texts = builds or ([] if is_resolved else [_IN_NO_LOCK])
@@ -420,8 +400,6 @@ def writable_cache(directory: Path) -> Iterator[Path]:
         f"{directory}: the cache cannot be used ({problem}): using a temporary one; "
         "set VARIANTS_CACHE_DIR to a writable directory"
     )
-    from .private_folder import PrivateFolder
-
     temporary = PrivateFolder()
     try:
         yield temporary.path
@@ -463,11 +441,9 @@ def _run(context: Context) -> int:
         return _without_variants(context, fault, error)
     try:
         if prepared.is_idle:
-            from .notices import after_lock
-
-            after_lock(prepared.plan, prepared.state)
-            tell_of_builds(prepared.plan, ())
-            prepared.session.close()
+            after_lock(prepared.state)
+            tell_of_builds(prepared.state, ())
+            prepared.state.session.close()
             return become_uv([context.uv, *prepared.arguments], prepared.environ)
         _install_first(context, prepared)
         code, planned = _run_uv(context, prepared)
@@ -481,8 +457,8 @@ def _run(context: Context) -> int:
             else:
                 how = "--variant-before-version :none: runs it without"
                 warn(f"uv ran with {bounds}, for a build that uses the accelerator; {how}")
-        complete(context, prepared.session, prepared.plan.indexes)
-        if code == 0 and (contested := tidy(prepared.state, prepared.environ)):
+        complete(prepared.state)
+        if code == 0 and (contested := tidy(context, prepared.state.installed, prepared.environ)):
             prepared, contested = _agreed(context, prepared, contested)
             if not context.is_quiet:
                 warn_of(contested, installed(context.environments))
@@ -492,10 +468,10 @@ def _run(context: Context) -> int:
             _report(context, prepared, code, planned)
         return code
     finally:
-        prepared.session.close()
+        prepared.state.session.close()
 
 
-def _install_first(context: Context, prepared: PreparedRun) -> None:
+def _install_first(context: Context, prepared: UvRun) -> None:
     """Have the environment in order before ``uv run`` starts a program, if builds are to change."""
     state, invocation = prepared.state, parse(prepared.arguments)
     if invocation.command != ("run",) or not context.environments or context.lock.text is None:
@@ -504,36 +480,35 @@ def _install_first(context: Context, prepared: PreparedRun) -> None:
         return
     words = [*prepared.arguments[: invocation.end], "--", "python", "-c", ""]
     if run_uv([context.uv, *words], prepared.environ) == 0:
-        tidy(state, prepared.environ)
+        tidy(context, state.installed, prepared.environ)
 
 
 def _agreed(
-    context: Context, prepared: PreparedRun, contested: list[OwnershipProblem]
-) -> tuple[PreparedRun, list[OwnershipProblem]]:
+    context: Context, prepared: UvRun, contested: list[OwnershipProblem]
+) -> tuple[UvRun, list[OwnershipProblem]]:
     """Have projects agree that require packages with the same file, if variants of them do.
 
     Return what uv was run with, and the files that two projects still need.
     """
     if context.invocation.command != ("pip", "install"):
         return prepared, contested  # a lock decides, or the files of `pip sync`
-    plan, state, session = prepared.plan, prepared.state, prepared.session
+    state, before = prepared.state, installed(context.environments)
     owners = [owner.partition("==")[0] for owner in contested[0].owners]
-    found = agreement(plan, state, session, installed(context.environments), owners)
+    found = agreement(state, before, owners)
     if found is None:
         return prepared, contested
     if not context.is_quiet:
         warn(f"{found.project}: variant {found.label}, for the libraries that {found.other} needs")
-    session.keep({found.project: {str(found.release): (found.label,)}})
+    state.session.keep({found.project: {str(found.release): (found.label,)}})
     pin = f"{found.project}=={found.release}"
-    bounds = bound_options(context, session, prepared.builds, [*prepared.changes.pins, pin])
+    bounds = bound_options(state, prepared.builds, [*prepared.changes.pins, pin])
     bounds += ["--refresh-package", found.project]
     names = dict.fromkeys((*prepared.changes.replaced, found.project))
     changes = prepared.changes._replace(replaced=tuple(names))
-    before = state._replace(installed=installed(context.environments))
-    read_requirements(before)
-    again = prepared._replace(arguments=_arguments(plan, state, changes, bounds))
+    read_requirements(context, before)
+    again = prepared._replace(arguments=_arguments(state, changes, bounds))
     code, _ = _run_uv(context, again)
-    return prepared, contested if code else tidy(before, again.environ, removes=True)
+    return prepared, contested if code else tidy(context, before, again.environ, removes=True)
 
 
 def _without_variants(context: Context, why: str, error: Exception) -> int:
@@ -551,9 +526,10 @@ def _without_variants(context: Context, why: str, error: Exception) -> int:
     return become_uv([context.uv, *context.options.uv_arguments], context.place.environ)
 
 
-def _run_uv(context: Context, prepared: PreparedRun) -> tuple[int, Planned]:
+def _run_uv(context: Context, prepared: UvRun) -> tuple[int, Planned]:
     """Run uv; complete what it exports. Return its exit code, and what a dry run has planned."""
     command, environ = program_run(context, prepared.arguments, prepared.environ)
+    state = prepared.state
     if is_planned(context):
         return run_and_read(command, environ)
     if context.invocation.command in EXPORTING:
@@ -561,20 +537,17 @@ def _run_uv(context: Context, prepared: PreparedRun) -> tuple[int, Planned]:
 
         export = ExportCommand.of(context.invocation, context.place, context.lock.path)
         if export is not None:
-            choices = prepared.state.choices
             files = ExportedFiles(
-                choices,
-                prepared.plan.indexes,
+                state.choices,
+                context.answered_indexes,
                 warn,
                 has_catalog=context.preferences.catalog is not None,
                 is_universal=context.invocation.has("universal"),
             )
 
             def check() -> None:
-                from .checks import check_sources
-
-                noted = prepared.session.noted_projects()
-                check_sources(context, choices, noted, lambda: "nothing is written")
+                noted = state.session.noted_projects()
+                check_sources(context, state.choices, noted, lambda: "nothing is written")
 
             return export.run(command, environ, files, check), ()
     if any("pylock" in text for text in context.invocation.arguments):
@@ -583,17 +556,12 @@ def _run_uv(context: Context, prepared: PreparedRun) -> tuple[int, Planned]:
         for line in unread_variants(context.invocation, context.place):
             warn(line)
     if context.invocation.command != ("run",) or context.lock.path is None:
-        return run_uv(command, environ, meanwhile=_import_reports), ()
-    with completed_meanwhile(context, prepared.session, prepared.plan.indexes):
-        return run_uv(command, environ, meanwhile=_import_reports), ()
+        return run_uv(command, environ), ()
+    with completed_meanwhile(state):
+        return run_uv(command, environ), ()
 
 
-def _import_reports() -> None:
-    """Import what `_report` needs, while uv runs."""
-    from . import checks, notices  # noqa: F401 - for `_report`
-
-
-def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned) -> None:
+def _report(context: Context, prepared: UvRun, code: int, planned: Planned) -> None:
     """Print what there is to know after uv ended with *code*; a dry run has *planned* something.
 
     Raises:
@@ -602,10 +570,7 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
         VariantMissing: uv did not install what was asked for by name, or offline anew.
         SourcesMissing, TwoNames: what uv wrote or installed is not to be used.
     """
-    from .checks import check_after, check_installed, check_lock, check_passing
-    from .notices import after_failure, after_lock, after_success
-
-    session, state = prepared.session, prepared.state
+    state, session = prepared.state, prepared.state.session
     failure = session.failure()
     if failure is not None:
         raise failure
@@ -625,11 +590,11 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
                 warn(line)
         check_after(state)
         check_installed(state)
-        after_lock(prepared.plan, state)
+        after_lock(state)
         if context.scope is Scope.PROJECT:
             planned = ()  # which files they are is in the lock
-        tell_of_builds(prepared.plan, session.asked(), planned)
-        learn_afterwards(prepared)
+        tell_of_builds(state, session.asked(), planned)
+        learn_afterwards(state)
         return
     refusals = session.refusals()
     passing = session.passing()
@@ -638,8 +603,7 @@ def _report(context: Context, prepared: PreparedRun, code: int, planned: Planned
             warn(refusal)
     check_passing(session)  # the reasons are another matter
     after_failure(state, [*context.requested, *session.noted_projects()])
-    plugins = prepared.plan.plugins
-    failures = map(str, plugins.failures.values()) if plugins else ()
+    failures = map(str, state.plugins.failures.values()) if state.plugins else ()
     for problem in dict.fromkeys(failures):
         if problem not in refusals:
             warn(problem)

@@ -34,11 +34,14 @@ if TYPE_CHECKING:
 
     from packaging.version import Version
 
+    from pep_variants import Preferences
+    from pep_variants.internal import Installed
     from variants_index import PageFile
     from variants_proxy import Settings, Upstream
     from variants_proxy.internal import (
         Client,
         IndexRelease,
+        Judgement,
         ProjectReport,
         ProjectView,
         Service,
@@ -235,11 +238,26 @@ class IndexServices:
         return None if view is None else await service.report(view, self._settings.python)
 
     async def judge(
-        self, index: str, project: str, question: Callable[[ProjectView], T], key: str
-    ) -> T | None:
-        """Return what *question* says of a project of an index, None if it has no such project."""
+        self,
+        index: str,
+        project: str,
+        installed: Mapping[str, Installed],
+        admits: Callable[[Version], bool],
+        preferences: Preferences,
+        key: str,
+    ) -> Judgement | None:
+        """Return the judgement on a project, None if the index has no such project."""
         service, view = await self._view(index, project, key)
-        return None if view is None else await service.judge(view, question)
+        if view is None:
+            return None
+        return await service.judge(view, installed, admits, preferences, self._settings.python)
+
+    async def labels_like(
+        self, index: str, project: str, installed: Installed
+    ) -> dict[str, tuple[str, ...]] | None:
+        """Return the labels that go with a build, None if the index has no such project."""
+        service, view = await self._view(index, project)
+        return None if view is None else await service.labels_like(view, installed)
 
     def keep(self, locked: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
         """Have *locked* in place of `SessionSettings.locked` from now on."""
@@ -430,15 +448,41 @@ class Session:
         reports = {name: self._first(name, IndexServices.report) for name in projects}
         return {name: report for name, report in reports.items() if report is not None}
 
-    def judge(self, project: str, question: Callable[[ProjectView], T], key: str = "") -> T | None:
-        """Return what *question* says of a project (normalized name), None if no index has it.
+    def judge(
+        self,
+        project: str,
+        installed: Mapping[str, Installed],
+        admits: Callable[[Version], bool],
+        preferences: Preferences,
+        key: str = "",
+    ) -> Judgement | None:
+        """Return the judgement on what is installed of a project, None if no index has it.
 
         Args:
             project: normalized name.
-            question: a function of `variants_proxy.choice.judgement`, of the view that it gets.
+            installed: everything, by project.
+            admits: whether the requirements admit a version.
+            preferences: whether a build for the accelerator goes before newer versions.
             key: platform key of another machine than that of the session; empty for that.
         """
-        return self._first(project, partial(IndexServices.judge, question=question, key=key))
+        return self._first(
+            project,
+            partial(
+                IndexServices.judge,
+                installed=installed,
+                admits=admits,
+                preferences=preferences,
+                key=key,
+            ),
+        )
+
+    def labels_like(self, project: str, installed: Installed) -> dict[str, tuple[str, ...]]:
+        """Return by version the label of a project that goes with an *installed* build of another.
+
+        None are returned of a project (normalized name) that no index has.
+        """
+        work = partial(IndexServices.labels_like, installed=installed)
+        return self._first(project, work) or {}
 
     def keep(self, labels: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
         """Show uv these *labels* as well from now on, see `SessionSettings.locked`."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pep_variants.internal import Installed, OwnershipProblem
 
     from .context import Context
-    from .installed_state import InstalledState
+    from .state import CommandState
 
 _WHERE = ("python", "target", "prefix", "system", "break-system-packages")
 """Options of ``uv pip`` that say where it installs."""
@@ -39,12 +39,12 @@ _SOURCES = (
 """Options that hold for the commands that are run afterwards as well."""
 
 
-def read_requirements(state: InstalledState) -> None:
+def read_requirements(context: Context, before: Mapping[str, Installed]) -> None:
     """Read what the projects with variants require, before they may be replaced."""
-    required_by(state.installed, _with_variants(state.context, state.installed))
+    required_by(before, _with_variants(context, before))
 
 
-def replaces_builds(state: InstalledState, replaced: Collection[str]) -> bool:
+def replaces_builds(state: CommandState, replaced: Collection[str]) -> bool:
     """Return whether the lock has other versions of projects with variants than are installed."""
     locked = state.context.lock.versions
     return any(
@@ -55,16 +55,20 @@ def replaces_builds(state: InstalledState, replaced: Collection[str]) -> bool:
 
 
 def tidy(
-    state: InstalledState, environ: Mapping[str, str], *, removes: bool = False
+    context: Context,
+    before: Mapping[str, Installed],
+    environ: Mapping[str, str],
+    *,
+    removes: bool = False,
 ) -> list[OwnershipProblem]:
     """Put the environment in order after uv succeeded; return files that two projects need.
 
     Args:
-        state: before the command.
+        context: the command.
+        before: what was installed before it.
         environ: variables of uv.
         removes: remove what only old builds required, as with ``--variant-switch``.
     """
-    context, before = state.context, state.installed
     if context.invocation.has("dry-run") or not context.environments:
         return []
     now = installed(context.environments)

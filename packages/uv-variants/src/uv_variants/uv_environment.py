@@ -20,19 +20,15 @@ from variants_index.internal import read_toml, system_path
 
 from . import launcher
 from .command_line import parse
-from .indexes import PROXIES
+from .indexes import PROXIES, PROXY_VARIABLES
 from .uv_program import release_of
 
 if TYPE_CHECKING:
     from .context import Context
-    from .session import Session
+    from .state import CommandState
 
 _READS_PROXIES: Final = (0, 9, 23)
 """The first release of uv that has `PROXIES` as settings; older ones reject them."""
-PROXY_VARIABLES: Final = (
-    *("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy"),
-    *("ALL_PROXY", "all_proxy"),
-)
 _EXEMPT: Final = ("NO_PROXY", "no_proxy")
 _LAUNCHER: Final = os.path.abspath(launcher.__file__)  # noqa: PTH100 - no file is looked for
 _SCRIPTS: Final = (".py", ".pyc", ".pyw")
@@ -40,14 +36,12 @@ _METADATA: Final = b"# /// script"
 _HEAD_BYTES: Final = 1 << 20
 
 
-def uv_variables(context: Context, session: Session, cache: Path) -> dict[str, str]:
-    """Return the variables that uv gets.
+def uv_variables(state: CommandState) -> dict[str, str]:
+    """Return the variables that uv gets; its session is open.
 
-    Args:
-        context: the command; its variables for proxies count for what is sent to the outside.
-        session: that answers.
-        cache: uv's cache directory.
+    Those of the command for proxies count for what is sent to the outside.
     """
+    context, session = state.context, state.session
     environ = dict(context.place.environ)
     text = _system_settings(context, session.proxy_url)
     if text is None:
@@ -59,17 +53,12 @@ def uv_variables(context: Context, session: Session, cache: Path) -> dict[str, s
         (folder / "uv.toml").write_text(text, "utf-8")
         others = environ.get("XDG_CONFIG_DIRS") or "/etc/xdg"
         environ["XDG_CONFIG_DIRS"] = f"{session.folder}{os.pathsep}{others}"
-    return {**environ, "SSL_CERT_FILE": str(session.ca_file), "UV_CACHE_DIR": str(cache)}
+    return {**environ, "SSL_CERT_FILE": str(session.ca_file), "UV_CACHE_DIR": str(state.uv_cache)}
 
 
-def variables_without_session(context: Context, cache: Path) -> dict[str, str]:
-    """Return the variables of a uv that asks for nothing: should it, that is an error.
-
-    Args:
-        context: the command.
-        cache: uv's cache directory.
-    """
-    return {**context.place.environ, "UV_CACHE_DIR": str(cache), "UV_OFFLINE": "1"}
+def variables_without_session(state: CommandState) -> dict[str, str]:
+    """Return the variables of a uv that asks for nothing: should it, that is an error."""
+    return {**state.context.place.environ, "UV_CACHE_DIR": str(state.uv_cache), "UV_OFFLINE": "1"}
 
 
 def _system_settings(context: Context, proxy_url: str) -> str | None:

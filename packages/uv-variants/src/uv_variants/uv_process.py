@@ -20,7 +20,6 @@ def run_uv(
     *,
     stdout: IO[bytes] | None = None,
     read_line: Callable[[bytes], None] | None = None,
-    meanwhile: Callable[[], None] | None = None,
 ) -> int:
     """Run uv on the user's terminal, forward signals, and return its exit code.
 
@@ -31,7 +30,6 @@ def run_uv(
         environ: environment variables.
         stdout: file for its standard output, None for that of this process.
         read_line: called with each line of its standard error, which is passed on.
-        meanwhile: called while uv runs.
     """
     stderr = None if read_line is None else subprocess.PIPE
     options = {"env": dict(environ), "stdout": stdout, "stderr": stderr}
@@ -40,8 +38,6 @@ def run_uv(
         if read_line is not None and process.stderr is not None:
             reader = threading.Thread(target=_pass_on, args=(process.stderr, read_line))
             reader.start()
-        if meanwhile is not None:
-            meanwhile()
         while True:
             try:
                 code = process.wait()

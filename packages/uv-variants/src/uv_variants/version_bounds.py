@@ -15,20 +15,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from pep_variants.internal import required_by
+from pep_variants.internal import ACCELERATORS, required_by
 
 from .checks import admitted_choices
-from .named_projects import admits, name_of, normalized, requirement_texts
+from .named_projects import admits, name_of, normalized
 from .switching import NO_CHANGES, upgraded
 
 if TYPE_CHECKING:
     from pep_variants.internal import NewestBuild
 
-    from .choices import Choices
     from .context import Context
-    from .installed_state import InstalledState
-    from .session import Session
-    from .session_plan import SessionPlan
+    from .state import CommandState
     from .switching import Changes
 
 _CONSTRAINED = (("pip", "install"),)
@@ -39,34 +36,28 @@ _UPGRADED = (
 )
 
 
-def wanted_builds(
-    plan: SessionPlan, choices: Choices, state: InstalledState, changes: Changes = NO_CHANGES
-) -> dict[str, NewestBuild]:
+def wanted_builds(state: CommandState, changes: Changes = NO_CHANGES) -> dict[str, NewestBuild]:
     """Return which builds shall go before newer versions, by project (normalized name).
 
     Args:
-        plan: of the command.
-        choices: of the proxy.
         state: before the command.
         changes: what is decided about what is installed.
     """
-    context = plan.context
+    context = state.context
     if context.invocation.command not in (*_CONSTRAINED, *_WITH, *_UPGRADED):
         return {}
     if context.is_offline or context.is_frozen or not context.preferences.use_variants:
         return {}
-    names = _names(plan, state, changes)
-    if not names or not _has_accelerator(plan):
+    names = _names(state, changes)
+    if not names or not _has_accelerator(state):
         return {}
-    choices.ask(names)
-    texts = requirement_texts(context.invocation, context.place)
-    texts += context.indexes.configuration.requirements
+    state.choices.ask(names)
     found = {}
     for name in names:
-        admitted = admitted_choices(context, choices, name)
+        admitted = admitted_choices(context, state.choices, name)
         newest = next((each for each in admitted.values() if each.labels or each.older_build), None)
         older = None if newest is None else newest.older_build
-        if older is not None and older.version and admits(texts, name, str(older.version)):
+        if older is not None and older.version and admits(context.texts, name, str(older.version)):
             found[name] = older
     return found
 
@@ -82,17 +73,18 @@ def may_run_again(context: Context) -> bool:
 
 
 def bound_options(
-    context: Context, session: Session, builds: Mapping[str, NewestBuild], pins: Iterable[str] = ()
+    state: CommandState, builds: Mapping[str, NewestBuild], pins: Iterable[str] = ()
 ) -> list[str]:
     """Return the options of uv for *builds* and other requirements of ``pip install``."""
     bounds = [*bounds_of(builds), *pins]
     if not bounds:
         return []
-    if context.invocation.command in _CONSTRAINED:
-        path = session.folder / "bounds.txt"
+    command = state.context.invocation.command
+    if command in _CONSTRAINED:
+        path = state.session.folder / "bounds.txt"
         path.write_text("".join(f"{bound}\n" for bound in bounds), "utf-8")
         return ["--constraints", str(path)]
-    option = "--with" if context.invocation.command in _WITH else "--upgrade-package"
+    option = "--with" if command in _WITH else "--upgrade-package"
     return [part for bound in bounds for part in (option, bound)]
 
 
@@ -107,13 +99,13 @@ def puts_first(context: Context) -> Callable[[str], bool]:
     return is_first
 
 
-def _names(plan: SessionPlan, state: InstalledState, changes: Changes) -> list[str]:
+def _names(state: CommandState, changes: Changes) -> list[str]:
     """Return the projects for which the rule is in force, and which uv would choose anew.
 
     Those that are named, what belongs to them, and what they require of what is installed.
     """
-    context = plan.context
-    if not context.preferences.before_version and plan.catalog is None:
+    context = state.context
+    if not context.preferences.before_version and context.catalog is None:
         return []
     listed = context.indexes.configuration.requirements
     named = {normalized(name) for text in listed if (name := name_of(text)) is not None}
@@ -125,7 +117,7 @@ def _names(plan: SessionPlan, state: InstalledState, changes: Changes) -> list[s
     return [name for name in names if name not in present]
 
 
-def _kept(context: Context, state: InstalledState) -> Iterable[str]:
+def _kept(context: Context, state: CommandState) -> Iterable[str]:
     """Yield the projects whose version uv keeps: it is locked, or installed."""
     names = upgraded(context)
     if names is None:
@@ -136,10 +128,8 @@ def _kept(context: Context, state: InstalledState) -> Iterable[str]:
     yield from (name for name in present if name not in names)
 
 
-def _has_accelerator(plan: SessionPlan) -> bool:
-    from pep_variants.internal import ACCELERATORS
-
-    machine = plan.machine.machine
+def _has_accelerator(state: CommandState) -> bool:
+    machine = state.machine.machine
     if machine.name:  # a name or facts, which the session reads
         return True
     namespaces = {**machine.platform.namespaces, **machine.detected.namespaces}

@@ -32,7 +32,10 @@ _NAMES = {
     "listings": "FUTURE Found Listed PlacePage PlaceReader Unavailable by_host own_place pages_of",
     "missed_builds": "MissedBuild Taken line_of_day missed_build missed_builds platform_tags",
     "recognition": "installed_build",
-    "setting": "OWN_INDEX catalog_rows disable_catalog enable_catalog open_preferred",
+    "setting": (
+        "OWN_INDEX catalog_rows checked_catalog disable_catalog enable_catalog local_catalog "
+        "open_preferred"
+    ),
     "unfit_builds": "unfit_builds",
 }
 

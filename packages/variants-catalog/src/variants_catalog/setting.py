@@ -75,6 +75,42 @@ def open_preferred(preferences: Preferences, fetch: Callable[[str], bytes]) -> C
     return found
 
 
+def checked_catalog(preferences: Preferences, base: Path) -> str | None:
+    """Return the catalogue of *preferences*, a path made absolute; None without one.
+
+    What is on this machine is looked at, so that a mistake in its name ends the command.
+
+    Args:
+        preferences: of the user.
+        base: directory that a path is relative to.
+
+    Raises:
+        CatalogError: it cannot be read.
+    """
+    name = preferences.catalog
+    if name is None or not preferences.use_variants:
+        return None
+    found = local_catalog(preferences, base)
+    return name if found is None else found[0]
+
+
+def local_catalog(preferences: Preferences, base: Path) -> tuple[str, Catalog] | None:
+    """Return the catalogue of *preferences* and its name as `checked_catalog` returns it.
+
+    None without one, and for one at a URL.
+
+    Raises:
+        CatalogError: it cannot be read.
+    """
+    name = preferences.catalog
+    if name is not None and is_catalog_path(name):
+        name = str((base / Path(name).expanduser()).absolute())
+    elif name != DEFAULT_CATALOG:
+        return None
+    found = preferred_catalog(replace(preferences, catalog=name), lambda _: b"")
+    return None if found is None else (name, found)
+
+
 def catalog_rows(entries: Iterable[CatalogProject]) -> list[tuple[str, str, str]]:
     """Return a table of *entries*: project, where its builds are from, and their labels."""
     return [

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from .choice.wheel_environments import *
     from .clients import *
     from .commands.cli import cli as cli
-    from .commands.source_options import *
     from .errors import *
     from .headers import *
     from .index_urls import *
@@ -34,12 +33,11 @@ if TYPE_CHECKING:
 _NAMES = {
     "clients": "Client ClientSettings ShownHashes",
     "choice.in_place_names": "FOLDER wheel_at",
-    "choice.judgement": "Judgement judge labels_like",
+    "choice.judgement": "Judgement",
     "choice.offers": "ProjectView",
     "choice.reports": "IndexRelease IndexWheel ProjectReport VersionReport",
     "choice.wheel_environments": "ELSEWHERE environments",
     "commands.cli": "cli",
-    "commands.source_options": "checked_catalog local_catalog",
     "errors": "ANSWERED InvalidKey PassingFailure ProxyError Refusal",
     "headers": "page_digest tag_of_unchanged",
     "index_urls": "PYPI absolute_url bare_url upstream_name",

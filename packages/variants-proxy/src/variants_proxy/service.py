@@ -8,6 +8,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from .choice.judgement import Judgement, judge, labels_like
+from .choice.reports import ProjectReport, report
 from .clients import Clients, NotedProjects
 from .errors import NoSuchFile
 from .pages.plain_pages import PlainPages
@@ -18,16 +20,17 @@ from .upstream.upstreams import Upstreams
 from .upstream.wheels import Wheels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeVar
+    from collections.abc import Callable, Mapping
+
+    from packaging.version import Version
+
+    from pep_variants import Preferences
+    from pep_variants.internal import Installed
 
     from .choice.offers import ProjectView
-    from .choice.reports import ProjectReport
     from .pages.deliveries import Deliveries
     from .pages.project_pages import ProjectPages
     from .pages.project_views import ProjectViews
-
-    _T = TypeVar("_T")
 
 
 class Service:
@@ -77,13 +80,29 @@ class Service:
 
     async def report(self, shown: ProjectView, python: str = "") -> ProjectReport:
         """Return the decisions on a project and their reasons, see `reports.report`."""
-        from .choice.reports import report
-
         return await self.upstreams.budget(shown.upstream).compute(lambda: report(shown, python))
 
-    async def judge(self, shown: ProjectView, question: Callable[[ProjectView], _T]) -> _T:
-        """Return what *question*, a function of `judgement`, says of a project."""
-        return await self.upstreams.budget(shown.upstream).compute(lambda: question(shown))
+    async def judge(
+        self,
+        shown: ProjectView,
+        installed: Mapping[str, Installed],
+        admits: Callable[[Version], bool],
+        preferences: Preferences,
+        python: str = "",
+    ) -> Judgement:
+        """Return the judgement on what is *installed* of a project, see `judgement.judge`."""
+        others = {name: each.version for name, each in installed.items()}
+        own = installed[shown.project]
+        return await self.upstreams.budget(shown.upstream).compute(
+            lambda: judge(shown, own, others, admits, preferences, python)
+        )
+
+    async def labels_like(
+        self, shown: ProjectView, installed: Installed
+    ) -> dict[str, tuple[str, ...]]:
+        """Return the labels that go with a build of another project, see `judgement`."""
+        compute = self.upstreams.budget(shown.upstream).compute
+        return await compute(lambda: labels_like(shown, installed))
 
     def upstream(self, name: str) -> Upstream:
         """Return the upstream called *name*.

@@ -59,7 +59,8 @@ from ..environments import listed, python_version, site_packages
 from ..errors import USER_ERRORS, UvNotFound
 from ..indexes import sources_of
 from ..named_projects import Place
-from ..session_plan import SessionPlan
+from ..platform_key import machine_key
+from ..provider_plugins import allowed_plugins
 from ..uv_lock import Lock
 from ..uv_program import TESTED_UVS, find_uv, own_version, uv_version
 
@@ -77,11 +78,11 @@ Comparisons = Callable[[str], Comparison]
 
 
 @contextmanager
-def comparing(plan: SessionPlan, checkup: Checkup, root: Path) -> Iterator[Comparisons]:
+def comparing(context: Context, checkup: Checkup, root: Path) -> Iterator[Comparisons]:
     """Yield what compares projects with the indexes of a command, for this machine.
 
     Args:
-        plan: of the command that installs in the environment.
+        context: the command that installs in the environment.
         checkup: of the environment.
         root: of the file system.
 
@@ -89,8 +90,8 @@ def comparing(plan: SessionPlan, checkup: Checkup, root: Path) -> Iterator[Compa
         PackageIndexError: the catalogue cannot be fetched.
         VariantError: it cannot be read.
     """
-    used, environ = plan.context.indexes, plan.context.place.environ
-    preferences = replace(plan.context.preferences, catalog=plan.catalog)
+    used, environ = context.indexes, context.place.environ
+    preferences = replace(context.preferences, catalog=context.catalog)
     store = Store(cache_directory(environ, "index"))
     with ExitStack() as stack:
 
@@ -98,10 +99,10 @@ def comparing(plan: SessionPlan, checkup: Checkup, root: Path) -> Iterator[Compa
         def of_index(name: str) -> Comparison:
             one = [used.indexes[name]] if name else plain
             sources = sources_of(
-                one, plan.strategy, trusted_hosts=plan.insecure_hosts, timeout=_SECONDS
+                one, context.index_strategy, trusted_hosts=context.insecure_hosts, timeout=_SECONDS
             )
             session = Session(
-                sources, store=store, environ=environ, retries=_RETRIES, keyring=plan.keyring
+                sources, store=store, environ=environ, retries=_RETRIES, keyring=context.keyring
             )
             stack.callback(session.close)
             prefetcher = Prefetcher()
@@ -227,7 +228,6 @@ def examine(
     lock = Lock.read(place.lock_path)
     cached = cache_directory(environ, "proxy")
     context = Context(uv, parse(command), scope, place, options, settings.preferences, cached, lock)
-    plan = SessionPlan(context)
     offline = offline or context.is_offline
     problems: list[Problem] = []
     environment = None
@@ -235,7 +235,7 @@ def examine(
         environment = next((path for path in context.environments if path.is_dir()), None)
     version = "" if environment is None else python_version(environment)
     usual = (index for index in context.indexes.indexes.values() if not index.explicit)
-    sources = sources_of(usual, plan.strategy)
+    sources = sources_of(usual, context.index_strategy)
     parts = common_parts(
         settings,
         unread,
@@ -267,7 +267,7 @@ def examine(
             _commands(options),
         )
         if is_read and not offline:
-            with comparing(plan, checkup, root) as of:
+            with comparing(context, checkup, root) as of:
                 wanted = wants((), every=True)
                 groups = _grouped(compare_all(checkup.items, of, wanted), of)
                 locked = _grouped(compare_all(locked_items(lock), of, wanted), of)
@@ -287,9 +287,10 @@ def examine(
         others = [Compared(item, item.label) for item in locked_items(lock)] if not locked else []
         locks = shown_states([*others, *(each for group in locked for each in group)], indexes)
         with _noting(found, "configuration"):
-            other = plan.lock_machine
-            if other is not None and other.is_like(plan.machine_here.machine):
-                other = None
+            other = context.lock_machine
+            if other is not None:
+                here = machine_key(context, allowed_plugins(context))
+                other = None if other.is_like(here.machine) else other
     parts["packages"] = packages_part(states, found)
     lock_path = str(lock.path) if lock.text is not None else ""
     own = [Problem("lock", lock.problem)] if lock.problem else []

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import reduce, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from pep_variants import Preferences, preferences_from_options
+from pep_variants import preferences_from_options
 from pep_variants.internal import cache_directory
+from variants_catalog.internal import checked_catalog
 
 from ..index_urls import read_upstreams
 from ..settings import Settings
-
-if TYPE_CHECKING:
-    from variants_catalog.internal import Catalog
 
 
 def named_machine(text: str) -> tuple[str, Path | str]:
@@ -105,42 +101,3 @@ def settings_options(command: Callable[..., None]) -> Callable[..., None]:
         command(settings=settings, **others)
 
     return reduce(lambda added, option: option(added), reversed(options), with_settings)
-
-
-def checked_catalog(preferences: Preferences, base: Path) -> str | None:
-    """Return the catalogue of *preferences*, a path made absolute; None without one.
-
-    What is on this machine is looked at, so that a mistake in its name ends the command.
-
-    Args:
-        preferences: of the user.
-        base: directory that a path is relative to.
-
-    Raises:
-        CatalogError: it cannot be read.
-    """
-    name = preferences.catalog
-    if name is None or not preferences.use_variants:
-        return None
-    found = local_catalog(preferences, base)
-    return name if found is None else found[0]
-
-
-def local_catalog(preferences: Preferences, base: Path) -> tuple[str, Catalog] | None:
-    """Return the catalogue of *preferences* and its name as `checked_catalog` returns it.
-
-    None without one, and for one at a URL.
-
-    Raises:
-        CatalogError: it cannot be read.
-    """
-    from pep_variants.internal import DEFAULT_CATALOG, is_catalog_path
-    from variants_catalog.internal import preferred_catalog
-
-    name = preferences.catalog
-    if name is not None and is_catalog_path(name):
-        name = str((base / Path(name).expanduser()).absolute())
-    elif name != DEFAULT_CATALOG:
-        return None
-    found = preferred_catalog(replace(preferences, catalog=name), lambda _: b"")
-    return None if found is None else (name, found)

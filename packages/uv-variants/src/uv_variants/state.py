@@ -1,4 +1,4 @@
-"""The variants that a command finds and leaves, and which of them uv has to replace.
+"""What answers a uv command: the machine, the session, its choices, and what was installed before.
 
 uv compares versions only: an installed variant that is no longer the one that would be chosen is
 replaced only with ``--reinstall-package``.
@@ -7,31 +7,34 @@ replaced only with ``--reinstall-package``.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
-from .choices import label_for
-from .environments import (
-    installed,
-    installed_variants,
-    installed_versions,
-    listed,
-)
-from .named_projects import are_tags_of
-from .uv_lock import Lock
+from .choices import Choices
+from .environments import SHARED, installed, installed_variants, installed_versions, listed
+from .platform_key import machine_key
+from .session import Session
+from .uv_lock import Lock, LockMachine
+from .uv_program import release_of
 
 if TYPE_CHECKING:
     from packaging.version import Version
 
     from pep_variants.internal import Installed
 
-    from .choices import Choices
     from .context import Context
+    from .platform_key import PlatformKey
+    from .provider_plugins import Plugins
+    from .session import SessionSettings
 
+_KEEPS_BUILD_TAGS = (0, 6, 12)
+"""The first release of uv that was found to tell wheels of its cache apart by their build tags."""
 
 MAX_AGE = 86400.0
 """Seconds for which an installed variant is not compared with the proxy's choice again."""
@@ -42,13 +45,11 @@ class FittingMarks(NamedTuple):
 
     Attributes:
         folder: of the files.
-        machine: returns the platform key of the machine, which takes time to detect.
-        indexes: names of the indexes, in order, and hashes that requirements give.
+        words: platform key of the machine, names of the indexes, and so on.
     """
 
     folder: Path
-    machine: Callable[[], str]
-    indexes: Sequence[str]
+    words: Sequence[str]
 
     def is_known(self, fitting: Installed | str) -> bool:
         """Return whether *fitting* was found to fit not long ago."""
@@ -76,31 +77,121 @@ class FittingMarks(NamedTuple):
             if isinstance(fitting, str)
             else (fitting.project, str(fitting.version), str(fitting.label), *sorted(fitting.tags))
         )
-        text = "\0".join((*words, self.machine(), *self.indexes))
-        import hashlib  # few environments have variants
-
+        text = "\0".join((*words, *self.words))
         return self.folder / hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-class InstalledState(NamedTuple):
-    """The environments and the lock file of a command.
+class CommandState:
+    """What is known besides what a command asks, from before uv runs until it has ended.
 
     Attributes:
         context: the command.
-        installed: what was installed before it, by project.
-        choices: of the proxy.
-        marks: which variants are known to be the proxy's choice.
+        plugins: that the user allowed, None if there are none to run.
+        session: that answers uv, and the command itself.
+        choices: of the session.
+        installed: what was installed before uv ran, by project.
     """
 
-    context: Context
-    installed: Mapping[str, Installed]
-    choices: Choices
-    marks: FittingMarks
+    def __init__(self, context: Context, plugins: Plugins | None = None) -> None:
+        """Read what is installed; the session opens when it is asked for something."""
+        self.context = context
+        self.plugins = plugins
+        self.session = Session(self.settings)
+        self.choices = Choices(self.session)
+        self.installed = installed(context.environments)
 
-    @classmethod
-    def of(cls, context: Context, choices: Choices, marks: FittingMarks) -> InstalledState:
-        """Read the state before the command of *context*."""
-        return cls(context, installed(context.environments), choices, marks)
+    @cached_property
+    def machine(self) -> PlatformKey:
+        """The machine that is installed for: that of the lock, if it says which."""
+        return machine_key(self.context, self.plugins, self.context.lock_machine)
+
+    @cached_property
+    def machine_here(self) -> PlatformKey:
+        """The machine at hand, as the user's settings describe it, or as it is detected."""
+        if self.context.lock_machine is None:
+            return self.machine
+        return machine_key(self.context, self.plugins)
+
+    @property
+    def is_locked_for(self) -> bool:
+        """Whether the lock is for the machine that the command names, and nothing else is asked."""
+        lock, given = self.context.lock.path, self.context.options.variants
+        if lock is None or {*given} != {"variant-platform"}:
+            return False
+        machine = LockMachine.read(lock)
+        return machine is not None and machine.is_like(self.machine.machine)
+
+    @property
+    def lock_note(self) -> str:
+        """The words that a failure ends with if the lock is for another machine than this one."""
+        locked = self.context.lock_machine
+        if locked is None or locked.is_like(self.machine_here.machine):
+            return ""
+        return (
+            f" ({locked.path.name} says that the lock is for another machine than this one; "
+            "--variant-platform names one to lock for)"
+        )
+
+    @property
+    def uv_cache(self) -> Path:
+        """The cache directory that uv gets.
+
+        uv never asks again for wheels that it has in its cache. Every machine has a cache of its
+        own with a uv that keeps wheels without their build tag, which is the label.
+        """
+        name = SHARED
+        if self._has_own_cache:
+            name = hashlib.sha256(self.machine.key.encode()).hexdigest()[:16]
+        return self.context.uv_caches / name
+
+    @cached_property
+    def _has_own_cache(self) -> bool:
+        """Whether this uv takes a variant from its cache for another one of the same version.
+
+        It finds wheels there by version and tags, and before 0.6 also the environments of scripts
+        and tools.
+        """
+        context = self.context
+        release = release_of(context.uv, context.place.environ, context.cache / "uv-versions")
+        return () < release < _KEEPS_BUILD_TAGS
+
+    def settings(self) -> SessionSettings:
+        """Return the settings of the session.
+
+        Raises:
+            ProxyError, VariantError: one of them is not valid.
+        """
+        # Not imported where nothing is asked: 35 ms, for HTTP.
+        from .session_settings import session_settings
+
+        platforms = self.machine.platforms
+        if self.context.lock_machine is not None:
+            platforms = {**platforms, **self.machine_here.platforms}
+        failures = self.plugins.failures if self.plugins is not None else {}
+        return session_settings(self.context, self.machine.key, platforms, failures)
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """All that decides what fits best besides the machine: indexes, and given hashes."""
+        hashes = sorted(each for given in self.context.hashes.values() for each in given)
+        return (*self.context.answered_indexes, *hashes)
+
+    def marks(self, *words: str) -> FittingMarks:
+        """Return what is remembered for this list of indexes, and *words*."""
+        return FittingMarks(self.context.cache / "fits", (*words, *self.places))
+
+    @cached_property
+    def fitting(self) -> FittingMarks:
+        """The installed variants that are known to be the proxy's choice."""
+        return self.marks(self.machine.key)
+
+    @cached_property
+    def environments_now(self) -> tuple[Path, ...]:
+        """Where uv has installed: it may have made the environment of a script meanwhile."""
+        context = self.context
+        if context.environments or context.invocation.command != ("sync",):
+            return context.environments
+        return context.find_environments()
 
     @property
     def before(self) -> dict[str, Installed]:
@@ -115,73 +206,6 @@ class InstalledState(NamedTuple):
         """Return whether an installed project is from a directory, repository or URL."""
         folder = self.installed[name].folder
         return bool(folder) and Path(folder, "direct_url.json").exists()
-
-    def replaced(
-        self, hidden: Callable[[Installed], str], judged: Collection[str] = ()
-    ) -> tuple[list[str], list[str]]:
-        """Return the projects (normalized names) that uv has to reinstall, and lines for the user.
-
-        Variants that are no longer what would be chosen always. Projects that are installed without
-        variant if a label of theirs is forced or locked, or if the command names them with
-        ``--variant-switch``, which also ignores the age of earlier comparisons.
-
-        Args:
-            hidden: returns the line about a build that stays: its accelerator may be here unseen.
-            judged: projects that are decided about, see `switching`.
-        """
-        preferences = self.context.preferences
-        candidates = [each for each in self.before.values() if each.project not in judged]
-        names = dict.fromkeys((*preferences.forced, *self._locked_names()))
-        if preferences.switch:
-            names |= dict.fromkeys(self._switched_projects())
-        plain = (self.installed.get(name) for name in names if name not in judged)
-        candidates += [each for each in plain if each and each.label is None and not each.problem]
-        found: dict[str, None] = {}
-        lines: list[str] = []
-        unknown = []
-        asks = self.context.asks_offline or not self.context.is_offline
-        for each in candidates:
-            locked = self.locked_label(each)
-            if locked is not None:
-                if not each.is_variant(locked or None):
-                    found[each.project] = None
-            elif not preferences.use_variants:
-                if each.label is not None:
-                    found[each.project] = None
-            elif preferences.switch or not self.marks.is_known(each):
-                unknown += [each] if asks or each.project in preferences.forced else []
-        self.choices.ask(each.project for each in unknown)
-        for each in unknown:
-            choice = self.choices.of_installed(each)
-            if choice is None:
-                continue
-            if not self.choices.as_installed(each).is_variant(label_for(choice, each.tags)):
-                is_forced = each.project in preferences.forced
-                if not is_forced and (text := hidden(each)):
-                    lines.append(text)
-                    continue
-                found[each.project] = None
-            elif not choice.is_only_locked(each.label):
-                self.marks.remember(each)
-        return list(found), lines
-
-    def locked_label(self, installed: Installed) -> str | None:
-        """Return the label that the lock has for what is *installed*, empty for none.
-
-        None if the lock does not say: it has no such version, or is about to change.
-        """
-        context, key = self.context, (installed.project, str(installed.version))
-        if installed.project not in context.kept:
-            return None
-        if key[1] not in context.lock.versions.get(installed.project, ()):
-            return None
-        wheels = [wheel for wheel in context.lock.wheels if (wheel.project, wheel.version) == key]
-        if not wheels:
-            return "" if installed.label is not None else None
-        for wheel in wheels:
-            if are_tags_of(wheel.plain, installed.tags):
-                return wheel.label or ""
-        return ""
 
     def taken(self, noted: Iterable[str], *, verbose: bool) -> list[Installed]:
         """Return the variants, and builds of the catalogue, that were installed or locked.
@@ -241,19 +265,6 @@ class InstalledState(NamedTuple):
         """Return everything that is installed or locked now (normalized names)."""
         locked = Lock.read(self.context.lock.path).versions
         return sorted({*installed(self.context.environments), *locked})
-
-    def _locked_names(self) -> Iterator[str]:
-        """Yield the projects of a lock that have variants, or may have them after the command."""
-        context = self.context
-        if context.lock.text is not None and context.environments:
-            yield from context.lock.projects
-            yield from (name for name in context.lock.names if name not in context.kept)
-
-    def _switched_projects(self) -> Iterable[str]:
-        """Return the projects that ``--variant-switch`` is about (normalized names)."""
-        if self.context.invocation.command != ("pip", "install"):
-            return sorted(installed(self.context.environments))  # the command names them all
-        return self.context.requested
 
     def _locked_now(self, *, verbose: bool) -> list[Installed]:
         """Return the variants of the lock file; without *verbose* only if the file changed."""

@@ -19,6 +19,7 @@ raise `PublishError`; messages never contain secrets.
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from .upload_api import UploadApi
 
     Target: TypeAlias = UploadApi | StoredIndex
+
+logger = logging.getLogger(__name__)
 
 UPLOADED = "uploaded"
 PRESENT = "already there"
@@ -93,6 +96,8 @@ def compare(target: Target, releases: Sequence[Release]) -> dict[str, str]:
             states[file.filename] = TO_UPLOAD if listed is None else PRESENT
             if listed is not None and not target.is_same(file, listed):
                 differences.append((file, listed))
+            elif listed is not None:
+                logger.debug("Skipping upload of %s: it is there", file.filename)
     if differences:
         raise Conflict(f"{conflict(target.place, differences)}; nothing was uploaded")
     return states

@@ -81,6 +81,8 @@ if TYPE_CHECKING:
 
     from .release_contents import Release, ReleaseFile
 
+logger = logging.getLogger(__name__)
+
 ROUNDS = 8
 """How often metadata is merged again because another publisher replaced it meanwhile."""
 
@@ -491,6 +493,13 @@ class UploadApi:
         try:
             known = {*own.metadata.variants, *(there.metadata.variants if there else ())}
             lost = self._lost(release, page, known, own)
+            logger.debug(
+                "Merging the metadata of %s %s with that of %s and of %d wheels without it",
+                release.project,
+                release.version,
+                "the index" if there else "no other publisher",
+                len(lost),
+            )
             data = write_merged([*([there] if there else []), own, *lost])
         except VariantError as problem:
             raise Conflict(

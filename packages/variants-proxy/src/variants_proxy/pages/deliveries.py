@@ -205,10 +205,13 @@ class Deliveries:
             metadata = await self._index_metadata(upstream, release)
             await self._wheels.verify(upstream, file, label, metadata)
         if reduced is not None:
+            logger.debug("Delivering %s, its dependencies decided for %s", filename, label)
             transfer = await self._wheels.prepared(upstream, file, context, reduced)
             return replace(delivery, transfer=transfer)
         if redirects:
+            logger.debug("Delivering %s by a redirect to the index's own file", filename)
             return replace(delivery, redirect=file.url)
+        logger.debug("Delivering %s, the index's own file", filename)
         self._upstreams.allow_links(upstream, file.url)
         session = self._upstreams.session(upstream)
         transfer = await self._upstreams.budget(upstream).fetch(

@@ -243,3 +243,14 @@ def test_an_entry_that_cannot_be_read(world):
         with pytest.raises(CatalogError):
             finder.project("app")
         assert finder.project("app-other").versions
+
+
+def test_a_host_that_cannot_answer_is_named_once(world):
+    for place in ("cu12", "cu13"):
+        world.publisher.resources[f"/whl/{place}/app/"] = Answer(500)
+    with world.session() as session:
+        finder = PackageFinder(session, world.sources, catalog=catalog(world.entry))
+        (item,) = finder.project("app").unavailable
+    assert (item.reason, item.pages, item.labels) == (
+        "the server cannot answer now (HTTP status 500): try later", 2, ("cuda12", "cuda13"),
+    )  # fmt: skip

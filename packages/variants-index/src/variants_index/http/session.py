@@ -356,9 +356,9 @@ class Session:
                 asked = retry_after(response)
                 response.close()
                 problem = Unreachable(
-                    f"{redacted(url)}: the server cannot answer now "
-                    f"(HTTP status {response.status_code}): try later",
+                    f"the server cannot answer now (HTTP status {response.status_code}): try later",
                     response.status_code,
+                    url=url,
                 )
                 pause = max(pause, asked)
             except (httpx.TimeoutException, httpx.NetworkError, httpx.ProtocolError) as error:

@@ -21,7 +21,6 @@ from packaging.utils import canonicalize_name
 
 from pep_variants import write_metadata
 from pep_variants.internal import (
-    CORE_METADATA_BYTES,
     METADATA_FILE,
     ORIGIN_FILE,
     VARIANT_FILE,
@@ -151,12 +150,10 @@ def rewritten(
     Raises:
         InvalidWheel: the wheel is damaged, or of another project or version than its filename.
     """
-    found = contents.read(METADATA_FILE, CORE_METADATA_BYTES)
-    if found is None:
-        raise InvalidWheel(f"has no {METADATA_FILE}", contents.source)
-    edits = _edits(found, entry, file)
+    published = contents.core_metadata()
+    edits = _edits(published, entry, file)
     if metadata is None:
-        metadata = edits.edited(found, contents.source)
+        metadata = edits.edited(published, contents.source)
     return with_metadata(contents, stream, metadata, added, edits)
 
 

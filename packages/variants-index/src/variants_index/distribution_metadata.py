@@ -196,9 +196,7 @@ def fetch_metadata_file(
             opened(session, wheel.url, wheel.hashes) as stream,
             open_wheel(stream, wheel.url) as contents,
         ):
-            data = contents.read(METADATA_FILE, limit)
-        if data is None:
-            raise InvalidWheel(f"has no {METADATA_FILE}", redacted(wheel.url))
+            data = contents.core_metadata(limit)
         check = Digests(wheel.core_metadata or {})
         check.update(data)
         check_digests(check, f"{wheel.url}: {METADATA_FILE}")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from pep_variants import Metadata, MetadataError, read_wheel_metadata, split_label
 from pep_variants.internal import (
@@ -25,13 +25,10 @@ from pep_variants.internal import (
 )
 
 from .cache import temporary_file
+from .catalog_builds import CatalogFile
 from .errors import BadResponse
 from .http.responses import CHUNK, check_digests
 from .http.session import Session
-
-if TYPE_CHECKING:
-    from .catalog_builds import CatalogFile  # imported with a catalogue only: it takes a while
-
 
 logger = logging.getLogger(__name__)
 

@@ -15,9 +15,10 @@ from packaging.utils import canonicalize_name
 
 from ..errors import InvalidWheel, InvalidWheelFilename, redacted, shortened
 from ..formats.reader import read_metadata
-from ..limits import DOCUMENT_BYTES
+from ..limits import CORE_METADATA_BYTES, DOCUMENT_BYTES
 from ..model.filename import WheelFilename, parse_filename, read_version
 from ..model.label import VARIANT_FILE
+from .core_metadata import METADATA_FILE
 from .zip_reading import open_zip, read_entry
 
 if TYPE_CHECKING:
@@ -64,6 +65,17 @@ class WheelContents:
         if len(entries) > 1:
             raise self._error(f"{path} occurs {len(entries)} times in the archive")
         return read_entry(self.archive, entries[0], limit, self.source)
+
+    def core_metadata(self, limit: int = CORE_METADATA_BYTES) -> bytes:
+        """Return ``METADATA``, at most *limit* bytes.
+
+        Raises:
+            InvalidWheel: as `read`, or there is none.
+        """
+        data = self.read(METADATA_FILE, limit)
+        if data is None:
+            raise self._error(f"has no {METADATA_FILE}")
+        return data
 
     def variant_metadata(self) -> Metadata | None:
         """Return the wheel's ``variant.json``, None if it has none (a non-variant wheel).

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from packaging.utils import parse_sdist_filename
 from packaging.version import Version
@@ -14,12 +13,9 @@ from pep_variants.internal import Admitted
 from variants_index import PageFile
 from variants_index.internal import is_for_platform
 
-from ..upstream.releases import Release, wheel_version
+from ..settings import Upstream
+from ..upstream.releases import FetchedPage, Release, wheel_version
 from .wheel_environments import runs_on
-
-if TYPE_CHECKING:
-    from ..settings import Upstream
-    from ..upstream.releases import FetchedPage
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,7 @@ from dataclasses import dataclass
 
 from pep_variants import VariantContext, VariantError
 from pep_variants.internal import (
-    METADATA_FILE,
     Digests,
-    InvalidWheel,
     Piece,
     Rewrite,
     is_local,
@@ -104,11 +102,10 @@ def rewritten_transfer(
         opened(session, file.url, file.hashes) as stream,
         open_wheel(stream, file.url) as contents,
     ):
-        found = contents.read(METADATA_FILE, limit)
-        if found is None:
-            raise InvalidWheel(f"has no {METADATA_FILE}", source)
-        own = file.installed_metadata(found) if isinstance(file, CatalogFile) else found
-        if reduce_metadata(own, context) != reduced:
+        metadata = contents.core_metadata(limit)
+        if isinstance(file, CatalogFile):
+            metadata = file.installed_metadata(metadata)
+        if reduce_metadata(metadata, context) != reduced:
             raise UnusableFile(
                 f"{source}: its METADATA differs from the core metadata that the index lists"
             )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pep_variants._formats.platform_file import load_platform
 from pep_variants.errors import VariantError
-from pep_variants.formats.platform_file import load_platform
 from support.environments import PIPS, Environments
 from support.proxies import running_proxy
-from variants_proxy import Machine, Settings, Upstream, encode, host_target, index_url, links_url
+from variants_proxy.settings import Settings, Upstream
+from variants_proxy.urls import Machine, encode, host_target, index_url, links_url
 
 from ..case import Case
 from ..outcome import Outcome

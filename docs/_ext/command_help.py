@@ -101,7 +101,7 @@ class UvOptions(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the list."""
-        from uv_variants.own_options import option_rows
+        from uv_variants._own_options import option_rows
 
         return [described(option_rows("uv-variants"), "uv-variants")]
 

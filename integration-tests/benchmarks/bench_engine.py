@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from pep_variants.choose.ranking import rank
-from pep_variants.formats.reader import read_metadata
-from pep_variants.model.platform import Platform, Support
-from pep_variants.model.property import Property
+from pep_variants._choose.ranking import rank
+from pep_variants._formats.reader import read_metadata
+from pep_variants._model.platform import Platform, Support
+from pep_variants._model.property import Property
 
 from .report import Row, in_turn
 

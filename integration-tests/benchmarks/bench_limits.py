@@ -23,15 +23,15 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
 from pep_variants import limits
-from pep_variants.choose.explanation import verdicts
-from pep_variants.choose.markers import NON_VARIANT, reduce_metadata
-from pep_variants.choose.ranking import rank
-from pep_variants.detect.detector import Detector
+from pep_variants._choose.explanation import verdicts
+from pep_variants._choose.ranking import rank
+from pep_variants._detect.detector import Detector
+from pep_variants._formats.reader import read_metadata
 from pep_variants.errors import VariantError
-from pep_variants.formats.reader import read_metadata
+from pep_variants.markers import NON_VARIANT, reduce_metadata
 from resolvelib_variants.resolution import RequirementError, read_file
 from support.wheels import V0_2_0, metadata
-from variants_index.distribution_metadata import read_core_metadata
+from variants_index._distribution_metadata import read_core_metadata
 from variants_index.pages import JSON, read_page
 
 from .report import Row

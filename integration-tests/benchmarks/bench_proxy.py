@@ -17,14 +17,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pep_variants.model.platform import Platform, Support
+from pep_variants._model.platform import Platform, Support
 from support.environments import clean_environ, uv_command
 from support.index import served
 from support.servers import free_port
 from support.waiting import wait_until
 from support.wheels import Wheel
 from variants_index.pages import Page, PageFile, json_page
-from variants_proxy import Machine, encode, index_url
+from variants_proxy.urls import Machine, encode, index_url
 
 from .bench_pip import PACKAGES, VARIANT_PROJECTS, VARIANTS, index_of
 from .report import Row, in_turn

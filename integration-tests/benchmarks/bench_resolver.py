@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 from packaging.version import Version
 from resolvelib import AbstractProvider, BaseReporter, Resolver
 
-from pep_variants.formats.reader import read_metadata
-from pep_variants.model.label import split_label
-from pep_variants.model.metadata import Metadata
-from pep_variants.model.platform import Platform, Support
-from resolvelib_variants import VariantProvider
+from pep_variants._formats.reader import read_metadata
+from pep_variants._model.label import split_label
+from pep_variants._model.metadata import Metadata
+from pep_variants._model.platform import Platform, Support
+from resolvelib_variants.provider import VariantProvider
 
 from .report import Row, in_turn
 

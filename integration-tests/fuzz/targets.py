@@ -16,44 +16,44 @@ from pathlib import Path
 from packaging.markers import default_environment
 from packaging.tags import sys_tags
 
-from pep_variants.choose.explanation import notices, verdicts
-from pep_variants.choose.markers import (
+from pep_variants._choose.explanation import notices, verdicts
+from pep_variants._choose.preferences import read_configuration
+from pep_variants._choose.ranking import rank
+from pep_variants._detect.detector import Detector
+from pep_variants._formats.merging import merge
+from pep_variants._formats.platform_file import read_platform, write_platform
+from pep_variants._formats.reader import read_metadata, read_pyproject
+from pep_variants._formats.writer import write_metadata
+from pep_variants._lock.lock_selection import Machine, select_packages
+from pep_variants._model.filename import parse_filename, parse_metadata_filename
+from pep_variants._model.label import split_label
+from pep_variants._model.metadata import Metadata
+from pep_variants._model.platform import Platform
+from pep_variants._settings.trust import AllowList
+from pep_variants._wheelfile.core_metadata import requirements_of
+from pep_variants._wheelfile.lazy_file import read_content_range
+from pep_variants._wheelfile.record import read_record, with_contents, write_record
+from pep_variants._wheelfile.rewriting import with_metadata
+from pep_variants._wheelfile.wheel import open_wheel
+from pep_variants._wheelfile.zip_rewriting import read_directory, with_local_headers
+from pep_variants.errors import LockError, VariantError
+from pep_variants.markers import (
     VariantContext,
     metadata_terms,
     reduce_metadata,
     reduce_requirement,
     variant_terms,
 )
-from pep_variants.choose.preferences import read_configuration
-from pep_variants.choose.ranking import rank
-from pep_variants.detect.detector import Detector
-from pep_variants.errors import LockError, VariantError
-from pep_variants.formats.merging import merge
-from pep_variants.formats.platform_file import read_platform, write_platform
-from pep_variants.formats.reader import read_metadata, read_pyproject
-from pep_variants.formats.writer import write_metadata
-from pep_variants.lock.lock_selection import Machine, select_packages
-from pep_variants.model.filename import parse_filename, parse_metadata_filename
-from pep_variants.model.label import split_label
-from pep_variants.model.metadata import Metadata
-from pep_variants.model.platform import Platform
-from pep_variants.settings.trust import AllowList
-from pep_variants.wheelfile.core_metadata import requirements_of
-from pep_variants.wheelfile.lazy_file import read_content_range
-from pep_variants.wheelfile.record import read_record, with_contents, write_record
-from pep_variants.wheelfile.rewriting import with_metadata
-from pep_variants.wheelfile.wheel import open_wheel
-from pep_variants.wheelfile.zip_rewriting import read_directory, with_local_headers
 from resolvelib_variants.resolution import ResolverError, read_file
-from uv_variants.uv_lock import Lock
-from variants_index.errors import PackageIndexError
-from variants_index.lock_files import read_lock
+from uv_variants._uv_lock import Lock
+from variants_index._errors import PackageIndexError
+from variants_index._lock_files import read_lock
 from variants_index.pages import JSON, Page, html_page, json_page, read_page
-from variants_plugins.answer import read_answer
-from variants_proxy.choice.wheel_environments import environments
+from variants_plugins._answer import read_answer
+from variants_proxy._choice.wheel_environments import environments
+from variants_proxy._key import decode
+from variants_proxy._pages.merged_metadata import WheelMetadata, merge_metadata
 from variants_proxy.errors import ProxyError
-from variants_proxy.key import decode
-from variants_proxy.pages.merged_metadata import WheelMetadata, merge_metadata
 
 from .seeds import seeds
 

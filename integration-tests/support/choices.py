@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from pep_variants.formats import toml
+from pep_variants._formats import toml
 
 from .environments import Environment
 from .uvs import Machine
@@ -73,7 +73,7 @@ def by_uv_lock(machine: Machine, index: str, names: Iterable[str], *options: str
     )
     done = machine.with_environ({"UV_PYTHON": sys.executable}).run(*options, "lock")
     assert done.code == 0, done
-    packages = toml.loads((machine.work / "uv.lock").read_text("utf-8"))["package"]
+    packages = toml.read_toml((machine.work / "uv.lock").read_text("utf-8"))["package"]
     return Chosen(
         {
             item["name"]: (item["version"], item["wheels"][0]["url"])

@@ -17,7 +17,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from pep_variants.formats import toml
+from pep_variants._formats import toml
 
 from .environments import ROOT, clean_environ
 from .wheels import Wheel
@@ -70,7 +70,7 @@ class FieldRelease:
                 files={f"{self.name.replace('-', '_')}/kernels.so": f"{local} {machine}\n" * 200},
             )
             (plain / wheel.filename).write_bytes(wheel.build())
-        builds = toml.loads((self.folder / "builds.toml").read_text())
+        builds = toml.read_toml((self.folder / "builds.toml").read_text())
         edits = [*_options("remove-dependency", builds["dependencies"]["remove"])]
         edits += _options("add-dependency", builds["dependencies"]["add"])
         edits += _options("namespace", builds["variant"]["default-priorities"]["namespace"])

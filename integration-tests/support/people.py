@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from variants_proxy.server.landing import INSTALLERS, Address
+from variants_proxy._server.landing import INSTALLERS, Address
 
 from .environments import Environment, Environments, clean_environ, uv_command
 from .isolation import places, registries

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 import uvicorn
 from starlette.applications import Starlette
 
-from variants_proxy import Settings, create_app
+from variants_proxy.application import create_app
+from variants_proxy.settings import Settings
 
 
 @contextmanager

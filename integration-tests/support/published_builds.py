@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 import variants_catalog
-from variants_catalog.catalogs import DirectoryCatalog
+from variants_catalog._catalogs import DirectoryCatalog
 from variants_catalog.entries import PLACEHOLDER, CatalogProject, target
 
 from .index import Index, served

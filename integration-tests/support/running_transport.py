@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from uv_variants.transport.authority import Authority
-from uv_variants.transport.forwarding import Forwarder, send_text
-from uv_variants.transport.outbound import (
+from uv_variants._transport.authority import Authority
+from uv_variants._transport.forwarding import Forwarder, send_text
+from uv_variants._transport.outbound import (
     Application,
     Origin,
     Outbound,
@@ -23,8 +23,8 @@ from uv_variants.transport.outbound import (
     Scope,
     Send,
 )
-from uv_variants.transport.proxy_server import Transport
-from uv_variants.transport.trust_bundle import trusted_roots
+from uv_variants._transport.proxy_server import Transport
+from uv_variants._transport.trust_bundle import trusted_roots
 
 TOKEN = "secret-token"
 HOSTS = ("index.example", "index.test", "127.0.0.1", "::1")

@@ -22,7 +22,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import variants_catalog
-from pep_variants.formats import toml
+from pep_variants._formats import toml
 from support.catalog_places import add_cupy
 from support.choices import by_pip, by_resolve, by_uv_lock
 from support.environments import PIPS, Environments
@@ -30,10 +30,10 @@ from support.people import Person, programs_of
 from support.proxies import running_proxy
 from support.published_builds import LINUX, MAC, Field, page_path, published, standing_in
 from support.uvs import Machine
-from variants_catalog.catalogs import DirectoryCatalog
+from variants_catalog._catalogs import DirectoryCatalog
 from variants_catalog.entries import CatalogProject, CatalogVariant, target
-from variants_proxy import Settings, Upstream
-from variants_proxy.server.landing import Address
+from variants_proxy._server.landing import Address
+from variants_proxy.settings import Settings, Upstream
 
 VERSIONS = {
     "torch": "2.11.0",
@@ -190,7 +190,7 @@ class Place:
                     item["version"],
                     [file["hash"].removeprefix("sha256:") for file in item["files"]],
                 )
-                for item in toml.loads(text)["package"]
+                for item in toml.read_toml(text)["package"]
             }
         pages = map(self.field.builds.entries, self.field.builds.files)
         files = itertools.chain.from_iterable(pages)

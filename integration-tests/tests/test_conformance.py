@@ -22,9 +22,9 @@ from conformance.runners import RUNNERS
 from conformance.runners.base import Runner
 from conformance.table import WHO
 from conformance.verdict import play, read_differences
-from pep_variants.formats.reader import metadata_from_tree
-from pep_variants.formats.writer import metadata_to_tree
-from pep_variants.model.generation import V0_2_0
+from pep_variants._formats.reader import metadata_from_tree
+from pep_variants._formats.writer import metadata_to_tree
+from pep_variants._model.generation import V0_2_0
 from support.environments import Environments
 
 FILES = case_files()

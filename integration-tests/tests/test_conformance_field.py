@@ -9,7 +9,7 @@ import pytest
 
 from conformance.case import CASES, read_file
 from conformance.field.standin import FOLDER, pages
-from pep_variants.formats.reader import read_metadata
+from pep_variants._formats.reader import read_metadata
 
 EIGHT = {
     "h100-cuda12.8", "rtx5090-cuda13.0", "v100-cuda12.2", "mi300x-rocm6.4", "arc-b580",

@@ -18,8 +18,8 @@ from support.pip_commands import dry_run
 from support.projects import CUDA_12_8, cuda
 from support.uvs import Machine
 from support.wheels import Release, Wheel
-from variants_proxy import Machine as Described
-from variants_proxy import encode
+from variants_proxy.urls import Machine as Described
+from variants_proxy.urls import encode
 
 SKIPPED = "Skipping variant cu130 of torch: needs CUDA driver 13.0 or newer, this one supports up"
 CHOSEN = "chosen: torch-2.9.0-py3-none-any-cu128.whl"
@@ -99,7 +99,7 @@ def test_variants(index: Index, tmp_path: Path) -> None:
 
 
 def test_proxy(index: Index, tmp_path: Path) -> None:
-    program = [sys.executable, "-c", "from variants_proxy.commands.cli import main; main()"]
+    program = [sys.executable, "-c", "from variants_proxy._commands.cli import main; main()"]
     url = index.url.replace("://", "://me:secret@")
     command = [*program, "-v", "serve", "--open", "--port", "0", "--index", f"main={url}"]
     environ = clean_environ({"VARIANTS_CACHE_DIR": str(tmp_path / "cache")})

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pep_variants.providers.nvidia import DRIVER_OVERRIDE
+from pep_variants._providers.nvidia import DRIVER_OVERRIDE
 from support.doctor_shell import Shell, first
 from support.documents import Reader
 from support.index import Index, served

@@ -19,8 +19,8 @@ from typing import Any
 
 import pytest
 
-from pep_variants.detect.machines import machine_text
-from pep_variants.providers.nvidia import CAPABILITY_OVERRIDE, DRIVER_OVERRIDE
+from pep_variants._detect.machines import machine_text
+from pep_variants._providers.nvidia import CAPABILITY_OVERRIDE, DRIVER_OVERRIDE
 from support.doctor_shell import Shell
 from support.documents import Reader
 from support.environments import PIPS

@@ -40,7 +40,7 @@ from support.servers import free_port
 from support.tools import tool
 from support.upload_server import Fault, upload_index
 from support.wheels import Release, Wheel
-from variants_catalog.catalogs import DirectoryCatalog
+from variants_catalog._catalogs import DirectoryCatalog
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64" or shutil.which("curl") is None,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pep_variants.providers.nvidia import DRIVER_OVERRIDE
+from pep_variants._providers.nvidia import DRIVER_OVERRIDE
 from support.documents import Page, Reader
 from support.environments import ROOT
 from support.index import Index, served

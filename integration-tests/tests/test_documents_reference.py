@@ -15,30 +15,27 @@ from pathlib import Path
 import click
 import pytest
 
-from pep_variants import (
-    VariantContext,
-    parse_filename,
-    read_metadata,
-    reduce_requirement,
-    write_metadata,
-)
-from pep_variants.choose.options import OPTIONS
-from pep_variants.choose.preferences import PRIORITIES, Preferences
-from pep_variants.detect.machines import CPU, WORDS, load_machine, parse_facts
-from pep_variants.formats import toml
-from pep_variants.formats.platform_file import read_platform, write_platform
-from pep_variants.formats.reader import read_pyproject
-from pep_variants.formats.writer import WRITABLE
-from pep_variants.model.generation import GENERATIONS, V0_1_1, generation_of
-from pep_variants.settings import loader
+from pep_variants._choose.preferences import PRIORITIES, Preferences
+from pep_variants._detect.machines import CPU, WORDS, load_machine, parse_facts
+from pep_variants._formats import toml
+from pep_variants._formats.platform_file import read_platform, write_platform
+from pep_variants._formats.reader import read_pyproject
+from pep_variants._formats.writer import WRITABLE
+from pep_variants._model.generation import GENERATIONS, V0_1_1, generation_of
+from pep_variants._settings import loader
+from pep_variants.markers import VariantContext, reduce_requirement
+from pep_variants.metadata import read_metadata, write_metadata
+from pep_variants.options import OPTIONS
+from pep_variants.wheel_files import parse_filename
 from support.documents import File, Page, commands
 from support.environments import ROOT
 from variants_cli.main import cli
 from variants_cli.schemas import names, schema
-from variants_index import load_target, make_target, read_lock, select_locked
-from variants_plugins.variables import PLUGIN_VARIABLES
-from variants_proxy import Limits
-from variants_proxy.commands.cli import cli as proxy_cli
+from variants_index.finder import read_lock, select_locked
+from variants_index.target import load_target, make_target
+from variants_plugins._variables import PLUGIN_VARIABLES
+from variants_proxy._commands.cli import cli as proxy_cli
+from variants_proxy.settings import Limits
 
 REFERENCE = ROOT / "docs/reference"
 CONFIGURATION, FORMATS, JSON, MESSAGES, PLATFORMS = (
@@ -252,7 +249,7 @@ def test_lock_platform_and_target_files(tmp_path):
         blocks(name, "toml") for name in ("Lock files", "Platform files", "Target files")
     )
     platform = read_platform(text, "platform.toml")
-    assert toml.loads(write_platform(platform, "pep-variants 0.1.0")) == toml.loads(text)
+    assert toml.read_toml(write_platform(platform, "pep-variants 0.1.0")) == toml.read_toml(text)
     path = tmp_path / "pylock.toml"
     path.write_text(lock)
     here = make_target(platform=platform)

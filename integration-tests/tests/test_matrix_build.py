@@ -20,14 +20,15 @@ from pathlib import Path
 
 import pytest
 
-from pep_variants import Detector, rank
+from pep_variants.machines import Detector
+from pep_variants.selection import rank
 from support.documents import Page, Reader
 from support.environments import ROOT, clean_environ, once
 from support.isolation import registries
 from support.loopback import served_folder
 from support.tools import tool
-from variants_cli.detection import read_metadata_file
-from variants_cli.matrix.building import find_uv
+from variants_cli._detection import read_metadata_file
+from variants_cli._matrix.building import find_uv
 
 PROJECT = ROOT / "integration-tests" / "projects" / "dotproduct"
 NAME = "dotproduct-1.0-cp310-abi3"

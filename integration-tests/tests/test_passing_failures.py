@@ -19,7 +19,7 @@ from support.projects import CUDA_12_8, DRIVER, app, app_index
 from support.published_builds import Field, standing_in
 from support.uvs import Machine, installed_labels, project
 from support.wheels import Wheel
-from uv_variants.environments import installed_versions
+from uv_variants._environments import installed_versions
 
 DOCUMENT = "app-2.0-variants.json"
 DOWN = Answer(503, b"try later")

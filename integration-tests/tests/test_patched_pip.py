@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from pep_variants import Detector
+from pep_variants.machines import Detector
 from support.environments import PIPS, ROOT, Result, built_wheel, clean_environ
 from support.patched_pip import build, local_version, patched_pip, with_patched_pip
 from support.pip_commands import chooses, installs

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pep_variants.formats import toml
+from pep_variants._formats import toml
 from support.environments import (
     Environment,
     Environments,
@@ -90,7 +90,7 @@ class Project:
     @property
     def locked(self) -> dict[str, list[str]]:
         """Files by project, as the lock file has them."""
-        packages = toml.loads((self.path / "pdm.lock").read_text())["package"]
+        packages = toml.read_toml((self.path / "pdm.lock").read_text())["package"]
         return {item["name"]: [file["file"] for file in item["files"]] for item in packages}
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from pep_variants.formats import toml
+from pep_variants._formats import toml
 from support.index import Index
 from support.projects import CUDA_12_8, DRIVER, app_index
 from support.wheels import NVIDIA, Release
@@ -85,7 +85,7 @@ def test_documents_are_copied(patched, serve, tmp_path, listed):
     done = patched.pip("lock", "-o", str(path), "-i", index.url, "app", env=CUDA_12_8)
     assert done.code == 0, done
     assert "is locked without" not in done.err
-    (package,) = toml.loads(path.read_text())["packages"]
+    (package,) = toml.read_toml(path.read_text())["packages"]
     assert package["variants-json"] == {**document, "variants": {"cu128": variants["cu128"]}}
     done = install(patched, path, "--no-index")
     assert "app-1.0-cu128" in done.out.splitlines()[-1], done

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pep_variants.internal import digest_of, read_record
+from pep_variants.wheel_files import digest_of, read_record
 from support.index import Index
 from support.pip_commands import dry_run, installs
 from support.projects import DRIVER, ON_GPU, app_index, cuda

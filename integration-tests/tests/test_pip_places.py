@@ -110,7 +110,7 @@ def test_folders_that_python_does_not_start_from(environments, plain, index, tmp
     folder = tmp_path / "folder"
     done = plain.pip("install", "--no-index", option, str(folder), str(environments.shim_wheel))
     assert done.code == 0, done
-    (package,) = folder.rglob("pep_variants_shim/hook.py")
+    (package,) = folder.rglob("pep_variants_shim/_hook.py")
     env = {"PYTHONPATH": str(package.parents[1])}
     done = plain.pip("--version", env=env)
     assert (done.code, done.err) == (0, "")

@@ -8,13 +8,13 @@ import json
 import pytest
 import tomli
 
-from pep_variants.wheelfile.installed import ownership_problems
+from pep_variants._wheelfile.installed import ownership_problems
 from support.catalog_places import entry, variant
 from support.index import Index
 from support.pip_commands import dry_run, installs, labels, versions
 from support.projects import DRIVER
 from support.wheels import SourceDistribution, Wheel
-from variants_catalog.installed_builds import read_origin
+from variants_catalog._installed_builds import read_origin
 
 CUDA_13, CUDA_12, NO_GPU = ({DRIVER: version} for version in ("13.0", "12.8", "11.0"))
 BUILD = "cupy_cuda13x-14.2.0-py3-none-any.whl"

@@ -199,7 +199,7 @@ def test_name_that_is_gone(changed, index, with_catalog, name):
 def modules():
     tables = (
         ast.literal_eval(node.value)
-        for node in ast.parse((SHIM / "hook.py").read_text("utf-8")).body
+        for node in ast.parse((SHIM / "_hook.py").read_text("utf-8")).body
         if isinstance(node, ast.Assign) and node.targets[0].id in ("PATCHES", "EXTRAS")
     )
     return [name for table in tables for name in table]

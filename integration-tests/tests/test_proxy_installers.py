@@ -15,15 +15,16 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pep_variants.formats import toml
-from pep_variants.model.platform import Platform, Support
+from pep_variants._formats import toml
+from pep_variants._model.platform import Platform, Support
 from support.environments import clean_environ, uv_command
 from support.index import served
 from support.people import Person, programs_of, seeds
 from support.projects import app_index
 from support.proxies import running_proxy
-from variants_proxy import Machine, Settings, Upstream, encode
-from variants_proxy.server.landing import Address
+from variants_proxy._server.landing import Address
+from variants_proxy.settings import Settings, Upstream
+from variants_proxy.urls import Machine, encode
 
 NVIDIA = Platform({"nvidia": Support({"cuda_version_lower_bound": ("12.8", "12.6")})})
 GPU = encode(Machine(NVIDIA))
@@ -84,7 +85,7 @@ def hashes_of_app(text: str) -> set[str]:
         part = re.search(r"(?ms)^app==1\.0(.*?)# via", text)
         assert part is not None, text
         return set(re.findall(r"--hash=(\S+)", part[1]))
-    packages = toml.loads(text)["package"]
+    packages = toml.read_toml(text)["package"]
     (app,) = (package for package in packages if package["name"] == "app")
     return {file["hash"] for file in app["files"]}
 

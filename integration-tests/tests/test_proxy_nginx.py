@@ -12,15 +12,15 @@ from pathlib import Path
 import httpx
 import pytest
 
-from pep_variants.model.platform import Platform, Support
+from pep_variants._model.platform import Platform, Support
 from support.certificates import certified
 from support.environments import ROOT, clean_environ, uv_command
 from support.index import JSON, Answer, served
 from support.projects import app_index
 from support.servers import free_port, has_nginx, nginx_before
 from support.waiting import wait_until
-from variants_proxy import Machine, encode
-from variants_proxy.index_urls import keyed_url
+from variants_proxy._index_urls import keyed_url
+from variants_proxy.urls import Machine, encode
 
 pytestmark = [
     pytest.mark.skipif(not has_nginx(), reason="there is no nginx"),
@@ -34,9 +34,9 @@ LABELS = {GPU: "cu128", CPU: "null"}
 SERVE = """
 import sys
 from pathlib import Path
-from variants_proxy import Settings, Upstream
-from variants_proxy.server.listening import listen
-from variants_proxy.server.server import make_server
+from variants_proxy.settings import Settings, Upstream
+from variants_proxy._server.listening import listen
+from variants_proxy._server.server import make_server
 settings = Settings((Upstream("main", sys.argv[1]),), Path(sys.argv[2]), fresh_seconds=0.0)
 make_server(settings).run_until_signal(listen("127.0.0.1", int(sys.argv[3])))
 """

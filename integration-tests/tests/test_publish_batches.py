@@ -21,8 +21,8 @@ from urllib.request import urlopen
 import pytest
 from click.testing import CliRunner
 
-from pep_variants.model.label import split_label
-from pep_variants.wheelfile.core_metadata import requirements_of
+from pep_variants._model.label import split_label
+from pep_variants._wheelfile.core_metadata import requirements_of
 from support.environments import clean_environ
 from support.field_releases import AARCH64, FLASH_ATTN, VLLM, X86_64, FieldRelease, dependencies
 from support.json_outputs import check_output
@@ -30,7 +30,7 @@ from support.loopback import served_folder
 from support.object_storage import object_storage
 from support.upload_server import STORED, upload_index
 from support.wheels import Wheel
-from variants_cli.indexing.wheelhouse import read_core_metadata, read_distribution
+from variants_cli._indexing.wheelhouse import read_core_metadata, read_distribution
 from variants_cli.main import cli
 from variants_index.pages import read_page
 

@@ -18,7 +18,8 @@ from pathlib import Path
 import click
 import pytest
 
-from pep_variants.internal import KNOWN_MACHINES, OPTIONS
+from pep_variants.machines import KNOWN_MACHINES
+from pep_variants.options import OPTIONS
 from support.documents import commands
 from support.environments import ROOT
 
@@ -75,9 +76,9 @@ def test_a_wrong_link_is_a_warning(tmp_path):
 
 
 def test_every_option_of_every_command_is_in_the_reference(reference):
-    from uv_variants.doctor.command import cli as uv_cli
+    from uv_variants._doctor.command import cli as uv_cli
     from variants_cli.main import cli
-    from variants_proxy.commands.cli import cli as proxy_cli
+    from variants_proxy._commands.cli import cli as proxy_cli
 
     for program, group in (
         ("variants", cli),

@@ -1,6 +1,6 @@
 """Builds with a publisher's own name that do not run here, as each client says it.
 
-What runs where is tested beside `variants_catalog.unfit_builds`.
+What runs where is tested beside `variants_catalog._unfit_builds`.
 """
 
 from __future__ import annotations

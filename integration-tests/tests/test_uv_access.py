@@ -14,7 +14,7 @@ from support.proxied_network import http_proxy
 from support.running_transport import trusting
 from support.uvs import Machine, project
 from support.wheels import Release
-from uv_variants.transport.authority import Authority
+from uv_variants._transport.authority import Authority
 
 PYTHON = sys.executable
 posix = pytest.mark.skipif(os.name == "nt", reason="a program of the test is a script")

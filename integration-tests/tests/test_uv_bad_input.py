@@ -26,7 +26,7 @@ from support.uv_beside import files_of, installed_in
 from support.uvs import Machine, project
 from support.waiting import wait_until
 from support.wheels import Wheel
-from uv_variants.transport.authority import Authority
+from uv_variants._transport.authority import Authority
 
 PYTHON = sys.executable
 posix = pytest.mark.skipif(os.name == "nt", reason="signals and limits of POSIX")

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from pep_variants.formats import toml
+from pep_variants._formats import toml
 from support.environments import PIPS, Environments
 from support.published_builds import Field, published, standing_in
 from support.uvs import Machine, project
-from uv_variants.environments import installed_versions
+from uv_variants._environments import installed_versions
 
 pytestmark = pytest.mark.skipif(
     (sys.platform, platform.machine()) != ("linux", "x86_64"),
@@ -150,7 +150,7 @@ def test_pylock_of_a_lock(
     assert done.code == 0, done
     for note in (*NOTES, "tensorflow 2.21.0 is published as tensorflow-cpu, which"):
         assert done.err.count(note) == 1, done
-    tree = toml.loads((h100.work / "pylock.toml").read_text())
+    tree = toml.read_toml((h100.work / "pylock.toml").read_text())
     found: dict[str, dict[str, Any]] = {item["name"]: item for item in tree["packages"]}
     assert not [item for item in found.values() if "variants-json" in item]
     assert ".variant" not in done.out

@@ -12,7 +12,7 @@ from support.catalog_places import family_entries, pytorch
 from support.projects import DRIVER
 from support.published_builds import Field, standing_in
 from support.uvs import Machine, project
-from uv_variants.environments import installed_versions
+from uv_variants._environments import installed_versions
 
 PYTHON = sys.executable
 LINUX, WINDOWS = "py3-none-manylinux_2_17_x86_64", "py3-none-win_amd64"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pep_variants.formats import toml
+from pep_variants._formats import toml
 from support.environments import Environments
 from support.index import Index
 from support.projects import CUDA_12_8, DRIVER, GPU, cuda
@@ -202,7 +202,7 @@ class TestPylock:
         own = machine.with_environ({**given, **CUDA_12_8, "UV_PYTHON": sys.executable})
         done = own.run("export", "--format", "pylock.toml")
         assert done.code == 0, done
-        packages = {package["name"]: package for package in toml.loads(done.out)["packages"]}
+        packages = {package["name"]: package for package in toml.read_toml(done.out)["packages"]}
         hashes = [wheel["hashes"]["sha256"] for wheel in packages["gpu"]["wheels"]]
         assert sorted(f"sha256:{each}" for each in hashes) == hashes_of(index, "gpu")
         assert packages["gpu"]["variants-json"] == cuda("12.6", "12.8")

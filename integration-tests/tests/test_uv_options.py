@@ -12,7 +12,7 @@ import pytest
 
 from support.environments import Environments
 from support.uvs import UVS, downloaded_uv
-from uv_variants.command_line import HIDDEN, TAKES_VALUE, parse
+from uv_variants._command_line import HIDDEN, TAKES_VALUE, parse
 
 _OPTION = re.compile(r"^(?:  -(?P<letter>\w), |      )--(?P<name>[a-z][\w-]*)(?P<value> <)?", re.M)
 _COMMANDS = re.compile(r"^Commands:\n((?:  .*\n)+)", re.M)

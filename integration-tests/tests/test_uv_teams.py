@@ -23,7 +23,7 @@ from support.projects import cuda
 from support.proxies import running_proxy
 from support.uvs import UVS, Machine, downloaded_uv
 from support.wheels import Release, Wheel
-from variants_proxy import Settings, Upstream
+from variants_proxy.settings import Settings, Upstream
 
 MACHINES = {
     "laptop": "laptop-alderlake",

@@ -8,7 +8,8 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from pep_variants.internal import record_line, replacing
+from pep_variants.safe_files import replacing
+from pep_variants.wheel_files import record_line
 
 Files = Mapping[str, bytes]
 """Contents by path in the wheel."""

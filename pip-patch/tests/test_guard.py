@@ -39,7 +39,7 @@ class VariantError(Exception):
 @pytest.fixture
 def hook(monkeypatch):
     """The module, imported anew: what is switched off in one test is on in the next."""
-    for name in ("pep_variants_shim", "pep_variants_shim.guard", "pep_variants_shim.hook"):
+    for name in ("pep_variants_shim", "pep_variants_shim._guard", "pep_variants_shim._hook"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     spec = importlib.util.spec_from_file_location(
         "pep_variants_shim", SOURCE / "__init__.py", submodule_search_locations=[str(SOURCE)]
@@ -51,16 +51,16 @@ def hook(monkeypatch):
     errors = SimpleNamespace(
         InstallationError=InstallationError, Fault=Fault, VariantsOff=VariantsOff
     )
-    monkeypatch.setitem(sys.modules, "pep_variants_shim.errors", errors)
+    monkeypatch.setitem(sys.modules, "pep_variants_shim._errors", errors)
     for name in ("guard", "hook"):
-        module = importlib.import_module(f"pep_variants_shim.{name}")
+        module = importlib.import_module(f"pep_variants_shim._{name}")
         monkeypatch.setitem(sys.modules, module.__name__, module)
     return module
 
 
 @pytest.fixture
 def guard(hook):
-    return sys.modules["pep_variants_shim.guard"]
+    return sys.modules["pep_variants_shim._guard"]
 
 
 @pytest.fixture
@@ -243,20 +243,20 @@ def test_fault_in_iteration(guard):
 
 def test_line_says_where(guard):
     code = "def ours():\n    raise ValueError('first\\nsecond \\x1b[31m https://user:secret@host/')"
-    place = {"__name__": "pep_variants_shim.patches.made"}
+    place = {"__name__": "pep_variants_shim._patches.made"}
     exec(compile(code, "ours", "exec"), place)
     with pytest.raises(ValueError, match="first") as caught:
         place["ours"]()
     assert guard.described(caught.value) == (
-        "ValueError: first second  [31m https://****@host/ (pep_variants_shim.patches.made:ours:2)"
+        "ValueError: first second  [31m https://****@host/ (pep_variants_shim._patches.made:ours:2)"
     )
 
 
 @pytest.mark.parametrize(("modules", "ours"), [
-    (["pep_variants_shim.links"], True),
-    (["pip._internal.a", "pep_variants_shim.links", "other"], True),
-    (["pep_variants_shim.links", "pip._internal.a"], False),
-    (["pip._internal.a", "pep_variants_shim.guard"], False),
+    (["pep_variants_shim._links"], True),
+    (["pip._internal.a", "pep_variants_shim._links", "other"], True),
+    (["pep_variants_shim._links", "pip._internal.a"], False),
+    (["pip._internal.a", "pep_variants_shim._guard"], False),
 ])  # fmt: skip
 def test_whose_fault_it_is(guard, modules, ours):
     """The last of the shim's and pip's frames tells."""
@@ -273,11 +273,11 @@ def test_whose_fault_it_is(guard, modules, ours):
     assert guard.is_ours(caught.value) is ours
 
 
-@pytest.mark.parametrize("name", ["pep_variants_shim.links", "pip._internal.links"])
+@pytest.mark.parametrize("name", ["pep_variants_shim._links", "pip._internal.links"])
 def test_a_command_runs_again_after_a_fault_of_ours(guard, monkeypatch, name):
     """One in an object of the shim that pip calls itself."""
-    monkeypatch.delitem(sys.modules, "pep_variants_shim.patches.start", raising=False)
-    start = importlib.import_module("pep_variants_shim.patches.start")
+    monkeypatch.delitem(sys.modules, "pep_variants_shim._patches.start", raising=False)
+    start = importlib.import_module("pep_variants_shim._patches.start")
     monkeypatch.setitem(sys.modules, start.__name__, start)
     place = {"__name__": name, "runs": []}
     exec("def run(*args):\n    runs.append(args)\n    assert len(runs) > 1\n    return 0", place)
@@ -412,5 +412,5 @@ def test_table(hook):
     assert not hook.PATCHES.keys() & hook.EXTRAS.keys()
     for patch in (*hook.PATCHES.values(), *hook.EXTRAS.values()):
         module, _, function = patch.partition(":")
-        code = (SOURCE / "patches" / f"{module}.py").read_text("utf-8")
+        code = (SOURCE / "_patches" / f"{module}.py").read_text("utf-8")
         assert f"\ndef {function}(module: " in code

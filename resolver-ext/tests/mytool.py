@@ -7,7 +7,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 from resolvelib import AbstractProvider
 
-from pep_variants.model.filename import parse_filename
+from pep_variants._model.filename import parse_filename
 
 LABELS = {"tensors-2.0": ["cu130", "cu128", "cu126", "null"], "vision-1.0": ["cu130", "cu126"]}
 REQUIRES = {"tensors": ["runtime; 'nvidia' in variant_namespaces"]}

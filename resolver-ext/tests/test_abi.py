@@ -4,10 +4,11 @@ import pytest
 from resolvelib import BaseReporter, ResolutionImpossible, Resolver
 from test_provider import Files, Provider, Requirement, wheel
 
-from pep_variants.choose.preferences import Preferences
-from pep_variants.model.metadata import Metadata
-from pep_variants.model.platform import Platform, Support
-from resolvelib_variants import AbiRequirement, VariantProvider
+from pep_variants._choose.preferences import Preferences
+from pep_variants._model.metadata import Metadata
+from pep_variants._model.platform import Platform, Support
+from resolvelib_variants.abi_requirements import AbiRequirement
+from resolvelib_variants.provider import VariantProvider
 
 
 def against(**releases):

@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 from test_provider import METADATA, Candidate, Files
 from test_provider import wheel as provider_wheel
 
-from pep_variants.choose.markers import NON_VARIANT, VariantContext
-from pep_variants.choose.preferences import Preferences
+from pep_variants._choose.preferences import Preferences
+from pep_variants._model.metadata import Metadata
+from pep_variants._model.platform import Platform, Support
 from pep_variants.errors import MetadataError, NoSuchVariant, VariantError
-from pep_variants.model.metadata import Metadata
-from pep_variants.model.platform import Platform, Support
-from resolvelib_variants import VariantOrdering, VersionOrder
+from pep_variants.markers import NON_VARIANT, VariantContext
+from resolvelib_variants.interfaces import VersionOrder
+from resolvelib_variants.ordering import VariantOrdering
 
 A = "https://a.example/simple/"
 B = "https://b.example/simple/"

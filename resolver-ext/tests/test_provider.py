@@ -10,11 +10,11 @@ from packaging.requirements import Requirement as ParsedRequirement
 from resolvelib import AbstractProvider, BaseReporter, ResolutionImpossible, Resolver
 
 import resolvelib_variants
-from pep_variants.choose.preferences import Preferences
+from pep_variants._choose.preferences import Preferences
+from pep_variants._model.metadata import Metadata
+from pep_variants._model.platform import Platform, Support
 from pep_variants.errors import InvalidMarker
-from pep_variants.model.metadata import Metadata
-from pep_variants.model.platform import Platform, Support
-from resolvelib_variants import TransparentProvider, VariantProvider
+from resolvelib_variants.provider import TransparentProvider, VariantProvider
 
 
 class Requirement(NamedTuple):

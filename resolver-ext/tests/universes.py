@@ -17,10 +17,10 @@ from typing import NamedTuple
 from packaging.requirements import Requirement as ParsedRequirement
 from resolvelib import AbstractProvider, BaseReporter, ResolutionImpossible, Resolver
 
-from pep_variants.detect.detector import Detector
-from pep_variants.formats.reader import read_metadata
-from pep_variants.model.platform import Platform, Support
-from resolvelib_variants import VariantProvider
+from pep_variants._detect.detector import Detector
+from pep_variants._formats.reader import read_metadata
+from pep_variants._model.platform import Platform, Support
+from resolvelib_variants.provider import VariantProvider
 
 SOURCE = "https://index.example/simple/"
 SCHEMA = "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json"

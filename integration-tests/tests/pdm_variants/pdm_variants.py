@@ -23,16 +23,16 @@ from pdm.resolver.providers import BaseProvider
 from resolvelib import Resolver
 from unearth import evaluator
 
-from pep_variants.choose.markers import reduce_requirement
-from pep_variants.detect.detector import Detector
+from pep_variants._detect.detector import Detector
+from pep_variants._formats.platform_file import load_platform
+from pep_variants._formats.reader import read_metadata
+from pep_variants._model.filename import metadata_filename, parse_metadata_filename
+from pep_variants._model.label import METADATA_SUFFIX, split_label
+from pep_variants._model.metadata import Metadata
+from pep_variants._settings.loader import load_preferences
 from pep_variants.errors import MetadataError
-from pep_variants.formats.platform_file import load_platform
-from pep_variants.formats.reader import read_metadata
-from pep_variants.model.filename import metadata_filename, parse_metadata_filename
-from pep_variants.model.label import METADATA_SUFFIX, split_label
-from pep_variants.model.metadata import Metadata
-from pep_variants.settings.loader import load_preferences
-from resolvelib_variants import TransparentProvider
+from pep_variants.markers import reduce_requirement
+from resolvelib_variants.provider import TransparentProvider
 
 _LINKS: dict[str, Any] = {}
 """Links to metadata files that index pages list, by their page and name."""

@@ -9,9 +9,10 @@ import os
 import sys
 from pathlib import Path
 
+from pep_variants._model.metadata import ProviderInfo
 from pep_variants.errors import ProviderError
-from pep_variants.model.metadata import ProviderInfo
-from variants_plugins import PluginRunner, Sources
+from pep_variants.preferences import Sources
+from variants_plugins.runner import PluginRunner
 
 cache, wheels, *allow = sys.argv[1:]
 runner = PluginRunner(

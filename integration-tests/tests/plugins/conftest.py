@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from pep_variants.choose.preferences import SANDBOX_OFF
-from pep_variants.model.metadata import ProviderInfo
+from pep_variants._choose.preferences import SANDBOX_OFF
+from pep_variants._model.metadata import ProviderInfo
+from pep_variants.preferences import Sources
 from support.wheels import Wheel
-from variants_plugins import PluginRunner, Sources
+from variants_plugins.runner import PluginRunner
 
 LOG = "ACME_VARIANT_PROVIDER_LOG"
 """Environment variable that names the file in which the tests' plugins leave a trace."""

@@ -15,13 +15,14 @@ from pathlib import Path
 
 import pytest
 
+from pep_variants._model.metadata import ProviderInfo
 from pep_variants.errors import ProviderError
-from pep_variants.model.metadata import ProviderInfo
+from pep_variants.preferences import Sources
 from support.index import Index, served
 from support.waiting import wait_until
-from variants_plugins import PluginRunner, Sources
-from variants_plugins.plugin_environment import RECORD
-from variants_plugins.variables import installer_variables
+from variants_plugins._plugin_environment import RECORD
+from variants_plugins._variables import installer_variables
+from variants_plugins.runner import PluginRunner
 
 HERE = Path(__file__).parent
 UV = shutil.which("uv", path=sysconfig.get_path("scripts")) or shutil.which("uv")
@@ -129,7 +130,7 @@ def test_venv_brings_pip_where_there_is_none(script, tmp_path, make_python, old)
 
 
 def test_several_indexes_without_uv(ask, monkeypatch):
-    monkeypatch.setattr("variants_plugins.installer._find_uv", lambda _: None)
+    monkeypatch.setattr("variants_plugins._installer._find_uv", lambda _: None)
     sources = Sources("https://a.invalid", ("https://b.invalid",))
     with pytest.raises(ProviderError, match="needs uv: install uv, or configure one index"):
         ask(sources=sources)

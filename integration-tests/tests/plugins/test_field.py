@@ -5,10 +5,11 @@ import urllib.request
 
 import pytest
 
-from pep_variants.model.metadata import ProviderInfo
-from pep_variants.providers.x86_64 import X8664Provider
+from pep_variants._model.metadata import ProviderInfo
+from pep_variants._providers.x86_64 import X8664Provider
+from pep_variants.preferences import Sources
 from support.isolation import network
-from variants_plugins import PluginRunner, Sources
+from variants_plugins.runner import PluginRunner
 
 X86_64 = "provider-variant-x86-64==0.0.1.post2"
 X86_64_API = "provider_variant_x86_64.plugin:X8664Plugin"

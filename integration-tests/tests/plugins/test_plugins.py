@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from pep_variants._model.metadata import ProviderInfo
 from pep_variants.errors import ProviderError
-from pep_variants.model.metadata import ProviderInfo
 from support.waiting import wait_until
-from variants_plugins import PluginRunner
+from variants_plugins.runner import PluginRunner
 
 LINUX_ONLY = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 LOG = "ACME_VARIANT_PROVIDER_LOG"

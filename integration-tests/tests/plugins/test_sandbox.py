@@ -14,10 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from pep_variants._model.metadata import ProviderInfo
 from pep_variants.errors import PluginFailed, ProviderError
-from pep_variants.model.metadata import ProviderInfo
 from support.waiting import wait_until
-from variants_plugins import PluginRunner, plugin_environment, runner, sandbox
+from variants_plugins import _plugin_environment as plugin_environment
+from variants_plugins import _sandbox as sandbox
+from variants_plugins import runner
+from variants_plugins.runner import PluginRunner
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="limits and sandbox of Linux")
 
@@ -435,7 +438,7 @@ def test_a_fork_bomb(say):
         found = set()
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             with suppress(OSError):
-                found |= {path} if b"driver.py" in path.read_bytes() else set()
+                found |= {path} if b"_driver.py" in path.read_bytes() else set()
         return found
 
     before = drivers()

@@ -2,17 +2,17 @@
 
 import pytest
 
-from pep_variants.choose.abi import (
+from pep_variants._choose.abi import (
     AbiDependency,
     abi_dependencies,
     abi_projects,
     covers,
     supporting,
 )
-from pep_variants.choose.explanation import verdicts, why_not
-from pep_variants.choose.ranking import rank
-from pep_variants.model.metadata import Metadata
-from pep_variants.model.platform import Platform, Support
+from pep_variants._choose.explanation import verdicts, why_not
+from pep_variants._choose.ranking import rank
+from pep_variants._model.metadata import Metadata
+from pep_variants._model.platform import Platform, Support
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import pytest
 
+from pep_variants._settings.trust import Allowed, AllowList, Refused
 from pep_variants.errors import PreferenceError
-from pep_variants.settings.trust import Allowed, AllowList, Refused
 
 LINUX = {"sys_platform": "linux", "python_version": "3.11"}
 A, B = "a" * 64, "b" * 64

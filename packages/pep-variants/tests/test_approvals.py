@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from pep_variants._ownership import NotPrivate
+from pep_variants._settings.trust import Approval, Approvals, approval_digest, covered_files
 from pep_variants.errors import PreferenceError
-from pep_variants.ownership import NotPrivate
-from pep_variants.settings.trust import Approval, Approvals, approval_digest, covered_files
 
 posix = pytest.mark.skipif(os.name == "nt", reason="POSIX modes and links")
 

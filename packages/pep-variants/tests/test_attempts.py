@@ -3,12 +3,12 @@
 import logging
 import threading
 
-from pep_variants.providers.base import Attempt, recorded, tried
-from pep_variants.providers.registry import BUILTIN_NAMESPACES, examine_host
+from pep_variants._providers.base import Attempt, recorded, tried
+from pep_variants._providers.registry import BUILTIN_NAMESPACES, examine_host
 
 
 def test_recorded(caplog):
-    package = logging.getLogger("pep_variants.detect")
+    package = logging.getLogger("pep_variants._detect")
     before = package.level, package.propagate, list(package.handlers)
     with recorded() as trail:
         thread = threading.Thread(
@@ -17,7 +17,7 @@ def test_recorded(caplog):
         thread.start()
         thread.join()
         tried("/dev/kfd", "does not exist")
-        logging.getLogger("pep_variants.providers.amd").warning("slow: %s", 3)
+        logging.getLogger("pep_variants._providers.amd").warning("slow: %s", 3)
     assert trail.attempts == [
         Attempt("lib.so", "is loaded", True),
         Attempt("/dev/kfd", "does not exist"),

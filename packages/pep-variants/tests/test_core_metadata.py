@@ -4,14 +4,14 @@ import email
 
 import pytest
 
-from pep_variants.choose.markers import (
+from pep_variants._wheelfile.core_metadata import first_field, read_fields
+from pep_variants.markers import (
     NON_VARIANT,
     VariantContext,
     metadata_terms,
     reduce_metadata,
     reduce_requirements,
 )
-from pep_variants.wheelfile.core_metadata import first_field, read_fields
 
 CU128 = VariantContext("cu128", {"nvidia": {"cuda_version_lower_bound": ("12.8",)}})
 

@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from pep_variants.choose.explanation import notices
-from pep_variants.choose.preferences import Preferences
-from pep_variants.choose.ranking import rank
-from pep_variants.detect.detector import Detector
-from pep_variants.formats.reader import metadata_from_tree
-from pep_variants.model.generation import V0_0_3, V0_1_1, V0_2_0
-from pep_variants.model.metadata import Metadata, ProviderInfo
-from pep_variants.model.platform import Platform, Support
-from pep_variants.providers import registry
+from pep_variants._choose.explanation import notices
+from pep_variants._choose.preferences import Preferences
+from pep_variants._choose.ranking import rank
+from pep_variants._detect.detector import Detector
+from pep_variants._formats.reader import metadata_from_tree
+from pep_variants._model.generation import V0_0_3, V0_1_1, V0_2_0
+from pep_variants._model.metadata import Metadata, ProviderInfo
+from pep_variants._model.platform import Platform, Support
+from pep_variants._providers import registry
 
 LINUX = {"platform_system": "Linux", "os_name": "posix", "python_version": "3.12"}
 NVIDIA = {

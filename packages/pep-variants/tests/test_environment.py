@@ -3,7 +3,7 @@ import sys
 import pytest
 from packaging.markers import default_environment
 
-from pep_variants.model.environment import system_markers, target_environment
+from pep_variants._model.environment import system_markers, target_environment
 
 
 @pytest.mark.parametrize(

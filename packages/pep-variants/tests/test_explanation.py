@@ -1,11 +1,11 @@
 import pytest
 
-from pep_variants.choose.explanation import verdicts, why_chosen, why_not, why_rejected
-from pep_variants.choose.preferences import Preferences
-from pep_variants.choose.ranking import Reason, rank
-from pep_variants.model.metadata import Metadata
-from pep_variants.model.platform import Platform, Support
-from pep_variants.model.property import Selector
+from pep_variants._choose.explanation import verdicts, why_chosen, why_not, why_rejected
+from pep_variants._choose.preferences import Preferences
+from pep_variants._choose.ranking import Reason, rank
+from pep_variants._model.metadata import Metadata
+from pep_variants._model.platform import Platform, Support
+from pep_variants._model.property import Selector
 
 LOWER = ("nvidia", "cuda_version_lower_bound")
 SM = ("nvidia", "sm_arch")

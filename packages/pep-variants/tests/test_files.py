@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pep_variants.files import read_regular, read_text, replacing, write_if_changed
+from pep_variants._files import read_regular, read_text, replacing, write_if_changed
 
 LIMIT = 1000
 posix = pytest.mark.skipif(os.name == "nt", reason="Windows has no such files")

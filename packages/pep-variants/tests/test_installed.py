@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pep_variants.wheelfile.installed import find_installed, ownership_problems
+from pep_variants._wheelfile.installed import find_installed, ownership_problems
 
 OWN = {
     "default-priorities": {"namespace": ["n"]},

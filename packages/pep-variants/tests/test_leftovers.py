@@ -6,9 +6,9 @@ import shutil
 
 import pytest
 
-from pep_variants.choose.leftovers import repairs, required_by, unneeded
-from pep_variants.wheelfile.installed import find_installed
-from pep_variants.wheelfile.record import digest_of
+from pep_variants._choose.leftovers import repairs, required_by, unneeded
+from pep_variants._wheelfile.installed import find_installed
+from pep_variants._wheelfile.record import digest_of
 
 LIBRARY = "nvidia/nccl/lib/libnccl.so.2"
 

@@ -6,11 +6,11 @@ import sys
 import pytest
 
 from pep_variants import limits
-from pep_variants.choose.explanation import verdicts
-from pep_variants.choose.ranking import rank
-from pep_variants.detect.detector import Detector
+from pep_variants._choose.explanation import verdicts
+from pep_variants._choose.ranking import rank
+from pep_variants._detect.detector import Detector
+from pep_variants._formats.reader import metadata_from_tree, read_metadata
 from pep_variants.errors import MetadataError
-from pep_variants.formats.reader import metadata_from_tree, read_metadata
 
 SCHEMA = "https://variants-schema.wheelnext.dev/v0.2.0.json"
 

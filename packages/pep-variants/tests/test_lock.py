@@ -5,11 +5,11 @@ import copy
 import pytest
 from packaging.tags import parse_tag
 
-from pep_variants.choose.preferences import preferences_from_options
+from pep_variants._choose.preferences import preferences_from_options
+from pep_variants._lock.lock_selection import Machine, read_table, select_packages, write_table
+from pep_variants._lock.wheels import filename_of, labels_of, lists_variants, without_labels
+from pep_variants._model.platform import Platform, Support
 from pep_variants.errors import LockError, MetadataError, NoSuchVariant
-from pep_variants.lock.lock_selection import Machine, read_table, select_packages, write_table
-from pep_variants.lock.wheels import filename_of, labels_of, lists_variants, without_labels
-from pep_variants.model.platform import Platform, Support
 
 SCHEMAS = "https://variants-schema.wheelnext.dev/"
 V0_1_1 = f"{SCHEMAS}peps/825/v0.1.1.json"

@@ -5,27 +5,19 @@ from dataclasses import replace
 
 import pytest
 
-from pep_variants import load_machine
-from pep_variants.choose.preferences import Preferences
-from pep_variants.detect.detector import Detector
-from pep_variants.detect.known_machines import BY_NAME, KNOWN_MACHINES
-from pep_variants.detect.machines import (
-    machine_text,
-    names_file,
-    parse_facts,
-    write_facts,
-)
+from pep_variants._choose.preferences import Preferences
+from pep_variants._detect.detector import Detector
+from pep_variants._detect.known_machines import BY_NAME, KNOWN_MACHINES
+from pep_variants._detect.machines import machine_text, names_file, parse_facts, write_facts
+from pep_variants._formats import toml
+from pep_variants._formats.reader import metadata_from_tree
+from pep_variants._providers.nvidia import CAPABILITY_OVERRIDE, DRIVER_OVERRIDE
+from pep_variants._providers.registry import BUILTIN_NAMESPACES
+from pep_variants._settings.loader import load_settings
+from pep_variants._settings.places import Place, Role
+from pep_variants._settings.trust import covered_files
 from pep_variants.errors import PlatformFileError
-from pep_variants.formats import toml
-from pep_variants.formats.reader import metadata_from_tree
-from pep_variants.providers.nvidia import (
-    CAPABILITY_OVERRIDE,
-    DRIVER_OVERRIDE,
-)
-from pep_variants.providers.registry import BUILTIN_NAMESPACES
-from pep_variants.settings.loader import load_settings
-from pep_variants.settings.places import Place, Role
-from pep_variants.settings.trust import covered_files
+from pep_variants.machines import load_machine
 
 
 def features(machine, namespace):
@@ -85,7 +77,7 @@ def test_name_and_its_facts_and_its_file_say_the_same(machine, tmp_path):
         assert support.resolved == (f"{known.package}=={known.stands_for}",)
     assert write_facts(parse_facts(machine.facts)) == machine.facts
     text = machine_text(machine.name, "a test")
-    for provider in toml.loads(text)["provider"]:
+    for provider in toml.read_toml(text)["provider"]:
         # uv wants every one of these keys, and a version or URL in `resolved`.
         assert [*provider] == ["resolved", "plugin-api", "namespace", "properties"]
         (resolved,) = provider["resolved"]

@@ -11,7 +11,9 @@ from packaging.markers import InvalidMarker as PackagingInvalidMarker
 from packaging.markers import Marker
 from packaging.requirements import Requirement
 
-from pep_variants.choose.markers import (
+from pep_variants.errors import InvalidMarker
+from pep_variants.limits import MARKER_NESTING
+from pep_variants.markers import (
     VariantContext,
     is_for_extra,
     reduce_requirement,
@@ -19,8 +21,6 @@ from pep_variants.choose.markers import (
     uses_variant_terms,
     variant_terms,
 )
-from pep_variants.errors import InvalidMarker
-from pep_variants.limits import MARKER_NESTING
 from support.waiting import processor_limit
 
 CUDA = VariantContext(

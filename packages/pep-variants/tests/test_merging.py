@@ -1,8 +1,8 @@
 import pytest
 
+from pep_variants._formats.merging import check_promise, merge, merge_all
+from pep_variants._model.metadata import Metadata, ProviderInfo
 from pep_variants.errors import InconsistentMetadata, MetadataError
-from pep_variants.formats.merging import check_promise, merge, merge_all
-from pep_variants.model.metadata import Metadata, ProviderInfo
 
 X = {"a": {"f": ("1",)}}
 Y = {"a": {"f": ("2",)}}

@@ -8,22 +8,17 @@ from hypothesis import strategies as st
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pep_variants.errors import InvalidLabel, InvalidProperty, InvalidWheelFilename
-from pep_variants.model.filename import (
+from pep_variants._model.filename import (
     metadata_filename,
     parse_filename,
     parse_metadata_filename,
     read_version,
 )
-from pep_variants.model.generation import (
-    GENERATIONS,
-    UnknownSchema,
-    generation_of,
-    schema_version,
-)
-from pep_variants.model.label import LABEL, check_label, split_label
-from pep_variants.model.metadata import natural
-from pep_variants.model.property import Property, Selector
+from pep_variants._model.generation import GENERATIONS, UnknownSchema, generation_of, schema_version
+from pep_variants._model.label import LABEL, check_label, split_label
+from pep_variants._model.metadata import natural
+from pep_variants._model.property import Property, Selector
+from pep_variants.errors import InvalidLabel, InvalidProperty, InvalidWheelFilename
 
 
 @pytest.mark.parametrize("filename", ["a-1-py3-none-any-x\n.whl", "../../a-1-py3-none-any-x.whl"])

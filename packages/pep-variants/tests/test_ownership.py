@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pep_variants.ownership import NotPrivate, check_private, make_private
+from pep_variants._ownership import NotPrivate, check_private, make_private
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="POSIX owners and modes")
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pep_variants._formats.platform_file import load_platform, read_platform, write_platform
+from pep_variants._formats.toml import read_toml
+from pep_variants._model.platform import UNSUPPORTED, Platform, Support
 from pep_variants.errors import PlatformFileError
-from pep_variants.formats.platform_file import load_platform, read_platform, write_platform
-from pep_variants.formats.toml import loads
-from pep_variants.model.platform import UNSUPPORTED, Platform, Support
 
 # As uv's variant branch writes it.
 FROM_UV = """\
@@ -60,7 +60,7 @@ def test_what_uv_writes(tmp_path):
     assert found.support("x86_64").resolved[1] == "archspec==0.2.5"
     assert found.support("amd") is UNSUPPORTED
     written = write_platform(found, "uv 0.8.14")
-    assert loads(written) == loads(FROM_UV)
+    assert read_toml(written) == read_toml(FROM_UV)
     lines = [[line for line in text.splitlines() if line] for text in (written, FROM_UV)]
     assert lines[0] == lines[1]
 
@@ -89,7 +89,7 @@ def test_any_text_is_written_for_toml(text):
     assert orders(again) == orders(platform)
     support = again.support("a")
     assert (support.resolved, support.plugin_api) == ((text,), text)
-    assert loads(written)["metadata"]["created-by"] == text
+    assert read_toml(written)["metadata"]["created-by"] == text
 
 
 @pytest.mark.parametrize(

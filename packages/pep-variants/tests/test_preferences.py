@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pep_variants.choose.options import OPTIONS
-from pep_variants.choose.preferences import (
+from pep_variants._choose.preferences import (
     NON_VARIANT_LABEL,
     Preferences,
     given_variables,
@@ -13,10 +12,11 @@ from pep_variants.choose.preferences import (
     read_configuration,
     unmatched,
 )
+from pep_variants._model.metadata import Metadata
+from pep_variants._model.property import Selector
 from pep_variants.errors import PreferenceError
 from pep_variants.limits import SETTINGS_BYTES
-from pep_variants.model.metadata import Metadata
-from pep_variants.model.property import Selector
+from pep_variants.options import OPTIONS
 from support.waiting import processor_limit
 
 

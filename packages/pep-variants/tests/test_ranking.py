@@ -1,8 +1,8 @@
-from pep_variants.choose.preferences import Preferences
-from pep_variants.choose.ranking import Reason, rank
-from pep_variants.model.metadata import Metadata
-from pep_variants.model.platform import Platform, Support
-from pep_variants.model.property import Selector
+from pep_variants._choose.preferences import Preferences
+from pep_variants._choose.ranking import Reason, rank
+from pep_variants._model.metadata import Metadata
+from pep_variants._model.platform import Platform, Support
+from pep_variants._model.property import Selector
 
 MACHINE = Platform(
     {

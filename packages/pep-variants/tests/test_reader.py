@@ -4,15 +4,10 @@ import json
 import pytest
 
 from pep_variants import limits
+from pep_variants._formats.reader import metadata_from_tree, read_metadata, read_pyproject
+from pep_variants._model.generation import V0_0_1, V0_0_2, V0_0_3, V0_2_0
+from pep_variants._model.metadata import ProviderInfo
 from pep_variants.errors import MetadataError
-from pep_variants.formats.reader import metadata_from_tree, read_metadata, read_pyproject
-from pep_variants.model.generation import (
-    V0_0_1,
-    V0_0_2,
-    V0_0_3,
-    V0_2_0,
-)
-from pep_variants.model.metadata import ProviderInfo
 
 UNVERSIONED = "https://example.org/variants.json"
 

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pep_variants.errors import InvalidWheel
-from pep_variants.wheelfile.record import (
+from pep_variants._wheelfile.record import (
     digest_of,
     read_record,
     record_line,
@@ -14,6 +13,7 @@ from pep_variants.wheelfile.record import (
     without_files,
     write_record,
 )
+from pep_variants.errors import InvalidWheel
 
 RECORD = b'pkg/a.py,sha256=abc,1\r\n"b,c.py",,\r\npkg-1.dist-info/RECORD,,\r\n'
 NEW = "pkg-1.dist-info/variant.json"

@@ -4,8 +4,8 @@ from functools import partial
 
 import pytest
 
-from pep_variants.choose.preferences import Preferences
-from pep_variants.choose.rejections import (
+from pep_variants._choose.preferences import Preferences
+from pep_variants._choose.rejections import (
     advise,
     is_unfit,
     nothing_fits,
@@ -13,12 +13,12 @@ from pep_variants.choose.rejections import (
     why_not_better,
     why_this,
 )
-from pep_variants.choose.selection import File, select
-from pep_variants.choose.version_order import Admitted, advise_over_releases
-from pep_variants.detect.detector import Detector
-from pep_variants.model.metadata import Metadata, ProviderInfo
-from pep_variants.model.platform import ELSEWHERE, Platform, Support
-from pep_variants.model.property import Selector
+from pep_variants._choose.selection import File, select
+from pep_variants._choose.version_order import Admitted, advise_over_releases
+from pep_variants._detect.detector import Detector
+from pep_variants._model.metadata import Metadata, ProviderInfo
+from pep_variants._model.platform import ELSEWHERE, Platform, Support
+from pep_variants._model.property import Selector
 
 
 def cuda(version, **features):

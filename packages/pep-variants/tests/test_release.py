@@ -8,9 +8,7 @@ import re
 import pytest
 from release_files import NAME, a_wheel, document, wheel
 
-from pep_variants.errors import MetadataError, VariantError
-from pep_variants.limits import DOCUMENT_BYTES, INSPECTED_WHEEL_BYTES, INSPECTED_WHEELS
-from pep_variants.release import (
+from pep_variants._release import (
     Absent,
     Failed,
     Fetch,
@@ -20,8 +18,10 @@ from pep_variants.release import (
     ReleaseReader,
     Whole,
 )
-from pep_variants.release import read_response as read
-from pep_variants.wheelfile.lazy_file import FIRST_PART, Part, Range
+from pep_variants._release import read_response as read
+from pep_variants._wheelfile.lazy_file import FIRST_PART, Part, Range
+from pep_variants.errors import MetadataError, VariantError
+from pep_variants.limits import DOCUMENT_BYTES, INSPECTED_WHEEL_BYTES, INSPECTED_WHEELS
 
 SOURCE = "https://index.example/simple/app/"
 

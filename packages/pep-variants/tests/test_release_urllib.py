@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from release_files import NAME, a_wheel, document, wheel
 
+from pep_variants._release import ReleaseFile
 from pep_variants.errors import MetadataError
-from pep_variants.release import ReleaseFile
 from support.index import Answer, served
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "use-the-engine.md"

@@ -5,10 +5,10 @@ import zipfile
 
 import pytest
 
+from pep_variants._wheelfile import sdist
+from pep_variants._wheelfile.sdist import read_pkg_info
 from pep_variants.errors import InvalidSdist
 from pep_variants.limits import CORE_METADATA_BYTES
-from pep_variants.wheelfile import sdist
-from pep_variants.wheelfile.sdist import read_pkg_info
 from support.waiting import memory_limit
 
 PKG_INFO = b"Metadata-Version: 2.4\nName: demo\nVersion: 1.0\n"

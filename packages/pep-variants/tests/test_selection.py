@@ -1,11 +1,11 @@
 import pytest
 from packaging.tags import Tag
 
-from pep_variants.choose.preferences import Preferences, preferences_from_options
-from pep_variants.choose.selection import File, missing_variant, select
+from pep_variants._choose.preferences import Preferences, preferences_from_options
+from pep_variants._choose.selection import File, missing_variant, select
+from pep_variants._model.metadata import Metadata
+from pep_variants._model.platform import Platform, Support
 from pep_variants.errors import MetadataError, NoSuchVariant
-from pep_variants.model.metadata import Metadata
-from pep_variants.model.platform import Platform, Support
 
 INDEX = "https://index/simple/p/"
 OTHER = "https://other/simple/p/"

@@ -7,21 +7,21 @@ from types import SimpleNamespace
 
 import pytest
 
-from pep_variants import directories
-from pep_variants.choose.options import OPTIONS
-from pep_variants.choose.preferences import (
+from pep_variants import _directories as directories
+from pep_variants._choose.preferences import (
     PRIORITIES,
     Preferences,
     configuration_tree,
     read_configuration,
 )
-from pep_variants.detect.machines import names_file
+from pep_variants._detect.machines import names_file
+from pep_variants._model.property import Selector
+from pep_variants._settings.loader import load_preferences, load_settings
+from pep_variants._settings.places import Place, Role, any_file, places
+from pep_variants._settings.trust import Approvals, approval_digest, covered_files
 from pep_variants.errors import PreferenceError
 from pep_variants.limits import SETTINGS_BYTES
-from pep_variants.model.property import Selector
-from pep_variants.settings.loader import load_preferences, load_settings
-from pep_variants.settings.places import Place, Role, any_file, places
-from pep_variants.settings.trust import Approvals, approval_digest, covered_files
+from pep_variants.options import OPTIONS
 
 posix = pytest.mark.skipif(os.name == "nt", reason="POSIX modes and links")
 
@@ -138,7 +138,7 @@ def test_key_in_place(key, role, state, files, load, approve, monkeypatch):
         approve(path)
     if state == "of another user":
         monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 4711)
-        monkeypatch.setattr("pep_variants.ownership._ROOT", -1)
+        monkeypatch.setattr("pep_variants._ownership._ROOT", -1)
     believed = state == "approved" if role is Role.PROJECT else state in ("private", "approved")
     never = role is Role.PROJECT and key == "catalog"
     found, warnings = load()

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from pep_variants.sources import BEST_MATCH, Sources
+from pep_variants._sources import BEST_MATCH, Sources
 
 SECRET = "s3cr3t%40word"
 FULL = Sources(

@@ -23,7 +23,7 @@ def test_the_package_itself_loads_nothing():
     assert loaded_by("pep_variants") <= {"pep_variants"}
 
 
-@pytest.mark.parametrize("module", ["pep_variants.model.label", "pep_variants.choose.options"])
+@pytest.mark.parametrize("module", ["pep_variants._model.label", "pep_variants.options"])
 def test_light_modules(module):
     loaded = loaded_by(module)
     ours = {name for name in loaded if name.startswith("pep_variants")}
@@ -33,12 +33,12 @@ def test_light_modules(module):
 
 
 def test_a_metadata_file_of_an_index_needs_nothing_of_zip_files():
-    loaded = loaded_by("pep_variants.release")
-    assert not {name for name in loaded if name.startswith("pep_variants.wheelfile.")}
+    loaded = loaded_by("pep_variants._release")
+    assert not {name for name in loaded if name.startswith("pep_variants._wheelfile.")}
 
 
 def test_detection_loads_nothing_that_it_does_not_need():
-    loaded = loaded_by("pep_variants.detect.detector")
+    loaded = loaded_by("pep_variants._detect.detector")
     assert not {"packaging", "archspec", "pynvml", "ctypes", "json", "tomllib"} & loaded
-    providers = {name for name in loaded if name.startswith("pep_variants.providers.")}
-    assert providers <= {f"pep_variants.providers.{name}" for name in ("base", "registry")}
+    providers = {name for name in loaded if name.startswith("pep_variants._providers.")}
+    assert providers <= {f"pep_variants._providers.{name}" for name in ("base", "registry")}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pep_variants.providers.surroundings import Surroundings, why_invisible
+from pep_variants._providers.surroundings import Surroundings, why_invisible
 
 
 def _with_gpu(root: Path, vendor: str = "0x10de", kind: str = "0x030000") -> None:

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from pep_variants.timeouts import within
+from pep_variants._timeouts import within
 
 
 def test_what_comes_of_the_work():

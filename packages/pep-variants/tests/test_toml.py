@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pep_variants import limits
-from pep_variants.formats.toml import loads
+from pep_variants._formats.toml import read_toml
 from support.waiting import processor_limit
 
 SIZE = limits.LOCK_BYTES  # the largest limit of any TOML that is read
@@ -28,7 +28,7 @@ SIZE = limits.LOCK_BYTES  # the largest limit of any TOML that is read
     ],
 )
 def test_documents(text, expected):
-    found = loads(text)
+    found = read_toml(text)
     assert expected is None or found == expected
 
 
@@ -49,7 +49,7 @@ def test_strings_and_comments_hide_nothing(tree, multiline):
     """Nor does what is in them count: it would be beyond every limit."""
     comment = "# [[[ \"\"\" ''' \" ' a.b.c\n"
     text = tomli_w.dumps(tree, multiline_strings=multiline)
-    assert loads(comment * 65 + text) == loads(text)
+    assert read_toml(comment * 65 + text) == read_toml(text)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_strings_and_comments_hide_nothing(tree, multiline):
 )
 def test_too_deep(text, problem):
     with pytest.raises(ValueError, match=problem):
-        loads(text)
+        read_toml(text)
 
 
 # Each as long as may be, most of them beyond what may be in it.
@@ -88,4 +88,4 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_the_worst_documents_end(name):
     with processor_limit(), contextlib.suppress(ValueError):
-        loads(HOSTILE[name])
+        read_toml(HOSTILE[name])

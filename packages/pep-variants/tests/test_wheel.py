@@ -6,9 +6,9 @@ import zipfile
 import pytest
 
 from pep_variants import limits
+from pep_variants._wheelfile.wheel import open_wheel, read_wheel_metadata
+from pep_variants._wheelfile.zip_reading import open_zip
 from pep_variants.errors import InvalidWheel
-from pep_variants.wheelfile.wheel import open_wheel, read_wheel_metadata
-from pep_variants.wheelfile.zip_reading import open_zip
 from support.waiting import memory_limit
 
 NAME = "example_pkg-1.0-py3-none-any-x86_64_v3.whl"

@@ -2,11 +2,11 @@ import json
 
 import pytest
 
+from pep_variants._formats.reader import metadata_from_tree, read_metadata
+from pep_variants._formats.writer import metadata_to_tree, with_marker, write_metadata
+from pep_variants._model.generation import V0_0_1, V0_0_2, V0_0_3, V0_1_0, V0_1_1, V0_2_0
+from pep_variants._model.metadata import Metadata, ProviderInfo
 from pep_variants.errors import MetadataError
-from pep_variants.formats.reader import metadata_from_tree, read_metadata
-from pep_variants.formats.writer import metadata_to_tree, with_marker, write_metadata
-from pep_variants.model.generation import V0_0_1, V0_0_2, V0_0_3, V0_1_0, V0_1_1, V0_2_0
-from pep_variants.model.metadata import Metadata, ProviderInfo
 
 VARIANTS = {"x": {"b": {"g": ("2", "1"), "f": ("3",)}, "a": {"f": ("1",)}}, "null": {}}
 PROVIDERS = {

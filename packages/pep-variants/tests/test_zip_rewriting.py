@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pep_variants import limits
-from pep_variants.errors import InvalidWheel
-from pep_variants.wheelfile.zip_rewriting import (
+from pep_variants._wheelfile.zip_rewriting import (
     CHUNK,
     Rewriter,
     read_directory,
     replace_files,
     with_local_headers,
 )
+from pep_variants.errors import InvalidWheel
 
 
 def directory_of(data, source="a.whl"):

@@ -7,9 +7,9 @@ from starlette.responses import PlainTextResponse
 
 from support.proxied_network import Reply, origin
 from support.running_transport import HOSTS, running, trusting
-from uv_variants.transport.authority import Authority
-from uv_variants.transport.index_application import AnsweredIndex, IndexApplication
-from uv_variants.transport.outbound import Outbound
+from uv_variants._transport.authority import Authority
+from uv_variants._transport.index_application import AnsweredIndex, IndexApplication
+from uv_variants._transport.outbound import Outbound
 from variants_proxy.errors import NothingFetched
 
 

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from uv_variants import main
-from variants_catalog.catalogs import shipped_catalog
+from variants_catalog._catalogs import shipped_catalog
 
 
 @pytest.fixture

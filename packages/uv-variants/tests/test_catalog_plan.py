@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from uv_variants.command_line import parse, scope_of
-from uv_variants.context import Context
-from uv_variants.own_options import read_options
-from uv_variants.state import CommandState
+from uv_variants._command_line import parse, scope_of
+from uv_variants._context import Context
+from uv_variants._own_options import read_options
+from uv_variants._state import CommandState
 
 HEAD = '[project]\nname = "x"\nversion = "1"\n'
 PINNED = (

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from pep_variants.errors import PlatformFileError
-from uv_variants.command_line import parse, scope_of
-from uv_variants.indexes import (
+from uv_variants._command_line import parse, scope_of
+from uv_variants._indexes import (
     Configuration,
     has_variants,
     index_at,
@@ -17,8 +17,8 @@ from uv_variants.indexes import (
     read_configuration,
     used_indexes,
 )
-from uv_variants.named_projects import Place
-from uv_variants.uv_lock import Lock, LockMachine
+from uv_variants._named_projects import Place
+from uv_variants._uv_lock import Lock, LockMachine
 from variants_index.uv_files import project_table
 
 PROJECT = '[project]\nname = "p"\n'

@@ -2,9 +2,9 @@
 
 import pytest
 
-from uv_variants.checks import check_direct_wheels
-from uv_variants.command_line import parse
-from uv_variants.errors import VariantMissing
+from uv_variants._checks import check_direct_wheels
+from uv_variants._command_line import parse
+from uv_variants._errors import VariantMissing
 
 WHEEL = "app-1.0-py3-none-any-cu128.whl"
 

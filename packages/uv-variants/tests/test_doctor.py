@@ -5,21 +5,21 @@ from pathlib import Path
 import pytest
 from packaging.version import Version
 
-from pep_variants import Preferences
-from pep_variants.choose.rejections import Advice
-from pep_variants.internal import Installed
-from pep_variants.model.platform import Platform
-from pep_variants.sources import Sources
-from uv_variants.doctor import examination
-from uv_variants.doctor.examination import (
+from pep_variants._choose.rejections import Advice
+from pep_variants._model.platform import Platform
+from pep_variants._sources import Sources
+from pep_variants.preferences import Preferences
+from pep_variants.wheel_files import Installed
+from uv_variants._doctor import examination
+from uv_variants._doctor.examination import (
     locked_items,
     locked_problems,
     not_locked,
     switch_commands,
 )
-from uv_variants.uv_lock import Lock, LockMachine
-from variants_index import host_target
+from uv_variants._uv_lock import Lock, LockMachine
 from variants_index.doctor import Checkup, Compared, package_problems, uv_commands
+from variants_index.target import host_target
 
 INDEX = "https://x/simple"
 COMMANDS = uv_commands((), explain="explain", doctor="uv-variants doctor")
@@ -42,7 +42,7 @@ def lock(*names):
 
 
 def test_only_what_is_locked_for_this_platform(monkeypatch, checkup):
-    monkeypatch.setattr(examination, "host_target", lambda: "linux-x86_64")
+    monkeypatch.setattr(examination.target_machines, "host_target", lambda: "linux-x86_64")
     text = lock(
         ("cu128", "gpu-2.0-0_cu128-cp313-cp313-manylinux_2_28_x86_64.whl"),
         ("null", "gpu-2.0-0_null-cp313-cp313-win_amd64.whl"),

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from uv_variants.command_line import parse
-from uv_variants.environments import Search, python_version
-from uv_variants.named_projects import Place, requested
+from uv_variants._command_line import parse
+from uv_variants._environments import Search, python_version
+from uv_variants._named_projects import Place, requested
 
 BASE = Path(sys.executable).resolve()
 """The interpreter that the environment of the tests was made with."""

@@ -5,9 +5,9 @@ from datetime import datetime, timezone
 import pytest
 from packaging.markers import Marker
 
+from pep_variants._formats import toml
 from pep_variants.errors import LockError
-from pep_variants.formats import toml
-from uv_variants.exports import (
+from uv_variants._exports import (
     Pinned,
     parts_of,
     pinned_requirements,
@@ -15,7 +15,7 @@ from uv_variants.exports import (
     with_hashes,
     with_real_files,
 )
-from variants_proxy.pages.deliveries import IndexRelease, IndexWheel
+from variants_proxy._pages.deliveries import IndexRelease, IndexWheel
 
 INDEX = "https://example.test/simple"
 SCHEMA = "https://variants-schema.wheelnext.dev/v0.2.0.json"
@@ -242,7 +242,7 @@ def exported_cupy(wheels, more=""):
     def release(locked):
         return CUPY, with_dependencies_of(locked.wheels, CUPY)[0]
 
-    return toml.loads(with_real_files(text, release, found))["packages"]
+    return toml.read_toml(with_real_files(text, release, found))["packages"]
 
 
 class TestPylock:
@@ -252,7 +252,7 @@ class TestPylock:
         assert "/.variant/" not in found
         blocks, before = (text.split("[[packages]]\n") for text in (found, PYLOCK))
         assert [blocks[0], blocks[1], blocks[3]] == [before[0], before[1], before[3]]
-        (gpu,) = (item for item in toml.loads(found)["packages"] if item["name"] == "gpu")
+        (gpu,) = (item for item in toml.read_toml(found)["packages"] if item["name"] == "gpu")
         assert [wheel["url"][-9:-4] for wheel in gpu["wheels"]] == ["cu128", "cu126", "-null"]
         uploaded = datetime(2026, 1, 2, 3, 4, 5, 123456, tzinfo=timezone.utc)
         assert gpu["wheels"][1] == {
@@ -264,7 +264,7 @@ class TestPylock:
         assert gpu["variants-json"]["$schema"] == SCHEMA
         assert set(gpu["variants-json"]["variants"]) == {"cu128", "cu126", "null"}
         assert left_out == [("gpu", ["cu130"])]
-        theirs = toml.loads(PYLOCK)["packages"][1]
+        theirs = toml.read_toml(PYLOCK)["packages"][1]
         changed = ("wheels", "variants-json")
         assert {**gpu, **dict.fromkeys(changed)} == {**theirs, **dict.fromkeys(changed)}
 

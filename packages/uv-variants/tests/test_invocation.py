@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pep_variants.internal import PreferenceError
-from uv_variants.command_line import Scope, parse, scope_of
-from uv_variants.own_options import read_options
-from uv_variants.uv_program import is_direct
+from pep_variants.errors import PreferenceError
+from uv_variants._command_line import Scope, parse, scope_of
+from uv_variants._own_options import read_options
+from uv_variants._uv_program import is_direct
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
-"""`uv_variants.locked_hashes`: the hashes that uv was not shown."""
+"""`uv_variants._locked_hashes`: the hashes that uv was not shown."""
 
 from __future__ import annotations
 
-from uv_variants.locked_hashes import kept_hashes, with_hashes
-from uv_variants.uv_lock import Lock
-from variants_index import PageFile
+from uv_variants._locked_hashes import kept_hashes, with_hashes
+from uv_variants._uv_lock import Lock
+from variants_index.pages import PageFile
 
 LOCK = """\
 version = 1

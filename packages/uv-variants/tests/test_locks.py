@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pep_variants.choose.preferences import Preferences
-from pep_variants.detect.machines import load_machine
-from pep_variants.model.platform import Platform, Support
-from uv_variants.command_line import parse
-from uv_variants.uv_lock import Lock, LockMachine, kept_names, path_beside
-from variants_proxy.key import Machine
+from pep_variants._choose.preferences import Preferences
+from pep_variants._detect.machines import load_machine
+from pep_variants._model.platform import Platform, Support
+from uv_variants._command_line import parse
+from uv_variants._uv_lock import Lock, LockMachine, kept_names, path_beside
+from variants_proxy._key import Machine
 
 INDEX = "https://pypi.example/simple"
 

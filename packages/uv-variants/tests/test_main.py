@@ -49,7 +49,7 @@ def test_commands_without_an_index_import_little():
     env = {**os.environ, "VARIANTS_UV": sys.executable}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     ours = {name for name in done.stdout.split() if name.startswith(("uv_", "pep_", "variants_"))}
-    assert ours == {"uv_variants", "uv_variants.main", "uv_variants.uv_program"}
+    assert ours == {"uv_variants", "uv_variants.main", "uv_variants._uv_program"}
 
 
 def outcome(folder: Path, text: str, entry: str, *arguments: str) -> tuple[int, str, str]:
@@ -112,6 +112,6 @@ def test_folders_of_pythonpath_are_for_what_uv_runs(tmp_path):
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no terminals of that kind")
 def test_without_a_terminal_signals_are_passed_on():
-    code = "from uv_variants.uv_process import in_foreground; raise SystemExit(in_foreground())"
+    code = "from uv_variants._uv_process import in_foreground; raise SystemExit(in_foreground())"
     done = subprocess.run([sys.executable, "-c", code], start_new_session=True)
     assert done.returncode == 0

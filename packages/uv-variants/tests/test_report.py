@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from packaging.version import Version
 
-from pep_variants import Verdict
-from pep_variants.internal import Installed
-from uv_variants.choices import Choices, report_variants, systems_with, why_missing
-from variants_proxy.choice.reports import LockedLabel, VersionReport
+from pep_variants.explanation import Verdict
+from pep_variants.wheel_files import Installed
+from uv_variants._choices import Choices, report_variants, systems_with, why_missing
+from variants_proxy._choice.reports import LockedLabel, VersionReport
 
 MAC = {"torch-2.9.0-py3-none-macosx_11_0_arm64.whl": None}
 LINUX = "torch-2.9.0-py3-none-manylinux_2_17_x86_64.whl"

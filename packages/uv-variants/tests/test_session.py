@@ -12,18 +12,19 @@ import urllib.request
 
 import pytest
 
-from pep_variants.model.platform import Platform, Support
+from pep_variants._model.platform import Platform, Support
 from support.index import Index, served
 from support.projects import app_index
 from support.wheels import Wheel
-from uv_variants import private_folder
-from uv_variants.choices import Choices
-from uv_variants.errors import ProxyFailed
-from uv_variants.indexes import UserIndex
-from uv_variants.private_folder import PrivateFolder
-from uv_variants.session import Session, SessionSettings
-from variants_proxy import Machine, Settings, encode
+from uv_variants import _private_folder as private_folder
+from uv_variants._choices import Choices
+from uv_variants._errors import ProxyFailed
+from uv_variants._indexes import UserIndex
+from uv_variants._private_folder import PrivateFolder
+from uv_variants._session import Session, SessionSettings
 from variants_proxy.errors import InvalidSetting
+from variants_proxy.settings import Settings
+from variants_proxy.urls import Machine, encode
 
 GPU = encode(
     Machine(Platform({"nvidia": Support({"cuda_version_lower_bound": ("12.8", "12.7", "12.6")})}))
@@ -78,9 +79,9 @@ def test_what_the_command_asks(settings, tmp_path):
 def test_a_command_that_asks_nothing_imports_no_server(tmp_path):
     code = (
         "import sys; from pathlib import Path\n"
-        "from uv_variants.session import Session\n"
-        "from uv_variants.session import SessionSettings\n"
-        "from variants_proxy import Settings\n"
+        "from uv_variants._session import Session\n"
+        "from uv_variants._session import SessionSettings\n"
+        "from variants_proxy.settings import Settings\n"
         "proxy = Settings((), Path(sys.argv[1]))\n"
         "session = Session(lambda: SessionSettings(proxy, (), '1~'))\n"
         "session.open()\n"
@@ -96,7 +97,7 @@ def test_a_fault_is_reported(settings, monkeypatch):
     def fails(_):
         raise InvalidSetting("two indexes have the name x")
 
-    monkeypatch.setattr("variants_proxy.service.Service", fails)
+    monkeypatch.setattr("variants_proxy._service.Service", fails)
     with served(app_index()) as index:
         made = settings(index)
         session = Session(lambda: made)

@@ -10,8 +10,8 @@ import pytest
 from support.proxied_network import Reply, http_proxy, socks_proxy
 from support.running_transport import authorization, everything, running, status_of
 from support.waiting import wait_until
-from uv_variants.transport import proxy_server
-from uv_variants.transport.outbound import Outbound
+from uv_variants._transport import proxy_server
+from uv_variants._transport.outbound import Outbound
 
 INDEX = ("https", "index.example", 443)
 

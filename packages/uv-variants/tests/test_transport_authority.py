@@ -15,9 +15,9 @@ import pytest
 from cryptography import x509
 
 from support.running_transport import trusting
-from uv_variants.transport import authority, trust_bundle
-from uv_variants.transport.authority import Authority
-from uv_variants.transport.trust_bundle import NoCertificates, trusted_roots
+from uv_variants._transport import authority, trust_bundle
+from uv_variants._transport.authority import Authority
+from uv_variants._transport.trust_bundle import NoCertificates, trusted_roots
 
 HOSTS = ("index.example", "127.0.0.1", "::1", "a" * 60 + ".example.org")
 

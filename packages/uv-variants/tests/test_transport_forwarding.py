@@ -16,7 +16,7 @@ from support.loopback import serving
 from support.proxied_network import Reply, Server, http_proxy, origin, socks_proxy
 from support.raw_server import sending
 from support.running_transport import HOSTS, authorization
-from uv_variants.transport.authority import Authority
+from uv_variants._transport.authority import Authority
 
 both = pytest.mark.parametrize("web", ["https", "http"], indirect=True)
 

@@ -7,9 +7,9 @@ import base64
 import pytest
 
 from support.proxied_network import Reply
-from uv_variants.session import with_authorization
-from variants_proxy import Settings, Upstream
-from variants_proxy.internal import page_digest, tag_of_unchanged
+from uv_variants._session import with_authorization
+from variants_proxy.settings import Settings, Upstream
+from variants_proxy.urls import page_digest, tag_of_unchanged
 
 ME = "Basic " + base64.b64encode(b"me:s@cret").decode()
 

@@ -9,13 +9,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from pep_variants.formats import toml
-from uv_variants import launcher, uv_environment
-from uv_variants.command_line import parse
-from uv_variants.environments import variants_caches
-from uv_variants.named_projects import Place
-from uv_variants.session_settings import network_variables
-from uv_variants.uv_environment import program_run, uv_variables
+from pep_variants._formats import toml
+from uv_variants import _launcher as launcher
+from uv_variants import _uv_environment as uv_environment
+from uv_variants._command_line import parse
+from uv_variants._environments import variants_caches
+from uv_variants._named_projects import Place
+from uv_variants._session_settings import network_variables
+from uv_variants._uv_environment import program_run, uv_variables
 
 LAUNCHER = str(Path(launcher.__file__))
 PROXY = "http://uv:secret@127.0.0.1:3"
@@ -46,7 +47,7 @@ def variables(tmp_path, monkeypatch):
         state = SimpleNamespace(context=context, session=session, uv_cache=Path("/c"))
         found = uv_variables(state)
         file = session.folder / "uv" / "uv.toml"
-        return found, toml.loads(file.read_text()) if file.exists() else None
+        return found, toml.read_toml(file.read_text()) if file.exists() else None
 
     return made
 
@@ -67,7 +68,7 @@ def test_the_proxy_is_in_a_file(variables, tmp_path, system):
         "UV_CACHE_DIR": "/c",
         "XDG_CONFIG_DIRS": f"{tmp_path / 'ours'}:{tmp_path / 'etc'}",
     }
-    assert settings == {"http-proxy": PROXY, "https-proxy": PROXY, **toml.loads(system)}
+    assert settings == {"http-proxy": PROXY, "https-proxy": PROXY, **toml.read_toml(system)}
 
 
 @pytest.mark.parametrize(

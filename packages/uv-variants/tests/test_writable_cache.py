@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from uv_variants.run import writable_cache
+from uv_variants._run import writable_cache
 
 
 def test_the_user_s_own(tmp_path, capsys):

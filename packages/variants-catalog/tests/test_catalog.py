@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from packaging.version import Version
 
-from pep_variants.choose.preferences import Preferences
+from pep_variants._choose.preferences import Preferences
+from pep_variants._formats import toml
+from pep_variants._model.filename import parse_filename
+from pep_variants._settings.loader import load_preferences
+from pep_variants._settings.places import Place, Role
 from pep_variants.errors import CatalogError
-from pep_variants.formats import toml
 from pep_variants.limits import CATALOG_BYTES
-from pep_variants.model.filename import parse_filename
-from pep_variants.settings.loader import load_preferences
-from pep_variants.settings.places import Place, Role
 from support.catalog_places import entry, variant
-from variants_catalog.catalogs import (
+from variants_catalog._catalogs import (
     DirectoryCatalog,
     no_variants,
     open_catalog,
@@ -21,9 +21,9 @@ from variants_catalog.catalogs import (
     read_catalog,
     write_catalog,
 )
+from variants_catalog._entry_reader import read_entry
+from variants_catalog._installed_builds import installed_metadata
 from variants_catalog.entries import CatalogProject
-from variants_catalog.entry_reader import read_entry
-from variants_catalog.installed_builds import installed_metadata
 
 WHL = "https://example.org/whl"
 TORCH = entry(
@@ -277,8 +277,8 @@ class TestStores:
 
     def test_several(self):
         trees = {
-            "torch": toml.loads(TORCH),
-            "app": toml.loads(VARIANT + 'requires = ["b=={version}"]'),
+            "torch": toml.read_toml(TORCH),
+            "app": toml.read_toml(VARIANT + 'requires = ["b=={version}"]'),
         }
         found = read_catalog(write_catalog(trees).encode(), "https://example.org/catalog.json")
         assert found.names() == ["app", "torch"]
@@ -294,7 +294,7 @@ class TestStores:
             ("{}", "catalog-version"),
             ('{"catalog-version": "1", "projects": []}', "expected an object"),
             ('{"catalog-version": "1", "projects": {"app": 1}}', "expected a table"),
-            (write_catalog({"app": toml.loads(TORCH)}), "entry of 'torch'"),
+            (write_catalog({"app": toml.read_toml(TORCH)}), "entry of 'torch'"),
         ],
     )
     def test_broken(self, data, problem):

@@ -10,16 +10,16 @@ import pytest
 from packaging.version import Version
 
 import variants_catalog
-from pep_variants.choose.preferences import Preferences
-from pep_variants.choose.rejections import why_not_better
-from pep_variants.choose.selection import File, select
-from pep_variants.detect.detector import Detector
-from pep_variants.detect.machines import load_machine
-from pep_variants.model.platform import Platform, Support
-from pep_variants.model.property import ABI_DEPENDENCY
-from pep_variants.providers.nvidia import NvidiaProvider
-from pep_variants.providers.registry import ACCELERATORS, BUILTIN_NAMESPACES, ask_known
-from variants_catalog.catalogs import DirectoryCatalog
+from pep_variants._choose.preferences import Preferences
+from pep_variants._choose.rejections import why_not_better
+from pep_variants._choose.selection import File, select
+from pep_variants._detect.detector import Detector
+from pep_variants._detect.machines import load_machine
+from pep_variants._model.platform import Platform, Support
+from pep_variants._model.property import ABI_DEPENDENCY
+from pep_variants._providers.nvidia import NvidiaProvider
+from pep_variants._providers.registry import ACCELERATORS, BUILTIN_NAMESPACES, ask_known
+from variants_catalog._catalogs import DirectoryCatalog
 from variants_catalog.entries import target
 
 CATALOG = DirectoryCatalog(variants_catalog.projects())

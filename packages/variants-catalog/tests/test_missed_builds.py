@@ -6,9 +6,10 @@ import pytest
 from packaging.version import Version
 
 import variants_catalog
-from pep_variants import Detector, Preferences
-from pep_variants.model.property import Selector
-from variants_catalog.catalogs import shipped_catalog
+from pep_variants._model.property import Selector
+from pep_variants.machines import Detector
+from pep_variants.preferences import Preferences
+from variants_catalog._catalogs import shipped_catalog
 from variants_catalog.missed_builds import MissedBuild, Taken, line_of_day, missed_build
 
 CATALOG = shipped_catalog()

@@ -8,7 +8,7 @@ import pytest
 from packaging.version import Version
 
 from support.catalog_places import entry, variant
-from variants_catalog.entry_reader import read_entry
+from variants_catalog._entry_reader import read_entry
 from variants_catalog.listings import (
     Listed,
     PlaceReader,

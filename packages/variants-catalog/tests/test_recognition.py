@@ -4,8 +4,8 @@ import pytest
 from packaging.version import Version
 
 import variants_catalog
-from variants_catalog.catalogs import DirectoryCatalog
-from variants_catalog.recognition import installed_build
+from variants_catalog._catalogs import DirectoryCatalog
+from variants_catalog._recognition import installed_build
 
 CATALOG = DirectoryCatalog(variants_catalog.projects())
 LINUX, ARM = "manylinux_2_28_x86_64", "manylinux_2_28_aarch64"

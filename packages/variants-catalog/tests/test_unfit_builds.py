@@ -5,10 +5,11 @@ import json
 import pytest
 from packaging.version import Version
 
-from pep_variants import Detector, Preferences
+from pep_variants.machines import Detector
+from pep_variants.preferences import Preferences
 from variants_catalog import possible_builds
-from variants_catalog.catalogs import shipped_catalog
-from variants_catalog.unfit_builds import unfit_builds
+from variants_catalog._catalogs import shipped_catalog
+from variants_catalog._unfit_builds import unfit_builds
 
 OLDER, NEWER = "h100-zen4", "h100-sapphirerapids"
 """Drivers for CUDA 12.8 and 13.0."""

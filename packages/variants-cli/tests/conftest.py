@@ -89,7 +89,7 @@ def batch(tmp_path, build_wheel, variant_json):
 def index(monkeypatch):
     """An index with the upload API that takes the user me, and no other credentials around."""
     from support.upload_server import upload_index
-    from variants_cli.publishing import upload_api
+    from variants_cli._publishing import upload_api
 
     monkeypatch.setattr(upload_api, "FIRST_PAUSE", 0.01)
     monkeypatch.setattr(upload_api, "LONGEST_PAUSE", 0.01)

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from pep_variants import directories
+from pep_variants import _directories as directories
 from support.catalog_places import add, entry, page, place_url, variant
 from support.index import JSON, Answer, Index
 from support.loopback import served_folder
 from support.published_builds import Builds, Field, standing_in
 from support.wheels import SourceDistribution, Wheel
+from variants_catalog._entry_checks import sample_versions
 from variants_catalog.entries import CatalogVariant
-from variants_catalog.entry_checks import sample_versions
 
 CUDA12 = variant("cuda12", 'requires = ["app-cu12=={version}"]', cuda="12.0")
 INDEX = variant("cuda12.8", 'index = "https://example.org/cu128"\nlocal = "cu128"', cuda="12.0")

@@ -3,11 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from pep_variants import directories
-from pep_variants.formats.platform_file import read_platform
+from pep_variants import _directories as directories
+from pep_variants._formats.platform_file import read_platform
 from support.plugins import ACME, PLUGIN
 from support.wheels import Wheel, metadata
-from variants_cli.commands.detect import confinement
+from variants_cli._commands.detect import confinement
 
 
 @pytest.fixture(autouse=True)

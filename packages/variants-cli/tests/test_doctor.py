@@ -108,7 +108,7 @@ def test_a_variant_of_another_driver(installed, doctor, label, driver, code, cau
 
 def test_the_wrong_index(installed, doctor, monkeypatch):
     """And one that does not answer."""
-    monkeypatch.setattr("variants_index.http.session.LONGEST_PAUSE", 0.0)
+    monkeypatch.setattr("variants_index._http.session.LONGEST_PAUSE", 0.0)
     folder = installed(gpu("cu128"))
     with served(Index()) as index:
         problem = of(doctor(folder, index, environ=CUDA_12_8)[1], "wrong-index")

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import pytest
 from filelock import FileLock
 
-from variants_cli.indexing.static_index import INVENTORY
+from variants_cli._indexing.static_index import INVENTORY
 
 V3 = {"x86_64": {"level": ["v3"]}}
 V4 = {"x86_64": {"level": ["v4"]}}

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from support.waiting import wait_until
-from variants_cli.console import one_line
+from variants_cli._console import one_line
 from variants_cli.main import COMMANDS
 
 RUN = [sys.executable, "-c", "from variants_cli.main import main; main()"]
@@ -83,7 +83,7 @@ def test_a_fault_of_our_own_is_reported_as_one(tmp_path):
     bytecode = {"PYTHONPYCACHEPREFIX": str(tmp_path), "PYTHONDONTWRITEBYTECODE": ""}
     command = [*RUN, "detect", "--help"]
     subprocess.run(command, env={**os.environ, **bytecode}, check=True, capture_output=True)
-    (module,) = tmp_path.rglob("variants_cli/commands/detect.*.pyc")
+    (module,) = tmp_path.rglob("variants_cli/_commands/detect.*.pyc")
     module.write_bytes(module.read_bytes()[:100])
     done = subprocess.run(command, env={**os.environ, **bytecode}, capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (70, "")
@@ -135,7 +135,7 @@ def test_signals_leave_nothing_half_written(tmp_path, build_wheel, number):
     wheel = build_wheel(files={"example_pkg/data.bin": os.urandom(300_000)})
     script = (
         "import signal, sys\n"
-        "from pep_variants.wheelfile import zip_rewriting\n"
+        "from pep_variants._wheelfile import zip_rewriting\n"
         "from variants_cli import main\n"
         # Who runs the tests in the background has it ignored.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wheel_files import check_record, contents
 
+from pep_variants._wheelfile.wheel import read_wheel_metadata
 from pep_variants.errors import InvalidWheel
-from pep_variants.internal import Edits, requirements_of
-from pep_variants.wheelfile.wheel import read_wheel_metadata
+from pep_variants.wheel_files import Edits, requirements_of
 
 PLAIN = "example_pkg-1.0-py3-none-any.whl"
 VARIANT = "example_pkg-1.0-py3-none-any-x86_64_v3.whl"

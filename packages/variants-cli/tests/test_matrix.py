@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pep_variants.model.metadata import Metadata
+from pep_variants._model.metadata import Metadata
 from variants_cli import matrices
-from variants_cli.matrix.backends import additions, is_setuptools, problem_of, read_pyproject
-from variants_cli.matrix.combination import combine, select
-from variants_cli.matrix.model import Build, BuildError, Matrix, Settings, Variant
-from variants_cli.matrix.output import TEXTS, shell
-from variants_cli.matrix.reading import read_matrix
+from variants_cli._matrix.backends import additions, is_setuptools, problem_of, read_pyproject
+from variants_cli._matrix.combination import combine, select
+from variants_cli._matrix.model import Build, BuildError, Matrix, Settings, Variant
+from variants_cli._matrix.output import TEXTS, shell
+from variants_cli._matrix.reading import read_matrix
 
 FOLDER = Path(matrices.__path__[0])
 ALL_FILES = sorted(path.name for path in FOLDER.glob("*.toml"))

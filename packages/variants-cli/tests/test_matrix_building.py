@@ -16,14 +16,14 @@ import pytest
 from build_projects import told, wheel_of, write_project
 from filelock import FileLock
 
-from pep_variants.wheelfile.wheel import read_wheel_metadata
+from pep_variants._wheelfile.wheel import read_wheel_metadata
 from support.waiting import wait_until
 from variants_cli import matrices
-from variants_cli.matrix import building
-from variants_cli.matrix.building import Plan, with_other_projects
-from variants_cli.matrix.combination import built_against, combine
-from variants_cli.matrix.model import BuildError
-from variants_cli.matrix.reading import read_matrix
+from variants_cli._matrix import building
+from variants_cli._matrix.building import Plan, with_other_projects
+from variants_cli._matrix.combination import built_against, combine
+from variants_cli._matrix.model import BuildError
+from variants_cli._matrix.reading import read_matrix
 
 MATRIX = """
 [variant]

@@ -14,16 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from pep_variants.choose.explanation import why_not
-from pep_variants.choose.ranking import rank
-from pep_variants.detect.detector import Detector
-from pep_variants.detect.machines import load_machine
-from pep_variants.formats.reader import read_metadata
-from pep_variants.providers.cpu import known_cpus
+from pep_variants._choose.explanation import why_not
+from pep_variants._choose.ranking import rank
+from pep_variants._detect.detector import Detector
+from pep_variants._detect.machines import load_machine
+from pep_variants._formats.reader import read_metadata
+from pep_variants._providers.cpu import known_cpus
 from variants_cli import matrices
-from variants_cli.matrix.combination import combine
-from variants_cli.matrix.output import metadata
-from variants_cli.matrix.reading import read_matrix
+from variants_cli._matrix.combination import combine
+from variants_cli._matrix.output import metadata
+from variants_cli._matrix.reading import read_matrix
 
 FOLDER = Path(matrices.__path__[0])
 LINUX = {"platform_system": "Linux", "os_name": "posix", "sys_platform": "linux"}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pep_variants.detect.known_machines import BY_NAME, KNOWN_MACHINES
-from pep_variants.formats.platform_file import read_platform
-from pep_variants.providers.registry import BUILTIN_NAMESPACES
+from pep_variants._detect.known_machines import BY_NAME, KNOWN_MACHINES
+from pep_variants._formats.platform_file import read_platform
+from pep_variants._providers.registry import BUILTIN_NAMESPACES
 
 PROJECT = Path(__file__).parents[1]
 

@@ -11,20 +11,21 @@ import pytest
 import requests
 from rich.filesize import decimal as in_bytes
 
-from pep_variants import load_machine, rank, read_metadata
-from pep_variants.internal import BY_NAME, supporting
+from pep_variants.machines import BY_NAME, load_machine
+from pep_variants.metadata import read_metadata
+from pep_variants.selection import rank, supporting
 from support.index import Answer
 from support.upload_server import RECEIVED, RECEIVING, STORED, Fault
-from variants_cli.indexing.wheelhouse import read_distribution
-from variants_cli.publishing import transaction, upload_api
-from variants_cli.publishing.errors import PublishError
-from variants_cli.publishing.release_contents import (
+from variants_cli._indexing.wheelhouse import read_distribution
+from variants_cli._publishing import transaction, upload_api
+from variants_cli._publishing.errors import PublishError
+from variants_cli._publishing.release_contents import (
     ReleaseFile,
     best_first,
     read_releases,
     same_contents,
 )
-from variants_cli.publishing.upload_api import package_of, simple_url_of, status_of
+from variants_cli._publishing.upload_api import package_of, simple_url_of, status_of
 
 PLAIN = "demo-1.0-py3-none-any.whl"
 NULL = "demo-1.0-py3-none-any-null.whl"

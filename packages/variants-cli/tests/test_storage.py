@@ -12,13 +12,13 @@ from urllib.parse import unquote
 
 import pytest
 
-from pep_variants import read_metadata, split_label
+from pep_variants.metadata import read_metadata, split_label
 from support.loopback import served_folder
-from variants_cli.publishing import transaction
-from variants_cli.publishing.errors import Conflict, PublishError
-from variants_cli.publishing.release_contents import read_releases
-from variants_cli.publishing.stored_index import BASE, StoredIndex
-from variants_cli.publishing.stores import open_store
+from variants_cli._publishing import transaction
+from variants_cli._publishing.errors import Conflict, PublishError
+from variants_cli._publishing.release_contents import read_releases
+from variants_cli._publishing.stored_index import BASE, StoredIndex
+from variants_cli._publishing.stores import open_store
 from variants_index.pages import HTML, JSON, read_page, read_projects
 
 COMMAND = [sys.executable, "-c", "from variants_cli.main import main; main()", "publish"]

@@ -8,8 +8,8 @@ import urllib.request
 import pytest
 
 from support.object_storage import SECRET_KEY
-from variants_cli.publishing.errors import PublishError
-from variants_cli.publishing.stores import (
+from variants_cli._publishing.errors import PublishError
+from variants_cli._publishing.stores import (
     CHUNK,
     DirectoryStore,
     ObjectStore,

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pep_variants import directories
+from pep_variants import _directories as directories
 
 FILE = 'allow-provider = ["acme"]\nprefer = ["acme"]\n'
 

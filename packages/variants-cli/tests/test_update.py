@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from wheel_files import make_variant_json
 
 from pep_variants import limits
+from pep_variants._formats.reader import read_metadata
 from pep_variants.errors import InconsistentMetadata, MetadataError
-from pep_variants.formats.reader import read_metadata
-from variants_cli.indexing.update import UpdateError, updated, write_merged
-from variants_cli.indexing.wheelhouse import Distribution, VariantFile, identified
+from variants_cli._indexing.update import UpdateError, updated, write_merged
+from variants_cli._indexing.wheelhouse import Distribution, VariantFile, identified
 from variants_index.pages import Page, PageFile
 
 OLD = "https://variants-schema.wheelnext.dev/"

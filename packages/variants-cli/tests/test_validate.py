@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pep_variants.wheelfile.record import digest_of
+from pep_variants._wheelfile.record import digest_of
 from support.loopback import served_folder
-from variants_cli.checks.document import check_document
-from variants_cli.checks.finding import KINDS
+from variants_cli._checks.document import check_document
+from variants_cli._checks.finding import KINDS
 
 V3 = {"x86_64": {"level": ["v3"]}}
 V4 = {"x86_64": {"level": ["v4"]}}

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pep_variants.wheelfile.record import digest_of
+from pep_variants._wheelfile.record import digest_of
 from support.doctor_report import check_report
-from variants_cli.verification import START_FILES, verify
-from variants_index.doctor.findings import lines
+from variants_cli._verification import START_FILES, verify
+from variants_index.doctor._findings import lines
 
 SOURCE = Path(__file__).parents[3] / "pip-patch" / "src"
 SHIM = {

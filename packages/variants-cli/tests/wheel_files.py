@@ -2,7 +2,7 @@
 
 import zipfile
 
-from pep_variants.wheelfile.record import digest_of, read_record
+from pep_variants._wheelfile.record import digest_of, read_record
 
 SCHEMA = "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json"
 

@@ -5,9 +5,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from pep_variants.sources import Sources
+from pep_variants._sources import Sources
 from support.index import served
-from variants_index.http.session import Session
+from variants_index._http.session import Session
 
 
 @pytest.fixture

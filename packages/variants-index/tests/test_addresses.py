@@ -8,8 +8,8 @@ import pytest
 
 from support.index import Answer, served
 from support.raw_server import got
-from variants_index.errors import BadResponse, PackageIndexError
-from variants_index.http.transports import AddressPolicy, ForbiddenAddress, Reach, reach_of
+from variants_index._errors import BadResponse, PackageIndexError
+from variants_index._http.transports import AddressPolicy, ForbiddenAddress, Reach, reach_of
 
 PUBLIC = "93.184.216.34"
 OTHER_PUBLIC = "2606:2800:220:1:248:1893:25c8:1946"

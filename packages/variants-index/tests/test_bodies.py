@@ -10,8 +10,8 @@ import pytest
 
 from pep_variants import limits
 from support.raw_server import got, sending
-from variants_index.cache import Store
-from variants_index.errors import BadResponse, PackageIndexError, Unreachable
+from variants_index._cache import Store
+from variants_index._errors import BadResponse, PackageIndexError, Unreachable
 
 MIB = 2**20
 HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"

@@ -9,15 +9,15 @@ import time
 import pytest
 from filelock import FileLock, Timeout
 
-from variants_index.cache import LEDGER, LOCK, UNFINISHED, Store
+from variants_index._cache import LEDGER, LOCK, UNFINISHED, Store
 
 DAY = 86_400
 BLOCK = 4096
 FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
-from pep_variants.directories import cache_directory
-from variants_index.cache import Store
+from pep_variants._directories import cache_directory
+from variants_index._cache import Store
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
 store = Store(Path(sys.argv[1]))

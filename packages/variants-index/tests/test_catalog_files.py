@@ -6,18 +6,18 @@ import threading
 import pytest
 from packaging.version import Version
 
-from pep_variants.choose.preferences import Preferences
+from pep_variants._choose.preferences import Preferences
+from pep_variants._sources import BEST_MATCH, FIRST_INDEX, Sources
 from pep_variants.errors import CatalogError
-from pep_variants.sources import BEST_MATCH, FIRST_INDEX, Sources
 from support.catalog_places import entry, variant
 from support.index import Answer, served
 from support.wheels import Wheel
-from variants_catalog.catalogs import PreferredCatalog, read_catalog
-from variants_index.distribution_metadata import fetch_core_metadata
-from variants_index.evaluator import CandidateEvaluator
-from variants_index.http.session import Session
-from variants_index.package_finder import PackageFinder
-from variants_index.prefetch import Prefetcher
+from variants_catalog._catalogs import PreferredCatalog, read_catalog
+from variants_index._distribution_metadata import fetch_core_metadata
+from variants_index._evaluator import CandidateEvaluator
+from variants_index._http.session import Session
+from variants_index._package_finder import PackageFinder
+from variants_index._prefetch import Prefetcher
 from variants_index.target import make_target
 
 

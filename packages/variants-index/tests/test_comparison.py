@@ -5,15 +5,16 @@ from contextlib import ExitStack, closing
 import pytest
 from packaging.version import Version
 
-from pep_variants import Detector, Preferences, load_machine
-from pep_variants.providers.surroundings import Surroundings
-from pep_variants.sources import Sources
-from pep_variants.wheelfile.installed import Installed
+from pep_variants._providers.surroundings import Surroundings
+from pep_variants._sources import Sources
+from pep_variants._wheelfile.installed import Installed
+from pep_variants.machines import Detector, load_machine
+from pep_variants.preferences import Preferences
 from support.index import Index, served
 from support.projects import cuda, gpu_index
 from support.published_builds import PLATFORMS, published, standing_in
 from support.wheels import Release, Wheel
-from variants_index import PackageFinder, Prefetcher, host_target
+from variants_index._package_finder import catalog_of
 from variants_index.doctor import (
     Commands,
     Comparison,
@@ -24,8 +25,9 @@ from variants_index.doctor import (
     shown_states,
     wants,
 )
-from variants_index.doctor.packages import BEST, UNKNOWN, WITHOUT, Asked
-from variants_index.package_finder import catalog_of
+from variants_index.doctor._packages import BEST, UNKNOWN, WITHOUT, Asked
+from variants_index.finder import PackageFinder, Prefetcher
+from variants_index.target import host_target
 
 ASKED = Asked("the index")
 CUDA_12_6 = "cuda=12.6,sm=9.0"

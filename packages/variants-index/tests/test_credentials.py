@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from variants_index.errors import InvalidUrl
-from variants_index.http import credentials
-from variants_index.http.credentials import Credentials, find_credentials, split_credentials
+from variants_index._errors import InvalidUrl
+from variants_index._http import credentials
+from variants_index._http.credentials import Credentials, find_credentials, split_credentials
 
 URL = "https://index.example/simple/"
 

@@ -8,17 +8,17 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from pep_variants import rank
-from pep_variants.formats.platform_file import write_platform
-from pep_variants.model.metadata import Metadata
-from pep_variants.model.platform import Fact, Platform, Support
-from pep_variants.settings.places import Place, Role
-from pep_variants.sources import Sources
+from pep_variants._formats.platform_file import write_platform
+from pep_variants._model.metadata import Metadata
+from pep_variants._model.platform import Fact, Platform, Support
+from pep_variants._settings.places import Place, Role
+from pep_variants._sources import Sources
+from pep_variants.selection import rank
 from variants_index.doctor import environment_problems, report_schema, uv_commands
-from variants_index.doctor.findings import CODES, Findings, Part, Problem, lines
-from variants_index.doctor.installers import installers_part
-from variants_index.doctor.machine import Drivers, idle_gpus, machine_part, surroundings_part
-from variants_index.doctor.origins import configuration_part, index_pins, settings_of
+from variants_index.doctor._findings import CODES, Findings, Part, Problem, lines
+from variants_index.doctor._installers import installers_part
+from variants_index.doctor._machine import Drivers, idle_gpus, machine_part, surroundings_part
+from variants_index.doctor._origins import configuration_part, index_pins, settings_of
 
 ROOT = Path(__file__).parents[3]
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="/proc, /sys, /dev and shell scripts")

@@ -7,11 +7,11 @@ import zipfile
 
 import pytest
 
+from pep_variants._wheelfile.wheel import open_wheel
 from pep_variants.errors import InvalidWheel
-from pep_variants.wheelfile.wheel import open_wheel
 from support.index import Answer
-from variants_index import downloads
-from variants_index.errors import BadResponse, PackageIndexError
+from variants_index import _downloads as downloads
+from variants_index._errors import BadResponse, PackageIndexError
 
 METADATA = b"Metadata-Version: 2.1\nName: big\nVersion: 1.0\n"
 

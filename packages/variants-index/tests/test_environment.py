@@ -16,9 +16,9 @@ from variants_index.doctor import (
     pip_settings,
     uv_commands,
 )
-from variants_index.doctor.environment import Environment
-from variants_index.doctor.installers import Pip
-from variants_index.internal import TargetError
+from variants_index.doctor._environment import Environment
+from variants_index.doctor._installers import Pip
+from variants_index.http import TargetError
 
 
 @pytest.fixture(scope="module")

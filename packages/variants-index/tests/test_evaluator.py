@@ -5,9 +5,9 @@ import json
 import pytest
 from packaging.version import Version
 
-from pep_variants.sources import Sources
-from variants_index.evaluator import CandidateEvaluator
-from variants_index.package_finder import PackageFinder
+from pep_variants._sources import Sources
+from variants_index._evaluator import CandidateEvaluator
+from variants_index._package_finder import PackageFinder
 from variants_index.target import make_target
 
 ONE = Version("1.0")

@@ -3,9 +3,9 @@
 import pytest
 
 from pep_variants import limits
-from pep_variants.detect.detector import Detector
+from pep_variants._detect.detector import Detector
 from pep_variants.errors import LockError
-from variants_index.lock_files import read_lock, select_locked
+from variants_index._lock_files import read_lock, select_locked
 from variants_index.target import make_target
 
 TARGET = make_target(python_version="3.12", platforms=["manylinux_2_28_x86_64"], name="linux")

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pep_variants import limits
-from variants_index.errors import InvalidPage
+from variants_index._errors import InvalidPage
 from variants_index.pages import (
     HTML,
     JSON,
@@ -26,7 +26,7 @@ from variants_index.pages import (
     read_page,
     read_projects,
 )
-from variants_index.pages.html_reader import start_tags
+from variants_index.pages._html_reader import start_tags
 
 URL = "https://index.example/simple/demo/"
 WHEEL = "demo-1.0-py3-none-any.whl"
@@ -332,7 +332,7 @@ class TestProjects:
 MEASURED = """
 import resource, sys, time
 from pep_variants import limits
-from variants_index.errors import InvalidPage
+from variants_index._errors import InvalidPage
 from variants_index.pages import JSON, read_page, read_projects
 
 kind, share = sys.argv[1], int(sys.argv[2])

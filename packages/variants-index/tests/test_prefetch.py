@@ -8,11 +8,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from variants_index.prefetch import Prefetcher
+from variants_index._prefetch import Prefetcher
 
 LEAVING = """
 import threading
-from variants_index.prefetch import Prefetcher
+from variants_index._prefetch import Prefetcher
 prefetcher = Prefetcher()
 prefetcher.start("key", threading.Event().wait)
 prefetcher.close()

@@ -12,8 +12,8 @@ import pytest
 from support.certificates import certified
 from support.index import Answer, served
 from support.proxied_network import http_proxy, socks_proxy
-from variants_index.cache import Store
-from variants_index.errors import (
+from variants_index._cache import Store
+from variants_index._errors import (
     AccessDenied,
     BadResponse,
     NotFound,

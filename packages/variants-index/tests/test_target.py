@@ -4,11 +4,11 @@ import pytest
 from packaging.markers import Marker, default_environment
 from packaging.tags import Tag
 
-from pep_variants.detect.machines import load_machine
+from pep_variants._detect.machines import load_machine
+from pep_variants._formats.platform_file import write_platform
+from pep_variants._model.platform import Platform
 from pep_variants.errors import PlatformFileError
-from pep_variants.formats.platform_file import write_platform
-from pep_variants.model.platform import Platform
-from variants_index.errors import TargetError
+from variants_index._errors import TargetError
 from variants_index.target import (
     covers,
     environment_of,

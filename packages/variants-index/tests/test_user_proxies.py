@@ -2,7 +2,7 @@
 
 import pytest
 
-from variants_index.http.user_proxies import InvalidProxy, UserProxy, is_exempt, proxy_for, read
+from variants_index._http.user_proxies import InvalidProxy, UserProxy, is_exempt, proxy_for, read
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from pep_variants.errors import PluginFailed, ProviderError
 from pep_variants.limits import PLUGIN_FEATURES, PLUGIN_VALUES
-from variants_plugins.answer import read_answer
+from variants_plugins._answer import read_answer
 
 
 def feature(name="level", values=("a",), **more):

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from variants_plugins import driver
+from variants_plugins import _driver as driver
 
 SOURCE = """
 from collections import namedtuple

@@ -4,9 +4,9 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from pep_variants.providers.registry import ACCELERATORS, find_vendor
-from variants_plugins.sandbox import DEVICES
-from variants_plugins.variables import installer_variables, plugin_variables
+from pep_variants._providers.registry import ACCELERATORS, find_vendor
+from variants_plugins._sandbox import DEVICES
+from variants_plugins._variables import installer_variables, plugin_variables
 
 KEPT = [
     "CUDA_VISIBLE_DEVICES",

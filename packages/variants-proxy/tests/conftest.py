@@ -15,7 +15,8 @@ from worlds import KnownClients, RunningProxy
 
 from support.index import served
 from support.proxies import serving_proxy
-from variants_proxy import Limits, Settings, Upstream, create_app
+from variants_proxy.application import create_app
+from variants_proxy.settings import Limits, Settings, Upstream
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from upstream_server import wheel
 from worlds import BARE, KEY, Asked, key
 
 from support.index import Answer, metadata_of
-from variants_catalog.installed_builds import ORIGIN_FILE, read_origin
+from variants_catalog._installed_builds import ORIGIN_FILE, read_origin
 from variants_catalog.listings import Unavailable
-from variants_proxy import Limits, Upstream
+from variants_proxy.settings import Limits, Upstream
 
 HERE = f"torch-2.9.0+cu128-cp312-cp312-{LINUX}.whl"
 PATH = f"/files/whl/cu128/torch/{HERE.replace('+', '%2B')}"

@@ -12,19 +12,19 @@ from packaging.version import Version
 from upstream_server import document
 from worlds import NVIDIA
 
-from pep_variants.choose.preferences import Preferences, preferences_from_options
-from pep_variants.choose.selection import File, select
-from pep_variants.detect.detector import Detector
+from pep_variants._choose.preferences import Preferences, preferences_from_options
+from pep_variants._choose.selection import File, select
+from pep_variants._detect.detector import Detector
+from pep_variants._formats.reader import read_metadata
+from pep_variants._model.label import split_label
 from pep_variants.errors import MetadataError
-from pep_variants.formats.reader import read_metadata
-from pep_variants.model.label import split_label
 from variants_index.pages import Page, PageFile
 from variants_index.target import covers, make_target
-from variants_proxy.choice.choice import Chooser
-from variants_proxy.choice.offers import version_in
-from variants_proxy.choice.reports import is_notable, older_builds, refusal, version_report
-from variants_proxy.key import Machine
-from variants_proxy.upstream.releases import plain_releases, releases
+from variants_proxy._choice.choice import Chooser
+from variants_proxy._choice.offers import version_in
+from variants_proxy._choice.reports import is_notable, older_builds, refusal, version_report
+from variants_proxy._key import Machine
+from variants_proxy._upstream.releases import plain_releases, releases
 
 MACHINE = Machine(NVIDIA, target="linux-x86_64")
 METADATA = read_metadata(json.dumps(document("12.6", "12.8", "13.0")), "x")

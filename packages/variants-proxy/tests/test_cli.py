@@ -18,10 +18,10 @@ import httpx
 import pytest
 from worlds import KEY
 
-from pep_variants.detect.machines import machine_text
-from variants_proxy import host_target, index_url
-from variants_proxy.commands.cli import main
-from variants_proxy.key import decode
+from pep_variants._detect.machines import machine_text
+from variants_proxy._commands.cli import main
+from variants_proxy._key import decode
+from variants_proxy.urls import host_target, index_url
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 
@@ -55,7 +55,7 @@ def run(folder, *arguments, **variables):
 @contextmanager
 def serving(folder, *arguments, before="", **variables):
     """Run the proxy in a process, after some code; yield its URL and the process."""
-    code = f"{before}\nfrom variants_proxy.commands.cli import main; main()"
+    code = f"{before}\nfrom variants_proxy._commands.cli import main; main()"
     process = subprocess.Popen(
         [sys.executable, "-c", code, "serve", "--port", "0", *arguments],
         env=environ(folder, **variables),

@@ -13,7 +13,7 @@ from test_cli import run
 from upstream_server import wheel
 from worlds import APP, NVIDIA
 
-from pep_variants.formats.platform_file import write_platform
+from pep_variants._formats.platform_file import write_platform
 from support.index import JSON, Answer
 from variants_index.pages import read_page
 

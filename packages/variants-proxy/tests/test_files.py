@@ -13,9 +13,10 @@ import pytest
 from upstream_server import document, wheel
 from worlds import APP, BARE, CU128, CU128_HERE, KEY, MARKED, Asked, key
 
-from pep_variants.wheelfile.core_metadata import requirements_of
+from pep_variants._wheelfile.core_metadata import requirements_of
 from support.index import Answer, metadata_of
-from variants_proxy import Limits, index_url
+from variants_proxy.settings import Limits
+from variants_proxy.urls import index_url
 
 
 def sha256(data):

@@ -15,8 +15,9 @@ from worlds import CU128_HERE, KEY, MARKED
 
 from support.certificates import certified
 from support.index import JSON, Answer, served
-from variants_proxy import Limits, Upstream, index_url
-from variants_proxy.headers import Document, accepted_formats, for_one_client
+from variants_proxy._headers import Document, accepted_formats, for_one_client
+from variants_proxy.settings import Limits, Upstream
+from variants_proxy.urls import index_url
 
 PAGE = f"{index_url(KEY)}app/"
 TYPE = "application/vnd.pypi.simple.v1"

@@ -14,13 +14,8 @@ from upstream_server import document, wheel
 from worlds import NVIDIA, Asked
 
 from support.uvs import UVS, downloaded_uv
-from variants_proxy import Machine, encode, host_target
-from variants_proxy.choice.in_place_names import (
-    decoded_name,
-    encoded_name,
-    variant_path,
-    wheel_at,
-)
+from variants_proxy._choice.in_place_names import decoded_name, encoded_name, variant_path, wheel_at
+from variants_proxy.urls import Machine, encode, host_target
 
 TAGS = "cp313-cp313-manylinux_2_28_x86_64"
 LABELS = st.from_regex(r"[0-9a-z_.]{1,20}", fullmatch=True)

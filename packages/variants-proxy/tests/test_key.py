@@ -8,10 +8,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pep_variants.choose.preferences import Preferences, preferences_from_options
-from pep_variants.model.platform import Platform, Support
+from pep_variants._choose.preferences import Preferences, preferences_from_options
+from pep_variants._model.platform import Platform, Support
+from variants_proxy._key import MAX_KEY, MAX_TEXT, Machine, decode, encode
 from variants_proxy.errors import InvalidKey
-from variants_proxy.key import MAX_KEY, MAX_TEXT, Machine, decode, encode
 
 names = st.text("abcdefghijklmnopqrstuvwxyz0123456789_", min_size=1, max_size=12)
 values = st.text("abcdefghijklmnopqrstuvwxyz0123456789_.", min_size=1, max_size=8)

@@ -13,9 +13,9 @@ from upstream_server import wheel
 from worlds import KEY
 
 from support.index import Answer
-from variants_proxy import Upstream
-from variants_proxy.index_urls import keyed_url
-from variants_proxy.server.landing import INSTALLERS, POLICY, Address
+from variants_proxy._index_urls import keyed_url
+from variants_proxy._server.landing import INSTALLERS, POLICY, Address
+from variants_proxy.settings import Upstream
 
 TAGS = ("py3-none-manylinux_2_28_x86_64", "py3-none-win_amd64", "py3-none-manylinux_2_28_aarch64")
 

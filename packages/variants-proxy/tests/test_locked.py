@@ -7,10 +7,11 @@ import pytest
 from upstream_server import wheel
 from worlds import APP, BARE, CU128, CU128_HERE, KEY, MARKED, NVIDIA, Asked, key
 
-from pep_variants.detect.detector import provider_id
+from pep_variants._detect.detector import provider_id
+from pep_variants._formats.reader import read_metadata
 from pep_variants.errors import PluginFailed
-from pep_variants.formats.reader import read_metadata
-from variants_proxy import Limits, Machine, encode
+from variants_proxy.settings import Limits
+from variants_proxy.urls import Machine, encode
 
 LINUX, MAC = "cp312-cp312-manylinux_2_28_x86_64", "cp312-cp312-macosx_11_0_arm64"
 OLD_LINUX, NEWER = "cp312-cp312-manylinux_2_17_x86_64", "cp313-cp313-manylinux_2_28_x86_64"

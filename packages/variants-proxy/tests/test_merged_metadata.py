@@ -13,10 +13,10 @@ from upstream_server import document
 from upstream_server import wheel as built_wheel
 from worlds import KEY, Asked
 
-from pep_variants.wheelfile.core_metadata import read_fields, requirements_of
+from pep_variants._wheelfile.core_metadata import read_fields, requirements_of
 from support.index import JSON, Answer
-from variants_proxy import index_url
-from variants_proxy.pages.merged_metadata import WheelMetadata, merge_metadata
+from variants_proxy._pages.merged_metadata import WheelMetadata, merge_metadata
+from variants_proxy.urls import index_url
 
 LIMIT = 2**20
 LINUX, ARM, MAC = "manylinux_2_28_x86_64", "manylinux_2_28_aarch64", "macosx_11_0_arm64"

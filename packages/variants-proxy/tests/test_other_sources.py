@@ -5,7 +5,8 @@ from upstream_server import wheel
 from worlds import APP, CU128_HERE, KEY
 
 from support.index import JSON, Answer
-from variants_proxy import Upstream, links_url
+from variants_proxy.settings import Upstream
+from variants_proxy.urls import links_url
 
 SPECIFIC = "app-1.0-cp310-abi3-manylinux_2_17_x86_64.whl"
 REQUESTED = frozenset(("app",))

@@ -13,12 +13,13 @@ import pytest
 from upstream_server import wheel
 from worlds import APP, BARE, CU128, CU128_HERE, KEY, MARKED, NVIDIA, Asked, key, label_of
 
-from pep_variants.formats.platform_file import write_platform
+from pep_variants._formats.platform_file import write_platform
 from support.index import JSON, Answer, metadata_of
-from variants_index.http.credentials import Credentials
-from variants_proxy import Limits, Machine, Upstream, encode, host_target, index_url, links_url
+from variants_index._http.credentials import Credentials
+from variants_proxy._index_urls import keyed_url, proxy_base, read_upstreams
 from variants_proxy.errors import InvalidSetting
-from variants_proxy.index_urls import keyed_url, proxy_base, read_upstreams
+from variants_proxy.settings import Limits, Upstream
+from variants_proxy.urls import Machine, encode, host_target, index_url, links_url
 
 PLAIN, OLD = "plain-1.0-py3-none-any.whl", "app-0.9-py3-none-any.whl"
 PAGE = f"{index_url(KEY)}app/"
@@ -89,7 +90,9 @@ def test_the_metadata_file(upstream, start, problem, label):
 
 def test_a_fault_of_ours_costs_the_variants(upstream, start, monkeypatch):
     upstream.add_release(plain=True)
-    monkeypatch.setattr("variants_proxy.choice.choice.select", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(
+        "variants_proxy._choice.choice.wheel_selection.select", lambda *_, **__: 1 / 0
+    )
     proxy = start(upstream)
     assert proxy.files()[APP]["url"] == f"{upstream.root}/files/app/{APP}"
     assert proxy.get(f"{index_url(key(variant=['app=cu128']))}app/").status_code == 500
@@ -238,7 +241,7 @@ class TestPlainPages:
         tag = answer.headers["ETag"]
         assert tag == own.headers.get("ETag", tag)
         upstream.requests.clear()
-        monkeypatch.setattr("variants_proxy.upstream.upstream_pages.read_page", None)
+        monkeypatch.setattr("variants_proxy._upstream.upstream_pages.index_pages.read_page", None)
         asked = Asked(start(upstream))
         known = {"Accept": JSON, "If-None-Match": tag}
         assert asked.get(project="plain", headers=known).status_code == 304

@@ -11,11 +11,12 @@ from anyio import from_thread, to_thread
 from worlds import APP, CU128, CU128_HERE, KEY
 
 from support.index import JSON, Answer
-from variants_index.internal import BadResponse, Unreachable
-from variants_proxy import Limits, Upstream, index_url
+from variants_index.http import BadResponse, Unreachable
+from variants_proxy._sharing import gather_limited
+from variants_proxy._upstream.upstreams import LARGE, Budget
 from variants_proxy.errors import PassingFailure, UpstreamError
-from variants_proxy.sharing import gather_limited
-from variants_proxy.upstream.upstreams import LARGE, Budget
+from variants_proxy.settings import Limits, Upstream
+from variants_proxy.urls import index_url
 
 PAGE = f"{index_url(KEY)}app/"
 PUBLIC = "93.184.216.34"
@@ -132,17 +133,17 @@ def test_scripts_of_an_upstream_do_not_run(upstream, start):
 
 def test_a_list_of_projects_that_takes_long_to_read(upstream, start, monkeypatch):
     """Whatever it takes: the proxy answers others meanwhile."""
-    import variants_proxy.upstream.upstream_pages as pages
+    import variants_proxy._upstream.upstream_pages as pages
 
     begun, release = threading.Event(), threading.Event()
-    original = pages.read_projects
+    original = pages.index_pages.read_projects
 
     def slowly(*arguments):
         begun.set()
         release.wait(20)
         return original(*arguments)
 
-    monkeypatch.setattr(pages, "read_projects", slowly)
+    monkeypatch.setattr(pages.index_pages, "read_projects", slowly)
     upstream.faults["/simple/"] = Answer(200, b"<a href='x/'>x</a>", "text/html")
     proxy = start(upstream)
     with ThreadPoolExecutor(1) as pool:

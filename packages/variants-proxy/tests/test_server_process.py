@@ -18,9 +18,9 @@ from worlds import BARE
 from pep_variants import limits
 from support.raw_server import sending
 from support.waiting import wait_until
-from variants_proxy import Settings, Upstream
-from variants_proxy.server import server as connections
-from variants_proxy.server.server import make_server
+from variants_proxy._server import server as connections
+from variants_proxy._server.server import make_server
+from variants_proxy.settings import Settings, Upstream
 
 NOWHERE = "http://127.0.0.1:9"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
@@ -31,13 +31,13 @@ SECURITY = {
     "cross-origin-resource-policy": "same-origin",
     "referrer-policy": "no-referrer",
 }
-SETTING = "import variants_proxy.server.server as s; s.{} = {}\n"
+SETTING = "import variants_proxy._server.server as s; s.{} = {}\n"
 STUCK = """
-import variants_proxy.upstream.upstream_pages as pages
+import variants_proxy._upstream.upstream_pages as pages
 def read_projects(*arguments):
     open('stuck', 'w').close()
     while True: pass
-pages.read_projects = read_projects
+pages.index_pages.read_projects = read_projects
 """
 GET = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 

@@ -7,14 +7,14 @@ import random
 
 import pytest
 
-from pep_variants.sources import Sources
-from pep_variants.wheelfile.zip_rewriting import Piece, Rewrite
-from variants_index.cache import Store
-from variants_index.errors import BadResponse
-from variants_index.http.responses import CHUNK
-from variants_index.http.session import Session
+from pep_variants._sources import Sources
+from pep_variants._wheelfile.zip_rewriting import Piece, Rewrite
+from variants_index._cache import Store
+from variants_index._errors import BadResponse
+from variants_index._http.responses import CHUNK
+from variants_index._http.session import Session
 from variants_index.pages import PageFile
-from variants_proxy.upstream.transfers import Transfer, WheelDigest, read_digest, stream_all
+from variants_proxy._upstream.transfers import Transfer, WheelDigest, read_digest, stream_all
 
 SIZE = 3 * CHUNK + 12345
 BYTES = random.Random(7).randbytes(SIZE)

@@ -44,7 +44,7 @@ class PipWatch:
 
                 if os.environ.get("PEP_VARIANTS_SHIM", "").lower() in _OFF:
                     return
-                from .hook import PatchFinder
+                from ._hook import PatchFinder
 
                 sys.meta_path[sys.meta_path.index(self)] = PatchFinder()
             except Exception as error:  # a fault of the shim must not break pip

@@ -20,9 +20,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from pep_variants.internal import AbiDependency
+from pep_variants.selection import AbiDependency
 
 from .interfaces import KT_contra, ProviderFiles, RT_co
+
+__all__ = ["AbiRequirement", "AbiRequirements"]
 
 if TYPE_CHECKING:
     from .ordering import VariantOrdering

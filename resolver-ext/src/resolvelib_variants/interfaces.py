@@ -6,8 +6,20 @@ from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from pep_variants import Metadata, Selection
-from pep_variants.internal import NULL_LABEL
+from pep_variants import metadata as variant_metadata
+from pep_variants.metadata import Metadata
+from pep_variants.selection import Selection
+
+__all__ = [
+    "CandidateFiles",
+    "Chosen",
+    "CoherenceListener",
+    "Installed",
+    "Listener",
+    "MetadataHashes",
+    "ProviderFiles",
+    "VersionOrder",
+]
 
 CT_contra = TypeVar("CT_contra", contravariant=True)
 RT_co = TypeVar("RT_co", covariant=True)
@@ -71,7 +83,7 @@ class Chosen:
     def of(cls, project: str, label: str | None, metadata: Metadata | None) -> Chosen:
         """Make one of the label in a filename."""
         if label is None:
-            return cls(project, NULL_LABEL, metadata)
+            return cls(project, variant_metadata.NULL_LABEL, metadata)
         return cls(project, metadata.label_of(label) if metadata else label, metadata)
 
     def takes_part(self, namespace: str) -> bool:

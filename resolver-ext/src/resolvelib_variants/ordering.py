@@ -23,26 +23,25 @@ from dataclasses import dataclass, field
 from operator import is_
 from typing import Generic, TypeVar
 
-from pep_variants import File, Metadata, Platform, Preferences, Selection, VariantContext
-from pep_variants.internal import (
-    NON_VARIANT,
-    AbiDependency,
-    Advice,
-    NewestBuild,
-    NoSuchVariant,
-    VersionNote,
-    advise_over_releases,
-    is_accelerated,
-    missing_variant,
-)
+from pep_variants import markers
+from pep_variants import selection as wheel_selection
+from pep_variants.errors import NoSuchVariant
+from pep_variants.explanation import Advice
+from pep_variants.machines import Platform
+from pep_variants.markers import VariantContext
+from pep_variants.metadata import Metadata
+from pep_variants.preferences import Preferences
+from pep_variants.selection import AbiDependency, File, NewestBuild, Selection, VersionNote
 
-from .build_order import BuildOrder
-from .coherence import Agreements
-from .decision import file_of, group_by_version
+from ._build_order import BuildOrder
+from ._coherence import Agreements
+from ._decision import file_of, group_by_version
+from ._judging import VersionJudge
+from ._pins import Pins
+from ._provisional import ProvisionalCandidates
 from .interfaces import CandidateFiles, Chosen, Installed, Listener, Together, VersionOrder
-from .judging import VersionJudge
-from .pins import Pins
-from .provisional import ProvisionalCandidates
+
+__all__ = ["VariantOrdering"]
 
 CT = TypeVar("CT")
 
@@ -209,7 +208,7 @@ class VariantOrdering(Generic[CT]):
             choice = decision.choice(files, decision.fitting(files))
             yield from (group[at] for at in choice if at < offered)
         if forced and complete and not refusals:
-            error = missing_variant(project, considered)
+            error = wheel_selection.missing_variant(project, considered)
             if error is not None:
                 self.missing.setdefault(project, error)
 
@@ -295,7 +294,7 @@ class VariantOrdering(Generic[CT]):
             self.confirm(project, candidate)
         file = self._file(candidate)
         if file.label is None:
-            return NON_VARIANT
+            return markers.NON_VARIANT
         decision = self._judge.decision(project, candidate)
         # Of a variant that never was among others, only what its name says is known.
         if decision is None:
@@ -309,7 +308,9 @@ class VariantOrdering(Generic[CT]):
 
     def is_accelerated(self, project: str, candidate: CT) -> bool:
         """Return whether *candidate* is a build for the accelerator that is here."""
-        return is_accelerated(self.selection(project, candidate), self._file(candidate))
+        return wheel_selection.is_accelerated(
+            self.selection(project, candidate), self._file(candidate)
+        )
 
     def abi_dependencies(self, project: str, candidate: CT) -> tuple[AbiDependency, ...]:
         """Return what *candidate* is built against, empty for a non-variant file."""
@@ -376,7 +377,7 @@ class VariantOrdering(Generic[CT]):
             for release, group in group_by_version(self._files, candidates)
             if anew or release == version
         ]
-        return advise_over_releases(
+        return wheel_selection.advise_over_releases(
             project, version, installed, admitted, lambda: judge.has_accelerator
         )
 

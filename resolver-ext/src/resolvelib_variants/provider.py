@@ -13,21 +13,19 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 # The only module that imports resolvelib: bundlers rewrite these lines to a vendored copy.
 from resolvelib import AbstractProvider
 
-from pep_variants import (
-    Metadata,
-    Platform,
-    Preferences,
-    Selection,
-    VariantContext,
-    reduce_requirement,
-    split_label,
-    verdicts,
-)
-from pep_variants.internal import table_lines, uses_variant_terms
+from pep_variants import explanation, markers
+from pep_variants import metadata as variant_metadata
+from pep_variants.machines import Platform
+from pep_variants.markers import VariantContext
+from pep_variants.metadata import Metadata
+from pep_variants.preferences import Preferences
+from pep_variants.selection import Selection
 
 from .abi_requirements import AbiConditions, AbiRequirement, AbiRequirements
 from .interfaces import Installed, Listener, ProviderFiles, Together, VersionOrder
 from .ordering import VariantOrdering
+
+__all__ = ["TransparentProvider", "VariantProvider"]
 
 if TYPE_CHECKING:
     from resolvelib.providers import Preference
@@ -197,7 +195,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
 
     def _describe(self, candidate: CT) -> str:
         filename = self._files.filename(candidate)
-        label = split_label(filename)[1] if filename else None
+        label = variant_metadata.split_label(filename)[1] if filename else None
         project = self._files.project(self._identify(candidate))
         text = f"{project} {self._files.version(candidate)}"
         return text if label is None else f"{text} (variant {label})"
@@ -208,11 +206,11 @@ class VariantProvider(_Provider[RT, CT, KT]):
         def reduce(requirement: str) -> str | None:
             nonlocal context
             if context is None:  # most candidates have no requirement that needs it
-                if not uses_variant_terms(requirement):
+                if not markers.uses_variant_terms(requirement):
                     return requirement
                 project = self._files.project(self._identify(candidate))
                 context = self.ordering.context(project, candidate)
-            return reduce_requirement(requirement, context)
+            return markers.reduce_requirement(requirement, context)
 
         dependencies = self._files.dependencies(candidate, reduce)
         if dependencies is None:
@@ -410,7 +408,7 @@ def variants_of_version(
     for problem in selection.problems.values():
         yield f"  unusable: {problem}"
     rankings = selection.distinct_rankings.values()
-    rows = [row for ranking in rankings for row in verdicts(ranking, None)]
-    yield from (f"  {line}" for line in table_lines(rows))
+    rows = [row for ranking in rankings for row in explanation.verdicts(ranking, None)]
+    yield from (f"  {line}" for line in explanation.table_lines(rows))
     if any(file.label is None for file in selection.files):
         yield "  and the non-variant files"

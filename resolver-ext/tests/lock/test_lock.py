@@ -7,17 +7,17 @@ import pytest
 from packaging.pylock import Pylock
 from world import GPU, cuda, target
 
-from pep_variants.choose.preferences import Preferences
-from pep_variants.detect.detector import Detector
+from pep_variants._choose.preferences import Preferences
+from pep_variants._detect.detector import Detector
+from pep_variants._formats import toml
 from pep_variants.errors import InconsistentMetadata, LockError
-from pep_variants.formats import toml
 from resolvelib_variants.resolution import RequirementSet, parse_requirement
 from support.catalog_places import numbered_entry
 from support.index import Answer
 from support.wheels import Wheel
-from variants_index.downloads import Download, download_files
-from variants_index.errors import BadResponse, NotFound
-from variants_index.lock_files import read_lock, select_locked, write_lock
+from variants_index._downloads import Download, download_files
+from variants_index._errors import BadResponse, NotFound
+from variants_index._lock_files import read_lock, select_locked, write_lock
 from variants_index.target import make_target
 
 REQUIRES = (
@@ -74,7 +74,7 @@ ON_GPU = "both common demo-cu128 extra-fast fast runtime"
 
 class TestWriting:
     def test_contents(self, demo):
-        tree = toml.loads(locked(demo, "demo").decode())
+        tree = toml.read_toml(locked(demo, "demo").decode())
         assert tree["lock-version"] == "1.0"
         assert tree["created-by"] == "tests"
         assert tree["environments"] == [
@@ -110,7 +110,7 @@ class TestWriting:
     def test_without_variants_nothing_is_said_of_them(self, demo):
         data = locked(demo, "both")
         assert b"variants" not in data
-        Pylock.from_dict(toml.loads(data.decode()))
+        Pylock.from_dict(toml.read_toml(data.decode()))
 
     @pytest.mark.parametrize(
         ("python", "expected"), [("nonsense", None), (">= 3.8,<4", "<4,>=3.8")]
@@ -118,7 +118,7 @@ class TestWriting:
     def test_python_of_a_package(self, world, python, expected):
         world.add(Wheel("demo", "1.0"), **{"requires-python": python})
         data = locked(world, "demo")
-        (package,) = toml.loads(data.decode())["packages"]
+        (package,) = toml.read_toml(data.decode())["packages"]
         assert package.get("requires-python") == expected
         assert choose(data, world.folder) == "demo"
 
@@ -126,7 +126,7 @@ class TestWriting:
         demo.add(Wheel("app", "1.0", requires=("both; sys_platform == 'win32'", "common")))
         windows = make_target(python_version="3.12", platforms=["windows"], name="windows")
         data = locked(demo, "app", targets=[target(), windows])
-        tree = toml.loads(data.decode())
+        tree = toml.read_toml(data.decode())
         markers = {package["name"]: package.get("marker") for package in tree["packages"]}
         assert markers["app"] is markers["common"] is None
         assert markers["both"] == (
@@ -142,7 +142,7 @@ class TestWriting:
         world.add(Wheel("lib", "1.0"), Wheel("app", "1.0", requires=("lib",)))
         newer = make_target(python_version="3.13", platforms=["linux"], name="newer")
         data = locked(world, "app", targets=[target(), newer])
-        app, *libs = toml.loads(data.decode())["packages"]
+        app, *libs = toml.read_toml(data.decode())["packages"]
         assert [item["version"] for item in libs] == ["1.0", "2.0"]
         assert app["dependencies"] == [{"name": "lib", "version": v} for v in ("1.0", "2.0")]
 
@@ -158,7 +158,7 @@ class TestWriting:
         wheel = Wheel("demo", "1.0")
         (world.links / wheel.filename).write_bytes(wheel.build())
         data = locked(world, "demo", folder=tmp_path / "project", find_links=(str(world.links),))
-        (package,) = toml.loads(data.decode())["packages"]
+        (package,) = toml.read_toml(data.decode())["packages"]
         assert "index" not in package
         assert package["wheels"] == [
             {"path": f"../links/{wheel.filename}", "hashes": {"sha256": digest(wheel.build())}}
@@ -280,7 +280,7 @@ class TestCatalogue:
     def locked(self, world, *requirements, targets):
         """Return the packages of a lock file, and what each depends on."""
         data = locked(world, *requirements, targets=targets)
-        found = Pylock.from_dict(toml.loads(data.decode())).packages
+        found = Pylock.from_dict(toml.read_toml(data.decode())).packages
         packages = {str(item.name): item for item in found}
         depends = {
             name: [each["name"] for each in item.dependencies or ()]
@@ -323,7 +323,7 @@ class TestCatalogue:
         world.add(cuda("demo", "1.0", "12.0", requires=("cupy; 'nvidia' in variant_namespaces",)))
         on = self.machine("12.0")
         data = locked(world, "demo", "cupy[more]", targets=[on])
-        tree = toml.loads(data.decode())
+        tree = toml.read_toml(data.decode())
         assert tree["tool"]["pep-variants"]["requirements"] == ["cupy-cuda12x[more]", "demo"]
         assert choose(data, world.folder, on) == "cupy-cuda12x demo-cu120 toolkit torch"
 

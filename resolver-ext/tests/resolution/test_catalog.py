@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from world import cuda, target
 
-from pep_variants.sources import Sources
+from pep_variants._sources import Sources
 from resolvelib_variants.resolution import NoSolution, SameFiles, read_file
 from support.catalog_places import (
     add,
@@ -22,8 +22,8 @@ from support.catalog_places import (
 from support.index import Answer
 from support.published_builds import standing_in
 from support.wheels import Wheel
-from variants_index.downloads import Download, download_files
-from variants_index.errors import BadResponse
+from variants_index._downloads import Download, download_files
+from variants_index._errors import BadResponse
 
 GPU = """
 [[provider]]

@@ -8,11 +8,11 @@ import tarfile
 import pytest
 from world import cuda, short, target
 
-from pep_variants.sources import Sources
+from pep_variants._sources import Sources
 from resolvelib_variants.resolution import NoSolution, RequirementSet, Wanted, parse_requirement
 from support.index import JSON, Answer, served
 from support.wheels import Release, Wheel, metadata
-from variants_index.errors import BadResponse, Unreachable
+from variants_index._errors import BadResponse, Unreachable
 from variants_index.target import make_target
 
 

@@ -1,12 +1,12 @@
 """What tests put on an index, and how they ask for it."""
 
-from pep_variants.choose.preferences import preferences_from_options
-from pep_variants.formats.platform_file import read_platform
-from pep_variants.sources import Sources
+from pep_variants._choose.preferences import preferences_from_options
+from pep_variants._formats.platform_file import read_platform
+from pep_variants._sources import Sources
 from resolvelib_variants.resolution import IndexResolver, RequirementSet, parse_requirement
 from support.wheels import NVIDIA, Release, Wheel, metadata
-from variants_index.cache import Store
-from variants_index.http.session import Session
+from variants_index._cache import Store
+from variants_index._http.session import Session
 from variants_index.target import make_target
 
 GPU = """

@@ -11,6 +11,36 @@ import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+__all__ = [
+    "EXIT_CODE",
+    "CatalogError",
+    "InconsistentMetadata",
+    "InvalidMarker",
+    "InvalidProperty",
+    "InvalidSdist",
+    "InvalidWheel",
+    "InvalidWheelFilename",
+    "LockError",
+    "MetadataError",
+    "NoSuchVariant",
+    "PlatformFileError",
+    "PluginFailed",
+    "PreferenceError",
+    "ProviderError",
+    "UnsupportedSchema",
+    "VariantError",
+    "cut",
+    "fault_report",
+    "in_words",
+    "listed",
+    "log_decisions",
+    "printable",
+    "redacted",
+    "shortened",
+    "some",
+    "without_userinfo",
+]
+
 # A password may itself hold an '@': the last one before the host's end counts, as in `urllib`.
 _CREDENTIALS = re.compile(r"(?<=://)[^/?#\s]+@")
 # Query and fragment of a URL; urllib3 writes "Max retries exceeded with url: /path?query".

@@ -12,6 +12,41 @@ from __future__ import annotations
 
 from typing import Final
 
+__all__ = [
+    "ADVICE_SECONDS",
+    "CATALOG_BYTES",
+    "CATALOG_ENTRY_BYTES",
+    "CATALOG_PROJECTS",
+    "CATALOG_VARIANTS",
+    "CORE_METADATA_BYTES",
+    "CORE_METADATA_LINES",
+    "CORE_REQUIREMENTS",
+    "CORE_REQUIREMENTS_CHARACTERS",
+    "DOCUMENT_BYTES",
+    "FILENAME_CHARACTERS",
+    "LOCK_BYTES",
+    "LOCK_TEXT_BYTES",
+    "PAGE_BYTES",
+    "PLUGIN_ENVIRONMENTS",
+    "PLUGIN_FEATURES",
+    "PLUGIN_FILE_BYTES",
+    "PLUGIN_MEMORY_BYTES",
+    "PLUGIN_PROCESSES",
+    "PLUGIN_SECONDS",
+    "PLUGIN_THREADS",
+    "PLUGIN_VALUES",
+    "PROJECTS_BYTES",
+    "PYPROJECT_BYTES",
+    "RECORD_BYTES",
+    "REQUIREMENTS_BYTES",
+    "REQUIREMENT_LENGTH",
+    "REQUIREMENT_LINES",
+    "SETTINGS_BYTES",
+    "URL_CHARACTERS",
+    "VALUES",
+    "json_values",
+]
+
 MIB: Final = 2**20
 
 # --- Variant metadata (``*-variants.json``, ``variant.json``, ``[variant]`` in pyproject.toml)

@@ -13,7 +13,7 @@ import os
 import sys
 from pathlib import Path
 
-from pep_variants.providers.base import recorded
+from pep_variants._providers.base import recorded
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

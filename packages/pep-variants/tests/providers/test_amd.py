@@ -7,8 +7,8 @@ import sys
 import pytest
 from summaries import summary
 
-from pep_variants.model.platform import Fact
-from pep_variants.providers.amd import AmdProvider
+from pep_variants._model.platform import Fact
+from pep_variants._providers.amd import AmdProvider
 from support.waiting import wait_until
 
 ARCHITECTURE = "AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH"

@@ -5,8 +5,8 @@ import os
 import pytest
 from summaries import summary
 
-from pep_variants.model.platform import Fact
-from pep_variants.providers.ascend import AscendProvider
+from pep_variants._model.platform import Fact
+from pep_variants._providers.ascend import AscendProvider
 
 NPU_TYPE = "ASCEND_VARIANT_PROVIDER_FORCE_NPU_TYPE"
 DRIVER = "ASCEND_VARIANT_PROVIDER_FORCE_DRIVER_VERSION"

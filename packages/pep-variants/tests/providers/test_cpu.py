@@ -20,10 +20,10 @@ import archspec.cpu
 import archspec.cpu.detect
 import pytest
 
-from pep_variants.model.platform import Fact
-from pep_variants.providers.aarch64 import AArch64Provider
-from pep_variants.providers.base import recorded
-from pep_variants.providers.x86_64 import X8664Provider
+from pep_variants._model.platform import Fact
+from pep_variants._providers.aarch64 import AArch64Provider
+from pep_variants._providers.base import recorded
+from pep_variants._providers.x86_64 import X8664Provider
 
 TARGETS = Path(str(importlib.resources.files("archspec"))) / "json" / "tests" / "targets"
 

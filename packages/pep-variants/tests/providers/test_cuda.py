@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from pep_variants.model.platform import Fact
-from pep_variants.providers.cuda import find_troubles
+from pep_variants._model.platform import Fact
+from pep_variants._providers.cuda import find_troubles
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="files and libraries of Linux")
 

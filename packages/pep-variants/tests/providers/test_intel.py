@@ -3,9 +3,9 @@
 import pytest
 from summaries import summary
 
-from pep_variants.providers.intel import KNOWN_DEVICES, IntelProvider
+from pep_variants._providers.intel import KNOWN_DEVICES, IntelProvider
 
-PROVIDER = "pep_variants.providers.intel:IntelProvider"
+PROVIDER = "pep_variants._providers.intel:IntelProvider"
 DEVICE = "INTEL_VARIANT_PROVIDER_FORCE_DEVICE_IP"
 
 # What drivers tell of their devices: the values of device_ip, and the IP versions of the facts.

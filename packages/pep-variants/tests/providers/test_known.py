@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
+from pep_variants._model.metadata import ProviderInfo
+from pep_variants._providers.ascend import AscendProvider
+from pep_variants._providers.nvidia import NvidiaProvider
+from pep_variants._providers.registry import BUILTIN_NAMESPACES, find_known
+from pep_variants._providers.x86_64 import X8664Provider
 from pep_variants.errors import ProviderError
-from pep_variants.model.metadata import ProviderInfo
-from pep_variants.providers.ascend import AscendProvider
-from pep_variants.providers.nvidia import NvidiaProvider
-from pep_variants.providers.registry import BUILTIN_NAMESPACES, find_known
-from pep_variants.providers.x86_64 import X8664Provider
 
 LINUX = {
     "os_name": "posix",
@@ -191,7 +191,7 @@ def test_looking_for_accelerators_starts_no_command(tmp_path, command):
         command(tmp_path / name, f"echo {name} >> '{log}'; sleep 30")
     code = (
         "import pathlib, sys\n"
-        "from pep_variants.providers.registry import BUILTIN_NAMESPACES as known\n"
+        "from pep_variants._providers.registry import BUILTIN_NAMESPACES as known\n"
         "for namespace in ('amd', 'intel'):\n"
         "    root = pathlib.Path(sys.argv[1])\n"
         "    assert known[namespace].factory(root=root).supported() == {}\n"

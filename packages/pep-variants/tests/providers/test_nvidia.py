@@ -2,9 +2,9 @@
 
 import pytest
 
-from pep_variants.providers.nvidia import NvidiaProvider
+from pep_variants._providers.nvidia import NvidiaProvider
 
-PROVIDER = "pep_variants.providers.nvidia:NvidiaProvider"
+PROVIDER = "pep_variants._providers.nvidia:NvidiaProvider"
 DRIVER = "NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION"
 CAPABILITY = "NV_VARIANT_PROVIDER_FORCE_SM_ARCH"
 NVML, CUDA = "libnvidia-ml.so.1", "libcuda.so.1"

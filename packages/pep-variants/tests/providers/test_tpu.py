@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from summaries import summary
 
-from pep_variants.choose.explanation import answered, asked, needs, why_chosen, why_rejected
-from pep_variants.choose.ranking import Reason
-from pep_variants.providers.tpu import PRESENT_OVERRIDE, TpuProvider
+from pep_variants._choose.explanation import answered, asked, needs, why_chosen, why_rejected
+from pep_variants._choose.ranking import Reason
+from pep_variants._providers.tpu import PRESENT_OVERRIDE, TpuProvider
 
 
 def machine(tmp_path: Path, *devices: tuple[str, str]) -> Path:

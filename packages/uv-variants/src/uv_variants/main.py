@@ -54,9 +54,9 @@ def _leave_out(python_path: str) -> None:
 def _report(error: Exception) -> int:
     """Print *error*; return the exit code."""
     # Imported here: commands that become uv at once need none of it.
-    from pep_variants.internal import redacted
+    from pep_variants.errors import redacted
 
-    from .errors import USER_ERRORS
+    from ._errors import USER_ERRORS
 
     if isinstance(error, USER_ERRORS):
         print(f"uv-variants: {redacted(str(error))}", file=sys.stderr)
@@ -65,7 +65,7 @@ def _report(error: Exception) -> int:
         place = f"{error.filename}: " if error.filename is not None else ""
         print(f"uv-variants: {redacted(place)}{error.strerror or error}", file=sys.stderr)
         return FAILURE
-    from pep_variants.internal import EXIT_CODE, fault_report
+    from pep_variants.errors import EXIT_CODE, fault_report
 
     print(fault_report("uv-variants", error), file=sys.stderr)
     return EXIT_CODE
@@ -73,19 +73,19 @@ def _report(error: Exception) -> int:
 
 def _run(arguments: Sequence[str], *, is_uvx: bool) -> int:
     if not is_uvx:
-        from .uv_program import is_direct
+        from ._uv_program import is_direct
 
         if is_direct(arguments):
-            from .uv_program import become_uv, find_uv
+            from ._uv_program import become_uv, find_uv
 
             return become_uv([find_uv(os.environ), *arguments], os.environ)
-    from .own_options import OWN_COMMANDS, print_help, read_options
+    from ._own_options import OWN_COMMANDS, print_help, read_options
 
     program = "uvx-variants" if is_uvx else "uv-variants"
     options = read_options(arguments, ("tool", "run") if is_uvx else ())
     rest = options.uv_arguments
     if rest[:1] in (("--version",), ("-V",)):
-        from .uv_program import print_version
+        from ._uv_program import print_version
 
         return print_version(program, os.environ)
     asks_help = rest[:1] in (("--help",), ("-h",))
@@ -97,17 +97,17 @@ def _run(arguments: Sequence[str], *, is_uvx: bool) -> int:
         rest = ("tool", "uvx" if of_uvx else "run", *rest)
         options = options._replace(uv_arguments=rest)
     elif rest and rest[0] in OWN_COMMANDS:
-        from .doctor.command import run_own_command
+        from ._doctor.command import run_own_command
 
         return run_own_command(options, os.environ)
-    from .command_line import Scope, is_frozen_sync, parse, scope_of
-    from .uv_program import become_uv, find_uv
+    from ._command_line import Scope, is_frozen_sync, parse, scope_of
+    from ._uv_program import become_uv, find_uv
 
     uv = find_uv(os.environ)
     invocation = parse(rest)
     scope = scope_of(invocation)
     if invocation.command[:1] == ("cache",):
-        from .cache_command import run_cache_command
+        from ._cache_command import run_cache_command
 
         return run_cache_command(uv, invocation, os.environ)
     if scope is Scope.NOTHING:
@@ -115,13 +115,13 @@ def _run(arguments: Sequence[str], *, is_uvx: bool) -> int:
     import gc
 
     gc.disable()  # nearly all that is made before uv starts lives until the end
-    from .uv_process import Check
+    from ._uv_process import Check
 
     check = Check()
     if is_frozen_sync(invocation, os.environ) and not options.variants:
         checking = invocation.rewritten({}, ("--check", "--offline"))
         check = Check.start([uv, *checking], os.environ)
-    from .run import run
+    from ._run import run
 
     code = run(uv, invocation, scope, options, os.environ, check)
     gc.freeze()  # nor does the interpreter have to look at it when it ends

@@ -13,6 +13,8 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+__version__ = "0.1.0"
+
 __all__ = ["__version__", "possible_builds", "project_names", "projects"]
 
 
@@ -44,9 +46,3 @@ def possible_builds(names: Iterable[str]) -> frozenset[str]:
         for place in range(len(name))
         if name[place] == "-" and name[:place] in known
     )
-
-
-def __getattr__(name: str) -> object:
-    from pep_variants.internal import lazy_name
-
-    return lazy_name(__name__, {}, name)

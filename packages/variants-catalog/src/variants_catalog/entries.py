@@ -17,17 +17,18 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pep_variants import Metadata, Property, split_label
-from pep_variants.internal import (
-    FILENAME_CHARACTERS,
-    NULL_LABEL,
-    V0_2_0,
-    Features,
-    Properties,
-    ProviderInfo,
-    group_properties,
-    read_version,
-)
+from pep_variants import limits, wheel_files
+from pep_variants import metadata as variant_metadata
+from pep_variants.metadata import Features, Metadata, Properties, Property, ProviderInfo
+
+__all__ = [
+    "CatalogProject",
+    "CatalogVariant",
+    "PublishedFile",
+    "filled",
+    "platform_kind",
+    "same_files",
+]
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _NUMBER = r"[0-9]+(?:\.[0-9]+)*"
@@ -126,7 +127,9 @@ class CatalogVariant:
 
     def properties_of(self, values: Mapping[str, str]) -> dict[str, Features]:
         """Return the properties, with the *values* of placeholders."""
-        found = group_properties(Property.parse(filled(text, values)) for text in self.properties)
+        found = variant_metadata.group_properties(
+            Property.parse(filled(text, values)) for text in self.properties
+        )
         return {
             namespace: {feature: tuple(sorted(set(held))) for feature, held in features.items()}
             for namespace, features in found.items()
@@ -188,7 +191,11 @@ class CatalogProject:
     def labels_of(self, specifier: SpecifierSet) -> list[str]:
         """Return the labels of the very build that *specifier* pins, as ``==2.9.0+cu126`` does."""
         pins = (each.version for each in specifier if each.operator in ("==", "==="))
-        versions = [version for text in pins if (version := read_version(text)) and version.local]
+        versions = [
+            version
+            for text in pins
+            if (version := wheel_files.read_version(text)) and version.local
+        ]
         return [
             filled(item.label, values)
             for version in versions
@@ -208,7 +215,7 @@ class CatalogProject:
         """
         if variant.requires:
             return target(variant) == self.name
-        return variant.place is None and variant.label != NULL_LABEL
+        return variant.place is None and variant.label != variant_metadata.NULL_LABEL
 
     def may_take(self, own: Mapping[Version, int], version: Version, position: int) -> bool:
         """Return whether a build of one of the `targets` stands for the project's *version*.
@@ -272,7 +279,7 @@ class CatalogProject:
             self.namespaces,
             {item.label: item.properties for item in files},
             {name: self._provider(name) for name in self.namespaces},
-            schema=V0_2_0.schema,
+            schema=variant_metadata.V0_2_0.schema,
             source=self.source,
         )
 
@@ -375,12 +382,15 @@ def _public(version: Version) -> Version:
 
 def _named(filename: str) -> tuple[str, Version] | None:
     """Return project and version of a non-variant wheel, None for anything else."""
-    if not filename.endswith(".whl") or len(filename) > FILENAME_CHARACTERS:
+    if not filename.endswith(".whl") or len(filename) > limits.FILENAME_CHARACTERS:
         return None
     parts = filename.split("-")
-    if not _PARTS <= len(parts) <= _PARTS + 1 or split_label(filename)[1] is not None:
+    if (
+        not _PARTS <= len(parts) <= _PARTS + 1
+        or variant_metadata.split_label(filename)[1] is not None
+    ):
         return None
-    version = read_version(parts[1].replace("_", "-"))
+    version = wheel_files.read_version(parts[1].replace("_", "-"))
     return None if version is None else (canonicalize_name(parts[0]), version)
 
 

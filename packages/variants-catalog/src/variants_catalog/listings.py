@@ -17,16 +17,22 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidSdistFilename, parse_sdist_filename
 from packaging.version import Version
 
-from pep_variants import split_label
-from pep_variants.internal import (
-    NULL_LABEL,
-    parse_metadata_filename,
-    read_version,
-    some,
-    without_userinfo,
-)
+from pep_variants import metadata as variant_metadata
+from pep_variants import wheel_files
+from pep_variants.errors import some, without_userinfo
 
 from .entries import CatalogProject, CatalogVariant, PublishedFile, moved, platform_kind, target
+
+__all__ = [
+    "FUTURE",
+    "Found",
+    "Listed",
+    "PlacePage",
+    "PlaceReader",
+    "Unavailable",
+    "by_host",
+    "pages_of",
+]
 
 F = TypeVar("F")
 
@@ -338,7 +344,7 @@ class PlaceReader(Generic[F]):
             elif not known.is_rewritten and at_places.issuperset(_uses(known)):
                 continue  # the same build of the project's own index
             # Wheels for Macs for example, which stay as the user's index lists them.
-            is_own = known.label == NULL_LABEL and not known.is_rewritten
+            is_own = known.label == variant_metadata.NULL_LABEL and not known.is_rewritten
             same = is_own and hashes.get(known.published) == item.listed.sha256 is not None
             if known.version in real or same:
                 continue
@@ -355,7 +361,7 @@ class PlaceReader(Generic[F]):
         listed = self._listed[page] if page is not None else ()
         theirs = {_variant_version(item.filename) for item in listed} - real - {None}
         for item in listed:
-            described = parse_metadata_filename(item.filename)
+            described = wheel_files.parse_metadata_filename(item.filename)
             if described is None:
                 wanted = _variant_version(item.filename) in theirs
             else:
@@ -402,7 +408,10 @@ def _is_newer(item: Found[F], before: Found[F]) -> bool:
     """
     if item.url != before.url or item.published is None or before.published is None:
         return False
-    new, old = (read_version(each.published_version) for each in (item.published, before.published))
+    new, old = (
+        wheel_files.read_version(each.published_version)
+        for each in (item.published, before.published)
+    )
     return new is not None and old is not None and new > old
 
 
@@ -418,16 +427,16 @@ def _yanked(own: Iterable[Listed[F]]) -> dict[Version, str]:
 
 def _variant_version(filename: str) -> Version | None:
     """Return the version of a variant wheel, None for any other file."""
-    if not filename.endswith(".whl") or split_label(filename)[1] is None:
+    if not filename.endswith(".whl") or variant_metadata.split_label(filename)[1] is None:
         return None
-    return read_version(filename.split("-", 2)[1].replace("_", "-"))
+    return wheel_files.read_version(filename.split("-", 2)[1].replace("_", "-"))
 
 
 def _file_version(filename: str) -> Version | None:
     """Return the public version of a wheel or source distribution, None for any other file."""
     if filename.endswith(".whl"):
         parts = filename.split("-", 2)
-        version = read_version(parts[1].replace("_", "-")) if len(parts) > 2 else None
+        version = wheel_files.read_version(parts[1].replace("_", "-")) if len(parts) > 2 else None
     else:
         try:
             version = parse_sdist_filename(filename)[1]

@@ -17,22 +17,29 @@ from dataclasses import dataclass, field, replace
 
 from packaging.version import Version
 
-from pep_variants import Metadata, Platform, Preferences, rank
-from pep_variants.internal import (
-    ABI_DEPENDENCY,
-    ACCELERATORS,
-    BUILTIN_NAMESPACES,
-    Properties,
-    abi_dependencies,
-    cache_directory,
-    why_not,
-)
+from pep_variants import explanation, machines, safe_files
+from pep_variants import metadata as variant_metadata
+from pep_variants import selection as wheel_selection
+from pep_variants.machines import Platform
+from pep_variants.metadata import Metadata, Properties
+from pep_variants.preferences import Preferences
 
-from .catalogs import shipped_catalog
+from ._catalogs import shipped_catalog
+from ._entry_checks import sample_versions
+from ._recognition import installed_build
+from ._unfit_builds import unfit_builds
 from .entries import PLACEHOLDER, CatalogProject, CatalogVariant, PublishedFile, platform_kind
-from .entry_checks import sample_versions
 from .listings import own_place
-from .recognition import installed_build
+
+__all__ = [
+    "MissedBuild",
+    "Taken",
+    "line_of_day",
+    "missed_build",
+    "missed_builds",
+    "platform_tags",
+    "unfit_builds",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -157,18 +164,18 @@ def missed_build(
     if own is not None and own.properties:
         files.append(_file(_OWN, version, own.properties))
     metadata = entry.metadata(files)
-    ranking = rank(metadata, platform(metadata), preferences)
+    ranking = wheel_selection.rank(metadata, platform(metadata), preferences)
     if _OWN in ranking.labels:
         return None
     found, is_other = _best(entry, [builds[int(label)] for label in ranking.labels], taken)
     if found is None or (tags and own is None and not _tells_own(entry, found, version)):
         return None
-    namespace = next(name for name in _accelerated(found) if name in ACCELERATORS)
-    device = f"the {BUILTIN_NAMESPACES[namespace].vendor.device} that is here"
+    namespace = next(name for name in _accelerated(found) if name in machines.ACCELERATORS)
+    device = f"the {machines.BUILTIN_NAMESPACES[namespace].vendor.device} that is here"
     if not tags:
         lack = f"has no wheel that uses {device}"
     elif own is not None and namespace in own.properties:
-        lack = f"does not run on {device} ({why_not(ranking, _OWN)[0]})"
+        lack = f"does not run on {device} ({explanation.why_not(ranking, _OWN)[0]})"
     else:
         lack = f"does not use {device}"
     label = "" if PLACEHOLDER.search(found.label) else found.label
@@ -211,15 +218,17 @@ def _is_for(item: CatalogVariant, machine: str, beside: Mapping[str, Version | N
         return False
     return all(
         needed.allows(beside[needed.project])
-        for needed in abi_dependencies(_known(item))
+        for needed in wheel_selection.abi_dependencies(_known(item))
         if beside.get(needed.project) is not None
     )
 
 
 def _accelerated(item: CatalogVariant) -> Properties:
     """Return the properties of a variant about accelerators, and the order among such builds."""
-    found = {name: each for name, each in _known(item).items() if name != ABI_DEPENDENCY}
-    return {} if ACCELERATORS.keys().isdisjoint(found) else found
+    found = {
+        name: each for name, each in _known(item).items() if name != variant_metadata.ABI_DEPENDENCY
+    }
+    return {} if machines.ACCELERATORS.keys().isdisjoint(found) else found
 
 
 def _known(item: CatalogVariant) -> Properties:
@@ -245,7 +254,7 @@ def line_of_day(
         again: what to do then, empty for nothing.
         environ: environment variables.
     """
-    folder = cache_directory(environ, "said")
+    folder = safe_files.cache_directory(environ, "said")
     line = ""
     for build in missed:
         said = f"{build.project} {build.version} {build.lack} {enable}"

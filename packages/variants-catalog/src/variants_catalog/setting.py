@@ -8,22 +8,23 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pep_variants import Preferences, load_preferences
-from pep_variants.internal import (
-    DEFAULT_CATALOG,
-    SETTINGS_BYTES,
-    PreferenceError,
-    Role,
-    configuration_tree,
-    is_catalog_path,
-    make_private,
-    places,
-    read_regular,
-    replacing,
-)
+from pep_variants import limits, safe_files
+from pep_variants import preferences as user_preferences
+from pep_variants.errors import PreferenceError
+from pep_variants.preferences import Preferences, Role
 
-from .catalogs import Catalog, preferred_catalog
+from ._catalogs import Catalog, preferred_catalog
 from .entries import CatalogProject
+
+__all__ = [
+    "OWN_INDEX",
+    "catalog_rows",
+    "checked_catalog",
+    "disable_catalog",
+    "enable_catalog",
+    "local_catalog",
+    "open_preferred",
+]
 
 _KEY = "catalog"
 OWN_INDEX = "your own index"
@@ -46,7 +47,9 @@ def enable_catalog(
         NotPrivate: others can change its directory.
         OSError: it cannot be read or written.
     """
-    value = str(Path(name).expanduser().absolute()) if is_catalog_path(name) else name
+    value = (
+        str(Path(name).expanduser().absolute()) if user_preferences.is_catalog_path(name) else name
+    )
     number = len(list(open_preferred(Preferences(catalog=value), fetch).names()))
     path = _set(value)
     yield f"{path}: {_KEY} = {value!r}, {number} project{'s'[: number != 1]}"
@@ -68,7 +71,7 @@ def open_preferred(preferences: Preferences, fetch: Callable[[str], bytes]) -> C
     Raises:
         CatalogError: it cannot be read.
     """
-    name = preferences.catalog or DEFAULT_CATALOG
+    name = preferences.catalog or user_preferences.DEFAULT_CATALOG
     wanted = replace(preferences, catalog=name, use_variants=True, forced={})
     found = preferred_catalog(wanted, fetch)
     assert found is not None
@@ -103,9 +106,9 @@ def local_catalog(preferences: Preferences, base: Path) -> tuple[str, Catalog] |
         CatalogError: it cannot be read.
     """
     name = preferences.catalog
-    if name is not None and is_catalog_path(name):
+    if name is not None and user_preferences.is_catalog_path(name):
         name = str((base / Path(name).expanduser()).absolute())
-    elif name != DEFAULT_CATALOG:
+    elif name != user_preferences.DEFAULT_CATALOG:
         return None
     found = preferred_catalog(replace(preferences, catalog=name), lambda _: b"")
     return None if found is None else (name, found)
@@ -142,12 +145,14 @@ def _set(value: str | None) -> Path:
     """
     import tomlkit
 
-    path = next(place.path for place in places() if place.role is Role.USER)
+    path = next(place.path for place in user_preferences.places() if place.role is Role.USER)
     try:
-        data = read_regular(path, SETTINGS_BYTES).data
+        data = safe_files.read_regular(path, limits.SETTINGS_BYTES).data
     except FileNotFoundError:
         data = b""
-    configuration_tree(data, str(path))  # what this project reads, tomlkit can edit
+    user_preferences.configuration_tree(
+        data, str(path)
+    )  # what this project reads, tomlkit can edit
     try:
         document = tomlkit.parse(data.decode("utf-8"))
     except ValueError as error:
@@ -158,16 +163,16 @@ def _set(value: str | None) -> Path:
         document[_KEY] = value
     text = tomlkit.dumps(document).encode()
     if text != data:
-        make_private(path.parent)
+        safe_files.make_private(path.parent)
         # Dotfiles are often symbolic links, which stay.
-        with replacing(path.resolve(), mode=0o600) as stream:
+        with safe_files.replacing(path.resolve(), mode=0o600) as stream:
             stream.write(text)
     return path
 
 
 def _say_what_counts(value: str | None, warn: Callable[[str], None]) -> None:
     """Warn if another setting counts more than the user's file, which was just written."""
-    preferences = load_preferences({}, os.environ, warn=warn)
+    preferences = user_preferences.load_preferences({}, os.environ, warn=warn)
     if preferences.catalog != value:
         warn(
             f"here the catalogue is {preferences.catalog or 'none'!r}: VARIANTS_CATALOG, or "

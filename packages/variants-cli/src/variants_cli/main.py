@@ -10,10 +10,16 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from pep_variants import VariantError
-from pep_variants.internal import EXIT_CODE, fault_report, listed, log_decisions, shortened
+from pep_variants.errors import (
+    EXIT_CODE,
+    VariantError,
+    fault_report,
+    listed,
+    log_decisions,
+    shortened,
+)
 
-from .console import fail, printable
+from ._console import fail, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +64,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f".commands.{_MODULES.get(cmd_name, cmd_name)}", __package__)
+        module = import_module(f"._commands.{_MODULES.get(cmd_name, cmd_name)}", __package__)
         command: click.Command = getattr(module, cmd_name)
         return command
 

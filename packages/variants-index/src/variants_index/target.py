@@ -8,7 +8,7 @@ A target file is a platform file with one more table, or without it:
     abi = "cp312"                             # default: what follows from the others
     name = "h100"                             # default: the file's name
 
-    [[provider]]                              # see `pep_variants.model.platform`
+    [[provider]]                              # see `pep_variants._model.platform`
     namespace = "nvidia"
     …
 
@@ -37,23 +37,26 @@ from packaging.tags import (
     sys_tags,
 )
 
-from pep_variants import Platform, load_machine
-from pep_variants.internal import (
-    LEGACY,
-    LINUX,
-    MACOS,
-    SETTINGS_BYTES,
-    modern_tag,
-    names_file,
-    read_platform,
-    read_regular,
-    shortened,
-    system_markers,
-    target_environment,
-    toml,
-)
+from pep_variants import limits, machines, safe_files
+from pep_variants.errors import shortened
+from pep_variants.machines import Platform
 
-from .errors import TargetError
+from ._errors import TargetError
+
+__all__ = [
+    "MACS",
+    "WINDOWS",
+    "Target",
+    "covers",
+    "environment_of",
+    "host_target",
+    "is_for_platform",
+    "load_target",
+    "make_target",
+    "meets_python",
+    "platform_of_namespaces",
+    "read_target",
+]
 
 NAMES = {
     "linux": "manylinux_2_28_x86_64",
@@ -125,9 +128,9 @@ class Target:
         """Its system and architecture in words: ``musllinux x86_64``."""
         systems = [tag.platform for tag in self.tags if tag.platform != _ANY_SYSTEM]
         for tag in systems:
-            if (linux := LINUX.fullmatch(modern_tag(tag))) and linux[1]:
+            if (linux := machines.LINUX.fullmatch(machines.modern_tag(tag))) and linux[1]:
                 return f"{linux[1]} {linux[4]}"
-            if mac := MACOS.fullmatch(tag):
+            if mac := machines.MACOS.fullmatch(tag):
                 return f"macOS {mac[3]}"
         return systems[0] if systems else "any system"
 
@@ -186,12 +189,12 @@ def make_target(
             )
         python = tuple(map(int, python_version.split(".")))
     systems = [NAMES.get(given, given) for given in platforms]
-    if systems and system_markers(systems[0]) is None:
+    if systems and machines.system_markers(systems[0]) is None:
         raise TargetError(
             f"platform {shortened(platforms[0])} is not known: name a platform tag such as "
             f"manylinux_2_28_x86_64, macosx_14_0_arm64 or win_amd64, or one of {', '.join(NAMES)}"
         )
-    environment = target_environment(systems, python)
+    environment = machines.target_environment(systems, python)
     tags_of = [tag for system in systems for tag in _expanded(system)]
     tags = _tags(python[:2], environment["implementation_name"], abi, tags_of or None)
     described = f"Python {environment['python_version']} on {', '.join(platforms) or sys.platform}"
@@ -215,15 +218,15 @@ def load_target(
         PlatformFileError: its ``[[provider]]`` tables are invalid.
     """
     try:
-        data = read_regular(path, SETTINGS_BYTES).data
-        tree = toml.loads(data.decode())
+        data = safe_files.read_regular(path, limits.SETTINGS_BYTES).data
+        tree = safe_files.read_toml(data.decode())
     except OSError as error:
         raise TargetError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise TargetError(f"{path}: not valid TOML: {error}") from None
     # The platform file of a machine that supports nothing has [metadata] alone.
     described = "provider" in tree or "metadata" in tree
-    platform = read_platform(data, str(path)) if described else None
+    platform = machines.read_platform(data, str(path)) if described else None
     table = tree.get("target", {})
     if not isinstance(table, dict):
         raise TargetError(f"{path}: target: expected a table, found {shortened(table)}")
@@ -262,9 +265,9 @@ def read_target(
         PlatformFileError: there is no such machine, or its file is invalid.
     """
     path = Path(machine)
-    if names_file(machine) and (path.exists() or path.suffix == ".toml"):
+    if machines.names_file(machine) and (path.exists() or path.suffix == ".toml"):
         return load_target(path, python_version=python_version, platforms=platforms)
-    platform = load_machine(machine)
+    platform = machines.load_machine(machine)
     return make_target(
         python_version=python_version,
         platforms=platforms or _system_of(machine, platform),
@@ -291,19 +294,21 @@ def _system_of(machine: str, platform: Platform) -> tuple[str, ...]:
 
 def _expanded(platform: str) -> list[str]:
     """Return *platform* and all platform tags whose wheels it can use, best first."""
-    match = LINUX.fullmatch(modern_tag(platform))
+    match = machines.LINUX.fullmatch(machines.modern_tag(platform))
     if match and match[1] == "manylinux":
         major, newest, machine = int(match[2]), int(match[3]), match[4]
         found = []
         for minor in range(newest, _OLDEST.get(machine, 17) - 1, -1):
             found.append(f"manylinux_{major}_{minor}_{machine}")
-            found += [f"{name}_{machine}" for name, at in LEGACY.items() if at == (major, minor)]
+            found += [
+                f"{name}_{machine}" for name, at in machines.LEGACY.items() if at == (major, minor)
+            ]
         return [*found, f"linux_{machine}"]
     if match and match[1] == "musllinux":
         major, newest, machine = int(match[2]), int(match[3]), match[4]
         found = [f"musllinux_{major}_{minor}_{machine}" for minor in range(newest, -1, -1)]
         return [*found, f"linux_{machine}"]
-    if match := MACOS.fullmatch(platform):
+    if match := machines.MACOS.fullmatch(platform):
         return list(mac_platforms((int(match[1]), int(match[2])), match[3]))
     return [platform]
 
@@ -347,7 +352,7 @@ def _is_for(tag: str, system: str, machine: str) -> bool:
     if system == "win":
         return WINDOWS.get(tag) == machine
     if system == "macosx":
-        match = MACOS.fullmatch(tag)
+        match = machines.MACOS.fullmatch(tag)
         return match is not None and machine in MACS.get(match[3], (match[3],))
     return tag.startswith(f"{system}_")
 
@@ -392,7 +397,7 @@ def environment_of(platform: str) -> dict[str, str]:
         "python_full_version": "3.12.0",
         "platform_python_implementation": "CPython",
         "python_version": "3.12",
-        **(system_markers(tag) or {}),
+        **(machines.system_markers(tag) or {}),
     }
 
 
@@ -425,15 +430,15 @@ def _platform_covers(tag: str, other: str) -> bool:
         return libc is not None and libc[2] == tag.removeprefix("linux_")
     if (one := _libc(tag)) and (two := _libc(other)):
         return one[0] == two[0] and one[2] == two[2] and one[1] <= two[1]
-    if (mac := MACOS.fullmatch(tag)) and (mac2 := MACOS.fullmatch(other)):
+    if (mac := machines.MACOS.fullmatch(tag)) and (mac2 := machines.MACOS.fullmatch(other)):
         older = (int(mac[1]), int(mac[2])) <= (int(mac2[1]), int(mac2[2]))
-        machines = set(MACS.get(mac2[3], (mac2[3],)))
-        return older and machines <= set(MACS.get(mac[3], (mac[3],)))
+        architectures = set(MACS.get(mac2[3], (mac2[3],)))
+        return older and architectures <= set(MACS.get(mac[3], (mac[3],)))
     return False
 
 
 def _libc(tag: str) -> tuple[str, tuple[int, int], str] | None:
-    match = LINUX.fullmatch(modern_tag(tag))
+    match = machines.LINUX.fullmatch(machines.modern_tag(tag))
     if match is None or match[1] is None:
         return None
     return match[1], (int(match[2]), int(match[3])), match[4]

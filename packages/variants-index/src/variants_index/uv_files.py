@@ -13,7 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pep_variants.internal import LOCK_BYTES, PYPROJECT_BYTES, read_text, toml
+from pep_variants import limits, safe_files
+
+__all__ = [
+    "UvTable",
+    "is_on",
+    "project_settings",
+    "project_table",
+    "read_toml",
+    "script_tree",
+    "settings_tables",
+    "system_path",
+    "table_of",
+    "workspace_root",
+]
 
 _SCRIPT = re.compile(r"(?m)^# /// script\s*$\s(?P<content>(^#(| .*)$\s)+?)^# ///\s*$")
 _NO = ("", "0", "false", "no", "off", "f", "n")
@@ -94,7 +107,7 @@ def read_toml(path: Path) -> Mapping[str, Any] | None:
     """Return the content of the file, None where it is absent or not valid TOML."""
     try:
         # In a checkout it may be a device, which never ends, or a pipe, which uv has to read.
-        return toml.loads(read_text(path, PYPROJECT_BYTES))
+        return safe_files.read_toml(safe_files.read_text(path, limits.PYPROJECT_BYTES))
     except (OSError, ValueError, RecursionError):
         return None
 
@@ -105,7 +118,7 @@ def script_tree(path: Path) -> Mapping[str, Any] | None:
     Metadata that is not valid TOML is empty.
     """
     try:
-        text = read_text(path, LOCK_BYTES, errors="replace")
+        text = safe_files.read_text(path, limits.LOCK_BYTES, errors="replace")
     except (OSError, ValueError):
         return None
     match = _SCRIPT.search(text.replace("\r\n", "\n"))
@@ -114,7 +127,7 @@ def script_tree(path: Path) -> Mapping[str, Any] | None:
     lines = (line[2:] if line.startswith("# ") else line[1:] for line in match[0].splitlines()[1:])
     content = "\n".join(list(lines)[:-1])
     try:
-        return toml.loads(content)
+        return safe_files.read_toml(content)
     except (ValueError, RecursionError):
         return {}
 

@@ -16,33 +16,20 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pep_variants import Preferences
-from pep_variants.internal import (
-    ABORT,
-    PLUGIN_FILE_BYTES,
-    PLUGIN_MEMORY_BYTES,
-    PLUGIN_PROCESSES,
-    PLUGIN_SECONDS,
-    PLUGIN_THREADS,
-    SANDBOX_AUTO,
-    SANDBOX_OFF,
-    Allowed,
-    AllowList,
-    Answer,
-    PluginFailed,
-    ProviderError,
-    ProviderInfo,
-    Refused,
-    Sources,
-    cache_directory,
-    redacted,
-    shortened,
-)
+from pep_variants import limits, safe_files
+from pep_variants import preferences as user_preferences
+from pep_variants.errors import PluginFailed, ProviderError, redacted, shortened
+from pep_variants.machines import Answer, Refused
+from pep_variants.metadata import ProviderInfo
+from pep_variants.preferences import Allowed, AllowList, Preferences, Sources
 
-from .answer import one_line, read_answer
-from .installer import remove_tree
-from .plugin_environment import Environment, Environments
-from .variables import plugin_variables
+from ._answer import one_line, read_answer
+from ._installer import remove_tree
+from ._plugin_environment import Environment, Environments
+from ._sandbox import MEASURES
+from ._variables import plugin_variables
+
+__all__ = ["MEASURES", "PluginRunner"]
 
 logger = logging.getLogger(__name__)
 
@@ -64,11 +51,11 @@ class PluginRunner:
         sources: Sources | None = None,
         *,
         cache_dir: Path | None = None,
-        time_limit: float = PLUGIN_SECONDS,
+        time_limit: float = limits.PLUGIN_SECONDS,
         environ: Mapping[str, str] | None = None,
         variables: Sequence[str] = (),
-        sandbox: str = SANDBOX_AUTO,
-        on_error: str = ABORT,
+        sandbox: str = user_preferences.SANDBOX_AUTO,
+        on_error: str = user_preferences.ABORT,
     ) -> None:
         """Set up; nothing runs or is written yet.
 
@@ -90,10 +77,12 @@ class PluginRunner:
         self._allow = AllowList.parse(allow)
         self._sources = sources or Sources()
         self._environ = dict(os.environ if environ is None else environ)
-        self._environments = Environments(cache_dir or cache_directory(self._environ, "plugins"))
+        self._environments = Environments(
+            cache_dir or safe_files.cache_directory(self._environ, "plugins")
+        )
         self._time_limit = time_limit
         self._variables = plugin_variables(self._environ, variables)
-        self._confined = sandbox != SANDBOX_OFF
+        self._confined = sandbox != user_preferences.SANDBOX_OFF
 
     @classmethod
     def of(
@@ -201,7 +190,7 @@ class PluginRunner:
         Raises:
             PluginFailed: it cannot be started, exceeds a limit, or ends without an answer.
         """
-        from pep_variants.internal import NOISE_BYTES, run
+        from pep_variants import machines
 
         frame = f"{os.urandom(16).hex()}:"
         logger.debug("asking the provider plugin %s", plugin)
@@ -214,15 +203,15 @@ class PluginRunner:
                 "method": method,
                 "frame": frame,
                 "time_limit": self._time_limit,
-                "memory": PLUGIN_MEMORY_BYTES,
-                "processes": PLUGIN_PROCESSES,
-                "threads": PLUGIN_THREADS,
+                "memory": limits.PLUGIN_MEMORY_BYTES,
+                "processes": limits.PLUGIN_PROCESSES,
+                "threads": limits.PLUGIN_THREADS,
                 # Of one process, by the names of `resource`.
                 "limits": {
                     "RLIMIT_CORE": 0,
                     "RLIMIT_CPU": int(self._time_limit) + 1,
-                    "RLIMIT_DATA": PLUGIN_MEMORY_BYTES,
-                    "RLIMIT_FSIZE": PLUGIN_FILE_BYTES,
+                    "RLIMIT_DATA": limits.PLUGIN_MEMORY_BYTES,
+                    "RLIMIT_FSIZE": limits.PLUGIN_FILE_BYTES,
                 },
                 "sandbox": self._confined,
                 "writable": str(folder),
@@ -237,8 +226,8 @@ class PluginRunner:
                 "PYTHONDONTWRITEBYTECODE": "1",
             }
             try:
-                outcome = run(
-                    [environment.python, "-I", "-S", "-B", folder / "driver.py"],
+                outcome = machines.run(
+                    [environment.python, "-I", "-S", "-B", folder / "_driver.py"],
                     environ=variables,
                     cwd=folder / "work",
                     time_limit=self._time_limit,
@@ -251,7 +240,7 @@ class PluginRunner:
         # Before the frame is what was printed before the driver redirected the output.
         _, framed, data = outcome.output.rpartition(frame.encode())
         if framed and data.endswith(b"\n"):
-            logger.debug("%s answered: %s", plugin, data[:NOISE_BYTES])
+            logger.debug("%s answered: %s", plugin, data[: machines.NOISE_BYTES])
             return data, outcome.errors
         ending = outcome.exceeded or f"ended with status {outcome.status} and no answer"
         raise PluginFailed(plugin, ending, one_line(outcome.errors, 200))
@@ -263,11 +252,11 @@ class PluginRunner:
         """
         if not self._confined or sys.platform != "linux":
             return {}
-        from pep_variants.internal import run
+        from pep_variants import machines
 
         with _scripts() as folder:
-            outcome = run(
-                [sys.executable, "-I", "-B", folder / "sandbox.py"],
+            outcome = machines.run(
+                [sys.executable, "-I", "-B", folder / "_sandbox.py"],
                 environ=plugin_variables(self._environ),
                 cwd=folder,
                 time_limit=self._time_limit,
@@ -288,7 +277,7 @@ def _scripts() -> Iterator[Path]:
     """Yield a temporary folder with what runs in the plugin's environment, also of a zip file."""
     folder = Path(tempfile.mkdtemp(prefix="pep-variants-")).resolve()
     try:
-        for name in ("driver.py", "sandbox.py"):
+        for name in ("_driver.py", "_sandbox.py"):
             (folder / name).write_bytes(pkgutil.get_data(__package__, name) or b"")
         yield folder
     finally:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pep_variants import VariantError
-from pep_variants.internal import PluginFailed
+from pep_variants.errors import PluginFailed, VariantError
+
+__all__ = ["ANSWERED", "InvalidKey", "PassingFailure", "ProxyError", "Refusal"]
 
 
 class ProxyError(Exception):

@@ -11,10 +11,14 @@ from typing import Literal
 
 from packaging.version import Version
 
-from pep_variants.internal import PluginFailed, limits, redacted, shortened
-from variants_index.internal import Credentials, split_credentials
+from pep_variants import limits
+from pep_variants.errors import PluginFailed, redacted, shortened
+from variants_index import http
+from variants_index.http import Credentials
 
 from .errors import InvalidSetting
+
+__all__ = ["Kind", "Limits", "Settings", "Upstream"]
 
 INDEX_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 """Valid names of indexes in URLs; uv's names of indexes match."""
@@ -55,7 +59,7 @@ class Upstream:
                 f"index {self.name}: the URL {redacted(self.url)} must begin with http://, "
                 "https:// or file:"
             )
-        url, found = split_credentials(self.url)
+        url, found = http.split_credentials(self.url)
         url = url.partition("#")[0]  # what follows is sent to no server
         if self.kind == "simple" and not url.endswith("/"):
             url += "/"

@@ -1,4 +1,4 @@
-"""Errors of resolving; those of indexes are in `variants_index.errors`."""
+"""Errors of resolving; those of indexes are in `variants_index._errors`."""
 
 from __future__ import annotations
 

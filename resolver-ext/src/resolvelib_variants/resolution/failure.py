@@ -7,16 +7,10 @@ from typing import Any
 
 from packaging.version import Version
 
-from pep_variants import File
-from pep_variants.internal import (
-    is_unfit,
-    nothing_fits,
-    notices,
-    required_by_marker,
-    uses_variant_terms,
-)
-from variants_index import Candidate, CandidateEvaluator, PackageFinder
-from variants_index.internal import is_pinned
+from pep_variants import explanation, markers
+from pep_variants.selection import File
+from variants_index import finder as package_finder
+from variants_index.finder import Candidate, CandidateEvaluator, PackageFinder
 
 from ..provider import MAX_VERSIONS, VariantProvider, variants_of_version
 from .errors import NoSolution
@@ -94,8 +88,10 @@ def _by_marker(
     if selection is None or parent.label is None:
         return
     file = File(parent.filename, parent.source, parent)
-    requires = filter(uses_variant_terms, plain.core_metadata(parent).requires)
-    yield from required_by_marker(parent.project, parent.version, selection, file, requires, wanted)
+    requires = filter(markers.uses_variant_terms, plain.core_metadata(parent).requires)
+    yield from explanation.required_by_marker(
+        parent.project, parent.version, selection, file, requires, wanted
+    )
 
 
 def _facts(
@@ -120,7 +116,7 @@ def _facts(
         if not all(plain.matching(project, [specifier]) for specifier in specifiers):
             yield none_wanted(project, needs, plain, evaluator, finder)
         return  # else every single one can be met: they contradict each other
-    pinned = is_pinned(specifiers)
+    pinned = package_finder.is_pinned(specifiers)
     if any(evaluator.candidates(project, version, pinned=pinned) for version in versions):
         return
     facts = [
@@ -140,10 +136,10 @@ def _variants(
         for version, selection in provider.ordering.judged(project)
         if selection.rankings or selection.problems
     ]
-    unfit = [item for item in judged if is_unfit(item[1])]
+    unfit = [item for item in judged if explanation.is_unfit(item[1])]
     if unfit and not any(selection.files for _, selection in judged):
         version, selection = unfit[0]
-        said = nothing_fits(
+        said = explanation.nothing_fits(
             project,
             version,
             selection,
@@ -159,7 +155,7 @@ def _variants(
         if selection.unknown:
             yield f"  not listed in the variant metadata: {', '.join(selection.unknown)}"
         for ranking in selection.rankings.values():
-            for notice in notices(ranking):
+            for notice in explanation.notices(ranking):
                 if notice.actionable:
                     yield f"  {notice.text}"
         assert isinstance(version, Version)

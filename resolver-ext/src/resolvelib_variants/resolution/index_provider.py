@@ -21,27 +21,22 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 from resolvelib import AbstractProvider
 
-from pep_variants import Metadata, reduce_requirement
-from pep_variants.internal import (
-    NON_VARIANT,
-    InvalidMarker,
-    filename_of_url,
-    is_local,
-    redacted,
-)
-from variants_index import (
+from pep_variants import markers, safe_files
+from pep_variants.errors import InvalidMarker, redacted
+from pep_variants.metadata import Metadata
+from variants_index import finder as package_finder
+from variants_index.finder import (
     Candidate,
     CandidateEvaluator,
     CoreMetadata,
     PackageFinder,
-    PageFile,
     Prefetcher,
     ReleaseMetadata,
     Session,
-    Target,
-    fetch_core_metadata,
 )
-from variants_index.internal import Links, UnusableDistribution, is_pinned
+from variants_index.http import UnusableDistribution
+from variants_index.pages import Links, PageFile
+from variants_index.target import Target
 
 from .errors import RequirementError
 from .requirements import Wanted, distribution_name
@@ -272,7 +267,9 @@ class IndexProvider(_Base):
 
     def get_dependencies(self, candidate: Candidate) -> list[Requires]:
         """Return the requirements of a non-variant candidate."""
-        return self.dependencies(candidate, lambda text: reduce_requirement(text, NON_VARIANT))
+        return self.dependencies(
+            candidate, lambda text: markers.reduce_requirement(text, markers.NON_VARIANT)
+        )
 
     # --- what the wrapper asks
 
@@ -360,7 +357,7 @@ class IndexProvider(_Base):
         """Return what a file says of itself; raises UnusableDistribution, PackageIndexError."""
         plain = candidate.base
         return self._prefetcher.result(
-            ("core", plain), partial(fetch_core_metadata, self._session, plain)
+            ("core", plain), partial(package_finder.fetch_core_metadata, self._session, plain)
         )
 
     def matching(self, project: str, specifiers: Iterable[str]) -> list[Version]:
@@ -392,7 +389,7 @@ class IndexProvider(_Base):
     def _offered(
         self, project: str, extra: str, texts: frozenset[str], excluded: set[Candidate]
     ) -> Iterator[Candidate]:
-        pinned = is_pinned([*texts])
+        pinned = package_finder.is_pinned([*texts])
         finals, others = self._versions(project, texts)
         anything = False
         for version in (*finals, *others):
@@ -465,14 +462,14 @@ class IndexProvider(_Base):
                 name,
                 Version(version),
                 redacted(plain),
-                PageFile(filename_of_url(plain), plain, hashes),
+                PageFile(safe_files.filename_of_url(plain), plain, hashes),
                 direct=True,
             )
         return self._direct[url]
 
     def _rank(self, identifier: str, needs: Sequence[SpecifierRequirement]) -> None:
         orders = [need.order for need in needs if need.order is not None]
-        pinned = len(needs) == 0 or is_pinned([need.specifier for need in needs])
+        pinned = len(needs) == 0 or package_finder.is_pinned([need.specifier for need in needs])
         self._ranks[identifier] = (not pinned, min(orders, default=1 << 30), identifier)
 
     def _needs(self, text: str, extra: str, source: str) -> list[Requires]:
@@ -482,7 +479,7 @@ class IndexProvider(_Base):
             return []
         place = redacted(text.partition(";")[0].strip())
         if requirement.url is not None:
-            if is_local(requirement.url) and Links(source).join(requirement.url) is None:
+            if safe_files.is_local(requirement.url) and Links(source).join(requirement.url) is None:
                 raise RequirementError(f"{place}: only a local file may require a local file")
             self._session.addresses.allow_links(source, (requirement.url,))
         return self._expanded(requirement, place, None)
@@ -514,7 +511,7 @@ class IndexProvider(_Base):
         version = next(specifier_set(need.specifier).filter(versions), None)
         if version is None:
             return
-        pinned = is_pinned([need.specifier])
+        pinned = package_finder.is_pinned([need.specifier])
         candidates = self._evaluator.candidates(need.project, version, pinned=pinned)
         variant = next((item for item in candidates if item.label is not None), None)
         if variant is not None:

@@ -17,17 +17,8 @@ from urllib.parse import urlsplit
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name, parse_sdist_filename
 
-from pep_variants import parse_filename
-from pep_variants.internal import (
-    REQUIREMENT_LENGTH,
-    REQUIREMENT_LINES,
-    REQUIREMENTS_BYTES,
-    URL_CHARACTERS,
-    InvalidWheelFilename,
-    filename_of_url,
-    redacted,
-    shortened,
-)
+from pep_variants import limits, safe_files, wheel_files
+from pep_variants.errors import InvalidWheelFilename, redacted, shortened
 
 from .errors import RequirementError
 
@@ -145,10 +136,10 @@ def distribution_name(url: str, origin: str = "") -> tuple[str, str]:
     _check_url(url, origin)
     if _VCS.match(url):
         raise RequirementError(f"{_place(origin)}{redacted(url)}: {_NOT_BUILT}")
-    filename = filename_of_url(url)
+    filename = safe_files.filename_of_url(url)
     try:
         if filename.endswith(".whl"):
-            wheel = parse_filename(filename)
+            wheel = wheel_files.parse_filename(filename)
             return wheel.name, str(wheel.version)
         name, version = parse_sdist_filename(filename)
     except (InvalidWheelFilename, ValueError) as error:
@@ -205,9 +196,9 @@ def _read(
         raise RequirementError(f"{path}: includes itself")
     try:
         with path.open("rb") as stream:
-            data = stream.read(REQUIREMENTS_BYTES + 1)
-        if len(data) > REQUIREMENTS_BYTES:
-            raise RequirementError(f"{path}: larger than {REQUIREMENTS_BYTES} bytes")
+            data = stream.read(limits.REQUIREMENTS_BYTES + 1)
+        if len(data) > limits.REQUIREMENTS_BYTES:
+            raise RequirementError(f"{path}: larger than {limits.REQUIREMENTS_BYTES} bytes")
         text = data.decode("utf-8-sig")
     except OSError as error:
         raise RequirementError(f"{path}: cannot be read: {error.strerror}") from None
@@ -217,11 +208,11 @@ def _read(
     listed: list[Wanted] = []  # apart, or adding each would copy all before it
     for count, (number, line) in enumerate(_lines(text), 1):
         origin = f"{path}:{number}"
-        if count > REQUIREMENT_LINES:
-            raise RequirementError(f"{origin}: more than {REQUIREMENT_LINES} requirements")
-        if line.startswith("-") and len(line) > URL_CHARACTERS:
+        if count > limits.REQUIREMENT_LINES:
+            raise RequirementError(f"{origin}: more than {limits.REQUIREMENT_LINES} requirements")
+        if line.startswith("-") and len(line) > limits.URL_CHARACTERS:
             raise RequirementError(
-                f"{origin}: an option of {len(line)} characters, at most {URL_CHARACTERS} are read"
+                f"{origin}: an option of {len(line)} characters, at most {limits.URL_CHARACTERS} are read"
             )
         line = _VARIABLE.sub(lambda match: environ.get(match[1], match[0]), line)
         try:
@@ -299,10 +290,10 @@ def _lines(text: str) -> Iterable[tuple[int, str]]:
 
 def _listed(line: str, origin: str, folder: Path) -> Wanted:
     text, *options = map(str.rstrip, _OPTIONS.split(line))
-    if len(text) > REQUIREMENT_LENGTH:
+    if len(text) > limits.REQUIREMENT_LENGTH:
         raise RequirementError(
             f"{origin}: {shortened(text)} has {len(text)} characters, "
-            f"at most {REQUIREMENT_LENGTH} are read"
+            f"at most {limits.REQUIREMENT_LENGTH} are read"
         )
     hashes: dict[str, set[str]] = {}
     for option in options:

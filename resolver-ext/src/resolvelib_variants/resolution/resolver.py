@@ -12,19 +12,17 @@ from typing import TYPE_CHECKING, Any
 from packaging.version import Version
 from resolvelib import BaseReporter, ResolutionImpossible, ResolutionTooDeep, Resolver
 
-from pep_variants import Detector, Metadata, Preferences, Selection
-from pep_variants.internal import (
-    NO_PROJECTS,
-    NULL_LABEL,
-    Digests,
-    NoSuchVariant,
-    VersionNote,
-    notices,
-    passed_over,
-    problems_of,
-    redacted,
-)
-from variants_index import (
+from pep_variants import explanation
+from pep_variants import metadata as variant_metadata
+from pep_variants import preferences as user_preferences
+from pep_variants import selection as wheel_selection
+from pep_variants.errors import NoSuchVariant, redacted
+from pep_variants.machines import Detector
+from pep_variants.metadata import Digests, Metadata
+from pep_variants.preferences import Preferences, Sources
+from pep_variants.selection import Selection, VersionNote
+from variants_index import finder as package_finder
+from variants_index.finder import (
     Candidate,
     CandidateEvaluator,
     PackageFinder,
@@ -32,11 +30,10 @@ from variants_index import (
     Project,
     Session,
     Store,
-    Target,
-    fetch_release_metadata,
 )
-from variants_index.internal import MAX_DOWNLOAD, REWRITTEN, BadResponse, catalog_of
-from variants_plugins import PluginRunner, Sources
+from variants_index.http import BadResponse
+from variants_index.target import Target
+from variants_plugins.runner import PluginRunner
 
 from ..interfaces import Chosen, VersionOrder
 from ..ordering import VariantOrdering
@@ -49,7 +46,7 @@ from .result import Package, Resolution, packages_of
 from .same_files import agreeing, same_files, same_files_failure, stand_in
 
 if TYPE_CHECKING:
-    from variants_catalog.internal import Unavailable
+    from variants_catalog.listings import Unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +88,7 @@ class IndexResolver:
         )
         self.prefetcher = Prefetcher()
         try:
-            catalog = catalog_of(self.session, self.preferences)
+            catalog = package_finder.catalog_of(self.session, self.preferences)
         except BaseException:
             self.session.close()
             raise
@@ -227,7 +224,9 @@ class IndexResolver:
         forced = {name: label for name, label in labels if name not in provided}
         preferences = replace(self.preferences, forced=forced)
         if in_order:
-            preferences = replace(preferences, before_version=frozenset((NO_PROJECTS,)))
+            preferences = replace(
+                preferences, before_version=frozenset((user_preferences.NO_PROJECTS,))
+            )
         provider: VariantProvider[Any, Candidate, str] = VariantProvider(
             plain,
             plain,
@@ -279,7 +278,9 @@ class IndexResolver:
             warnings += notes.disagreements.get((package.name, package.candidate.release), ())
             judged = provider.ordering.judged(package.name)
             newer = [item for item in judged if item[0] > package.version]  # type: ignore[operator] # versions
-            warnings += filter(None, [passed_over(package.name, newer, package.version)])
+            warnings += filter(
+                None, [explanation.passed_over(package.name, newer, package.version)]
+            )
             if package.file.yanked is not None:
                 reason = package.file.yanked or "no reason given"
                 warnings.append(f"{package.candidate} is yanked: {reason}")
@@ -296,7 +297,7 @@ class IndexResolver:
                     missing += project.unavailable
                     admitted[package.name] = asked_versions(plain, package.candidate, needs)
             rewritten = evaluator.rejected.get((package.name, package.candidate.release))
-            if rewritten is not None and rewritten[REWRITTEN]:
+            if rewritten is not None and rewritten[package_finder.REWRITTEN]:
                 warnings.append(
                     f"{package.name} {package.version}: builds of the catalogue that are rewritten "
                     "when they are installed are left out, as hashes are given"
@@ -307,9 +308,9 @@ class IndexResolver:
                 requested[need.project] = requested.get(need.project, frozenset()) | {need.extra}
         merged: tuple[Unavailable, ...] = ()
         if missing:
-            from variants_catalog.internal import by_host  # takes a while
+            from variants_catalog import listings
 
-            merged = by_host(missing, admitted)
+            merged = listings.by_host(missing, admitted)
         warnings += map(str, merged)
         unavailable = (*notes.lacking, *map(str, merged))
         return Resolution(
@@ -351,8 +352,10 @@ class IndexResolver:
         with self.session.stream(url) as chunks:
             for chunk in chunks:
                 size += len(chunk)
-                if size > MAX_DOWNLOAD:
-                    raise BadResponse(f"is larger than {MAX_DOWNLOAD} bytes", url=url)
+                if size > package_finder.MAX_DOWNLOAD:
+                    raise BadResponse(
+                        f"is larger than {package_finder.MAX_DOWNLOAD} bytes", url=url
+                    )
                 check.update(chunk)
         return check.found
 
@@ -369,7 +372,7 @@ class IndexResolver:
             return []  # listed as published
         if candidate.label is None:
             return []
-        found = fetch_release_metadata(
+        found = package_finder.fetch_release_metadata(
             self.session,
             self.prefetcher,
             [candidate.file],
@@ -383,11 +386,11 @@ def asked_versions(
     plain: IndexProvider, chosen: Candidate, needs: Iterable[SpecifierRequirement]
 ) -> list[Version]:
     """Return the version of *chosen* and the newer ones that *needs* admit."""
-    from variants_catalog.internal import FUTURE  # takes a while
+    from variants_catalog import listings
 
     specifiers = [need.specifier for need in needs]
     found = plain.matching(chosen.project, specifiers)
-    found += [FUTURE] if allow(specifiers, str(FUTURE)) else []
+    found += [listings.FUTURE] if allow(specifiers, str(listings.FUTURE)) else []
     return [each for each in found if each >= chosen.release]
 
 
@@ -406,9 +409,9 @@ def _as_listed(
         and candidate.release in project.published
         and any("===" in item.specifier for item in needs)
     ):
-        from variants_catalog.internal import not_admitted  # takes a while
+        from variants_catalog import catalogs
 
-        yield f"left out {not_admitted(project.name, candidate.release)}"
+        yield f"left out {catalogs.not_admitted(project.name, candidate.release)}"
 
 
 def _allowed_hashes(requirement_set: RequirementSet) -> dict[str, Mapping[str, frozenset[str]]]:
@@ -492,7 +495,9 @@ class Relatives:
         for name in self._wanted:
             entry = self._finder.entries.entry(name)
             if name != project and entry is not None and self(project, name):
-                yield frozenset(item.label for item in entry.variants) - {NULL_LABEL}
+                yield frozenset(item.label for item in entry.variants) - {
+                    variant_metadata.NULL_LABEL
+                }
 
 
 @dataclass
@@ -513,13 +518,13 @@ class Notes:
 
     def selected(self, project: str, version: Hashable, selection: Selection[Any]) -> None:
         """Take note of problems, and of plugins that were not run."""
-        problems = problems_of(project, version, selection)
+        problems = wheel_selection.problems_of(project, version, selection)
         self.warnings.update(dict.fromkeys(problems))
         if any(each.may_pass for each in selection.problems.values()):
             self.lacking.update(dict.fromkeys(problems))
         for ranking in selection.rankings.values():
             self.seen.append(ranking.metadata)
-            for notice in notices(ranking):
+            for notice in explanation.notices(ranking):
                 if notice.actionable:
                     self._add(notice.text)
 

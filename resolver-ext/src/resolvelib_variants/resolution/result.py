@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
-from pep_variants import File, Metadata, reduce_requirement
-from pep_variants.internal import Properties, VersionNote, properties_tree, why_this
-from variants_index import Candidate, PageFile, Target
+from pep_variants import explanation, markers
+from pep_variants import metadata as variant_metadata
+from pep_variants.metadata import Metadata, Properties
+from pep_variants.selection import File, VersionNote
+from variants_index.finder import Candidate
+from variants_index.pages import PageFile
+from variants_index.target import Target
 
 from ..provider import VariantProvider
 from .index_provider import IndexProvider, SpecifierRequirement, split_identifier
@@ -86,7 +90,7 @@ class Package:
             "label": self.label,
             "properties": None
             if self.properties is None
-            else properties_tree(self.properties, ascending=True),
+            else variant_metadata.properties_tree(self.properties, ascending=True),
             "why": self.why,
             "requires": list(self.requires),
         }
@@ -190,7 +194,7 @@ def _package(
     ranking = None if selection is None else selection.rankings.get(candidate.source)
     requires_dist = plain.core_metadata(candidate).requires
     context = provider.ordering.context(project, candidate)
-    requires = (reduce_requirement(text, context) for text in requires_dist)
+    requires = (markers.reduce_requirement(text, context) for text in requires_dist)
     properties = metadata = None
     if ranking is not None and label is not None:
         metadata = ranking.metadata
@@ -199,7 +203,7 @@ def _package(
     if selection is not None:
         wanted = (candidate.filename, candidate.source)
         own = (file for file in selection.files if (file.filename, file.source) == wanted)
-        why = why_this(selection, next(own, File(*wanted, candidate)), project)
+        why = explanation.why_this(selection, next(own, File(*wanted, candidate)), project)
         if candidate.published_as is not None:
             why = "; ".join(filter(None, (why, f"published as {candidate.published_name}")))
     return Package(

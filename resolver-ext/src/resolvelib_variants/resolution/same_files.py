@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
-from pep_variants.internal import ACCELERATORS, NoSuchVariant, redacted, rivals
-from variants_catalog.internal import same_files as catalog_builds
-from variants_index import PackageFinder
+from pep_variants import explanation, machines
+from pep_variants.errors import NoSuchVariant, redacted
+from variants_catalog.entries import same_files as catalog_builds
+from variants_index.finder import PackageFinder
 
 from .errors import NoSolution, SameFiles
 from .index_provider import SpecifierRequirement
@@ -89,7 +90,7 @@ def agreeing(resolve: Callable[[Mapping[str, Collection[str]]], Resolution]) -> 
     """
     excluded: dict[str, set[str]] = {}
     found, notes, tried = resolve(excluded), list[str](), set[tuple[str, str]]()
-    while pair := next(rivals(found.by_name), ()):
+    while pair := next(explanation.rivals(found.by_name), ()):
         for package in found.packages:
             key = package.name, package.label or ""
             own = _required(found.by_name, package.name).intersection(pair)
@@ -125,4 +126,6 @@ def _required(packages: Mapping[str, Package], name: str) -> set[str]:
 
 
 def _is_accelerated(package: Package | None) -> bool:
-    return package is not None and not ACCELERATORS.keys().isdisjoint(package.properties or ())
+    return package is not None and not machines.ACCELERATORS.keys().isdisjoint(
+        package.properties or ()
+    )

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from pep_variants import Ranking, Selection, Verdict, verdicts
-from pep_variants.internal import VersionNote, passed_over
-from variants_index import Candidate, CandidateEvaluator, Project, Target
+from pep_variants import explanation
+from pep_variants.explanation import Verdict
+from pep_variants.selection import Ranking, Selection, VersionNote
+from variants_index.finder import Candidate, CandidateEvaluator, Project
+from variants_index.target import Target
 
 from ..interfaces import VersionOrder
 from ..ordering import VariantOrdering
@@ -21,7 +23,7 @@ from .requirements import Wanted
 from .resolver import IndexResolver, Notes, asked_versions
 
 if TYPE_CHECKING:
-    from variants_catalog.internal import CatalogProject
+    from variants_catalog.entries import CatalogProject
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Explanation:
         ranking = self.rankings[source]
         chosen = self.chosen.label if self.chosen is not None else None
         rows = []
-        for row in verdicts(ranking, chosen):
+        for row in explanation.verdicts(ranking, chosen):
             if row.verdict != "rejected" and not self.files(source, row.label):
                 other = self.others.get(row.label)
                 lack = f"has no wheel for {self.target.interpreter} on {self.target.system}"
@@ -152,7 +154,7 @@ def explain(
         warnings += [*known.warnings, *unavailable]
     if chosen is not None:
         newer = [item for item in ordering.judged(project) if item[0] > chosen.release]  # type: ignore[operator] # versions
-        warnings += filter(None, [passed_over(project, newer, chosen.release)])
+        warnings += filter(None, [explanation.passed_over(project, newer, chosen.release)])
         note = None if chosen.direct else ordering.version_note(project, chosen, offered)
         warnings += [note.text] if note is not None else []
     if project in ordering.missing:
@@ -181,10 +183,10 @@ def explain(
 def _lack(
     resolver: IndexResolver, name: str, version: Version, others: Mapping[str | None, Version]
 ) -> str:
-    from variants_catalog.internal import not_admitted  # takes a while
+    from variants_catalog import catalogs
 
     if others:
-        return f"left out {not_admitted(name, version)}"
+        return f"left out {catalogs.not_admitted(name, version)}"
     return resolver.finder.lack(name, version)
 
 

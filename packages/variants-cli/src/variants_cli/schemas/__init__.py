@@ -32,9 +32,9 @@ def schema(name: str) -> dict[str, Any]:
         FileNotFoundError: there is none.
     """
     if name == _DOCTOR:
-        from variants_index.internal import report_schema
+        from variants_index import doctor
 
-        return report_schema()
+        return doctor.report_schema()
     path = Path(__file__).parent / f"{name}.schema.json"
     found: dict[str, Any] = json.loads(path.read_text("utf-8"))
     return found

@@ -11,35 +11,63 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .checkup import Checkup, wants
-from .commands import SYSTEM, Commands, choose_pip, pip_commands, pip_settings, uv_commands
-from .comparison import Compared, Comparison, agreed, compare_all
-from .environment import Environment, find_environment
-from .findings import Findings, Part, Problem, lines
-from .installers import Pip, find_pips, installers_part, programs, uv_part
-from .machine import Drivers, machine_part, surroundings_part
-from .origins import MEANINGS, catalog_problems, configuration_part, settings_of
-from .packages import (
+from ._checkup import Checkup, wants
+from ._commands import SYSTEM, Commands, choose_pip, pip_commands, pip_settings, uv_commands
+from ._comparison import Compared, Comparison, agreed, compare_all
+from ._environment import Environment, find_environment
+from ._findings import Findings, Part, Problem, lines
+from ._installers import Pip, find_pips, installers_part, programs, uv_part
+from ._machine import Drivers, machine_part, surroundings_part
+from ._origins import MEANINGS, catalog_problems, configuration_part, settings_of
+from ._packages import (
     environment_problems,
     package_problems,
     packages_part,
     shown_states,
     states_tree,
 )
-from .requirements import Requirers
+from ._requirements import Requirers
 
 if TYPE_CHECKING:
-    from pep_variants.internal import Place, Settings, Sources
+    from pep_variants.preferences import Place, Settings, Sources
 
 __all__ = [
-    "MEANINGS", "SYSTEM", "Checkup", "Commands", "Compared", "Comparison", "Environment",
-    "Findings", "Part", "Pip", "Problem", "Requirers", "agreed",
-    "catalog_problems", "choose_pip", "common_parts", "compare_all", "environment_part",
-    "environment_problems", "find_environment", "find_pips", "installers_part", "lines",
-    "package_problems", "packages_part", "pip_commands", "pip_settings", "programs",
-    "report_schema", "settings_of", "shown_states", "states_tree", "uv_commands", "uv_part",
+    "MEANINGS",
+    "SYSTEM",
+    "Checkup",
+    "Commands",
+    "Compared",
+    "Comparison",
+    "Environment",
+    "Findings",
+    "Part",
+    "Pip",
+    "Problem",
+    "Requirers",
+    "agreed",
+    "catalog_problems",
+    "choose_pip",
+    "common_parts",
+    "compare_all",
+    "environment_part",
+    "environment_problems",
+    "find_environment",
+    "find_pips",
+    "installers_part",
+    "lines",
+    "package_problems",
+    "packages_part",
+    "pip_commands",
+    "pip_settings",
+    "programs",
+    "report_schema",
+    "settings_of",
+    "shown_states",
+    "states_tree",
+    "uv_commands",
+    "uv_part",
     "wants",
-]  # fmt: skip
+]
 
 
 def environment_part(path: Path | None, found_by: str = "", version: str = "") -> Part:

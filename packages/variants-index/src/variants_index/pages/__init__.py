@@ -7,16 +7,10 @@ than two seconds and 300 MB, whatever it contains.
 
 from packaging.utils import canonicalize_name
 
-from .html_reader import read_html_page, read_html_projects
-from .json_reader import read_json_page, read_json_projects
-from .page import ACCEPT, API_VERSION, HTML, JSON, Page, PageFile, is_filename
-from .page_writer import (
-    GENERATOR,
-    html_page,
-    html_projects,
-    json_page,
-    json_projects,
-)
+from ._html_reader import read_html_page, read_html_projects
+from ._json_reader import read_json_page, read_json_projects
+from ._page import ACCEPT, API_VERSION, HTML, JSON, Links, Page, PageFile, is_filename
+from ._page_writer import GENERATOR, html_page, html_projects, json_page, json_projects
 
 __all__ = [
     "ACCEPT",
@@ -24,6 +18,7 @@ __all__ = [
     "GENERATOR",
     "HTML",
     "JSON",
+    "Links",
     "Page",
     "PageFile",
     "html_page",

@@ -1,0 +1,245 @@
+"""A machine as options, variables and settings give it: in place of looking at this one.
+
+It is one of these:
+
+* a path of a platform file: ``machine.toml``, ``./machine``;
+* the name of a known machine: ``h100-zen4``;
+* facts: ``cuda=12.8,sm=9.0,cpu=zen4``, each of which a built-in provider would detect; the name of
+  a known machine may go first, of which they replace some: ``h100-zen4,cuda=13.0``. The providers
+  turn facts into supported values, as they do with the variables that override detection; nothing
+  of this machine is looked at.
+
+Names and facts mean the same in every directory: a file of such a name needs a ``./`` before it.
+"""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+
+from .._choose.preferences import NATIVE
+from .._formats.platform_file import load_platform, write_platform
+from .._model.platform import Platform, Support
+from .._providers.aarch64 import AArch64Provider
+from .._providers.base import FactWord, Provider
+from .._providers.cpu import Cpu
+from .._providers.registry import ACCELERATORS, BUILTIN_NAMESPACES, KnownProvider, ask_known
+from .._providers.x86_64 import X8664Provider
+from ..errors import PlatformFileError, listed, printable, shortened
+from .known_machines import BY_NAME
+
+_SUFFIX = ".toml"
+_CLOSE = 3
+
+
+def names_file(text: str) -> bool:
+    """Return whether *text* is the path of a platform file, not a name or facts."""
+    if text.endswith(_SUFFIX) or any(separator in text for separator in "/\\"):
+        return True
+    return "=" not in text and text not in BY_NAME and text != NATIVE
+
+
+def load_machine(machine: str | os.PathLike[str]) -> Platform:
+    """Return what *machine* supports.
+
+    Args:
+        machine: a path, a name or facts; an object that is a path is nothing else.
+
+    Raises:
+        PlatformFileError: the file cannot be read or is invalid, there is no such machine, or the
+            facts are invalid.
+    """
+    if not isinstance(machine, str) or names_file(machine):
+        try:
+            return load_platform(machine)
+        except PlatformFileError as error:
+            if isinstance(machine, str) and isinstance(error.__context__, FileNotFoundError):
+                raise _no_such(machine) from None
+            raise
+    return Platform(support_of(_facts(machine)), machine)
+
+
+def machine_text(machine: str, created_by: str) -> str:
+    """Return the platform file of *machine*: what `variants detect -o` writes there.
+
+    Args:
+        machine: as in `load_machine`.
+        created_by: the program that writes it.
+
+    Raises:
+        PlatformFileError: as in `load_machine`.
+    """
+    platform = load_machine(machine)
+    if names_file(machine):
+        return write_platform(platform, created_by)
+    namespaces = {
+        namespace: support
+        if support.features or support.notice
+        else replace(support, notice=BUILTIN_NAMESPACES[namespace].vendor.absent)
+        for namespace, support in platform.namespaces.items()
+    }
+    written = write_platform(Platform(namespaces), created_by)
+    facts = f"What the built-in providers answer for {write_facts(_facts(machine))}."
+    known = BY_NAME.get(machine)
+    comment = [*([f"{known.title}."] if known else []), facts]
+    lines = [line for text in comment for line in textwrap.wrap(text, 98, break_on_hyphens=False)]
+    return "".join(f"# {line}\n" for line in lines) + "\n" + written
+
+
+def _facts(machine: str) -> Facts:
+    first, _, rest = machine.partition(",")
+    if "=" in first:
+        return parse_facts(machine)
+    known = BY_NAME.get(first.strip())
+    if known is None:
+        raise _no_such(first.strip())
+    facts = parse_facts(known.facts)
+    return {**facts, **parse_facts(rest)} if rest else facts
+
+
+def _no_such(text: str) -> PlatformFileError:
+    if text.endswith(_SUFFIX):
+        return PlatformFileError(f"{printable(text)}: cannot be read: No such file or directory")
+    # A path, too: settings files name machines, and what is no machine is a path beside them.
+    name = text.replace("\\", "/").rpartition("/")[2]
+    close = [known for known in BY_NAME if name and known.startswith(name)][:_CLOSE]
+    close = close or get_close_matches(name[:80], BY_NAME, _CLOSE)
+    meant = f": did you mean {listed(close, 'or')}?" if close else ";"
+    return PlatformFileError(
+        f"{shortened(text, 200)} is neither a platform file nor a known machine{meant} "
+        "'variants platforms' lists the machines"
+    )
+
+
+Facts = Mapping[str, tuple[str, ...]]
+"""Values by the name of the fact, as they were written."""
+
+LONGEST = 1000
+"""Characters of a description; more are a mistake."""
+
+CPU = "cpu"
+
+_FAMILIES = (X8664Provider, AArch64Provider)
+_NAMESPACES_OF_CPUS = {provider.namespace for provider in _FAMILIES}
+_NOWHERE = Path("/nonexistent")
+"""Root of the file system for providers, which have nothing to detect there. The system is given
+as none, too: its drivers cannot be asked."""
+
+_NO_CPU = "no CPU is given: add one, such as cpu=x86-64-v3"
+
+
+WORDS: Mapping[str, tuple[str, FactWord]] = {
+    name: (namespace, word)
+    for namespace in ACCELERATORS
+    for name, word in BUILTIN_NAMESPACES[namespace].vendor.facts.items()
+}
+"""Every fact but `CPU`, by its name, with the namespace whose provider it is for."""
+
+
+def parse_facts(text: str) -> Facts:
+    """Return what *text* says, ``name=value`` separated by commas, several values by ``+``.
+
+    Raises:
+        PlatformFileError: an unknown name, a name twice, or no value; values are not looked at.
+    """
+    if len(text) > LONGEST:
+        raise _problem(text, f"longer than {LONGEST:,} characters")
+    found: dict[str, tuple[str, ...]] = {}
+    for item in text.split(","):
+        name, equals, value = (part.strip() for part in item.partition("="))
+        if name not in WORDS and name != CPU:
+            known = ", ".join((*WORDS, CPU))
+            raise _problem(text, f"{shortened(name)} is not known; there are {known}")
+        values = tuple(part.strip() for part in value.split("+"))
+        if not equals or not all(values):
+            example = "zen4" if name == CPU else WORDS[name][1].example
+            raise _problem(text, f"{name} has no value: write {name}={example}")
+        if name in found:
+            joined = "+".join((*found[name], *values))
+            several = name in WORDS and WORDS[name][1].several
+            remedy = f": write {name}={joined}" if several else ""
+            raise _problem(text, f"{name} is given twice{remedy}")
+        found[name] = values
+    return found
+
+
+def write_facts(facts: Facts) -> str:
+    """Return *facts* as the text that `parse_facts` reads."""
+    return ",".join(f"{name}={'+'.join(values)}" for name, values in facts.items())
+
+
+def support_of(facts: Facts) -> dict[str, Support]:
+    """Return what a machine with these facts supports, by namespace, for all built-in providers.
+
+    Raises:
+        PlatformFileError: a value that is none, or a fact that says nothing without another.
+    """
+    for known in BUILTIN_NAMESPACES.values():
+        if problem := known.vendor.check(facts):
+            raise _problem(write_facts(facts), problem)
+    forced: dict[str, dict[str, str]] = {}
+    for name, (namespace, word) in WORDS.items():
+        if name in facts:
+            forced.setdefault(namespace, {})[word.variable] = _value(facts, name, word)
+    cpu = _cpu(facts) if CPU in facts else None
+    found: dict[str, Support] = {}
+    for namespace, known in sorted(BUILTIN_NAMESPACES.items()):
+        if namespace in forced:
+            found[namespace] = _asked(known, known.factory(forced[namespace], _NOWHERE, ""))
+        elif cpu is not None and cpu.family == namespace:
+            found[namespace] = _asked(known, known.factory(lambda _: cpu))
+        else:
+            is_open = cpu is None and namespace in _NAMESPACES_OF_CPUS
+            notice = _NO_CPU if is_open else ""
+            found[namespace] = Support({}, known.resolved, known.plugin_apis[0], notice)
+    return found
+
+
+def _asked(known: KnownProvider, provider: Provider) -> Support:
+    return replace(ask_known(known, provider), facts=())
+
+
+def _value(facts: Facts, name: str, word: FactWord) -> str:
+    values = facts[name]
+    if len(values) > 1 and not word.several:
+        raise _problem(write_facts(facts), f"{name} has one value, not {len(values)}")
+    read: list[str] = []
+    for value in values:
+        try:
+            read.append(word.read(value))
+        except ValueError as error:
+            raise _problem(
+                write_facts(facts),
+                f"{name}={printable(value[:80])} {error}",
+            ) from None
+    return word.best(read) if word.best else ",".join(read)
+
+
+def _cpu(facts: Facts) -> Cpu:
+    values = facts[CPU]
+    if len(values) > 1:
+        raise _problem(write_facts(facts), f"{CPU} has one value, not {len(values)}")
+    known = _known_cpus()
+    name = values[0].lower().replace("_", "-")
+    if name not in known:
+        close = get_close_matches(name[:80], known, 3)
+        raise _problem(
+            write_facts(facts),
+            f"{CPU}={printable(values[0][:80])} is not a CPU: write a level such as x86-64-v3 or "
+            f"armv8.2-a, or archspec's name of a CPU{', such as ' * bool(close)}{listed(close)}",
+        )
+    return known[name]
+
+
+@cache
+def _known_cpus() -> Mapping[str, Cpu]:
+    return {name: cpu for provider in _FAMILIES for name, cpu in provider.by_name().items()}
+
+
+def _problem(text: str, problem: str) -> PlatformFileError:
+    return PlatformFileError(f"machine {shortened(text)}: {problem}")

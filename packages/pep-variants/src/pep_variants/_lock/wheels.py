@@ -1,0 +1,78 @@
+"""The wheels that a lock file lists (PEP 751), by name and label.
+
+Imports little: installers use it for every lock file, also for those without variants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .._model.label import split_label
+from .._urls import filename_of_url
+
+KEY = "variants-json"
+"""The table of a package that has the metadata of its variants (PEP 825)."""
+
+Table = Mapping[str, Any]
+"""A table of a lock file, as parsed from TOML."""
+
+
+def filename_of(wheel: object) -> str:
+    """Return the filename of a wheel's table; empty if it has none.
+
+    It is ``name``, else the last component of ``path`` or, percent-decoded, of ``url``: as
+    `packaging.pylock.PackageWheel.filename`.
+    """
+    if not isinstance(wheel, Mapping):
+        return ""
+    for key in ("name", "path", "url"):
+        value = wheel.get(key)
+        if not isinstance(value, str) or not value:
+            continue
+        if key == "name":
+            return value
+        if key == "path":
+            return value.rpartition("/" if "/" in value else "\\")[2]
+        try:
+            return filename_of_url(value)
+        except ValueError:  # no valid URL
+            return ""
+    return ""
+
+
+def labels_of(package: object) -> Iterator[str | None]:
+    """Yield the label of each wheel of a package's table, None for non-variant wheels."""
+    wheels = package.get("wheels") if isinstance(package, Mapping) else None
+    for wheel in wheels if isinstance(wheels, list) else ():
+        yield split_label(filename_of(wheel))[1]
+
+
+def lists_variants(tree: object) -> bool:
+    """Return whether a lock file, as parsed from TOML, lists variant wheels."""
+    packages = tree.get("packages") if isinstance(tree, Mapping) else None
+    return isinstance(packages, list) and any(any(labels_of(item)) for item in packages)
+
+
+def without_labels(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a lock file with the names of its variant wheels without labels."""
+    packages = tree.get("packages")
+    if not isinstance(packages, list):
+        return dict(tree)
+    return {**tree, "packages": [unlabelled(item) for item in packages]}
+
+
+def unlabelled(package: Any) -> Any:  # noqa: ANN401
+    """Return a package's table with the names of its variant wheels without labels."""
+    if not any(labels_of(package)):
+        return package
+    return {
+        **{key: value for key, value in package.items() if key != KEY},
+        "wheels": [plainly_named(wheel) for wheel in package["wheels"]],
+    }
+
+
+def plainly_named(wheel: Any) -> Any:  # noqa: ANN401
+    """Return a wheel's table with its filename without the label as ``name``."""
+    plain, label = split_label(filename_of(wheel))
+    return wheel if label is None else {**wheel, "name": plain}

@@ -1,0 +1,486 @@
+"""What the user trusts: plugin packages by name, and projects' ``variants.toml`` by content.
+
+`AllowList`: a provider's requirements come from an untrusted file. They are parsed, compared with
+the user's allow list and written from what was parsed: no text of that file ever reaches an
+installer.
+
+`Approvals`: ``variants trust DIR`` records the absolute path of the file and a SHA-256 of its
+content, of the platform file and of the local plugin wheels that it names. As soon as one of them
+changes the approval is void, as in direnv. Each approval is one file, written atomically, so that
+processes need no lock; the directory must be private (see `ownership`), or its records are ignored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .. import _directories as directories
+from .._detect.detector import Refused
+from .._files import read_regular, replacing
+from .._ownership import check_private, make_private
+from .._providers.registry import applicable
+from ..errors import PreferenceError, printable, redacted, shortened
+from ..limits import APPROVED_WHEEL_BYTES, SETTINGS_BYTES
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+_HASH = re.compile(r"--hash=(sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128})")
+# What specifiers consist of. In particular nothing that a requirements file gives a meaning.
+_SPECIFIERS = re.compile(r"[A-Za-z0-9.!+*_<>=~,-]*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One package to install, from what the metadata asks for and the user allowed.
+
+    Attributes:
+        name: normalized project name.
+        extras: normalized, sorted.
+        specifier: version specifiers of both sides, or in hash mode the user's pin.
+        asked: version specifiers of the metadata alone.
+        url: the very wheel, empty for one from the sources.
+        hashes: ``algorithm:digest`` of files that may be used, sorted; empty for any file.
+    """
+
+    name: str
+    extras: tuple[str, ...] = ()
+    specifier: str = ""
+    asked: str = ""
+    url: str = ""
+    hashes: tuple[str, ...] = ()
+
+    @property
+    def requirement(self) -> str:
+        """Return the requirement without hashes."""
+        extras = f"[{','.join(self.extras)}]" if self.extras else ""
+        return f"{self.name}{extras}" + (f" @ {self.url}" if self.url else self.specifier)
+
+    @property
+    def line(self) -> str:
+        """Return the line for a requirements file."""
+        return " ".join((self.requirement, *(f"--hash={value}" for value in self.hashes)))
+
+    def __str__(self) -> str:
+        return redacted(self.requirement)
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What to install to get a provider's plugin.
+
+    Attributes:
+        wanted: the packages that the metadata asks for, in its order, each allowed by the user.
+        dependencies: in hash mode, what else the user allowed by hash: what the packages above
+            depend on is taken from here. Otherwise empty, and dependencies are free.
+    """
+
+    wanted: tuple[Wanted, ...]
+    dependencies: tuple[Wanted, ...] = ()
+
+    @property
+    def hash_mode(self) -> bool:
+        """Whether every file has to have a hash that the user gave."""
+        return bool(self.wanted[0].hashes)
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint of a provider that names none: its first package's name as a module."""
+        return self.wanted[0].name.replace("-", "_")
+
+
+@dataclass(frozen=True)
+class _Entry:
+    requirement: Requirement
+    hashes: tuple[str, ...]
+
+    @property
+    def pin(self) -> str | None:
+        """Return the one version that the entry allows, None if it does not pin one."""
+        specifiers = list(self.requirement.specifier)
+        if len(specifiers) == 1 and specifiers[0].operator == "==":
+            version = specifiers[0].version
+            return None if version.endswith(".*") else version
+        return None
+
+
+@dataclass(frozen=True)
+class AllowList:
+    """What the user allows.
+
+    Attributes:
+        entries: by normalized project name. Several entries of one project all apply.
+    """
+
+    entries: Mapping[str, tuple[_Entry, ...]]
+
+    @classmethod
+    def parse(cls, texts: Iterable[str]) -> AllowList:
+        """Read the values of ``--variant-allow-provider``.
+
+        Each is a requirement, optionally with hashes as in a requirements file:
+        ``acme-variant-provider>=1`` or ``acme-variant-provider==1.2 --hash=sha256:…``. A text of
+        hashes only belongs to the one before, as settings that are split at white space give
+        them. An entry with hashes has exactly one version (``==``) or the URL of a wheel.
+
+        Raises:
+            PreferenceError: a text in another form; the message names it.
+        """
+        from packaging.utils import canonicalize_name
+
+        found: list[tuple[str, list[str]]] = []
+        for text in texts:
+            words = text.split()
+            options = [index for index, word in enumerate(words) if word.startswith("--")]
+            start = options[0] if options else len(words)
+            if start:
+                found.append((" ".join(words[:start]), []))
+            if options:
+                if not found:
+                    raise _wrong(text, "names no package")
+                found[-1][1].extend(words[start:])
+        entries: dict[str, tuple[_Entry, ...]] = {}
+        for requirement_text, hashes in found:
+            entry = _entry(requirement_text, hashes)
+            name = str(canonicalize_name(entry.requirement.name))
+            entries[name] = (*entries.get(name, ()), entry)
+        return cls(entries)
+
+    def judge(self, requires: Sequence[str], environment: Mapping[str, str]) -> Allowed | Refused:
+        """Return what to install for the requirements *requires* of a provider, or why nothing.
+
+        Args:
+            requires: requirements from metadata, with their markers; not trusted at all, but within
+                the limits that the reader of metadata holds.
+            environment: PEP 508 marker environment; requirements that do not apply in it are
+                dropped, and so are entries of the allow list.
+
+        Every requirement needs an entry of its project, and what both say applies together:
+
+        - versions: the intersection;
+        - a URL: only if the entry names the very same one. One that only the entry has is used,
+          and the version found there must be one that the metadata asks for;
+        - extras: only those that the entry has, as they bring further packages;
+        - hashes: one entry with hashes makes it hash mode. Then every requirement needs hashes,
+          and so does every dependency: it must have its own entry with hashes.
+
+        Without hashes, dependencies are whatever the packages ask for: allowing a package is
+        trusting its authors' choice of them.
+        """
+        from packaging.utils import canonicalize_name
+
+        asked: dict[str, list[Requirement]] = {}
+        try:
+            for requirement in applicable(requires, lambda: environment):
+                name = str(canonicalize_name(requirement.name))
+                asked.setdefault(name, []).append(requirement)
+        except ValueError as error:
+            text = shortened(str(error))
+            return Refused(f"its provider requires {text}, which is not a valid requirement")
+        if not asked:
+            return Refused("no requirement of its provider applies to this environment")
+        entries = self._applicable(environment)
+        wanted = []
+        for name, requirements in asked.items():
+            result = _combined(name, requirements, entries.get(name, ()))
+            if isinstance(result, Refused):
+                return result
+            wanted.append(result)
+        if not any(each.hashes for each in wanted):
+            return Allowed(tuple(wanted))
+        for each in wanted:
+            if not each.hashes:
+                return Refused(
+                    f"its provider requires {each}, which is allowed without a hash while others "
+                    "have one: add --hash=sha256:… to it",
+                    each.name,
+                )
+        pinned = (
+            _combined(name, (), own)
+            for name, own in sorted(entries.items())
+            if name not in asked and any(entry.hashes for entry in own)
+        )
+        return Allowed(tuple(wanted), tuple(each for each in pinned if isinstance(each, Wanted)))
+
+    def _applicable(self, environment: Mapping[str, str]) -> dict[str, tuple[_Entry, ...]]:
+        found = {
+            name: tuple(
+                each
+                for each in entries
+                if (marker := each.requirement.marker) is None or marker.evaluate(dict(environment))
+            )
+            for name, entries in self.entries.items()
+        }
+        return {name: entries for name, entries in found.items() if entries}
+
+
+def _entry(text: str, options: Sequence[str]) -> _Entry:
+    from packaging.requirements import Requirement
+
+    try:
+        requirement = Requirement(text)
+        # Evaluated once for an error now rather than in the middle of a resolution.
+        if requirement.marker is not None:
+            requirement.marker.evaluate()
+    except (ValueError, LookupError, RecursionError) as error:
+        problem = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise _wrong(text, f"is not a valid requirement: {redacted(problem)}") from None
+    hashes = []
+    for option in options:
+        match = _HASH.fullmatch(option)
+        if not match:
+            raise _wrong(option, "is not a hash: write --hash=sha256:…")
+        hashes.append(match[1])
+    entry = _Entry(requirement, tuple(hashes))
+    if not _SPECIFIERS.fullmatch(_text(requirement.specifier)):
+        raise _wrong(text, "has a version specifier that no version can match")
+    if requirement.url:
+        path = requirement.url.partition("#")[0].partition("?")[0]
+        if not requirement.url.isprintable() or not path.lower().endswith(".whl"):
+            raise _wrong(text, "must name a wheel: providers are not built from source")
+    elif hashes and entry.pin is None:
+        raise _wrong(text, "has a hash and so needs one version: write NAME==VERSION --hash=…")
+    return entry
+
+
+def _combined(
+    name: str, requirements: Sequence[Requirement], entries: Sequence[_Entry]
+) -> Wanted | Refused:
+    """Return what *requirements* and *entries* of the project *name* say together."""
+    from packaging.specifiers import SpecifierSet
+
+    shown = _bare(requirements[0]) if requirements else name
+    required = f"its provider requires {shortened(shown)}"
+    if not entries:
+        return Refused(f"{required}, which is not allowed to run", shown)
+    allowed_extras = {_extra(e) for entry in entries for e in entry.requirement.extras}
+    extras = {_extra(extra) for each in requirements for extra in each.extras}
+    if not extras <= allowed_extras:
+        missing = min(extras - allowed_extras)
+        return Refused(f"{required}, which is allowed without the extra {missing}", shown)
+    urls = {entry.requirement.url for entry in entries if entry.requirement.url}
+    for each in requirements:
+        if each.url and each.url not in urls:
+            return Refused(f"{required}, which is allowed only as '{name} @' that very URL", shown)
+    if len(urls) > 1:
+        return Refused(f"{name} is allowed from several URLs, of which only one can be used")
+    asked, own = SpecifierSet(), SpecifierSet()
+    for each in requirements:
+        asked &= SpecifierSet(str(each.specifier))
+    for entry in entries:
+        own &= SpecifierSet(str(entry.requirement.specifier))
+    if not _SPECIFIERS.fullmatch(_text(asked)):
+        return Refused(f"{required}, which no version can match")
+    both = asked & own
+    pins = sorted(entry.pin for entry in entries if entry.pin)
+    if any(not both.contains(pin, prereleases=True) for pin in pins):
+        return Refused(f"{required}, while {name}{_text(own)} is allowed")
+    hashes = tuple(sorted({value for entry in entries for value in entry.hashes}))
+    # Installers want exactly one == beside a hash; that it satisfies the rest was seen above.
+    specifier = f"=={pins[0]}" if hashes and pins else _text(both)
+    return Wanted(
+        name,
+        tuple(sorted(allowed_extras)),
+        specifier,
+        _text(asked),
+        urls.pop() if urls else "",
+        hashes,
+    )
+
+
+def _bare(requirement: Requirement) -> str:
+    """Return *requirement* without its marker, fit to be shown."""
+    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+    url = f" @ {redacted(requirement.url)}" if requirement.url else ""
+    text = f"{requirement.name}{extras}{_text(requirement.specifier)}{url}"
+    return text if text.isprintable() else requirement.name
+
+
+def _text(specifiers: Iterable[object]) -> str:
+    return ",".join(sorted(map(str, specifiers)))
+
+
+def _extra(name: str) -> str:
+    from packaging.utils import canonicalize_name
+
+    return str(canonicalize_name(name))
+
+
+def _wrong(text: str, problem: str) -> PreferenceError:
+    return PreferenceError(f"allowed provider {shortened(redacted(text))} {problem}")
+
+
+_FORMAT = 1
+
+
+class Covered(NamedTuple):
+    """A file that an approval covers."""
+
+    path: Path
+    data: bytes
+
+
+class Approval(NamedTuple):
+    """What the user approved.
+
+    Attributes:
+        path: absolute path of the ``variants.toml``.
+        digest: of the content that was approved, see `approval_digest`.
+    """
+
+    path: str
+    digest: str
+
+
+def covered_files(path: Path, data: bytes, tree: Mapping[str, Any]) -> list[Covered]:
+    """Return the ``variants.toml`` at *path*, and the platform file and wheels that it names.
+
+    Args:
+        path: of the file.
+        data: its content.
+        tree: the same, parsed.
+
+    Raises:
+        PreferenceError: a file that it names cannot be read.
+    """
+    named = [("allow-provider", wheel, APPROVED_WHEEL_BYTES) for wheel in _local_wheels(path, tree)]
+    from .._detect.machines import names_file
+
+    platform = tree.get("platform")
+    if isinstance(platform, str) and platform and names_file(platform):
+        named.insert(0, ("platform", path.parent / platform, SETTINGS_BYTES))
+    files = [Covered(path, data)]
+    for key, file, limit in named:
+        try:
+            files.append(Covered(file, read_regular(file, limit).data))
+        except (OSError, ValueError) as error:  # ValueError: null characters
+            reason = getattr(error, "strerror", None) or error
+            raise PreferenceError(
+                f"{printable(str(path))}: {key}: {printable(str(file))} cannot be read: {reason}"
+            ) from None
+    return files
+
+
+def _local_wheels(path: Path, tree: Mapping[str, Any]) -> list[Path]:
+    """Return the files that ``allow-provider`` names, but for those on servers, in its order."""
+    from .._urls import local_path
+
+    value = tree.get("allow-provider", ())
+    entries = AllowList.parse([value] if isinstance(value, str) else value).entries.values()
+    urls = [entry.requirement.url or "" for group in entries for entry in group]
+    return [
+        path.parent / local_path(url)
+        for url in urls
+        if url and not url.lower().startswith(("http://", "https://"))
+    ]
+
+
+def approval_digest(files: Iterable[Covered]) -> str:
+    """Return a SHA-256 of all *files*: of their contents, in order."""
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(hashlib.sha256(file.data).digest())
+    return digest.hexdigest()
+
+
+class Approvals:
+    """The approvals of this user.
+
+    Attributes:
+        root: directory of the records.
+    """
+
+    def __init__(self, root: Path | None = None) -> None:
+        """Use *root*, or the directory among the user's data."""
+        if root is None:
+            root = directories.user_data() / "approvals"
+        self.root = root
+
+    def find(self, path: Path) -> Approval | None:
+        """Return the approval of the file at *path*, None if there is none.
+
+        Raises:
+            NotPrivate: other users could have written it.
+        """
+        key = _key(path)
+        record = self._record(key)
+        try:
+            content = read_regular(record, SETTINGS_BYTES)
+            found = _parsed(content.data)
+            if found is None or found.path != key:
+                return None
+            check_private(self.root)
+            check_private(record, content.status)  # the path may lead elsewhere by now
+        except OSError:
+            return None
+        return found
+
+    def add(self, path: Path, digest: str) -> Approval:
+        """Record that the content *digest* of the file at *path* is approved.
+
+        Raises:
+            NotPrivate: other users can change the directory.
+            OSError: it cannot be written.
+        """
+        approval = Approval(_key(path), digest)
+        make_private(self.root)
+        record = self._record(approval.path)
+        with replacing(record, mode=0o600) as stream:
+            stream.write(json.dumps({"format": _FORMAT, **approval._asdict()}).encode("ascii"))
+        return approval
+
+    def remove(self, path: Path) -> bool:
+        """Forget the approval of the file at *path*; return whether there was one.
+
+        Raises:
+            OSError: it cannot be removed.
+        """
+        try:
+            self._record(_key(path)).unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def __iter__(self) -> Iterator[Approval]:
+        """Yield all approvals by path."""
+        try:
+            records = list(self.root.glob("*.json"))
+        except OSError:
+            return
+        yield from sorted(filter(None, map(_read, records)))
+
+    def _record(self, key: str) -> Path:
+        name = hashlib.sha256(os.path.normcase(key).encode("utf-8", "surrogatepass")).hexdigest()
+        return self.root / f"{name}.json"
+
+
+def _key(path: Path) -> str:
+    """Return *path* in one spelling: of its directory all links are resolved."""
+    return os.path.join(os.path.realpath(path.parent), path.name)  # noqa: PTH118
+
+
+def _read(record: Path) -> Approval | None:
+    try:
+        return _parsed(read_regular(record, SETTINGS_BYTES).data)
+    except OSError:
+        return None
+
+
+def _parsed(data: bytes) -> Approval | None:
+    try:
+        tree = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(tree, dict) or tree.get("format") != _FORMAT:
+        return None
+    path, digest = tree.get("path"), tree.get("digest")
+    if not isinstance(path, str) or not isinstance(digest, str):
+        return None
+    return Approval(path, digest)

@@ -1,0 +1,90 @@
+"""Wheels and source distributions: filenames, core metadata, RECORD, contents, rewriting."""
+
+from ._model.filename import (
+    WheelFilename,
+    metadata_filename,
+    parse_filename,
+    parse_metadata_filename,
+    read_version,
+)
+from ._wheelfile.core_metadata import (
+    METADATA_FILE,
+    first_field,
+    iter_fields,
+    read_fields,
+    requirements_of,
+)
+from ._wheelfile.installed import (
+    Installed,
+    OwnershipProblem,
+    find_installed,
+    metadata_field,
+    ownership_problems,
+)
+from ._wheelfile.lazy_file import (
+    FIRST_PART,
+    REFUSED,
+    Part,
+    PartialFile,
+    Range,
+    RangeRefused,
+    is_refused,
+    last_part,
+    read_content_range,
+)
+from ._wheelfile.record import (
+    RECORD_FILE,
+    SIGNATURE_FILES,
+    Row,
+    digest_of,
+    read_record,
+    record_line,
+)
+from ._wheelfile.rewriting import Edits, open_source, with_metadata
+from ._wheelfile.sdist import read_pkg_info
+from ._wheelfile.wheel import WheelContents, open_wheel, read_wheel_metadata
+from ._wheelfile.zip_reading import read_entry
+from ._wheelfile.zip_rewriting import Piece, Rewrite
+
+__all__ = [
+    "FIRST_PART",
+    "METADATA_FILE",
+    "RECORD_FILE",
+    "REFUSED",
+    "SIGNATURE_FILES",
+    "Edits",
+    "Installed",
+    "OwnershipProblem",
+    "Part",
+    "PartialFile",
+    "Piece",
+    "Range",
+    "RangeRefused",
+    "Rewrite",
+    "Row",
+    "WheelContents",
+    "WheelFilename",
+    "digest_of",
+    "find_installed",
+    "first_field",
+    "is_refused",
+    "iter_fields",
+    "last_part",
+    "metadata_field",
+    "metadata_filename",
+    "open_source",
+    "open_wheel",
+    "ownership_problems",
+    "parse_filename",
+    "parse_metadata_filename",
+    "read_content_range",
+    "read_entry",
+    "read_fields",
+    "read_pkg_info",
+    "read_record",
+    "read_version",
+    "read_wheel_metadata",
+    "record_line",
+    "requirements_of",
+    "with_metadata",
+]

@@ -1,0 +1,55 @@
+"""From indexes, or a lock file, to the files of a project on disk."""
+
+from ._cache import Store
+from ._candidate import Candidate, CoreMetadata
+from ._catalog_builds import At, CatalogFile, PlacedFile, catalog_files, listed
+from ._catalog_checks import check_live
+from ._distribution_metadata import fetch_core_metadata, fetch_metadata_file
+from ._downloads import MAX_DOWNLOAD, Download, download_files, opened
+from ._evaluator import REWRITTEN, CandidateEvaluator, is_pinned
+from ._http.responses import BUSY, Response, check_digests, read_response, retry_after, revalidated
+from ._http.session import Session
+from ._lock_files import Locked, read_lock, select_locked, write_lock
+from ._package_finder import PackageFinder, Project, by_version, catalog_of, directory_files
+from ._prefetch import Prefetcher
+from ._version_metadata import ReleaseMetadata, fetch_release_metadata
+
+__all__ = [
+    "BUSY",
+    "MAX_DOWNLOAD",
+    "REWRITTEN",
+    "At",
+    "Candidate",
+    "CandidateEvaluator",
+    "CatalogFile",
+    "CoreMetadata",
+    "Download",
+    "Locked",
+    "PackageFinder",
+    "PlacedFile",
+    "Prefetcher",
+    "Project",
+    "ReleaseMetadata",
+    "Response",
+    "Session",
+    "Store",
+    "by_version",
+    "catalog_files",
+    "catalog_of",
+    "check_digests",
+    "check_live",
+    "directory_files",
+    "download_files",
+    "fetch_core_metadata",
+    "fetch_metadata_file",
+    "fetch_release_metadata",
+    "is_pinned",
+    "listed",
+    "opened",
+    "read_lock",
+    "read_response",
+    "retry_after",
+    "revalidated",
+    "select_locked",
+    "write_lock",
+]

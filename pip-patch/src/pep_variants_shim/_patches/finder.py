@@ -1,0 +1,106 @@
+"""Links of index pages: variant wheels and metadata files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from contextvars import ContextVar
+from types import ModuleType
+from typing import Any
+
+from pep_variants import metadata as variant_metadata
+from pep_variants.options import OPTIONS
+
+from .._catalog import with_hashes
+from .._guard import Original, replace
+from .._options import VariantOptions, add_option, dest
+from .._session import Session, session_of
+
+_page: ContextVar[str] = ContextVar("page", default="")
+"""URL of the page of an index that pip's finder reads."""
+
+
+def patch_finder(module: ModuleType) -> None:
+    """Note variant wheels and metadata files, and hide the former without a session."""
+
+    @replace(module.PackageFinder, "evaluate_links")
+    def evaluate_links(
+        original: Original, self: Any, link_evaluator: Any, links: Iterable[Any]
+    ) -> Any:
+        session = session_of(self)
+        resolving = session if session is not None and session.resolving else None
+        links = list(links)
+        original.after_fault(self, link_evaluator, links)  # iterators are read once
+        if resolving is not None:
+            resolving.catalog.note_listed(link_evaluator.project_name, links, _page.get())
+        kept = []
+        for link in links:
+            # Called with every link of every page: test the text before parsing anything.
+            url = link.url
+            if variant_metadata.METADATA_SUFFIX in url:
+                if resolving is not None:
+                    resolving.note_metadata(link)
+            elif url.count("-") >= 5 and variant_metadata.split_label(link.filename)[1] is not None:
+                if resolving is not None:
+                    resolving.note_variants(link_evaluator.project_name)
+                elif session is None or not session.lists_variants():
+                    continue
+            kept.append(link)
+        return original(self, link_evaluator, kept)
+
+    with suppress(AttributeError):  # only the catalogue and other programs need it
+        _patch_candidates(module.PackageFinder)
+
+
+def _patch_candidates(finder: Any) -> None:
+    """Add the files of the catalogue; after a resolution, only those of the chosen variants."""
+    cached = finder.find_all_candidates
+
+    @replace(finder, "find_all_candidates")
+    def find_all_candidates(original: Original, self: Any, project_name: str) -> Any:
+        found = original(self, project_name)
+        session = session_of(self)
+        if session is None:
+            return found
+        found = session.with_catalog(project_name, found, lambda name: original(self, name))
+        return session.of_chosen(project_name, found)
+
+    if hasattr(cached, "cache_clear"):  # older pips; pip-tools calls it
+        finder.find_all_candidates.cache_clear = cached.cache_clear
+
+    @replace(finder, "find_best_candidate")
+    def find_best_candidate(
+        original: Original, self: Any, project_name: str, specifier: Any = None, hashes: Any = None
+    ) -> Any:
+        with with_hashes(hashes):
+            return original(self, project_name, specifier, hashes)
+
+    @replace(finder, "process_project_url")
+    def process_project_url(
+        original: Original, self: Any, project_url: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        token = _page.set(project_url.url)
+        try:
+            return original(self, project_url, *args, **kwargs)
+        finally:
+            _page.reset(token)
+
+
+def patch_listing(module: ModuleType) -> None:
+    """Have commands that list versions include those with only variant wheels."""
+    command = getattr(module, "IndexCommand", None) or module.ListCommand
+
+    @replace(command, "_build_package_finder")
+    def build_package_finder(
+        original: Original, self: Any, options: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        finder = original(self, options, *args, **kwargs)
+        isolated = bool(getattr(options, "isolated_mode", False))
+        values = {"no-variants": bool(getattr(options, dest(OPTIONS[0]), False))}
+        Session(VariantOptions(values, isolated=isolated), finder, lists=True)
+        return finder
+
+    @replace(command, "add_options")
+    def add_options(original: Original, self: Any) -> None:
+        original(self)
+        add_option(self.cmd_opts, OPTIONS[0])

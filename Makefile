@@ -51,6 +51,7 @@ lint: $(VENV)/.done ## ruff, formatting, mypy --strict, imports, declared depend
 	$(RUN)/ruff format --check
 	$(RUN)/mypy
 	PYTHONPATH=pip-patch/src $(RUN)/lint-imports --no-logo --no-cache
+	$(RUN)/python integration-tests/doors.py
 	$(RUN)/towncrier build --draft --version next > $(if $(filter Windows_NT,$(OS)),NUL,/dev/null)
 	@# What the pip shim imports is bundled, see pip-patch/hatch_build.py.
 	@for distribution in $(filter-out pip-patch,$(DISTRIBUTIONS)); do \

@@ -7,19 +7,6 @@ from pathlib import Path
 
 from packaging.utils import InvalidWheelFilename
 
-from pep_variants._choose.ranking import rank
-from pep_variants._choose.selection import File, missing_variant, select
-from pep_variants._detect.detector import Detector
-from pep_variants._formats.merging import merge_all
-from pep_variants._formats.platform_file import load_platform
-from pep_variants._formats.reader import read_metadata
-from pep_variants._model.filename import parse_filename
-from pep_variants._model.platform import Platform, Support
-from pep_variants._providers.base import DriverProvider
-from pep_variants._providers.registry import BUILTIN_NAMESPACES
-from pep_variants._settings.loader import load_preferences
-from pep_variants._settings.places import Place as SettingsPlace
-from pep_variants._settings.places import Role
 from pep_variants.errors import (
     InconsistentMetadata,
     MetadataError,
@@ -31,7 +18,20 @@ from pep_variants.errors import (
 from pep_variants.errors import (
     InvalidWheelFilename as InvalidVariantFilename,
 )
+from pep_variants.machines import (
+    BUILTIN_NAMESPACES,
+    Detector,
+    DriverProvider,
+    Platform,
+    Support,
+    load_platform,
+)
 from pep_variants.markers import reduce_requirements
+from pep_variants.metadata import merge_all, read_metadata
+from pep_variants.preferences import Place as SettingsPlace
+from pep_variants.preferences import Role, load_preferences
+from pep_variants.selection import File, missing_variant, rank, select
+from pep_variants.wheel_files import parse_filename
 from support.environments import Environments
 
 from ..case import Case

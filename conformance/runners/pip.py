@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pep_variants._formats.platform_file import load_platform
 from pep_variants.errors import VariantError
+from pep_variants.machines import load_platform
 from support.environments import PIPS, Environments
 from support.proxies import running_proxy
 from variants_proxy.settings import Settings, Upstream

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pep_variants._formats.platform_file import load_platform
+from pep_variants.machines import load_platform
 from support.environments import Environments
 from support.isolation import isolated
 from support.uvs import UVS, downloaded_uv

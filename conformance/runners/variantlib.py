@@ -21,7 +21,7 @@ from variantlib.models.variant import VariantProperty
 from variantlib.resolver.lib import sort_and_filter_supported_variants
 from variantlib.variants_json import VariantsJson
 
-from pep_variants._formats.platform_file import load_platform
+from pep_variants.machines import load_platform
 from support.environments import Environments
 
 from ..case import Case

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-import variants_index
 from support.index import served
 from support.wheels import NVIDIA, Release, metadata
 
@@ -37,10 +36,3 @@ def test_example(index, monkeypatch, capsys):
     code = code.replace("https://wheels.example/simple/", index.url)
     exec(compile(code, str(README), "exec"), {})
     assert capsys.readouterr().out == printed
-
-
-def test_public_names():
-    assert set(variants_index.__all__) <= set(dir(variants_index))
-    for name in variants_index.__all__:
-        assert getattr(variants_index, name) is not None
-    assert not hasattr(variants_index, "nonsense")

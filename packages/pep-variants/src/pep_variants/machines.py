@@ -6,7 +6,7 @@ from ._detect.machines import CPU, WORDS, load_machine, machine_text, names_file
 from ._formats.platform_file import load_platform, read_platform, write_platform
 from ._model.environment import LEGACY, LINUX, MACOS, modern_tag, system_markers, target_environment
 from ._model.platform import Platform, Support
-from ._providers.base import Vendor, recorded
+from ._providers.base import DriverProvider, Vendor, recorded
 from ._providers.process import NOISE_BYTES, run
 from ._providers.registry import (
     ACCELERATORS,
@@ -34,6 +34,7 @@ __all__ = [
     "WORDS",
     "Answer",
     "Detector",
+    "DriverProvider",
     "Examined",
     "KnownMachine",
     "KnownProvider",

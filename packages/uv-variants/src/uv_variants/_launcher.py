@@ -14,10 +14,7 @@ from __future__ import annotations
 
 import os
 import sys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import NoReturn
+from typing import NoReturn
 
 STATE = "_UV_VARIANTS_RESTORED"
 """Variable with the user's values, as `programs` writes it."""

@@ -1,8 +1,8 @@
 """The variants in uv.lock, and the machine that a lock file is for.
 
 A variant wheel is in a lock at ``<index>/<project>/.variant/<label>/<name>``, below the URL of its
-own index, with the label in its build tag too (`variants_proxy._choice.in_place_names`). The hash is
-that of the file that is served there.
+own index, with the label in its build tag too (`variants_proxy.urls.wheel_at`). The hash is that of
+the file that is served there.
 
 A lock has one variant for each platform, chosen for one machine. A platform file beside the lock
 describes that machine and is committed with it. Later changes of the lock, on any machine, choose

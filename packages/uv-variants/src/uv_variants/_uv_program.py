@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False  # `typing` would take longer than everything here
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 DIRECT = (

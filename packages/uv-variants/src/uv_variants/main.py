@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+from typing import NoReturn
 
-TYPE_CHECKING = False  # `typing` would take longer than all that ``pip list`` needs here
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import NoReturn
+__all__ = ["main", "main_uvx"]
 
 FAILURE = 2
 """Exit code if uv was not started; uv's own for the same errors."""

@@ -2,9 +2,9 @@
 
 ``projects`` has a TOML file for each project. They are read only if the user asks for it with
 ``catalog = "default"`` in `variants.toml`, ``--variant-catalog default`` or
-``VARIANTS_CATALOG=default``. `entries` and `entry_reader` are for entries, `catalogs` for several,
+``VARIANTS_CATALOG=default``. `entries` are what they say of one project, `catalogs` are for many,
 `listings` for what their pages list, `installed_builds` for the wheels that are installed,
-`missed_builds` for users who have not asked for it, `unfit_builds` for publishers' own names.
+`missed_builds` for users who have not asked for it, `setting` for those who do.
 """
 
 from __future__ import annotations

@@ -21,6 +21,8 @@ from pep_variants.errors import (
 
 from ._console import fail, printable
 
+__all__ = ["cli", "main"]
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType

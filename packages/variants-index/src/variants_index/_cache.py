@@ -236,7 +236,10 @@ class Store:
 
     def _give_up(self, error: OSError | NotPrivate) -> None:
         if isinstance(error, NotPrivate):
-            self.problem = f"the cache is not used: {error}, or set {safe_files.VARIABLE} to a directory that you own"
+            self.problem = (
+                f"the cache is not used: {error}, or set {safe_files.VARIABLE} to a directory that "
+                "you own"
+            )
         else:
             reason = error.strerror or str(error)
             self.problem = f"{os.fspath(self.root)}: the cache cannot be written: {reason}"

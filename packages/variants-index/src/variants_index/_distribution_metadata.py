@@ -90,8 +90,8 @@ def _headers(data: bytes, source: str) -> _Headers:
     head = without_description(data)
     if head.count(b"\n") + head.count(b"\r") > limits.CORE_METADATA_LINES:
         raise UnusableDistribution(
-            f"{redacted(source)}: its metadata has more than {limits.CORE_METADATA_LINES} lines before "
-            "the description"
+            f"{redacted(source)}: its metadata has more than {limits.CORE_METADATA_LINES} lines "
+            "before the description"
         )
     return wheel_files.read_fields(head)
 

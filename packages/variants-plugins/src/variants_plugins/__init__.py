@@ -1,7 +1,7 @@
 """Third-party provider plugins of wheel variants: installed isolated, and run confined.
 
-The user's settings decide which packages may be installed (`pep_variants._settings.trust`).
-`environment` installs them into a virtual environment with the `installer`, `runner` starts
-`driver` in it, confined by `sandbox`, and `answer` checks what came back as untrusted input.
-Nothing is started or written before a `PluginRunner` is asked.
+The user's settings decide which packages may be installed (`pep_variants.preferences`). They are
+installed into a virtual environment of their own; `runner.PluginRunner` starts them in it,
+confined, and checks what comes back as untrusted input. Nothing is started or written before it is
+asked.
 """

@@ -107,8 +107,8 @@ class Environments:
                 return found
             if len(self._made) >= limits.PLUGIN_ENVIRONMENTS:
                 raise ProviderError(
-                    f"metadata needs more than {limits.PLUGIN_ENVIRONMENTS} different sets of plugin "
-                    "packages"
+                    f"metadata needs more than {limits.PLUGIN_ENVIRONMENTS} different sets of "
+                    "plugin packages"
                 )
             self._made.add(key)
             try:

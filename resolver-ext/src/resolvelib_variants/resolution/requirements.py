@@ -212,7 +212,8 @@ def _read(
             raise RequirementError(f"{origin}: more than {limits.REQUIREMENT_LINES} requirements")
         if line.startswith("-") and len(line) > limits.URL_CHARACTERS:
             raise RequirementError(
-                f"{origin}: an option of {len(line)} characters, at most {limits.URL_CHARACTERS} are read"
+                f"{origin}: an option of {len(line)} characters, at most {limits.URL_CHARACTERS} "
+                "are read"
             )
         line = _VARIABLE.sub(lambda match: environ.get(match[1], match[0]), line)
         try:

@@ -241,7 +241,8 @@ def check_releases(report: Report, releases: Mapping[Release, ReleaseFiles]) -> 
         variants: dict[str, Properties] = {}
         _check_each_other(report, wheels)
         if not files.documents and labels - {None}:
-            message = f"no {wheel_files.metadata_filename(*release)} for the variant wheels of {release[0]} "
+            name = wheel_files.metadata_filename(*release)
+            message = f"no {name} for the variant wheels of {release[0]} "
             message += f"{release[1]}: installers that do not read wheels ignore them"
             report.add("index-metadata-missing", "", message)
         for metadata in files.documents:

@@ -12,6 +12,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+__all__ = ["names", "schema"]
+
 _DOCTOR = "doctor"
 
 

@@ -117,20 +117,20 @@ def _import_problems(
     path = module.path.relative_to(root).as_posix()
     for node in ast.walk(module.tree):
         if isinstance(node, ast.ImportFrom) and not node.level:
-            pairs = [(str(node.module), alias.name) for alias in node.names]
+            pairs = [(str(node.module), alias) for alias in node.names]
         elif isinstance(node, ast.Import):
-            pairs = [(alias.name, "") for alias in node.names]
+            pairs = [(alias.name, ast.alias("")) for alias in node.names]
         else:
             continue
-        for source, name in pairs:
+        for source, alias in pairs:
             top = source.partition(".")[0]
             if top not in known or top == own:
                 continue
-            target = f"{source}.{name}"
+            target = f"{source}.{alias.name}"
             if target not in known[top]:
-                target, names = source, {name} - {""}
+                target, names = source, {alias.name} - {""}
             else:
-                names = _attributes(module.tree, name)
+                names = _attributes(module.tree, alias.asname or alias.name)
             if not is_public(target):
                 yield f"{path}:{node.lineno}: {target} is private to {top}"
             elif target in known[top] and (exports := known[top][target].exports) is not None:

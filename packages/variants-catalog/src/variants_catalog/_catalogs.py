@@ -343,9 +343,8 @@ def no_variants(
     if older is not None:
         ways.append(f"{project}=={older} there has some")
     if not asked_catalog and is_in_catalog(project):
-        ways.append(
-            f"the catalogue describes builds of it: add --variant-catalog {user_preferences.DEFAULT_CATALOG}"
-        )
+        option = f"--variant-catalog {user_preferences.DEFAULT_CATALOG}"
+        ways.append(f"the catalogue describes builds of it: add {option}")
     return f"{lack}; {'; '.join(ways)}" if ways else f"{lack}, and none are known elsewhere"
 
 

@@ -34,7 +34,8 @@ def from_options(namespaces: Sequence[str], properties: Iterable[Property]) -> M
     for namespace in namespaces:
         if not variant_metadata.NAME.fullmatch(namespace):
             raise DescriptionError(
-                f"{shortened(namespace)} is not a valid namespace: it must match {variant_metadata.NAME.pattern}"
+                f"{shortened(namespace)} is not a valid namespace: "
+                f"it must match {variant_metadata.NAME.pattern}"
             )
     return Metadata(tuple(dict.fromkeys((*namespaces, *used))))
 
@@ -76,7 +77,8 @@ def add_variant(project: Metadata, label: str, properties: Sequence[Property]) -
     if label != variant_metadata.NULL_LABEL and not properties:
         raise DescriptionError(
             f"variant {label!r} has no properties: add at least one, "
-            f"or use the label {variant_metadata.NULL_LABEL!r} for the variant that is compatible with every machine"
+            f"or use the label {variant_metadata.NULL_LABEL!r} for the variant that is compatible "
+            "with every machine"
         )
     if not project.namespaces:
         raise DescriptionError(

@@ -56,8 +56,8 @@ class Installer:
             and sources.index_strategy == user_preferences.FIRST_INDEX
         ):
             raise ProviderError(
-                f"the index strategy {user_preferences.FIRST_INDEX!r} with several indexes needs uv: "
-                "install uv, or configure one index"
+                f"the index strategy {user_preferences.FIRST_INDEX!r} with several indexes needs "
+                "uv: install uv, or configure one index"
             )
 
     def create(self) -> None:

@@ -89,7 +89,6 @@ def _abi_requirements(_original: object, dist: Any) -> list[InstalledRequirement
     text = read_file(dist, variant_metadata.VARIANT_FILE)
     if text is None:
         return []
-    from pep_variants import metadata as variant_metadata
     from pep_variants import selection as wheel_selection
     from pep_variants.errors import VariantError
 

@@ -188,7 +188,8 @@ def _check_record(report: Report, contents: WheelContents, variant: bytes | None
     is_sha256 = not row.digest or row.digest.startswith("sha256=")
     found = wheel_files.digest_of(variant) if is_sha256 else row.digest
     if (row.digest, row.size) != (found, str(len(variant))):
-        message = f"says {row.digest or 'no hash'} and size {row.size!r} of {variant_metadata.VARIANT_FILE}, which "
+        message = f"says {row.digest or 'no hash'} and size {row.size!r} of "
+        message += f"{variant_metadata.VARIANT_FILE}, which "
         report.add("record-mismatch", place, f"{message}is {found} and has {len(variant)} bytes")
 
 

@@ -76,7 +76,9 @@ def doctor(
     environment, checkup = look.environment, look.checkup
     parts = machine_doctor.common_parts(
         look.settings, look.problems, os.environ, look.where.sources,
-        lambda drivers: machine_doctor.installers_part(os.environ, environment.python, drivers, look.pips),
+        lambda drivers: machine_doctor.installers_part(
+            os.environ, environment.python, drivers, look.pips
+        ),
         root=Path("/"), start=Path.cwd(), candidates=look.candidates,
     )  # fmt: skip
     parts["environment"] = machine_doctor.environment_part(

@@ -83,7 +83,7 @@ def _list(rows: Iterable[KnownMachine], *, as_json: bool) -> None:
                 },
                 "title": known.title,
             }
-            for known in machines
+            for known in rows
         ]
         print_json({"platforms": tree})
         return

@@ -233,15 +233,16 @@ def label_problem(label: str | None, metadata: Metadata | None) -> str | None:
         label: from the filename of a wheel.
         metadata: from inside the wheel, None if it has none.
     """
+    name = variant_metadata.VARIANT_FILE
     if metadata is None:
         if label is None:
             return None
-        return f"the filename has label {label!r}, but the wheel has no {variant_metadata.VARIANT_FILE}"
+        return f"the filename has label {label!r}, but the wheel has no {name}"
     found = ", ".join(map(repr, sorted(metadata.variants)[:5])) or "no label at all"
     if label is None:
-        return f"the filename has no label, but {variant_metadata.VARIANT_FILE} describes {found}"
+        return f"the filename has no label, but {name} describes {found}"
     if not metadata.lists_only(label):
-        return f"the filename has label {label!r}, but {variant_metadata.VARIANT_FILE} describes {found}"
+        return f"the filename has label {label!r}, but {name} describes {found}"
     return None
 
 

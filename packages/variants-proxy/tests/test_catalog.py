@@ -13,8 +13,9 @@ from publishers import ARM, EXTRA, INDEX, LINUX, MAC, OTHER_NAME, TORCH, WINDOWS
 from upstream_server import wheel
 from worlds import BARE, KEY, Asked, key
 
+from pep_variants.metadata import ORIGIN_FILE
 from support.index import Answer, metadata_of
-from variants_catalog._installed_builds import ORIGIN_FILE, read_origin
+from variants_catalog._installed_builds import read_origin
 from variants_catalog.listings import Unavailable
 from variants_proxy.settings import Limits, Upstream
 

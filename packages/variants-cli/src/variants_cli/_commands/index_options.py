@@ -41,8 +41,8 @@ _OPTIONS = (
         "--index-strategy", default=None,
         type=click.Choice([user_preferences.FIRST_INDEX, user_preferences.BEST_MATCH]),
         help="Use only the first index that has a project, or all indexes together. Default: "
-        f"{user_preferences.FIRST_INDEX}; {user_preferences.BEST_MATCH}, as pip does, with indexes of "
-        "pip's settings.",
+        f"{user_preferences.FIRST_INDEX}; {user_preferences.BEST_MATCH}, as pip does, with indexes "
+        "of pip's settings.",
     ),
     _option("--pre", is_flag=True, help="Allow pre-releases."),
     platform_option(

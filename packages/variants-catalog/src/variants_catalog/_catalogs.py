@@ -68,8 +68,8 @@ class DirectoryCatalog:
             listed = [item.name for item in self.path.iterdir()]
         except OSError as error:
             raise CatalogError(str(self.path), "", f"cannot be read: {error.strerror}") from None
-        found = (name.removesuffix(_SUFFIX) for name in listed if name.endswith(_SUFFIX))
-        return sorted(name for name in found if canonicalize_name(name) == name)
+        names = (name.removesuffix(_SUFFIX) for name in listed if name.endswith(_SUFFIX))
+        return sorted(name for name in names if canonicalize_name(name) == name)
 
     def project(self, name: str) -> CatalogProject | None:
         """Return the entry of the project *name* (normalized), None without one."""
@@ -84,11 +84,11 @@ class DirectoryCatalog:
             return None
         except OSError as error:
             raise CatalogError(source, "", f"cannot be read: {error.strerror}") from None
-        found = read_entry(data, source)
-        if found.name != name:
-            problem = f"is {found.name!r}, but the file is named {path.name}: rename one of them"
+        entry = read_entry(data, source)
+        if entry.name != name:
+            problem = f"is {entry.name!r}, but the file is named {path.name}: rename one of them"
             raise CatalogError(source, "project.name", problem)
-        return found
+        return entry
 
 
 @dataclass(frozen=True)
@@ -111,10 +111,10 @@ class FileCatalog:
     def project(self, name: str) -> CatalogProject | None:
         """Return the entry of the project *name* (normalized), None without one."""
         if name not in self._read and name in self.trees:
-            found = entry_from_tree(self.trees[name], f"{self.source}: {name}")
-            if found.name != name:
-                raise CatalogError(self.source, name, f"is the entry of {found.name!r}")
-            self._read[name] = found
+            entry = entry_from_tree(self.trees[name], f"{self.source}: {name}")
+            if entry.name != name:
+                raise CatalogError(self.source, name, f"is the entry of {entry.name!r}")
+            self._read[name] = entry
         return self._read.get(name)
 
 
@@ -195,9 +195,9 @@ class PreferredCatalog:
         if self._is_left_out(name):
             return None
         if name not in self._read:
-            found = self.catalog.project(name)
+            entry = self.catalog.project(name)
             mirrors = self.preferences.catalog_mirrors
-            self._read[name] = None if found is None else found.mirrored(mirrors)
+            self._read[name] = None if entry is None else entry.mirrored(mirrors)
         return self._read[name]
 
     def _is_left_out(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""What changes in the wheel of a published file before it is installed.
+"""Changes in the wheel of a published file before it is installed.
 
 The publisher's file is fetched and its hash checked before. Then the dependencies that the entry
 adds are written into METADATA, and a build that its publisher has under another name gets the name
@@ -31,7 +31,7 @@ _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
 
 @dataclass(frozen=True)
 class Origin:
-    """What a distribution was before it got the name of its project.
+    """Publisher's file of a distribution that got the name of its project.
 
     Attributes:
         name: normalized name that the publisher gave it.
@@ -52,7 +52,7 @@ class Origin:
 
     @property
     def requirement(self) -> str:
-        """What installs the published file under its own name: ``cupy-cuda12x==14.2.0``."""
+        """Requirement of the published file under its own name: ``cupy-cuda12x==14.2.0``."""
         return f"{self.name}=={self.version}"
 
 
@@ -103,7 +103,7 @@ def installed_metadata(metadata: bytes, entry: CatalogProject, file: PublishedFi
 def added_files(
     entry: CatalogProject, file: PublishedFile, url: str, hashes: Mapping[str, str]
 ) -> dict[str, bytes]:
-    """Return what *file* gets in its dist-info folder, by name; nothing if it is not rewritten.
+    """Return the files that the dist-info folder of *file* gets; none if it is not rewritten.
 
     Args:
         entry: of the project.
@@ -188,7 +188,7 @@ def _edits(metadata: bytes, entry: CatalogProject, file: PublishedFile) -> Edits
 
 
 def of_extras(given: Sequence[str], project: str, extras: set[str]) -> list[str]:
-    """Return what *extras* add to the dependencies, with those of extras that they name.
+    """Return the dependencies of *extras*, with those of extras that they name.
 
     Args:
         given: ``Requires-Dist`` values.

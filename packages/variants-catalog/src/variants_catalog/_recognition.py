@@ -24,7 +24,7 @@ def installed_build(
     requires: Iterable[str],
     installed: Mapping[str, Version | None],
 ) -> PublishedFile | None:
-    """Return what is installed of the project, None if nothing tells.
+    """Return the build that is installed of the project, None if nothing tells.
 
     Args:
         entry: of the project.

@@ -1,4 +1,4 @@
-"""What pages list for an entry: which to ask for, what the answers mean, and what is in them.
+"""Pages of an entry: which to ask for, what the answers mean, and which files are in them.
 
 `PlaceReader` is a state machine without I/O: a client fetches its `pages` and what the user's
 indexes have of the project and its `CatalogProject.targets`, in any order and with any HTTP
@@ -163,12 +163,12 @@ class Unavailable:
         if len(self.versions) < len(self.labels) or not self.labels:
             return self
         asked = list(map(str, versions))  # a client may have a class of its own
-        kept = [
+        about = [
             (label, text)
             for label, text in zip(self.labels, self.versions, strict=True)
             if any(any(SpecifierSet(each).filter(asked, True)) for each in text.split("|"))
         ]
-        return replace(self, **_builds(kept)) if kept else None
+        return replace(self, **_builds(about)) if about else None
 
 
 FUTURE = Version("9999")
@@ -186,9 +186,9 @@ def by_host(
     """
     groups: dict[tuple[str, str], list[Unavailable]] = {}
     for item in items:
-        found = item.about(asked[item.project]) if item.project in asked else item
-        if found is not None:
-            groups.setdefault((found.host, found.reason), []).append(found)
+        about = item.about(asked[item.project]) if item.project in asked else item
+        if about is not None:
+            groups.setdefault((about.host, about.reason), []).append(about)
     return tuple(
         replace(
             group[0],
@@ -289,27 +289,27 @@ class PlaceReader(Generic[F]):
 
     @property
     def unavailable(self) -> tuple[Unavailable, ...]:
-        """What cannot be had, one item for each host and reason."""
+        """Builds that cannot be had, one item for each host and reason."""
         groups: dict[tuple[str, str], list[PlacePage]] = {}
         there = {page.host for page in self._listed}
         for page in self.pages:
             reason = self._failed.get(page)
             if reason is not None and not (page in self._missing and page.host in there):
                 groups.setdefault((page.host, reason), []).append(page)
-        found = []
+        unavailable = []
         for (host, reason), pages in groups.items():
             places = {page.place for page in pages}
             lost = _lost(item for item in self.entry.variants if item.place in places)
             lost["may_pass"] = not self._passing.isdisjoint(pages)
             is_mirror = pages[0].is_mirror
             known = (self.entry.name, host, reason)
-            found.append(Unavailable(*known, pages=len(pages), is_mirror=is_mirror, **lost))
+            unavailable.append(Unavailable(*known, pages=len(pages), is_mirror=is_mirror, **lost))
         for name, reason in self._failed_targets.items():
             builds = (item for item in self.entry.variants if item.requires)
             lost = _lost(item for item in builds if target(item) == name)
             lost["may_pass"] = name in self._passing
-            found.append(Unavailable(self.entry.name, "", reason, **lost))
-        return tuple(found)
+            unavailable.append(Unavailable(self.entry.name, "", reason, **lost))
+        return tuple(unavailable)
 
     def files(
         self, own: Iterable[Listed[F]], targets: Mapping[str, Iterable[Listed[F]]]
@@ -334,7 +334,7 @@ class PlaceReader(Generic[F]):
         }
         hashes = {item.filename: item.sha256 for item in own if item.sha256 is not None}
         yanked = _yanked(own)
-        found: dict[Version, dict[str, Found[F]]] = {}
+        releases: dict[Version, dict[str, Found[F]]] = {}
         at_places: set[tuple[str, ...]] = set()
         for item in self._described(own, targets):
             known = item.published
@@ -348,12 +348,12 @@ class PlaceReader(Generic[F]):
             same = is_own and hashes.get(known.published) == item.listed.sha256 is not None
             if known.version in real or same:
                 continue
-            files = found.setdefault(known.version, {})
+            files = releases.setdefault(known.version, {})
             before = files.get(known.filename)
             if before is None or _is_newer(item, before):
                 reason = yanked.get(known.version)
                 files[known.filename] = replace(item, yanked=reason) if reason is not None else item
-        return [*added, *(item for files in found.values() for item in files.values())]
+        return [*added, *(item for files in releases.values() for item in files.values())]
 
     def _variant_wheels(self, real: set[Version]) -> Iterator[Found[F]]:
         """Yield what an index of variants has of versions that are not in *real*."""

@@ -94,14 +94,14 @@ class Candidate:
 
     @property
     def published_as(self) -> str | None:
-        """What installs the published file under its own name, None if that is the project's."""
+        """Requirement of the published file under its own name, None if that is the project's."""
         if self.published_name == self.project:
             return None
         return f"{self.published_name}=={self.published_version}"
 
     @property
     def rewritten(self) -> CatalogFile | None:
-        """What makes the wheel that is installed of the one that is fetched, None if it is that."""
+        """The file itself if it is rewritten before it is installed, None for all others."""
         catalog = self.catalog
         return catalog if catalog is not None and catalog.published.is_rewritten else None
 

@@ -58,8 +58,8 @@ class CatalogFile(PlacedFile):
     @cached_property
     def published_version(self) -> Version:
         """Version as published, with its local part."""
-        found = wheel_files.read_version(self.published.published_version)
-        return self.published.version if found is None else found
+        version = wheel_files.read_version(self.published.published_version)
+        return self.published.version if version is None else version
 
     @property
     def version(self) -> Version:
@@ -72,7 +72,7 @@ class CatalogFile(PlacedFile):
 
     @property
     def added(self) -> dict[str, bytes]:
-        """What it gets in its dist-info folder, by name; nothing if it is not rewritten."""
+        """Files that its dist-info folder gets, by name; none if it is not rewritten."""
         return installed_builds.added_files(self.entry, self.published, self.url, self.hashes)
 
     def write(self, original: IO[bytes], target: IO[bytes]) -> None:

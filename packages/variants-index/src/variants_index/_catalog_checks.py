@@ -121,7 +121,7 @@ def _check(finder: PackageFinder, entry: CatalogProject, project: Project) -> It
 
 
 def _taken(variant: CatalogVariant, project: Project) -> _Versions:
-    """Return what installers take as *variant*."""
+    """Return the files that installers take as *variant*."""
     label = re.compile(re.sub(r"\\{\w+\\}", ".+", re.escape(variant.label)))
     found: dict[Version, list[Candidate]] = {}
     for version, files in project.versions.items():

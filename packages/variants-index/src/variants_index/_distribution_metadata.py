@@ -209,7 +209,7 @@ def _beside(
 
 
 def _cached(session: Session, file: PageFile, fetch: Callable[[], bytes], scope: str = "") -> bytes:
-    """Return what *fetch* gives; a file with a hash never changes, so it is cached."""
+    """Return the result of *fetch*, cached: a file with a hash never changes."""
     name = json.dumps([scope, file.url, sorted(file.hashes.items())])
     store = session.store if file.hashes else None
     data = store.get(_KIND, name) if store is not None else None

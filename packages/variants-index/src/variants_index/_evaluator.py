@@ -73,8 +73,10 @@ class CandidateEvaluator:
             pinned: whether exactly this version is asked for, which admits a yanked one (PEP 592).
         """
         # Whether it is pinned makes a difference only where files are yanked.
-        known = self._known.get((name, version, pinned), self._known.get((name, version, None)))
-        if known is None:
+        candidates = self._known.get(
+            (name, version, pinned), self._known.get((name, version, None))
+        )
+        if candidates is None:
             files = self.project(name).versions.get(version, ())
             allowed = [item for item in files if item.file.yanked is None]
             key = (name, version, pinned if len(allowed) < len(files) else None)
@@ -84,11 +86,11 @@ class CandidateEvaluator:
             if len(allowed) < len(files):
                 counts["yanked"] = len(files) - len(allowed)
                 logger.debug("Skipping %d files of %s %s: yanked", counts["yanked"], name, version)
-            known = self._judge(name, allowed, counts)
+            candidates = self._judge(name, allowed, counts)
             # Complete: another thread may read it.
             self.rejected[name, version] = counts
-            self._known[key] = known
-        return known
+            self._known[key] = candidates
+        return candidates
 
     def release_metadata(self, candidate: Candidate) -> ReleaseMetadata:
         """Return the variant metadata of the version of *candidate* in its source.
@@ -165,8 +167,10 @@ class CandidateEvaluator:
             return REWRITTEN
         hashes = candidate.file.hashes
         # If the index gives no such hash, the file is checked when it is downloaded.
-        known = [digests for digests in allowed if digests in hashes]
-        if not known or any(hashes[algorithm] in allowed[algorithm] for algorithm in known):
+        algorithms = [algorithm for algorithm in allowed if algorithm in hashes]
+        if not algorithms or any(
+            hashes[algorithm] in allowed[algorithm] for algorithm in algorithms
+        ):
             return ""
         return "has another hash than the requirements allow"
 

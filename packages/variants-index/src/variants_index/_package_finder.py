@@ -319,7 +319,7 @@ def catalog_of(session: Session, preferences: Preferences) -> Catalog | None:
 
 
 class _Group(NamedTuple):
-    """What one of the user's own sources has of a project.
+    """Files of a project in one of the user's own sources.
 
     Attributes:
         source: its URL.
@@ -334,7 +334,7 @@ class _Group(NamedTuple):
 
 @dataclass(slots=True)
 class _Own:
-    """What the user's own sources have of a project.
+    """Files of a project in the user's own sources.
 
     Attributes:
         groups: by source.
@@ -412,7 +412,7 @@ def by_version(
         files: of a page.
         name: normalized name of the project of the page, None for a page with several.
     """
-    found: dict[str, dict[Version, VersionFiles]] = {}
+    projects: dict[str, dict[Version, VersionFiles]] = {}
     # Parsing a version takes longest, and many files have the same one.
     versions: dict[str, Version | None] = {}
     names: dict[str, str] = {}
@@ -420,7 +420,7 @@ def by_version(
         parsed = wheel_files.parse_metadata_filename(file.filename)
         if parsed is not None:
             if name in (None, parsed[0]):
-                group = found.setdefault(parsed[0], {}).setdefault(parsed[1], VersionFiles())
+                group = projects.setdefault(parsed[0], {}).setdefault(parsed[1], VersionFiles())
                 group.metadata = group.metadata or file
             continue
         project, version_text = _split(file.filename, name)
@@ -433,8 +433,8 @@ def by_version(
             versions[version_text] = wheel_files.read_version(version_text)
         version = versions[version_text]
         if version is not None:
-            found.setdefault(project, {}).setdefault(version, VersionFiles()).files.append(file)
-    return found
+            projects.setdefault(project, {}).setdefault(version, VersionFiles()).files.append(file)
+    return projects
 
 
 def _split(filename: str, name: str | None) -> tuple[str, str]:

@@ -33,8 +33,10 @@ def with_published(choice: Choice, target: str) -> Choice:
     ]
     if not changed:
         return choice
-    ours = {file.filename for decision in changed for file in decision.release.wheels}
-    offers = [offer for offer in choice.offers if offer.refused or offer.file.filename not in ours]
+    wheels = {file.filename for decision in changed for file in decision.release.wheels}
+    offers = [
+        offer for offer in choice.offers if offer.refused or offer.file.filename not in wheels
+    ]
     offers += [offer for decision in changed for offer in decision.offers.values()]
     return Choice(tuple(offers), decisions)
 
@@ -54,17 +56,17 @@ def locked_names(
         if (own := published(file)) is not None:
             plain, label = variant_metadata.split_label(file.filename)
             names.setdefault(own.original.filename, []).append(variant_path(label, plain))
-    found: dict[Version, tuple[str, ...]] = {}
+    renamed: dict[Version, tuple[str, ...]] = {}
     for version, items in locked.items():
         if not items:
-            found.setdefault(version, ())
+            renamed.setdefault(version, ())
         for item in items:
             paths = names.get(named_wheel(item)[0], ()) if wheel_at(item) is None else ()
             public, text = version, item
             if len(paths) == 1:  # a name of several variants tells none of them
                 public, text = Version(version.public), paths[0]
-            found[public] = (*found.get(public, ()), text)
-    return found
+            renamed[public] = (*renamed.get(public, ()), text)
+    return renamed
 
 
 def _arranged(decision: Decision, target: str) -> Decision:
@@ -82,17 +84,17 @@ def _arranged(decision: Decision, target: str) -> Decision:
         places.setdefault(file.label, len(places))
     if is_locked:
         places[label] = -1
-    kept: list[Offer] = []
+    arranged: list[Offer] = []
     for offer in sorted(here, key=lambda each: places.get(each.label, len(places))):
-        if _is_locked(decision, offer) or not any(_outranks(offer, better) for better in kept):
-            kept.append(offer)
+        if _is_locked(decision, offer) or not any(_outranks(offer, better) for better in arranged):
+            arranged.append(offer)
     if label is not None:
-        kept += _of_label(decision, label, kept, target, everywhere=is_locked)
+        arranged += _of_label(decision, label, arranged, target, everywhere=is_locked)
         elsewhere = [offer for offer in elsewhere if _is_locked(decision, offer)]
         elsewhere += _others(decision, target)
     for offer in elsewhere:
-        if not any(_covers(other.filename, offer.filename) for other in kept):
-            kept.append(offer)
+        if not any(_covers(other.filename, offer.filename) for other in arranged):
+            arranged.append(offer)
     # Nothing has variant markers where all variants are the publishers' files.
     others = [file for file in decision.release.wheels if published(file) is None]
     is_plain = all(variant_metadata.split_label(file.filename)[1] is None for file in others)
@@ -102,7 +104,7 @@ def _arranged(decision: Decision, target: str) -> Decision:
             offer.filename: replace(offer, context=None)
             if is_plain or published(offer.file) is not None
             else offer
-            for offer in kept
+            for offer in arranged
         },
     )
 
@@ -125,24 +127,24 @@ def _of_label(
     decision: Decision, label: str, kept: Iterable[Offer], target: str, *, everywhere: bool
 ) -> Iterator[Offer]:
     """Yield the other wheels of *label*: those for other platforms, or those for all."""
-    known = {offer.filename for offer in kept}
+    names = {offer.filename for offer in kept}
     for file in decision.release.wheels:
         plain, its_label = variant_metadata.split_label(file.filename)
         wanted = everywhere or not is_for_target(plain, target)
-        if its_label == label and wanted and plain not in known and published(file):
-            known.add(plain)
+        if its_label == label and wanted and plain not in names and published(file):
+            names.add(plain)
             yield Offer(file, plain, label)
 
 
 def _others(decision: Decision, target: str) -> list[Offer]:
     """Return the wheels without properties for other platforms, those without local part first."""
-    found = []
+    offers = []
     for file in decision.release.wheels:
         plain, label = variant_metadata.split_label(file.filename)
         is_null = label == variant_metadata.NULL_LABEL and published(file) is not None
         if not is_for_target(plain, target) and (label is None or is_null):
-            found.append(Offer(file, plain, label))
-    return sorted(found, key=lambda offer: _version(offer.file).local is not None)
+            offers.append(Offer(file, plain, label))
+    return sorted(offers, key=lambda offer: _version(offer.file).local is not None)
 
 
 def _outranks(lesser: Offer, better: Offer) -> bool:

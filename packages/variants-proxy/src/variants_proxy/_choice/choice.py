@@ -52,7 +52,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class LockedVersion:
-    """What a lock file has of one version.
+    """Wheels of one version in a lock file.
 
     Attributes:
         items: labels, and URLs of wheels in the lock file.
@@ -68,20 +68,20 @@ class LockedVersion:
     @cached_property
     def names(self) -> Mapping[str, str | None]:
         """Labels by plain filename, None for a wheel without one."""
-        found: dict[str, str | None] = {}
+        labels: dict[str, str | None] = {}
         for item in self.items:
             if item.endswith(".whl"):
                 plain, label = named_wheel(item)
-                found[plain] = label
-        return found
+                labels[plain] = label
+        return labels
 
     @cached_property
     def platforms(self) -> Mapping[str, str | None]:
         """Labels by platform tag, for tag sets that came later, of another Python for example."""
-        found: dict[str, str | None] = {}
+        labels: dict[str, str | None] = {}
         for plain, label in self.names.items():
-            found.setdefault(platform_of(plain), label)
-        return found
+            labels.setdefault(platform_of(plain), label)
+        return labels
 
     def pick(self, plain: str, wheels: Mapping[str | None, PageFile]) -> PageFile | None:
         """Return the locked wheel with the plain filename *plain*, None if there is none.
@@ -115,15 +115,15 @@ def locked_offers(
     for file in release.wheels:
         plain, label = variant_metadata.split_label(file.filename)
         wheels.setdefault(plain, {}).setdefault(label, file)
-    found: dict[str, Offer] = {}
+    offers: dict[str, Offer] = {}
     for plain, by_label in wheels.items():
-        kept = locked.pick(plain, by_label)
-        if kept is not None:
-            label = variant_metadata.split_label(kept.filename)[1]
-            found[plain] = Offer(
-                kept, plain, label, markers.NON_VARIANT if label is None else context(label)
+        wheel = locked.pick(plain, by_label)
+        if wheel is not None:
+            label = variant_metadata.split_label(wheel.filename)[1]
+            offers[plain] = Offer(
+                wheel, plain, label, markers.NON_VARIANT if label is None else context(label)
             )
-    return found
+    return offers
 
 
 def with_locked(usual: Mapping[str, Offer], locked: Mapping[str, Offer]) -> dict[str, Offer]:
@@ -133,15 +133,15 @@ def with_locked(usual: Mapping[str, Offer], locked: Mapping[str, Offer]) -> dict
     more special.
     """
     tags = {plain: tags_of(plain) for plain in (*usual, *locked)}
-    kept = {
+    others = {
         plain: offer
         for plain, offer in usual.items()
         if not any(
-            offer.label != theirs.label and target_machines.covers(tags[other], tags[plain])
-            for other, theirs in locked.items()
+            offer.label != locked_offer.label and target_machines.covers(tags[other], tags[plain])
+            for other, locked_offer in locked.items()
         )
     }
-    return {**kept, **locked}
+    return {**others, **locked}
 
 
 def named_wheel(item: str) -> tuple[str, str | None]:
@@ -240,15 +240,15 @@ class Chooser:
                 version = decision.release.version
                 _logger.debug("Offering of %s %s: %s", page.project, version, names or "no wheel")
         offered: dict[str, Offer] = {}  # by the upstream's filename
-        ours: set[str] = set()
+        wheels: set[str] = set()
         for decision in decisions:
-            ours.update([file.filename for file in decision.release.wheels])
+            wheels.update([file.filename for file in decision.release.wheels])
             offered.update({offer.file.filename: offer for offer in decision.offers.values()})
         sources = {each.release.version for each in decisions if forced and each.locked}
         offers = []
         for file in page.files:
             filename = file.filename
-            if filename in ours:
+            if filename in wheels:
                 # A page may list a filename twice.
                 if (offer := offered.pop(filename, None)) is not None:
                     offers.append(offer)
@@ -283,8 +283,8 @@ class Chooser:
         # By label: the metadata of a label is that of all its wheels in a source.
         described: _ByLabel = {}
         foreign: _ByLabel = {}
-        for source, (theirs, _) in sources.items():
-            for file in theirs.wheels:
+        for source, (at_source, _) in sources.items():
+            for file in at_source.wheels:
                 name, version, tail = file.filename.split("-", 2)
                 plain_tail, label, is_described = _tail(tail, self._target)
                 plain = file.filename if label is None else f"{name}-{version}-{plain_tail}"
@@ -347,13 +347,13 @@ class Chooser:
         }
 
     def _sources(self, release: Release) -> dict[str, _Source]:
-        theirs = {
+        others = {
             other.source: (other.releases[release.version], other.metadata)
             for other in self.others
             if release.version in other.releases
         }
         own = {OWN: (release, self.metadata)}
-        return {**theirs, **own} if self.is_last else {**own, **theirs}
+        return {**others, **own} if self.is_last else {**own, **others}
 
     def _selection(
         self,
@@ -366,8 +366,8 @@ class Chooser:
         preferences = self.machine.preferences
 
         def read(source: str) -> Metadata:
-            theirs, metadata = sources[source]
-            return metadata(theirs)
+            at_source, metadata = sources[source]
+            return metadata(at_source)
 
         return wheel_selection.select(
             [File(same[0][1].filename, source, same[0][1]) for (source, _), same in wheels.items()],
@@ -387,8 +387,8 @@ class Chooser:
             machine=replace(self.machine, preferences=replace(preferences, forced={})),
             locked={release.version: LockedVersion((forced,))},
         )
-        kept = chooser._kept(chooser._decide(project, release))
-        return replace(decision, offers=kept.offers, locked=kept.locked)
+        anew = chooser._kept(chooser._decide(project, release))
+        return replace(decision, offers=anew.offers, locked=anew.locked)
 
     def _kept(self, decision: Decision) -> Decision:
         """Return *decision* with what a lock file has of its version."""
@@ -403,21 +403,21 @@ class Chooser:
             except VariantError:
                 return None  # the file cannot be had, if anything depends on it
 
-        found = locked_offers(release, items, context)
+        wheels = locked_offers(release, items, context)
         here = dict.fromkeys(
             offer.label
-            for plain, offer in found.items()
+            for plain, offer in wheels.items()
             if _tail(plain.split("-", 2)[2], self._target)[2]
         )
-        offers = with_locked(decision.offers, found)
-        return replace(decision, offers=offers, locked=found, kept=tuple(here))
+        offers = with_locked(decision.offers, wheels)
+        return replace(decision, offers=offers, locked=wheels, kept=tuple(here))
 
 
 def _held_back(choice: Choice, project: str, python: str) -> Choice:
     """Return *choice* without versions that are newer than the newest build for the accelerator."""
-    found = older_builds(choice, project, python)
+    builds = older_builds(choice, project, python)
     finals = [each for each in _versions(choice) if not each.is_prerelease]
-    build = found.get(max(finals)) if finals else None
+    build = builds.get(max(finals)) if finals else None
     if build is None or build.version is None:
         return choice
     offers = (
@@ -440,7 +440,7 @@ def target_of(machine: Machine) -> str:
 
 def _supported(machine: Machine) -> tuple[str, ...]:
     namespaces = {**machine.detected.namespaces, **machine.platform.namespaces}
-    return tuple(sorted(name for name, held in namespaces.items() if held.features))
+    return tuple(sorted(name for name, support in namespaces.items() if support.features))
 
 
 def _without_variants(files: Iterable[PageFile], marked: Collection[Version]) -> Iterable[Offer]:
@@ -502,10 +502,10 @@ def _where(wheels: _ByLabel, fits: Callable[[PageFile], bool]) -> _ByLabel:
     """Return the *wheels* that fit; the same object if all do."""
     if all(fits(file) for same in wheels.values() for _, file in same):
         return wheels
-    kept = {
+    fitting = {
         key: [(plain, file) for plain, file in same if fits(file)] for key, same in wheels.items()
     }
-    return {key: same for key, same in kept.items() if same}
+    return {key: same for key, same in fitting.items() if same}
 
 
 def _for_pythons(wheels: _ByLabel, selection: Selection[PageFile], python: str) -> _ByLabel:
@@ -548,7 +548,7 @@ def _tail(tail: str, target: str) -> tuple[str, str | None, bool]:
 
 
 def own_context(label: str, metadata: Metadata) -> VariantContext:
-    """Return what markers of a wheel are evaluated against wherever it is to be installed.
+    """Return the context for markers of a wheel, the same wherever it is to be installed.
 
     PEP 825 leaves out those of several values of a feature that a machine does not support. Files
     in a lock file must be the same for every machine, so they count here: there is one hash of a

@@ -1,4 +1,4 @@
-"""What a client is offered of a page: the result of the selection."""
+"""Files of a page that a client is offered: the result of the selection."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Agreed:
-    """What a project should have because of another one.
+    """Labels that a project should have because of another one.
 
     Attributes:
         labels: any of them will do.

@@ -78,14 +78,14 @@ class CatalogSource:
         settings, name = self._settings, self._settings.catalog
         assert name is not None
         preferences = Preferences(catalog=name, catalog_mirrors=settings.catalog_mirrors)
-        kept = settings.fresh_seconds
+        seconds = settings.fresh_seconds
         try:
             data = b""
             if name != user_preferences.DEFAULT_CATALOG and not user_preferences.is_catalog_path(
                 name
             ):
                 data = await self._fetched(name)
-                kept = max(kept, _URL_SECONDS)
+                seconds = max(seconds, _URL_SECONDS)
             catalog = await self._upstreams.compute(
                 lambda: catalogs.preferred_catalog(preferences, lambda _: data)
             )
@@ -98,7 +98,7 @@ class CatalogSource:
                 raise
             self._problem = CatalogError(redacted(name), "", f"cannot be fetched: {error}")
             logger.warning("%s", self._problem)
-        self._until = time.monotonic() + kept
+        self._until = time.monotonic() + seconds
 
     async def _fetched(self, url: str) -> bytes:
         at = Upstream("catalog", url, "find-links", explicit=True)
@@ -114,7 +114,7 @@ _PREFIX = "catalog-"
 
 @dataclass(frozen=True)
 class _Answer:
-    """What asking for a page gave.
+    """Answer to a request for a page.
 
     Attributes:
         upstream: that was asked, the last one of several.
@@ -133,8 +133,8 @@ class _Answer:
     @property
     def digest(self) -> str:
         """Changes with the answer."""
-        found = "" if self.page is None else self.page.digest
-        return f"{self.upstream.name} {found} {self.reason}"
+        page = "" if self.page is None else self.page.digest
+        return f"{self.upstream.name} {page} {self.reason}"
 
     def listed(self, at: Callable[[str], str] = str) -> Iterator[Listed[At]]:
         """Return the files; *at* returns where one is that is listed at a URL."""
@@ -155,9 +155,9 @@ class CatalogPages:
         )
         self._combining: SingleFlight[FetchedPage] = SingleFlight()
         self._order = [
-            each for each in settings.upstreams if each.kind == "simple" and not each.explicit
+            item for item in settings.upstreams if item.kind == "simple" and not item.explicit
         ]
-        self._source = CatalogSource(upstreams, [each.url for each in self._order])
+        self._source = CatalogSource(upstreams, [item.url for item in self._order])
 
     async def get_project_page(
         self, upstream: Upstream, project: str, client: Client
@@ -167,24 +167,24 @@ class CatalogPages:
         The catalogue counts at the first upstream that has the project, or else at the last one.
         Otherwise as `UpstreamPages.get_project_page`.
         """
-        found = await self._pages.get_project_page(upstream, project)
+        page = await self._pages.get_project_page(upstream, project)
         if not self._counts(client, upstream, project):
-            return found
-        if found is None and upstream is not self._order[-1]:
+            return page
+        if page is None and upstream is not self._order[-1]:
             return None
         try:
             entry = await self._source.entry(project)
         except CatalogError as error:
             logger.warning("%s", error)
-            if found is None:
+            if page is None:
                 return None
-            return replace(found, stale=True, newest=None, problem=str(error))
+            return replace(page, stale=True, newest=None, problem=str(error))
         if entry is None:
-            return found
-        for each in self._order[: self._order.index(upstream)]:
-            if await self._pages.get_project_page(each, project) is not None:
-                return found
-        return await self._with(entry, upstream, found)
+            return page
+        for earlier in self._order[: self._order.index(upstream)]:
+            if await self._pages.get_project_page(earlier, project) is not None:
+                return page
+        return await self._with(entry, upstream, page)
 
     async def adds(self, upstream: Upstream, project: str, client: Client) -> bool:
         """Return whether the page may have files that the upstream's own does not have."""
@@ -283,12 +283,12 @@ class CatalogPages:
         """Return the upstream that has *page*."""
         url = page.place or entry.variants_index or page.url
         kind: Kind = "find-links" if page.is_links else "simple"
-        known = self._places.get((url, kind))
-        if known is None:
+        added = self._places.get((url, kind))
+        if added is None:
             name = _PREFIX + upstream_name(url, "", kind)
-            known = self._places[url, kind] = Upstream(name, url, kind, explicit=True)
-            self._upstreams.add(known)
-        return known
+            added = self._places[url, kind] = Upstream(name, url, kind, explicit=True)
+            self._upstreams.add(added)
+        return added
 
 
 def _combined(
@@ -318,11 +318,11 @@ def _combined(
     for name, answer in targets.items():
         if answer.reason:
             reader.fail_target(name, answer.reason, may_pass=answer.may_pass)
-    found = reader.files(own.listed(), {name: each.listed() for name, each in targets.items()})
+    files = reader.files(own.listed(), {name: each.listed() for name, each in targets.items()})
     given = hashes.get(entry.name)
-    kept = [item for item in found if given is None or _is_given(item, given)]
+    admitted = [item for item in files if given is None or _is_given(item, given)]
     page = Page(entry.name, ()) if own.page is None else own.page.page
-    added = package_finder.catalog_files(entry, kept)
+    added = package_finder.catalog_files(entry, admitted)
     # The versions that a page lists (PEP 700) would have to be those that a client is shown.
     page = replace(page, files=(*page.files, *added), versions=None if added else page.versions)
     return FetchedPage(
@@ -331,7 +331,7 @@ def _combined(
         private=False,
         entry=entry,
         unavailable=reader.unavailable,
-        excluded=len(kept) < len(found) and (not kept or any(map(_is_rewritten, found))),
+        excluded=len(admitted) < len(files) and (not admitted or any(map(_is_rewritten, files))),
     )
 
 

@@ -71,8 +71,8 @@ class MetadataReader:
         described = known_variants(release.wheels)
         if described is not None:
             return described, (variant_metadata.write_metadata(described).encode(),)
-        found = await self._fetched(self._upstreams.origin(upstream, *release.wheels), release)
-        return found.metadata, tuple(found.documents[key] for key in sorted(found.documents))
+        fetched = await self._fetched(self._upstreams.origin(upstream, *release.wheels), release)
+        return fetched.metadata, tuple(fetched.documents[key] for key in sorted(fetched.documents))
 
     async def _fetched(self, upstream: Upstream, release: Release) -> ReleaseMetadata:
         """Fetch the variant metadata of *release*; raises what `documents` does."""
@@ -105,15 +105,15 @@ class MetadataReader:
                 return error
 
         wanted = [release for release in wanted if release.has_variants]
-        found = await gather_limited(
+        results = await gather_limited(
             [partial(one, release) for release in wanted], self._limits.parallel
         )
         sure = all(
             not isinstance(result, VariantError)
             and (known_variants(release.wheels) is not None or _is_lasting(release))
-            for release, result in zip(wanted, found, strict=True)
+            for release, result in zip(wanted, results, strict=True)
         )
-        return {release.version: item for release, item in zip(wanted, found, strict=True)}, sure
+        return {release.version: item for release, item in zip(wanted, results, strict=True)}, sure
 
 
 def known_metadata(

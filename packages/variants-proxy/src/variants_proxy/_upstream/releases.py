@@ -52,11 +52,11 @@ class Release:
 
 def versions_of(page: Page) -> tuple[Release, ...]:
     """Return the versions of *page* that have wheels, newest first."""
-    found = package_finder.by_version(page.files, page.project).get(page.project, {})
+    versions = package_finder.by_version(page.files, page.project).get(page.project, {})
     return tuple(
-        Release(version, wheels, found[version].metadata)
-        for version in sorted(found, reverse=True)
-        if (wheels := tuple(file for file in found[version].files if _is_wheel(file.filename)))
+        Release(version, wheels, versions[version].metadata)
+        for version in sorted(versions, reverse=True)
+        if (wheels := tuple(file for file in versions[version].files if _is_wheel(file.filename)))
     )
 
 
@@ -67,11 +67,11 @@ def releases(page: Page, also: Collection[Version] = ()) -> tuple[Release, ...]:
 
 def plain_releases(page: Page, found: Sequence[Release] = ()) -> tuple[Release, ...]:
     """Return the versions that are not in *found*, newest first, only wheels without label."""
-    known = {release.version for release in found}
+    decided = {release.version for release in found}
     return tuple(
         Release(each.version, plain, None)
         for each in versions_of(page)
-        if each.version not in known
+        if each.version not in decided
         and (
             plain := tuple(
                 file
@@ -152,7 +152,7 @@ def exact_version(file: PageFile) -> Version | None:
 
 
 def published_as(file: PageFile) -> str:
-    """Return what installs *file* under its publisher's own name, empty if that is the project's.
+    """Return the requirement of *file* under its publisher's name, empty if that is the project's.
 
     For example ``cupy-cuda12x==14.2.0``.
     """

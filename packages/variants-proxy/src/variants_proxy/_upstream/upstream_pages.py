@@ -135,11 +135,11 @@ class UpstreamPages:
     def expire(self, upstream: Upstream, project: str) -> None:
         """Ask the upstream for a page again with the next request for it."""
         key = (upstream.name, "" if upstream.kind == "find-links" else project)
-        known = self._pages.get(key)
-        if known is not None:
+        page = self._pages.get(key)
+        if page is not None:
             expired = time.monotonic() - self._settings.fresh_seconds
-            known = replace(known, checked=min(known.checked, expired))
-            self._pages.put(key, known, known.weight)
+            page = replace(page, checked=min(page.checked, expired))
+            self._pages.put(key, page, page.weight)
 
     async def other_sources(
         self, upstream: Upstream, project: str
@@ -157,7 +157,7 @@ class UpstreamPages:
         asked = [item for item in links if item is not upstream]
         if upstream.kind == "find-links" and project in self._settings.requested:
             asked += [item for item in self._settings.upstreams if item.kind != "find-links"]
-        found = []
+        sources = []
         for item in asked:
             try:
                 page = None if item.explicit else await self.get_project_page(item, project)
@@ -165,10 +165,10 @@ class UpstreamPages:
                 logger.warning("%s: evaluated without index %s: %s", project, item.name, error)
                 continue
             if page is not None:
-                found.append((item, page))
+                sources.append((item, page))
                 if item.kind != "find-links":
                     break
-        return found
+        return sources
 
     async def projects(self, upstream: Upstream) -> tuple[str, ...]:
         """Return the normalized names of all projects of *upstream*, ascending.
@@ -213,20 +213,20 @@ class UpstreamPages:
 
     async def _split(self, upstream: Upstream) -> dict[str, FetchedPage]:
         """Return the pages of a find-links upstream by project."""
-        found = await self._parsed(upstream, "")
-        if found is None:
+        whole = await self._parsed(upstream, "")
+        if whole is None:
             raise UpstreamError(
                 f"{redacted(upstream.url)}: the find-links page does not exist", 404
             )
-        key = (upstream.name, found.digest)
+        key = (upstream.name, whole.digest)
         known = self._splits.get(key)
         if known is None:
             known = await self._upstreams.budget(upstream).compute(
-                lambda: _pages_by_project(found.page)
+                lambda: _pages_by_project(whole.page)
             )
             self._splits.put(key, known)
         return {
-            project: replace(found, page=page, digest=digest)
+            project: replace(whole, page=page, digest=digest)
             for project, (page, digest) in known.items()
         }
 
@@ -267,29 +267,29 @@ class UpstreamPages:
         self, upstream: Upstream, project: str, known: SentPage | None
     ) -> SentPage | None:
         key = (upstream.name, project)
-        found: SentPage | None = None
+        page: SentPage | None = None
         if time.monotonic() < self._paused.get(upstream.name, 0.0):
-            found = await self._old(upstream, project, known)
-            if found is not None:
-                return found
+            page = await self._old(upstream, project, known)
+            if page is not None:
+                return page
         try:
-            found = await self._fetched(upstream, project, known)
+            page = await self._fetched(upstream, project, known)
         except NothingFetched as error:
             if self._settings.serves_old and (error.status >= 500 or error.status == 429):
                 self._paused[upstream.name] = time.monotonic() + _PAUSE
-                found = await self._old(upstream, project, known)
-                if found is None:
+                page = await self._old(upstream, project, known)
+                if page is None:
                     raise
                 logger.warning("%s: serving an old page: %s", project, error)
             elif error.status != 403 or urlsplit(upstream.url).hostname not in _FORBIDS_UNKNOWN:
                 raise
-        if found is None:
+        if page is None:
             logger.debug("Project %s is not on index %s", project, upstream.name)
             self._pages.remove(key)
         else:
             logger.debug("Page of project %s on index %s: asked for", project, upstream.name)
-            self._pages.put(key, found, found.weight)
-        return found
+            self._pages.put(key, page, page.weight)
+        return page
 
     async def _fetched(
         self, upstream: Upstream, project: str, known: SentPage | None
@@ -336,18 +336,18 @@ class UpstreamPages:
         private, now = self._upstreams.is_private(upstream), time.monotonic()
         if known is not None and (answer.unchanged or known.digest == _digest(answer)):
             return replace(known, checked=now, stale=False, private=private)
-        found = self._kept(answer, project, private=private)
+        page = self._kept(answer, project, private=private)
         if not answer.unchanged:
             data = f"{time.time()}\n".encode() + answer.record()
             self._upstreams.store.put(_RECORD, _name(upstream, project), data)
-        return found
+        return page
 
     def _kept(self, answer: Response, project: str, *, private: bool) -> SentPage:
         """Return a page, parsed unless it is known to have nothing to do with variants."""
-        found = SentPage(answer, _digest(answer), private, time.monotonic())
-        if self._upstreams.store.get(_PLAIN, found.digest) is not None:
-            return replace(found, is_plain=True)
-        return _parsed(found, project)
+        page = SentPage(answer, _digest(answer), private, time.monotonic())
+        if self._upstreams.store.get(_PLAIN, page.digest) is not None:
+            return replace(page, is_plain=True)
+        return _parsed(page, project)
 
     def _record(self, upstream: Upstream, project: str) -> tuple[Response | None, float]:
         """Return the page on disk, None if there is none, and its age in seconds."""
@@ -370,8 +370,8 @@ class UpstreamPages:
             record, age = self._record(upstream, project)
             if record is None or (age > STALE_SECONDS and not self._settings.offline):
                 return None
-            found = self._kept(record, project, private=self._upstreams.is_private(upstream))
-            return replace(found, stale=True, checked=time.monotonic() - age)
+            page = self._kept(record, project, private=self._upstreams.is_private(upstream))
+            return replace(page, stale=True, checked=time.monotonic() - age)
 
         return await self._upstreams.budget(upstream).compute(read)
 
@@ -381,8 +381,8 @@ class UpstreamPages:
             return _listed("", _directory_files(safe_files.local_path(upstream.url)))
         answer = self._ask(upstream, upstream.url, grown)
         kind = "text/html" if safe_files.is_local(upstream.url) else answer.content_type
-        found = _listed("", index_pages.read_page(answer.body, kind, answer.url).files)
-        return replace(found, private=self._upstreams.is_private(upstream))
+        page = _listed("", index_pages.read_page(answer.body, kind, answer.url).files)
+        return replace(page, private=self._upstreams.is_private(upstream))
 
     def _local(
         self, upstream: Upstream, project: str, grown: Callable[[int], None]
@@ -461,8 +461,8 @@ def project_of(filename: str) -> str | None:
     if filename.endswith(".whl"):
         return canonicalize_name(filename.partition("-")[0])
     if filename.endswith(variant_metadata.METADATA_SUFFIX):
-        known = wheel_files.parse_metadata_filename(filename)
-        return known[0] if known else None
+        parsed = wheel_files.parse_metadata_filename(filename)
+        return parsed[0] if parsed else None
     try:
         return parse_sdist_filename(filename)[0]
     except ValueError:  # InvalidSdistFilename; `int` of thousands of digits

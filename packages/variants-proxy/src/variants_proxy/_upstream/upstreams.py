@@ -65,7 +65,7 @@ class Budget:
         return CapacityLimiter(self._limits.workers)
 
     async def fetch(self, function: Callable[[], T], seconds: float | None = None) -> T:
-        """Return what *function* returns, which sends requests.
+        """Return the result of *function*, which sends requests.
 
         Args:
             function: the work, for a thread.
@@ -119,7 +119,7 @@ class Budget:
                 self._large.release()
 
     async def compute(self, function: Callable[[], T]) -> T:
-        """Return what *function* returns, a computation without I/O.
+        """Return the result of *function*, a computation without I/O.
 
         Raises:
             UpstreamError: the upstream's data is not valid.
@@ -222,7 +222,7 @@ class Upstreams:
         return self._budgets[upstream.name]
 
     async def compute(self, function: Callable[[], T]) -> T:
-        """Return what *function* returns, a computation for clients that concerns no upstream."""
+        """Return the result of *function*, a computation for clients that concerns no upstream."""
         return await self._computing.compute(function)
 
     def session(self, upstream: Upstream) -> Session:

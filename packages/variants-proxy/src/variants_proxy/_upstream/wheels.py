@@ -55,8 +55,10 @@ _LONG = 16 * 10**6
 def metadata_key(file: PageFile) -> str:
     """Return a key that is equal for wheels with the same ``METADATA`` according to the index."""
     if isinstance(file, CatalogFile):
-        known = file.published
-        return f"{known.label} {known.filename} {known.requires} {metadata_key(file.original)}"
+        variant = file.published
+        return (
+            f"{variant.label} {variant.filename} {variant.requires} {metadata_key(file.original)}"
+        )
     digest = (file.core_metadata or {}).get("sha256")
     key = f"sha256 {digest}" if digest else identity(file)
     return f" {key}" if isinstance(file, PlacedFile) else key
@@ -140,23 +142,23 @@ class Wheels:
             plain: versions without variants, newest first.
             thorough: read METADATA from the wheel if there is no file beside it.
         """
-        found: list[Version] = []
+        versions: list[Version] = []
         width = 1
-        while len(found) < min(len(plain), self._limits.inspected):
-            some = plain[len(found) : len(found) + width]
+        while len(versions) < min(len(plain), self._limits.inspected):
+            some = plain[len(versions) : len(versions) + width]
             looks = [
                 partial(self.is_marked, upstream, release.wheels[0], thorough=thorough)
                 for release in some
             ]
             are_marked = await gather_limited(looks, self._limits.parallel)
-            found += [
+            versions += [
                 release.version
                 for release, _ in takewhile(itemgetter(1), zip(some, are_marked, strict=True))
             ]
             if not all(are_marked):
                 break
             width = min(2 * width, self._limits.parallel)
-        return frozenset(found)
+        return frozenset(versions)
 
     async def reduced(
         self, upstream: Upstream, file: PageFile, context: VariantContext | None
@@ -296,11 +298,11 @@ class Wheels:
 
 def _compare(stream: IO[bytes], file: PageFile, label: str, metadata: Metadata | None) -> None:
     with wheel_files.open_wheel(stream, file.url, filename=file.filename) as contents:
-        found = contents.variant_metadata()
-    if found is None:
+        inside = contents.variant_metadata()
+    if inside is None:
         problem = f"is named a variant wheel, but has no {variant_metadata.VARIANT_FILE}"
         raise MetadataError(redacted(file.url), "", problem)
-    variant_metadata.check_promise(metadata or found, found, label)
+    variant_metadata.check_promise(metadata or inside, inside, label)
 
 
 def _promise_key(index: str, file: PageFile, label: str, metadata: Metadata | None) -> str:

@@ -150,12 +150,10 @@ def _why_none_fits(ordering: CandidateOrdering, finder: Any, error: Exception) -
         projects.setdefault(canonicalize_name(cause.requirement.project_name))
     reasons = []
     for project in projects:
-        selections: list[Any] = list(ordering.variants.judged(project))
-        unfit = [item for item in selections if explanation.is_unfit(item[1])]
-        if unfit and not any(selection.files for _, selection in selections):
-            version, selection = unfit[0]
+        unfit = ordering.variants.unfit(project)
+        if unfit is not None:
             plain = _plain_versions(finder, project)
-            reasons.append(str(explanation.nothing_fits(project, version, selection, plain=plain)))
+            reasons.append(str(explanation.nothing_fits(project, *unfit, plain=plain)))
     return "\n".join(reasons)
 
 
@@ -173,16 +171,9 @@ def _report_older(ordering: CandidateOrdering, candidates: Iterable[Any]) -> Non
     """Print once for each project that no variant of a newer version fits."""
     lines: dict[str, None] = {}
     for candidate in candidates:
-        version = candidate.version
-        judged: Iterable[Any] = ordering.variants.judged(candidate.project_name)
-        newer = [item for item in judged if item[0] > version]
-        if not newer:
-            continue
-        from pep_variants import explanation
-
-        newer.sort(key=lambda item: item[0], reverse=True)
         verb = "is kept" if candidate.is_installed else "was chosen"
-        lines[explanation.passed_over(candidate.project_name, newer, version, verb)] = None
+        name, version = candidate.project_name, candidate.version
+        lines[ordering.variants.passed_over(name, version, verb)] = None
     for line in filter(None, lines):
         logger.info("%s", line)
 

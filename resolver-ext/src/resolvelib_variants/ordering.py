@@ -21,9 +21,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import is_
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from pep_variants import markers
+from pep_variants import explanation, markers
 from pep_variants import selection as wheel_selection
 from pep_variants.errors import NoSuchVariant
 from pep_variants.explanation import Advice
@@ -388,6 +388,30 @@ class VariantOrdering(Generic[CT]):
     def judged(self, project: str) -> Iterator[tuple[Hashable, Selection[CT]]]:
         """Yield version and decision of every version of *project* that was judged, in order."""
         return self._judge.selections(project)
+
+    def passed_over(self, project: str, taken: Any, verb: str = "was chosen") -> str:  # noqa: ANN401 - a version
+        """Return the line about versions newer than *taken* of which no variant fits, if any.
+
+        Args:
+            project: normalized project name.
+            taken: the version that is installed.
+            verb: what was done with it.
+        """
+        newer: list[tuple[Any, Selection[CT]]] = [
+            item for item in self._judge.selections(project) if item[0] > taken
+        ]
+        newer.sort(key=lambda item: item[0], reverse=True)
+        return explanation.passed_over(project, newer, taken, verb)
+
+    def unfit(self, project: str) -> tuple[Hashable, Selection[CT]] | None:
+        """Return the first version of *project* of which no variant fits, and the decision.
+
+        None if there is no such version, or something of another one can be installed.
+        """
+        judged = list(self._judge.selections(project))
+        if any(selection.files for _, selection in judged):
+            return None
+        return next((item for item in judged if explanation.is_unfit(item[1])), None)
 
     def agrees_with(self, project: str, candidate: CT) -> Chosen | None:
         """Return what *candidate* was put in front to agree with, None if it was not."""

@@ -136,16 +136,10 @@ def _variants(
         for version, selection in provider.ordering.judged(project)
         if selection.rankings or selection.problems
     ]
-    unfit = [item for item in judged if explanation.is_unfit(item[1])]
-    if unfit and not any(selection.files for _, selection in judged):
-        version, selection = unfit[0]
-        said = explanation.nothing_fits(
-            project,
-            version,
-            selection,
-            plain=_plain_versions(project, evaluator),
-            more="variants explain",
-        )
+    unfit = provider.ordering.unfit(project)
+    if unfit is not None:
+        plain = _plain_versions(project, evaluator)
+        said = explanation.nothing_fits(project, *unfit, plain=plain, more="variants explain")
         yield from str(said).splitlines()
         if len(judged) > 1:
             yield f"… and {len(judged) - 1} more versions of {project}"

@@ -276,11 +276,8 @@ class IndexResolver:
         version_notes: dict[str, VersionNote] = {}
         for package in packages:
             warnings += notes.disagreements.get((package.name, package.candidate.release), ())
-            judged = provider.ordering.judged(package.name)
-            newer = [item for item in judged if item[0] > package.version]  # type: ignore[operator] # versions
-            warnings += filter(
-                None, [explanation.passed_over(package.name, newer, package.version)]
-            )
+            over = provider.ordering.passed_over(package.name, package.version)
+            warnings += filter(None, [over])
             if package.file.yanked is not None:
                 reason = package.file.yanked or "no reason given"
                 warnings.append(f"{package.candidate} is yanked: {reason}")

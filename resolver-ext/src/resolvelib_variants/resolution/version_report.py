@@ -153,8 +153,7 @@ def explain(
             unavailable = tuple(str(item) for item in found if item is not None)
         warnings += [*known.warnings, *unavailable]
     if chosen is not None:
-        newer = [item for item in ordering.judged(project) if item[0] > chosen.release]  # type: ignore[operator] # versions
-        warnings += filter(None, [explanation.passed_over(project, newer, chosen.release)])
+        warnings += filter(None, [ordering.passed_over(project, chosen.release)])
         note = None if chosen.direct else ordering.version_note(project, chosen, offered)
         warnings += [note.text] if note is not None else []
     if project in ordering.missing:

@@ -123,9 +123,9 @@ class BuildOrder(Generic[CT]):
         if project in self.without:
             return self.without[project].preferred()
         older = (
-            judge.admitted(project, each, group)
-            for each, group in group_by_version(judge.files, offered)
-            if each < version
+            judge.admitted(project, release, group)
+            for release, group in group_by_version(judge.files, offered)
+            if release < version
         )
         first = Admitted(version, ("",) if selection else (), lambda: selection)
         build = wheel_selection.newest_build(

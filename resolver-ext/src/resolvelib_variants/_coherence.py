@@ -62,7 +62,7 @@ class Agreements(Generic[CT]):
         )
 
     def agrees_with(self, project: str, candidate: CT) -> Chosen | None:
-        """Return what *candidate* was put in front to agree with, None if it was not."""
+        """Return the file that *candidate* was put in front to agree with, None if it was not."""
         key = (project, self.judge.files.version(candidate))
         decision = self.judge.decisions.get(key)
         if decision is None or key not in self.agreed:

@@ -1,4 +1,4 @@
-"""What was decided about one version."""
+"""The decision about one version."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def file_of(
     if filename is None:
         return File("", "", candidate)
     source = files.source(candidate)
-    known = None if decision is None else decision.files.get((filename, source))
-    return known or File(filename, source, candidate)
+    file = None if decision is None else decision.files.get((filename, source))
+    return file or File(filename, source, candidate)
 
 
 def group_by_version(
@@ -47,7 +47,7 @@ def group_by_version(
 
 @dataclass(frozen=True)
 class Decision(Generic[CT]):
-    """What was decided about one version.
+    """The decision about one version.
 
     Attributes:
         files: every file that was offered so far, by filename and source.
@@ -105,7 +105,7 @@ class Decision(Generic[CT]):
             yield number
 
     def built_against(self, file: File[CT]) -> tuple[AbiDependency, ...]:
-        """Return what *file* is built against, empty for a non-variant file."""
+        """Return the releases that *file* is built against, empty for a non-variant file."""
         ranking = self.selection.rankings.get(file.source)
         if file.label is None or ranking is None:
             return ()

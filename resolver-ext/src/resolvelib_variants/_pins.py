@@ -1,4 +1,4 @@
-"""What a resolver has pinned, as its questions to the provider tell."""
+"""The pins of a resolver, as its questions to the provider tell."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from pep_variants import metadata as variant_metadata
 from pep_variants.selection import File
 
 from ._decision import file_of
-from ._judging import VersionJudge
+from ._judging import VersionJudge, logger
 from .interfaces import MetadataHashes
 
 CT = TypeVar("CT")
@@ -65,7 +65,7 @@ class ProvisionalCandidates(Generic[CT]):
     def offer(
         self, project: str, version: Hashable, group: Sequence[CT]
     ) -> tuple[CT, ProvisionalVersion[CT]] | None:
-        """Return what to offer of a version before it is judged, None to judge it now."""
+        """Return the candidate to offer before its version is judged, None to judge it now."""
         judge, hashes = self._judge, self._hashes
         if hashes is None or project not in judge.latest or (project, version) in judge.decisions:
             return None
@@ -86,6 +86,7 @@ class ProvisionalCandidates(Generic[CT]):
             return None
         for candidate, file in wheels:
             if file.label == judge.latest[project]:
+                logger.debug("%s %s: %s stands for it", project, version, file.filename)
                 offered = ProvisionalVersion(version, file, files)
                 self._versions[project, version] = offered
                 return candidate, offered
@@ -121,6 +122,8 @@ class ProvisionalCandidates(Generic[CT]):
             decision = self._judge.decide(project, offered.version, offered.files)
             chosen = next(decision.choice(offered.files, decision.fitting(offered.files)), None)
             offered.confirmed = chosen is not None and offered.files[chosen] is offered.file
+            if not offered.confirmed:
+                logger.debug("Skipping %s: another variant fits better", offered.file.filename)
             if offered.confirmed and self._confirmed is not None:
                 self._confirmed(project, candidate)
         return offered.confirmed

@@ -16,6 +16,7 @@ nothing satisfies, filed under the pinned one. Thereby it shows up among the cau
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -34,10 +35,12 @@ CT = TypeVar("CT")
 KT = TypeVar("KT")
 KT_co = TypeVar("KT_co", covariant=True)
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, eq=False)
 class AbiRequirement(Generic[KT_co]):
-    """What a resolver learns of a condition between two candidates.
+    """A condition between two candidates, as a resolver learns of it.
 
     Attributes:
         identifier: identifier that it is a requirement on.
@@ -65,7 +68,7 @@ class AbiRequirement(Generic[KT_co]):
 
 @runtime_checkable
 class AbiRequirements(Protocol[RT_co, KT_contra]):
-    """What a `ProviderFiles` may be besides, to word conditions between candidates.
+    """Optional extension of `ProviderFiles`: the wording of conditions between candidates.
 
     Otherwise they are `AbiRequirement` objects, which the wrapped provider never sees, but
     reporters and readers of `ResolutionImpossible.causes` do.
@@ -121,6 +124,7 @@ class AbiConditions(Generic[RT, CT, KT]):
             return self._connected(identifier, candidate, others())
         conflict = self._conflict(identifier, candidate, self._pins)
         if conflict is not None:
+            logger.debug("Skipping %s: not with %s pinned", candidate, conflict.name)
             return (self._requirement(conflict),)
         own = others()
         if not self._ordering.abi_dependencies(project, candidate):
@@ -197,7 +201,7 @@ class AbiConditions(Generic[RT, CT, KT]):
     def _conflict(
         self, identifier: KT, candidate: CT, pins: Iterable[tuple[KT, CT]]
     ) -> AbiRequirement[KT] | None:
-        """Return what is wrong with *candidate* beside *pins*."""
+        """Return the conflict of *candidate* with *pins*, None if they go together."""
         project, version = self._project(identifier), self._version(candidate)
         asked = {item.project: item for item in self._dependencies(project, candidate)}
         if not asked and project not in self._ordering.abi_projects:

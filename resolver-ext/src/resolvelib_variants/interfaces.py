@@ -1,4 +1,4 @@
-"""What a client implements, and what it hears: candidates as files, decisions, coherence."""
+"""Protocols of clients: candidates as files, listeners to decisions, what is installed."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ class CandidateFiles(Protocol[CT_contra]):
 
 @runtime_checkable
 class MetadataHashes(Protocol[CT_contra]):
-    """What a `CandidateFiles` may be besides, to know which wheels have the same dependencies."""
+    """Optional extension of `CandidateFiles`: which wheels have the same dependencies."""
 
     def metadata_hash(self, candidate: CT_contra) -> Hashable | None:
-        """Return what is equal for files with equal METADATA, None if that is not known."""
+        """Return a value that files with equal METADATA share, None if that is not known."""
         ...
 
 
@@ -126,7 +126,7 @@ class Listener(Protocol):
 
 @runtime_checkable
 class CoherenceListener(Protocol):
-    """What a `Listener` may be besides, to hear where coherence could not be had."""
+    """Optional extension of `Listener`: where coherence could not be had."""
 
     def disagreed(self, project: str, version: Hashable, namespace: str, other: Chosen) -> None:
         """Take note that no file of a version agrees with *other*, as the user wished it to.
@@ -138,7 +138,7 @@ class CoherenceListener(Protocol):
 
 
 class ProviderFiles(CandidateFiles[CT_contra], Protocol[RT_co, CT_contra, KT_contra]):
-    """What the wrapper has to know of the wrapped provider's objects."""
+    """The wrapped provider's objects, as the wrapper has to know them."""
 
     def has_variants(self, identifier: KT_contra) -> bool:
         """Return whether any candidate of *identifier* may be a variant wheel.
@@ -167,7 +167,7 @@ class ProviderFiles(CandidateFiles[CT_contra], Protocol[RT_co, CT_contra, KT_con
 
 
 class Installed(Protocol):
-    """What a client knows of what is installed before a resolution. Asked only where it matters.
+    """The distributions that are installed before a resolution. Asked only where it matters.
 
     Projects are given by their normalized names.
     """
@@ -193,7 +193,7 @@ class Installed(Protocol):
 
 @dataclass(frozen=True)
 class VersionOrder:
-    """What a client knows that the preference ``before_version`` depends on.
+    """Facts of a client that the preference ``before_version`` depends on.
 
     Attributes:
         by_default: whether the newest version of a project with a build for the accelerator goes

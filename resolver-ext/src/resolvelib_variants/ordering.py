@@ -1,4 +1,4 @@
-"""Chooses the variant of each version in a stream of candidates.
+"""The variant of each version in a stream of candidates.
 
 For every resolver, whatever its candidates are: objects of a resolvelib provider (see `provider`)
 or pip's candidate infos. Metadata is read only of versions that the resolver comes to, once each.
@@ -285,7 +285,7 @@ class VariantOrdering(Generic[CT]):
         return self.provisionals.confirm(project, candidate)
 
     def context(self, project: str, candidate: CT) -> VariantContext:
-        """Return what variant markers of *candidate* are evaluated against.
+        """Return the context in which variant markers of *candidate* are evaluated.
 
         Its dependencies have such markers, so those of the other files of the version differ: if
         it is provisional, its version is judged.
@@ -313,7 +313,7 @@ class VariantOrdering(Generic[CT]):
         )
 
     def abi_dependencies(self, project: str, candidate: CT) -> tuple[AbiDependency, ...]:
-        """Return what *candidate* is built against, empty for a non-variant file."""
+        """Return the releases that *candidate* is built against, empty for a non-variant file."""
         if not self.abi_projects:
             return ()
         decision = self._judge.decision(project, candidate)
@@ -362,7 +362,7 @@ class VariantOrdering(Generic[CT]):
         installed: str | None,
         candidates: Iterable[CT],
     ) -> Advice | None:
-        """Return what is better than the installed build, see `advise_over_releases`.
+        """Return the advice about an installed build, see `advise_over_releases`.
 
         Args:
             project: normalized project name.
@@ -414,11 +414,11 @@ class VariantOrdering(Generic[CT]):
         return next((item for item in judged if explanation.is_unfit(item[1])), None)
 
     def agrees_with(self, project: str, candidate: CT) -> Chosen | None:
-        """Return what *candidate* was put in front to agree with, None if it was not."""
+        """Return the file that *candidate* was put in front to agree with, None if it was not."""
         return self._agreements.agrees_with(project, candidate)
 
     def version_note(self, project: str, chosen: CT, offered: Iterable[CT]) -> VersionNote | None:
-        """Return what to say of the order of versions; None where nothing else was to be had.
+        """Return the note on the order of versions; None where nothing else was to be had.
 
         That is: which newer version was passed over for a build for the target's accelerator; or
         which older version has one, where *chosen* is none. Metadata is read as by `newest_build`.

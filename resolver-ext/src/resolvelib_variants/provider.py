@@ -239,7 +239,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
     # does not know. Arguments go by name, as resolvers pass them.
 
     def identify(self, requirement_or_candidate: RT | CT) -> KT:
-        """Return what the wrapped provider says."""
+        """Return the answer of the wrapped provider."""
         if self._pins.are_watched:
             condition = self._abi.condition(requirement_or_candidate)
             if condition is not None:
@@ -254,7 +254,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
         information: Mapping[KT, Iterator[RequirementInformation[RT, CT]]],
         backtrack_causes: Sequence[RequirementInformation[RT, CT]],
     ) -> Preference:
-        """Return what the wrapped provider says.
+        """Return the answer of the wrapped provider.
 
         Projects of which an older version goes first come after all others: what these require may
         exclude that version.
@@ -283,7 +283,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
         information: Mapping[KT, Iterator[RequirementInformation[RT, CT]]],
         backtrack_causes: Sequence[RequirementInformation[RT, CT]],
     ) -> Iterable[KT]:
-        """Return what the wrapped provider says; resolvelib asks this from 1.1 on."""
+        """Return the answer of the wrapped provider; resolvelib asks this from 1.1 on."""
         if self._pins.are_watched:
             identifiers = list(identifiers)
             information, backtrack_causes = self._choosing(
@@ -298,7 +298,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
         )
 
     def is_satisfied_by(self, requirement: RT, candidate: CT) -> bool:
-        """Return what the wrapped provider says."""
+        """Return the answer of the wrapped provider."""
         if self._pins.are_watched:
             if self._abi.clashes(candidate):
                 return False

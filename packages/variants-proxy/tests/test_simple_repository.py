@@ -15,8 +15,8 @@ from upstream_server import document
 from pep_variants._choose.preferences import preferences_from_options
 from pep_variants.errors import PlatformFileError
 from support.wheels import Release
-from variants_proxy._simple_repository import VariantSelected
 from variants_proxy.errors import InvalidKey
+from variants_proxy.simple_repository import VariantSelected
 from variants_proxy.urls import Machine
 
 GPU = "cuda=12.8,sm=9.0"
@@ -163,7 +163,7 @@ def test_metadata_that_cannot_be_used_costs_the_version_its_variants(source, cap
 
 
 def test_only_the_newest_versions_are_judged(source, monkeypatch):
-    monkeypatch.setattr("variants_proxy._simple_repository.VERSIONS", 1)
+    monkeypatch.setattr("variants_proxy.simple_repository.VERSIONS", 1)
     source.release(non_variant=True)
     source.release("2.0")
     assert list(listed(source).values()) == [NULL, "app-2.0-py3-none-any-cu128.whl"]

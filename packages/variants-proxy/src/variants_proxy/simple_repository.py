@@ -40,6 +40,8 @@ from ._key import Machine, decode
 from ._upstream.release_metadata import known_metadata
 from ._upstream.releases import Release, releases, wheel_version
 
+__all__ = ["VariantSelected"]
+
 VERSIONS = 200
 """Versions of a project, newest first, whose variants are considered."""
 

@@ -38,7 +38,7 @@ from variants_index.pages import Page, PageFile
 from ._choice.choice import Chooser
 from ._key import Machine, decode
 from ._upstream.release_metadata import known_metadata
-from ._upstream.releases import Release, releases, wheel_version
+from ._upstream.releases import PageRelease, releases, wheel_version
 
 __all__ = ["VariantSelected"]
 
@@ -146,7 +146,7 @@ class VariantSelected(RepositoryContainer):
         found = [release for release in releases(listing) if only in (None, release.version)]
         reads = asyncio.Semaphore(_CONCURRENT_READS)
 
-        async def read(release: Release) -> Metadata | VariantError:
+        async def read(release: PageRelease) -> Metadata | VariantError:
             async with reads:
                 try:
                     return await self._read(listing.project, release)
@@ -170,7 +170,7 @@ class VariantSelected(RepositoryContainer):
         choice = await asyncio.to_thread(chooser.choose, listing, found)
         return {offer.file.filename: offer.filename for offer in choice.offers if not offer.refused}
 
-    async def _read(self, project: str, release: Release) -> Metadata:
+    async def _read(self, project: str, release: PageRelease) -> Metadata:
         """Return the variant metadata of *release*; what has hashes is read once.
 
         Raises:

@@ -20,7 +20,7 @@ from variants_index.pages import Page, PageFile
 from .._upstream.releases import exact_version, published
 from .choice import named_wheel
 from .in_place_names import variant_path, wheel_at
-from .offers import Choice, Decision, Offer, is_for_target, tags_of
+from .offers import Choice, Offer, VersionDecision, is_for_target, tags_of
 
 
 def with_published(choice: Choice, target: str) -> Choice:
@@ -69,7 +69,7 @@ def locked_names(
     return renamed
 
 
-def _arranged(decision: Decision, target: str) -> Decision:
+def _arranged(decision: VersionDecision, target: str) -> VersionDecision:
     """Return *decision* with other offers if it is about publishers' files."""
     if not any(published(file) for file in decision.release.wheels):
         return decision
@@ -109,7 +109,7 @@ def _arranged(decision: Decision, target: str) -> Decision:
     )
 
 
-def _label(decision: Decision) -> tuple[str | None, bool]:
+def _label(decision: VersionDecision) -> tuple[str | None, bool]:
     """Return the label whose wheels are listed for all platforms, and whether a lock has it."""
     locked = {
         offer.label for offer in decision.locked.values() if published(offer.file) is not None
@@ -124,7 +124,7 @@ def _label(decision: Decision) -> tuple[str | None, bool]:
 
 
 def _of_label(
-    decision: Decision, label: str, kept: Iterable[Offer], target: str, *, everywhere: bool
+    decision: VersionDecision, label: str, kept: Iterable[Offer], target: str, *, everywhere: bool
 ) -> Iterator[Offer]:
     """Yield the other wheels of *label*: those for other platforms, or those for all."""
     names = {offer.filename for offer in kept}
@@ -136,7 +136,7 @@ def _of_label(
             yield Offer(file, plain, label)
 
 
-def _others(decision: Decision, target: str) -> list[Offer]:
+def _others(decision: VersionDecision, target: str) -> list[Offer]:
     """Return the wheels without properties for other platforms, those without local part first."""
     offers = []
     for file in decision.release.wheels:
@@ -157,7 +157,7 @@ def _outranks(lesser: Offer, better: Offer) -> bool:
     return is_higher and target_machines.covers(_python(better.filename), _python(lesser.filename))
 
 
-def _is_locked(decision: Decision, offer: Offer) -> bool:
+def _is_locked(decision: VersionDecision, offer: Offer) -> bool:
     return decision.locked.get(offer.filename) is offer
 
 

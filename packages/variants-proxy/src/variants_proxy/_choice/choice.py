@@ -31,14 +31,14 @@ from variants_index import target as target_machines
 from variants_index.pages import Page, PageFile
 
 from .._key import Machine
-from .._upstream.releases import Release, exact_version, published, wheel_version
+from .._upstream.releases import PageRelease, exact_version, published, wheel_version
 from .in_place_names import wheel_at
 from .offers import (
     NO_AGREEMENT,
     Agreed,
     Choice,
-    Decision,
     Offer,
+    VersionDecision,
     is_for_target,
     platform_of,
     tags_of,
@@ -102,7 +102,7 @@ class LockedVersion:
 
 
 def locked_offers(
-    release: Release, locked: LockedVersion, context: Callable[[str], VariantContext | None]
+    release: PageRelease, locked: LockedVersion, context: Callable[[str], VariantContext | None]
 ) -> dict[str, Offer]:
     """Return the wheels of *release* that a lock file has, by plain filename.
 
@@ -157,7 +157,7 @@ OWN = ""
 _ByLabel: TypeAlias = "dict[tuple[str, str | None], list[tuple[str, PageFile]]]"
 """Plain filename and file by source and label."""
 
-_Source: TypeAlias = "tuple[Release, Callable[[Release], Metadata]]"
+_Source: TypeAlias = "tuple[PageRelease, Callable[[PageRelease], Metadata]]"
 
 
 @dataclass(frozen=True)
@@ -175,8 +175,8 @@ class OtherSource:
     """
 
     source: str
-    releases: Mapping[Version, Release]
-    metadata: Callable[[Release], Metadata]
+    releases: Mapping[Version, PageRelease]
+    metadata: Callable[[PageRelease], Metadata]
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class Chooser:
     """
 
     machine: Machine
-    metadata: Callable[[Release], Metadata]
+    metadata: Callable[[PageRelease], Metadata]
     limit: int
     marked: Collection[Version] = ()
     failures: Mapping[str, PluginFailed] = field(default_factory=dict)
@@ -214,7 +214,7 @@ class Chooser:
     agreed: Agreed = NO_AGREEMENT
     unhashed: Collection[str] = ()
 
-    def choose(self, page: Page, found: Sequence[Release]) -> Choice:
+    def choose(self, page: Page, found: Sequence[PageRelease]) -> Choice:
         """Choose among the files of *page*, of one project, whose `releases` are *found*.
 
         Raises:
@@ -277,7 +277,7 @@ class Chooser:
             answers={**machine.answers, **self.failures},
         ).platform
 
-    def _decide(self, project: str, release: Release) -> Decision:
+    def _decide(self, project: str, release: PageRelease) -> VersionDecision:
         """Return the decision on *release*."""
         sources = self._sources(release)
         # By label: the metadata of a label is that of all its wheels in a source.
@@ -325,12 +325,12 @@ class Chooser:
         if exact:
             offers |= self._exactly(release, exact, selection)
         agrees = "" if selection.chosen is best else self.agreed.project
-        return Decision(
+        return VersionDecision(
             release, selection, offers, agrees=agrees, unhashed=unhashed or "", exact=bool(exact)
         )
 
     def _exactly(
-        self, release: Release, exact: Collection[Version], selection: Selection[PageFile]
+        self, release: PageRelease, exact: Collection[Version], selection: Selection[PageFile]
     ) -> dict[str, Offer]:
         """Return the wheels of the *exact* versions, by the names of their publisher.
 
@@ -346,7 +346,7 @@ class Chooser:
             and (label in fitting or self.portable or not is_for_target(plain, self._target))
         }
 
-    def _sources(self, release: Release) -> dict[str, _Source]:
+    def _sources(self, release: PageRelease) -> dict[str, _Source]:
         others = {
             other.source: (other.releases[release.version], other.metadata)
             for other in self.others
@@ -377,7 +377,7 @@ class Chooser:
             project=project,
         )
 
-    def _for_others(self, project: str, decision: Decision, forced: str) -> Decision:
+    def _for_others(self, project: str, decision: VersionDecision, forced: str) -> VersionDecision:
         """Return *decision* with what other machines get where a lock has the *forced* label."""
         if not any(offer.label == forced for offer in decision.offers.values()):
             return decision
@@ -390,7 +390,7 @@ class Chooser:
         anew = chooser._kept(chooser._decide(project, release))
         return replace(decision, offers=anew.offers, locked=anew.locked)
 
-    def _kept(self, decision: Decision) -> Decision:
+    def _kept(self, decision: VersionDecision) -> VersionDecision:
         """Return *decision* with what a lock file has of its version."""
         release = decision.release
         items = self.locked.get(release.version)
@@ -453,8 +453,8 @@ def _without_variants(files: Iterable[PageFile], marked: Collection[Version]) ->
 
 
 def _unevaluated(
-    release: Release, preferences: Preferences, forced: str | None, limit: int
-) -> Decision:
+    release: PageRelease, preferences: Preferences, forced: str | None, limit: int
+) -> VersionDecision:
     """Return the decision on a version beyond the limit: wheels that are for every machine."""
     offers: dict[str, Offer] = {}
     for file in release.wheels:
@@ -466,10 +466,10 @@ def _unevaluated(
     problem = VariantError(f"variants of the {limit} newest versions alone are evaluated")
     problems = {OWN: problem} if release.has_variants else {}
     files = tuple(File(offer.file.filename, OWN, offer.file) for offer in offers.values())
-    return Decision(release, Selection(files, {}, problems, (), preferences), offers)
+    return VersionDecision(release, Selection(files, {}, problems, (), preferences), offers)
 
 
-def _refused(offers: Sequence[Offer], decisions: Iterable[Decision]) -> Iterable[Offer]:
+def _refused(offers: Sequence[Offer], decisions: Iterable[VersionDecision]) -> Iterable[Offer]:
     """Return wheels of the newest final release if pre-releases are all that fits.
 
     Without them installers would take a pre-release, which they never do where there is a final

@@ -15,7 +15,7 @@ from pep_variants.preferences import Preferences
 from pep_variants.selection import Admitted
 from pep_variants.wheel_files import Installed
 
-from .offers import Choice, Decision, ProjectView, version_in
+from .offers import Choice, ProjectView, VersionDecision, version_in
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _platforms(properties: Properties) -> set[tuple[str, str]]:
     } or {(namespace, "") for namespace in machines.ACCELERATORS.keys() & properties.keys()}
 
 
-def _may_be_taken(decision: Decision, release: Version, python: str) -> bool:
+def _may_be_taken(decision: VersionDecision, release: Version, python: str) -> bool:
     """Return whether a version counts: it is installed, or can be, and is not yanked."""
     chosen = decision.selection.chosen
     if decision.release.version == release or chosen is None:

@@ -14,7 +14,7 @@ from pep_variants.selection import Admitted, Selection
 from variants_index import target as target_machines
 from variants_index.pages import PageFile
 
-from .._upstream.releases import FetchedPage, Release, wheel_version
+from .._upstream.releases import FetchedPage, PageRelease, wheel_version
 from ..settings import Upstream
 from .wheel_environments import runs_on
 
@@ -40,7 +40,7 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Decision:
+class VersionDecision:
     """The decision on one version, with its reasons.
 
     Attributes:
@@ -55,7 +55,7 @@ class Decision:
             are their publishers' then.
     """
 
-    release: Release
+    release: PageRelease
     selection: Selection[PageFile]
     offers: Mapping[str, Offer]
     locked: Mapping[str, Offer] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Choice:
     """
 
     offers: tuple[Offer, ...]
-    decisions: tuple[Decision, ...] = ()
+    decisions: tuple[VersionDecision, ...] = ()
 
 
 @dataclass(frozen=True)

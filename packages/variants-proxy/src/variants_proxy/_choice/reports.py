@@ -20,7 +20,7 @@ from variants_catalog import catalogs
 from variants_catalog.listings import Unavailable
 
 from .._upstream.releases import FetchedPage, published, published_as, wheel_version
-from .offers import Choice, Decision, ProjectView, version_in
+from .offers import Choice, ProjectView, VersionDecision, version_in
 
 _MAX_LABELS = 3
 _TAKEN = "{taken}"
@@ -254,7 +254,7 @@ def is_notable(choice: Choice, project: str) -> bool:
     return any(map(_is_notable, choice.decisions)) or bool(older_builds(choice, project))
 
 
-def _is_notable(decision: Decision) -> bool:
+def _is_notable(decision: VersionDecision) -> bool:
     """Return whether there are notices about *decision* alone."""
     selection = decision.selection
     return bool(
@@ -272,7 +272,7 @@ def _is_notable(decision: Decision) -> bool:
     )
 
 
-def has_unfit_lock(decision: Decision) -> bool:
+def has_unfit_lock(decision: VersionDecision) -> bool:
     """Return whether a lock file has a variant that does not fit the machine."""
     if not decision.kept:
         return False
@@ -280,7 +280,7 @@ def has_unfit_lock(decision: Decision) -> bool:
     return any(label is not None and label not in fitting for label in decision.kept)
 
 
-def is_as_listed(decision: Decision) -> bool:
+def is_as_listed(decision: VersionDecision) -> bool:
     """Return whether a requirement with ``===`` leaves out the builds of the catalogue."""
     chosen = decision.selection.chosen
     return (
@@ -412,7 +412,7 @@ def report(shown: ProjectView, python: str = "") -> ProjectReport:
 
 
 def version_report(
-    decision: Decision, choice: Choice, project: str, older: NewestBuild | None = None
+    decision: VersionDecision, choice: Choice, project: str, older: NewestBuild | None = None
 ) -> VersionReport:
     """Return the report on *decision*, one of *choice*.
 
@@ -474,7 +474,7 @@ def version_report(
     )
 
 
-def _left_out_lines(decision: Decision, project: str) -> Iterator[str]:
+def _left_out_lines(decision: VersionDecision, project: str) -> Iterator[str]:
     """Yield the variants of a version that uv cannot choose correctly, each with the reason."""
     version = decision.release.version
     for labels, names in left_out(decision.selection):
@@ -492,7 +492,7 @@ def _left_out_lines(decision: Decision, project: str) -> Iterator[str]:
         yield catalogs.not_admitted(project, version)
 
 
-def _missing(decision: Decision, project: str) -> str:
+def _missing(decision: VersionDecision, project: str) -> str:
     """Return why a version lacks the variant that is asked for by name, empty if it does not."""
     release = decision.release
     if project not in decision.selection.preferences.forced:
@@ -524,7 +524,7 @@ def _catalog(page: FetchedPage) -> CatalogReport | None:
     return CatalogReport(documentation, tuple(page.unavailable), page.excluded, page.problem)
 
 
-def _locked(decision: Decision) -> Iterator[LockedLabel]:
+def _locked(decision: VersionDecision) -> Iterator[LockedLabel]:
     """Yield the labels that a lock file has of a version for the machine's platform."""
     selection = decision.selection
     fitting = {file.label for file in selection.files}

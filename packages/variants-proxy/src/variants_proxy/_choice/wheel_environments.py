@@ -62,7 +62,7 @@ ELSEWHERE = Region()
 
 
 @dataclass(frozen=True)
-class Environments:
+class WheelEnvironments:
     """The environments that the tags of some wheels tell apart.
 
     Attributes:
@@ -78,7 +78,7 @@ class Environments:
     deciding: Mapping[Region, Mapping[int, int]]
 
 
-def environments(filenames: Sequence[str]) -> Environments | None:
+def environments(filenames: Sequence[str]) -> WheelEnvironments | None:
     """Return the environments that wheels with these plain *filenames* tell apart.
 
     None if there are more than any real project has.
@@ -88,7 +88,7 @@ def environments(filenames: Sequence[str]) -> Environments | None:
 
 
 @lru_cache(maxsize=64)
-def _environments(tails: Sequence[str]) -> Environments | None:
+def _environments(tails: Sequence[str]) -> WheelEnvironments | None:
     """Return `environments` of wheels with these parts of filenames after the version."""
     wheels = [tuple(islice(_tags(tail), _TAGS + 1)) for tail in tails]
     regions = {ELSEWHERE: None}
@@ -123,7 +123,7 @@ def _environments(tails: Sequence[str]) -> Environments | None:
         region: {minor: number for minor, (_, _, number) in places.items()}
         for region, places in best.items()
     }
-    return Environments(tuple(regions), every, deciding)
+    return WheelEnvironments(tuple(regions), every, deciding)
 
 
 def build_tag(text: str) -> tuple[int, str]:

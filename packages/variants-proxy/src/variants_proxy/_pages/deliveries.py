@@ -32,7 +32,7 @@ from .._clients import Client
 from .._sharing import gather_limited
 from .._upstream.releases import (
     FetchedPage,
-    Release,
+    PageRelease,
     is_rewritten,
     known_variants,
     published,
@@ -50,7 +50,7 @@ from .project_views import ProjectViews
 
 logger = logging.getLogger(__name__)
 
-_Resolved: TypeAlias = "tuple[PageFile, VariantContext | None, Release | None]"
+_Resolved: TypeAlias = "tuple[PageFile, VariantContext | None, PageRelease | None]"
 """The upstream's file, what its markers are evaluated against, and its version."""
 
 
@@ -140,7 +140,7 @@ class Deliveries:
         return await self._delivered(client, upstream, project, found, resolved, filename)
 
     async def _own_context(
-        self, upstream: Upstream, file: PageFile, label: str, release: Release | None
+        self, upstream: Upstream, file: PageFile, label: str, release: PageRelease | None
     ) -> VariantContext:
         if release is None:
             return VariantContext(label, {})
@@ -216,7 +216,9 @@ class Deliveries:
         )
         return replace(delivery, transfer=transfer)
 
-    async def _index_metadata(self, upstream: Upstream, release: Release | None) -> Metadata | None:
+    async def _index_metadata(
+        self, upstream: Upstream, release: PageRelease | None
+    ) -> Metadata | None:
         if release is None:
             return None
         try:
@@ -342,7 +344,7 @@ def _file_with(upstream: Upstream, page: Page, plain: str, label: str | None) ->
     raise NoSuchFile(f"index {upstream.name} has no {plain}{of}")
 
 
-def _release(shown: ProjectView, version: str) -> Release | None:
+def _release(shown: ProjectView, version: str) -> PageRelease | None:
     wanted = wheel_files.read_version(version)
     decisions = shown.choice.decisions if shown.choice is not None else ()
     for decision in decisions:

@@ -38,8 +38,8 @@ from pep_variants.markers import Term
 from .._choice.in_place_names import encoded_name
 from .._choice.offers import Choice, Offer, platform_of
 from .._choice.wheel_environments import (
-    Environments,
     Region,
+    WheelEnvironments,
     build_tag,
     environments,
     python_term,
@@ -151,7 +151,7 @@ def _fields(metadata: bytes) -> _Fields:
 
 
 def _requirements(
-    each: Sequence[_Fields], default: Sequence[str], found: Environments
+    each: Sequence[_Fields], default: Sequence[str], found: WheelEnvironments
 ) -> Sequence[str] | None:
     """Return the requirements of all wheels, with the markers of where they apply.
 
@@ -191,7 +191,7 @@ def _default(wheels: Sequence[WheelMetadata], each: Sequence[_Fields]) -> tuple[
 
 
 def _groups(
-    each: Sequence[_Fields], found: Environments, default: Sequence[str]
+    each: Sequence[_Fields], found: WheelEnvironments, default: Sequence[str]
 ) -> Mapping[Region, Mapping[int, int]]:
     """Return whose dependencies apply, by region and version of Python: one of their wheels.
 

@@ -10,7 +10,7 @@ from pep_variants import safe_files
 from .._clients import Client
 from .._sharing import LRUCache
 from .._upstream.catalog_pages import CatalogPages
-from .._upstream.releases import FetchedPage, Release
+from .._upstream.releases import FetchedPage, PageRelease
 from .._upstream.upstream_pages import SentPage, UpstreamPages
 from .._upstream.upstreams import Upstreams
 from .._upstream.wheels import Wheels, is_cheap
@@ -97,7 +97,7 @@ class PlainPages:
             and not await self._pages.other_sources(upstream, project)
         )
 
-    async def _is_marked(self, upstream: Upstream, release: Release) -> bool | None:
+    async def _is_marked(self, upstream: Upstream, release: PageRelease) -> bool | None:
         """Return whether a release has variant markers, None if they cannot be read."""
         if not release.wheels:
             return False

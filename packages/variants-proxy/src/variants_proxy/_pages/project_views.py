@@ -30,7 +30,7 @@ from .._upstream.catalog_pages import CatalogPages
 from .._upstream.release_metadata import MetadataReader, known_metadata
 from .._upstream.releases import (
     FetchedPage,
-    Release,
+    PageRelease,
     known_variants,
     plain_releases,
     published,
@@ -175,7 +175,7 @@ class ProjectViews:
         forced = preferences.forced.get(project)
         chooses = preferences.use_variants and forced != user_preferences.NON_VARIANT_LABEL
 
-        def read_versions() -> tuple[list[Release], tuple[Release, ...]]:
+        def read_versions() -> tuple[list[PageRelease], tuple[PageRelease, ...]]:
             theirs = (releases(other.page) for _, other in others)
             also = {release.version for some in theirs for release in some}
             versions = releases(page, also)
@@ -321,7 +321,7 @@ class ProjectViews:
         return frozenset(canonicalize_name(match[1]) for match in matches if match is not None)
 
     async def _unhashed(
-        self, upstream: Upstream, project: str, page: Page, wanted: Iterable[Release]
+        self, upstream: Upstream, project: str, page: Page, wanted: Iterable[PageRelease]
     ) -> tuple[frozenset[str], frozenset[str]]:
         """Return the wheels that have none of the hashes which the user gives, and those to refuse.
 
@@ -346,7 +346,7 @@ class ProjectViews:
         return frozenset(files.keys() - own), frozenset(own & marked)
 
     async def _other_source(
-        self, upstream: Upstream, found: FetchedPage, wanted: Sequence[Release]
+        self, upstream: Upstream, found: FetchedPage, wanted: Sequence[PageRelease]
     ) -> tuple[OtherSource, bool]:
         """Return the wheels of another upstream, and whether all their metadata could be read."""
         also = {release.version for release in wanted}
@@ -375,6 +375,6 @@ def _is_optional(requirement: str) -> bool:
         return True
 
 
-def _has_own_variants(release: Release) -> bool:
+def _has_own_variants(release: PageRelease) -> bool:
     """Return whether the index, not the catalogue, has variants of a version."""
     return release.has_variants and known_variants(release.wheels) is None

@@ -22,7 +22,7 @@ from variants_index.finder import Prefetcher, ReleaseMetadata
 from .._sharing import LRUCache, SingleFlight, gather_limited
 from ..errors import NothingFetched, PassingFailure
 from ..settings import Upstream
-from .releases import Release, known_variants
+from .releases import PageRelease, known_variants
 from .upstreams import Upstreams, identity
 
 logger = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class MetadataReader:
         self._documents: LRUCache[tuple[str, str], Metadata] = LRUCache(4096)
         self._flights: SingleFlight[Metadata] = SingleFlight()
 
-    async def read(self, upstream: Upstream, release: Release) -> Metadata:
+    async def read(self, upstream: Upstream, release: PageRelease) -> Metadata:
         """Return the variant metadata of *release*.
 
         Raises:
@@ -61,7 +61,7 @@ class MetadataReader:
         return await self._flights.join(key, work)
 
     async def documents(
-        self, upstream: Upstream, release: Release
+        self, upstream: Upstream, release: PageRelease
     ) -> tuple[Metadata, tuple[bytes, ...]]:
         """Return the variant metadata of *release* with the files that it is made of.
 
@@ -74,7 +74,7 @@ class MetadataReader:
         fetched = await self._fetched(self._upstreams.origin(upstream, *release.wheels), release)
         return fetched.metadata, tuple(fetched.documents[key] for key in sorted(fetched.documents))
 
-    async def _fetched(self, upstream: Upstream, release: Release) -> ReleaseMetadata:
+    async def _fetched(self, upstream: Upstream, release: PageRelease) -> ReleaseMetadata:
         """Fetch the variant metadata of *release*; raises what `documents` does."""
         wheels, document = release.wheels, release.document
         for file in (*wheels, *([document] if document is not None else [])):
@@ -92,11 +92,11 @@ class MetadataReader:
             raise MetadataError("", "", str(error), may_pass=passes) from None
 
     async def read_all(
-        self, upstream: Upstream, wanted: Sequence[Release]
+        self, upstream: Upstream, wanted: Sequence[PageRelease]
     ) -> tuple[dict[Version, Metadata | VariantError], bool]:
         """Return the metadata of releases, and whether it will be the same when asked again."""
 
-        async def one(release: Release) -> Metadata | VariantError:
+        async def one(release: PageRelease) -> Metadata | VariantError:
             try:
                 return await self.read(upstream, release)
             except VariantError as error:
@@ -117,7 +117,7 @@ class MetadataReader:
 
 
 def known_metadata(
-    metadata: Mapping[Version, Metadata | VariantError], release: Release
+    metadata: Mapping[Version, Metadata | VariantError], release: PageRelease
 ) -> Metadata:
     """Return the metadata of *release* out of *metadata*, see `MetadataReader.read_all`.
 
@@ -130,13 +130,13 @@ def known_metadata(
     return known
 
 
-def _is_lasting(release: Release) -> bool:
+def _is_lasting(release: PageRelease) -> bool:
     """Return whether the variant metadata of *release* can never change."""
     files = release.wheels if release.document is None else (release.document,)
     return all(file.hashes for file in files)
 
 
-def _release_key(release: Release) -> str:
+def _release_key(release: PageRelease) -> str:
     document = release.document
     if document is None:
         return json.dumps(

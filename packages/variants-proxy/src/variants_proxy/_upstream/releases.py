@@ -29,7 +29,7 @@ from variants_index.pages import Page, PageFile
 
 
 @dataclass(frozen=True)
-class Release:
+class PageRelease:
     """The wheels of one version.
 
     Attributes:
@@ -50,26 +50,26 @@ class Release:
         )
 
 
-def versions_of(page: Page) -> tuple[Release, ...]:
+def versions_of(page: Page) -> tuple[PageRelease, ...]:
     """Return the versions of *page* that have wheels, newest first."""
     versions = package_finder.by_version(page.files, page.project).get(page.project, {})
     return tuple(
-        Release(version, wheels, versions[version].metadata)
+        PageRelease(version, wheels, versions[version].metadata)
         for version in sorted(versions, reverse=True)
         if (wheels := tuple(file for file in versions[version].files if _is_wheel(file.filename)))
     )
 
 
-def releases(page: Page, also: Collection[Version] = ()) -> tuple[Release, ...]:
+def releases(page: Page, also: Collection[Version] = ()) -> tuple[PageRelease, ...]:
     """Return the versions of *page* that have variants, and those of *also*, newest first."""
     return tuple(each for each in versions_of(page) if each.has_variants or each.version in also)
 
 
-def plain_releases(page: Page, found: Sequence[Release] = ()) -> tuple[Release, ...]:
+def plain_releases(page: Page, found: Sequence[PageRelease] = ()) -> tuple[PageRelease, ...]:
     """Return the versions that are not in *found*, newest first, only wheels without label."""
     decided = {release.version for release in found}
     return tuple(
-        Release(each.version, plain, None)
+        PageRelease(each.version, plain, None)
         for each in versions_of(page)
         if each.version not in decided
         and (
@@ -91,7 +91,7 @@ def _is_wheel(filename: str) -> bool:
     return filename.endswith(".whl") and filename.count("-") >= 4
 
 
-def release_with(file: PageFile, page: Page) -> Release | None:
+def release_with(file: PageFile, page: Page) -> PageRelease | None:
     """Return the version with variants that has *file*, None if there is none."""
     version = wheel_version(file.filename)
     if version is None:
@@ -126,7 +126,7 @@ class FetchedPage:
     digest: str
     private: bool
     stale: bool = False
-    newest: Release | None = None
+    newest: PageRelease | None = None
     entry: CatalogProject | None = None
     problem: str = ""
     unavailable: tuple[Unavailable, ...] = ()

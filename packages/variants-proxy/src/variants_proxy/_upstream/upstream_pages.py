@@ -36,7 +36,7 @@ from .._headers import Document, page_digest, tag_of_unchanged
 from .._sharing import LRUCache, SingleFlight
 from ..errors import NothingFetched, UpstreamError
 from ..settings import Upstream
-from .releases import FetchedPage, Release, versions_of
+from .releases import FetchedPage, PageRelease, versions_of
 from .upstreams import Upstreams
 
 logger = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class SentPage:
     checked: float
     stale: bool = False
     page: Page | None = None
-    newest: Release | None = None
+    newest: PageRelease | None = None
     is_plain: bool = False
 
     @property
@@ -413,7 +413,7 @@ def _parsed(sent: SentPage, project: str) -> SentPage:
     return replace(sent, answer=answer, page=page, newest=newest)
 
 
-def _newest_plain(page: Page) -> Release | None:
+def _newest_plain(page: Page) -> PageRelease | None:
     """Return the newest version of a page without variants, see `FetchedPage.newest`."""
     versions = versions_of(page)
     has_documents = any(
@@ -421,7 +421,7 @@ def _newest_plain(page: Page) -> Release | None:
     )
     if has_documents or any(each.has_variants for each in versions):
         return None
-    return next(iter(versions), Release(Version("0"), (), None))
+    return next(iter(versions), PageRelease(Version("0"), (), None))
 
 
 def _digest(answer: Response) -> str:

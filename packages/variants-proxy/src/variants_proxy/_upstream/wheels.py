@@ -33,7 +33,7 @@ from variants_index.pages import PageFile
 from .._sharing import LRUCache, SingleFlight, gather_limited
 from ..errors import UpstreamError
 from ..settings import Upstream
-from .releases import Release, is_rewritten
+from .releases import PageRelease, is_rewritten
 from .transfers import (
     PROBLEMS,
     Transfer,
@@ -130,7 +130,7 @@ class Wheels:
             return None
 
     async def marked(
-        self, upstream: Upstream, plain: Sequence[Release], *, thorough: bool
+        self, upstream: Upstream, plain: Sequence[PageRelease], *, thorough: bool
     ) -> frozenset[Version]:
         """Return the versions without variants that have variant markers.
 

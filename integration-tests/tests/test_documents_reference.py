@@ -120,13 +120,19 @@ def test_variables_of_plugins():
 
 
 def strings() -> Iterator[tuple[str, Path]]:
-    """Yield the texts in the sources, and their modules."""
+    """Yield the texts in the sources but the names of ``__all__``, and their modules."""
     folders = [*ROOT.glob("packages/*/src"), *(ROOT / "pip-patch").glob("[ps]*")]
     for folder in (*folders, ROOT / "resolver-ext/src"):
         for path in folder.rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_bytes())):
+            tree = ast.parse(path.read_bytes())
+            tree.body = [node for node in tree.body if not _is_face(node)]
+            for node in ast.walk(tree):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     yield node.value, path
+
+
+def _is_face(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
 
 
 TEXTS = list(strings())

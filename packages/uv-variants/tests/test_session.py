@@ -21,7 +21,8 @@ from uv_variants._choices import Choices
 from uv_variants._errors import ProxyFailed
 from uv_variants._indexes import UserIndex
 from uv_variants._private_folder import PrivateFolder
-from uv_variants._session import Session, SessionSettings
+from uv_variants._session import Session
+from uv_variants._session_settings import SessionSettings, upstream_of
 from variants_proxy.errors import InvalidSetting
 from variants_proxy.settings import Settings
 from variants_proxy.urls import Machine, encode
@@ -40,7 +41,7 @@ def settings(tmp_path, monkeypatch):
 
     def made(*indexes, **more):
         users = tuple(UserIndex(index.url, f"own{n}") for n, index in enumerate(indexes))
-        proxy = Settings(tuple(each.upstream() for each in users), tmp_path / "cache")
+        proxy = Settings(tuple(map(upstream_of, users)), tmp_path / "cache")
         return SessionSettings(proxy, users, GPU, **more)
 
     return made
@@ -80,7 +81,7 @@ def test_a_command_that_asks_nothing_imports_no_server(tmp_path):
     code = (
         "import sys; from pathlib import Path\n"
         "from uv_variants._session import Session\n"
-        "from uv_variants._session import SessionSettings\n"
+        "from uv_variants._session_settings import SessionSettings\n"
         "from variants_proxy.settings import Settings\n"
         "proxy = Settings((), Path(sys.argv[1]))\n"
         "session = Session(lambda: SessionSettings(proxy, (), '1~'))\n"
@@ -97,7 +98,7 @@ def test_a_fault_is_reported(settings, monkeypatch):
     def fails(_):
         raise InvalidSetting("two indexes have the name x")
 
-    monkeypatch.setattr("variants_proxy._service.Service", fails)
+    monkeypatch.setattr("variants_proxy.service.Service", fails)
     with served(app_index()) as index:
         made = settings(index)
         session = Session(lambda: made)

@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from support.proxied_network import Reply
-from uv_variants._session import with_authorization
+from uv_variants._session_server import with_authorization
 from variants_proxy.settings import Settings, Upstream
 from variants_proxy.urls import page_digest, tag_of_unchanged
 

@@ -8,9 +8,13 @@ import click
 
 from pep_variants import limits
 from pep_variants import preferences as user_preferences
+from pep_variants.preferences import Sources
 from variants_catalog import setting
+from variants_index import uv_files
+from variants_index.finder import Session
+from variants_index.http import PackageIndexError
 
-from ._choices import warn
+from ._errors import warn
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -56,11 +60,6 @@ def list_projects() -> None:
 
 
 def _fetch(url: str) -> bytes:
-    from pep_variants.preferences import Sources
-    from variants_index import uv_files
-    from variants_index.finder import Session
-    from variants_index.http import PackageIndexError
-
     try:
         offline = uv_files.is_on(os.environ.get("UV_OFFLINE", ""))
         with Session(Sources.from_environ(os.environ), offline=offline) as session:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from pep_variants import metadata as variant_metadata
+from pep_variants import wheel_files
 from variants_catalog.entries import same_files
 from variants_proxy import urls as proxy_urls
 
-from ._choices import not_reached, warn, why_missing
+from ._choices import not_reached, why_missing
 from ._environments import (
     installed,
     installed_variants,
@@ -20,7 +21,7 @@ from ._environments import (
     listed,
     site_packages,
 )
-from ._errors import ALLOWED, SourcesMissing, TwoNames, VariantMissing
+from ._errors import ALLOWED, SourcesMissing, TwoNames, VariantMissing, warn
 from ._named_projects import admits, name_of, normalized, requirement_texts
 from ._uv_lock import Lock
 
@@ -342,8 +343,6 @@ def check_installed(state: CommandState) -> None:
     pairs = list(_two_names(state.context, now))
     if not pairs:
         return
-    from pep_variants import wheel_files
-
     folders = [str(folder) for each in environments for folder in site_packages(each)]
     shared = {
         frozenset(owner.partition("==")[0] for owner in each.owners)
@@ -376,15 +375,15 @@ def _two_names(context: Context, names: Iterable[str]) -> Iterator[tuple[str, st
 
 def _together(lock: Lock, project: str, name: str) -> bool:
     """Return whether a lock installs both packages without extras, on one platform."""
+    # 300 ms, for the proxy; few locks have a package under two names.
     from variants_proxy import service as proxy_service
-    from variants_proxy.service import environments
 
     if not {project, name} <= lock.required:
         return False
     places = []
     for each in (project, name):
         files = [plain for text in lock.versions[each] for _, plain in lock.files(each, text)[0]]
-        found = environments(files) if files else None
+        found = proxy_service.environments(files) if files else None
         places.append({region for region, of in found.deciding.items() if of} if found else set())
     both = set.intersection(*places)
     return bool(both) or (all(places) and any(proxy_service.ELSEWHERE in each for each in places))

@@ -13,6 +13,7 @@ from pep_variants import explanation, machines, wheel_files
 from pep_variants.errors import listed
 from variants_catalog import listings
 
+from ._errors import warn
 from ._named_projects import are_tags_of
 
 if TYPE_CHECKING:
@@ -143,11 +144,6 @@ def not_reached(
     problems = dict.fromkeys(catalog.problem for catalog in catalogs if catalog.problem)
     items = [item for catalog in catalogs for item in catalog.unavailable]
     return [*problems, *map(str, listings.by_host(items, asked))]
-
-
-def warn(text: str) -> None:
-    """Print *text* as a line of uv-variants."""
-    print(f"uv-variants: {text}", file=sys.stderr)
 
 
 def report_variants(

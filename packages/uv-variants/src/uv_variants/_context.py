@@ -19,9 +19,9 @@ from variants_catalog import setting
 from variants_index import uv_files
 from variants_proxy import urls as proxy_urls
 
-from ._choices import warn
 from ._command_line import Scope
 from ._environments import SHARED, Search, cache_directory, python_version, variants_caches
+from ._errors import warn
 from ._indexes import UsedIndexes, UserIndex, shown_directories, used_indexes
 from ._named_projects import (
     Place,

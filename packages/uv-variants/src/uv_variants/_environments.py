@@ -13,6 +13,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from pep_variants import preferences as user_preferences
 from pep_variants import wheel_files
 from pep_variants.wheel_files import Installed
 
@@ -139,8 +143,6 @@ class Search(NamedTuple):
             # uv pip does not look at the project, whose files may ask for another version.
             flags = ["--no-project", "--no-config", *(["--system"] if system else [])]
             return self._of_interpreter([*flags, *([python] if python else [])])
-        from pep_variants import preferences as user_preferences
-
         found = user_preferences.active_environment(environ, self.place.cwd)
         return None if found is None else found[0]
 
@@ -231,10 +233,6 @@ def python_version(environment: Path) -> str:
 
 def _tool_name(text: str) -> str:
     """Return the name in a requirement or ``name@version`` of a tool, empty for URLs and paths."""
-    from packaging.utils import canonicalize_name
-
-    from ._named_projects import name_of
-
     name = name_of(text)
     return (
         canonicalize_name(name) if name is not None and "/" not in text.partition(" @")[0] else ""
@@ -262,8 +260,6 @@ def installed_requirements(environments: Iterable[Path], name: str) -> Iterator[
 
     What they require for their extras is left out.
     """
-    from packaging.requirements import InvalidRequirement, Requirement
-
     for each in installed(environments).values():
         for text in each.requires:
             if normalized(name_of(text) or "") == name:

@@ -1,6 +1,8 @@
-"""Errors of the command around uv. Catch `UvVariantsError` for all of them."""
+"""Errors of the command around uv, and its lines. Catch `UvVariantsError` for all errors."""
 
 from __future__ import annotations
+
+import sys
 
 from pep_variants.errors import VariantError
 from variants_proxy.errors import ProxyError
@@ -48,3 +50,8 @@ class TwoNames(UvVariantsError):
 
 USER_ERRORS = (UvVariantsError, ProxyError, VariantError)
 """Errors in the user's input, files or indexes: one line of text each, no traceback."""
+
+
+def warn(text: str) -> None:
+    """Print *text* as a line of uv-variants."""
+    print(f"uv-variants: {text}", file=sys.stderr)

@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import tomli_w
 from packaging.pylock import is_valid_pylock_path
 from packaging.utils import canonicalize_name
 
@@ -424,8 +425,6 @@ def with_real_files(
     Raises:
         LockError: the text is not what uv writes.
     """
-    import tomli_w
-
     try:
         packages = safe_files.read_toml(text).get("packages", [])
     except ValueError as error:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from pep_variants import limits, safe_files
+from pep_variants import metadata as variant_metadata
 from pep_variants import preferences as user_preferences
 from pep_variants.preferences import Sources
 from variants_index import uv_files
@@ -39,8 +40,6 @@ from ._named_projects import (
 )
 
 if TYPE_CHECKING:
-    from variants_proxy.settings import Kind, Upstream
-
     from ._command_line import Invocation
     from ._named_projects import Place
 
@@ -85,21 +84,6 @@ class UserIndex:
         if not (self.username or self.password) or "@" in rest.partition("/")[0]:
             return self.url
         return f"{scheme}://{quote(self.username, '')}:{quote(self.password, '')}@{rest}"
-
-    def upstream(self) -> Upstream:
-        """Return the index as an upstream of the proxy.
-
-        Raises:
-            InvalidSetting: its URL is not valid.
-        """
-        from variants_index.http import Credentials
-        from variants_proxy.settings import Upstream
-
-        credentials = None
-        if self.username or self.password:
-            credentials = Credentials(self.username, self.password)
-        kind: Kind = "find-links" if self.links else "simple"
-        return Upstream(self.proxy_name, self.url, kind, credentials, explicit=self.explicit)
 
 
 def index_at(
@@ -482,8 +466,6 @@ def shown_directories(used: UsedIndexes, lock: Path) -> dict[str, UserIndex]:
 
 def has_variants(index: UserIndex) -> bool:
     """Return whether a local find-links directory has files with a label."""
-    from pep_variants import metadata as variant_metadata
-
     try:
         names = [path.name for path in safe_files.local_path(index.url).iterdir()]
     except OSError:

@@ -17,9 +17,9 @@ from variants_catalog import missed_builds, possible_builds, project_names
 from variants_catalog.entries import platform_kind
 from variants_catalog.missed_builds import MissedBuild, Taken
 
-from ._choices import warn
 from ._command_line import Scope
 from ._environments import installed, installed_requirements
+from ._errors import warn
 from ._named_projects import admits, name_of, normalized, requirement_texts
 from ._state import versions_by_project
 from ._uv_lock import Lock, path_beside

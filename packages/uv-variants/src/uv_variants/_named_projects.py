@@ -11,6 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from packaging.requirements import InvalidRequirement, Requirement
+
+from pep_variants import wheel_files
 from variants_index import uv_files
 from variants_index.uv_files import UvTable
 
@@ -203,8 +206,6 @@ def sources_of_table(settings: Mapping[str, Any]) -> Iterator[tuple[str, Mapping
 
 def admits(texts: Iterable[str], name: str, version: str) -> bool:
     """Return whether the requirements among *texts* that are about *name* admit *version*."""
-    from packaging.requirements import InvalidRequirement, Requirement
-
     for text in texts:
         named = name_of(text)
         if named is None or normalized(named) != name:
@@ -235,8 +236,6 @@ def exact_versions(texts: Iterable[str]) -> dict[str, frozenset[Version]]:
 
     They have a local part, ``2.9.1+cu126``, or stand after ``===``, which admits none.
     """
-    from pep_variants import wheel_files
-
     found: dict[str, frozenset[Version]] = {}
     for name, operator, text in _pins(texts):
         version = wheel_files.read_version(text)
@@ -250,8 +249,6 @@ def _pins(texts: Iterable[str]) -> Iterator[tuple[str, str, str]]:
     pinning = [text for text in texts if "==" in text]
     if not pinning:
         return
-    from packaging.requirements import InvalidRequirement, Requirement
-
     for text in pinning:
         try:
             requirement = Requirement(text)

@@ -18,7 +18,7 @@ from pep_variants import selection as wheel_selection
 from pep_variants.machines import Detector
 
 from ._checks import admitted_choices
-from ._choices import label_for, label_of_build, not_reached, report_variants, warn, why_missing
+from ._choices import label_for, label_of_build, not_reached, report_variants, why_missing
 from ._command_line import Scope
 from ._context import ALL_HASHES
 from ._environments import (
@@ -28,6 +28,7 @@ from ._environments import (
     installed_without_variant,
     listed,
 )
+from ._errors import warn
 from ._missed_builds import Planned, lock_command, script_option
 from ._named_projects import admits, further_texts, name_of, normalized, requirement_texts
 from ._provider_plugins import refusal

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
+from pep_variants.errors import PreferenceError
+from pep_variants.options import OPTIONS
+
+from ._command_line import parse
 from ._uv_program import OWN_OPTIONS
 
 OWN_COMMANDS = {
@@ -42,10 +47,6 @@ def read_options(arguments: Sequence[str], before: Sequence[str] = ()) -> Option
     """
     if not any(text.startswith(OWN_OPTIONS) for text in arguments):
         return Options({}, tuple(arguments))
-    from pep_variants.options import OPTIONS
-
-    from ._command_line import parse
-
     known = {option.name: option for option in OPTIONS}
     found: dict[str, Any] = {}
     rest = [*before, *arguments]
@@ -72,25 +73,17 @@ def read_options(arguments: Sequence[str], before: Sequence[str] = ()) -> Option
 
 
 def _unknown(name: str, known: Iterable[str]) -> Exception:
-    from difflib import get_close_matches
-
-    from pep_variants.errors import PreferenceError
-
     close = get_close_matches(name[:80], known, 1)
     meant = f"did you mean --{close[0]}?" if close else "see uv-variants --help"
     return PreferenceError(f"--{name} is not an option of uv-variants; {meant}")
 
 
 def _without_value(name: str) -> Exception:
-    from pep_variants.errors import PreferenceError
-
     return PreferenceError(f"--{name} needs a value")
 
 
 def option_rows(program: str) -> list[tuple[str, str]]:
     """Return our options, each with its help."""
-    from pep_variants.options import OPTIONS
-
     rows = [(f"--{each.name} {each.metavar}".strip(), each.help) for each in OPTIONS]
     rows.append(("-V, --version", f"Print the versions of {program} and of uv."))
     return [*rows, ("-h, --help", "Print this help, and that of uv.")]
@@ -102,7 +95,7 @@ def print_help(program: str) -> None:
     Args:
         program: ``uv-variants``, or ``uvx-variants``, which has no commands.
     """
-    from click import HelpFormatter
+    from click import HelpFormatter  # only for help, 20 ms
 
     is_uvx = program == "uvx-variants"
     formatter = HelpFormatter(max_width=100)

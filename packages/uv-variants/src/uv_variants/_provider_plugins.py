@@ -18,7 +18,7 @@ from pep_variants.errors import PluginFailed
 from pep_variants.machines import Detector, Platform
 from pep_variants.metadata import Metadata, ProviderInfo
 
-from ._choices import warn
+from ._errors import warn
 from ._indexes import sources_of
 
 if TYPE_CHECKING:

@@ -32,11 +32,11 @@ from ._checks import (
     check_passing,
     check_sources,
 )
-from ._choices import Choices, report_platform, warn
+from ._choices import Choices, report_platform
 from ._command_line import EXPORTING, Scope, parse
 from ._context import Context
 from ._environments import installed, installed_variants
-from ._errors import ALLOWED, USER_ERRORS, ProxyFailed, SourcesMissing, VariantMissing
+from ._errors import ALLOWED, USER_ERRORS, ProxyFailed, SourcesMissing, VariantMissing, warn
 from ._indexes import PROXIES, link_options, link_variables
 from ._locked_hashes import complete, completed_meanwhile
 from ._missed_builds import tell_of_builds

@@ -7,23 +7,29 @@ import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from pep_variants.errors import redacted
-from variants_proxy.settings import Limits, Settings
+from variants_index import http
+from variants_index.http import Credentials, InvalidProxy
+from variants_proxy.settings import Limits, Settings, Upstream
 
 from ._command_line import EXPORTING, Scope
 from ._context import ALL_HASHES
 from ._indexes import PROXY_VARIABLES
 from ._named_projects import pinned_versions
-from ._session import SessionSettings
 from ._uv_lock import Lock
 
 if TYPE_CHECKING:
+    from packaging.version import Version
+
     from pep_variants.errors import PluginFailed
     from variants_proxy.service import ShownHashes
+    from variants_proxy.settings import Kind
 
     from ._context import Context
+    from ._indexes import UserIndex
 
 _logger = logging.getLogger(__name__)
 
@@ -33,6 +39,45 @@ _NETWORK_VARIABLES = (
     *("UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "HOME", "USERPROFILE", "PATH"),
 )
 """Variables that say how the user's uv reaches the network; a session has no others."""
+
+
+class SessionSettings(NamedTuple):
+    """What one uv command needs of its session.
+
+    Attributes:
+        proxy: settings of the service, whose upstreams are the indexes.
+        indexes: of the user, in the order in which uv asks them.
+        key: platform key of the machine, or name of one of the service's platforms.
+        projects: for explicit indexes, by `UserIndex.proxy_name`, the projects (normalized names)
+            that they are used for.
+        locked: labels that an existing lock file has, by project and version: they stay.
+        exact: versions by project of which requirements name the very build.
+        hashes: whether pages need hashes of all wheels, for a lock file.
+        shown_hashes: see `variants_proxy._clients.ShownHashes`.
+        forced: projects (normalized names) whose variant the user names.
+        system_certs: whether the command line or a file asks for the system's certificates.
+        python: oldest version of Python that is installed for, empty for an unknown one.
+    """
+
+    proxy: Settings
+    indexes: tuple[UserIndex, ...]
+    key: str
+    projects: Mapping[str, frozenset[str]] = MappingProxyType({})
+    locked: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType({})
+    exact: Mapping[str, frozenset[Version]] = MappingProxyType({})
+    hashes: bool = True
+    shown_hashes: ShownHashes = "served"
+    forced: frozenset[str] = frozenset()
+    system_certs: bool = False
+    python: str = ""
+
+    def may_keep(self, project: str) -> bool:
+        """Return whether a page without variants stays as it is while its index does not change it.
+
+        The catalogue, find-links and variants that are asked for by name change it.
+        """
+        is_simple = all(each.kind == "simple" for each in self.proxy.upstreams)
+        return is_simple and self.proxy.catalog is None and project not in self.forced
 
 
 def session_settings(
@@ -61,7 +106,7 @@ def session_settings(
     has_catalog = context.catalog is not None
     has_links = any(index.links for index in indexes.values())
     proxy = Settings(
-        tuple(index.upstream() for index in indexes.values()),
+        tuple(map(upstream_of, indexes.values())),
         context.cache,
         platforms,
         limits=_limits(context),
@@ -98,6 +143,19 @@ def session_settings(
         system_certs=context.invocation.has("native-tls", "system-certs"),
         python=context.python,
     )
+
+
+def upstream_of(index: UserIndex) -> Upstream:
+    """Return an index of the user as an upstream of the proxy.
+
+    Raises:
+        InvalidSetting: its URL is not valid.
+    """
+    credentials = None
+    if index.username or index.password:
+        credentials = Credentials(index.username, index.password)
+    kind: Kind = "find-links" if index.links else "simple"
+    return Upstream(index.proxy_name, index.url, kind, credentials, explicit=index.explicit)
 
 
 def _limits(context: Context) -> Limits:
@@ -143,9 +201,6 @@ def network_variables(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _may_be_proxy(name: str, value: str) -> bool:
-    from variants_index import http
-    from variants_index.http import InvalidProxy
-
     try:
         http.read(value, name)
     except InvalidProxy:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ._context import Context
     from ._platform_key import PlatformKey
     from ._provider_plugins import Plugins
-    from ._session import SessionSettings
+    from ._session_settings import SessionSettings
 
 _KEEPS_BUILD_TAGS = (0, 6, 12)
 """The first release of uv that was found to tell wheels of its cache apart by their build tags."""

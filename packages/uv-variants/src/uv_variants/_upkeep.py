@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from pep_variants import explanation
 from pep_variants.errors import listed
 
-from ._choices import warn
 from ._command_line import Scope
 from ._environments import installed, site_packages
+from ._errors import warn
 from ._named_projects import name_of, normalized
 from ._uv_process import run_uv
 

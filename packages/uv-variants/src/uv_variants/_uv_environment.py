@@ -12,9 +12,12 @@ from __future__ import annotations
 
 import os
 import sys
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+import tomli_w
 
 from variants_index import uv_files
 
@@ -77,8 +80,6 @@ def _system_settings(context: Context, proxy_url: str) -> str | None:
         if found is None or any(name in found for name in PROXIES):
             return None  # uv says what is wrong with it, or uses the user's own proxy
         tree = found
-    import tomli_w
-
     return tomli_w.dumps({**tree, "http-proxy": proxy_url, "https-proxy": proxy_url})
 
 
@@ -118,8 +119,6 @@ def _script_kind(target: str, cwd: Path) -> str:
     """Return ``python`` for what uv runs with Python, ``uv`` if uv has to read it, else nothing."""
     if target == "-" or target.lower().startswith(("http://", "https://")):
         return "uv"
-    import zipfile
-
     path = cwd / target
     try:
         if path.is_dir():

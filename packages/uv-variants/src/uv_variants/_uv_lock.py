@@ -13,6 +13,7 @@ being trusted.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -21,7 +22,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
+from packaging.utils import canonicalize_name
+
+from pep_variants import limits, machines, safe_files
+from pep_variants.errors import PlatformFileError
+from pep_variants.machines import Platform, Support
 from variants_proxy import urls as proxy_urls
+from variants_proxy.urls import Machine
 
 if TYPE_CHECKING:
     from pep_variants.machines import Platform
@@ -85,8 +92,6 @@ class Lock:
         """Return the lock file at *path* as it is now."""
         if path is None:
             return cls()
-        from pep_variants import limits, safe_files
-
         try:
             return cls(path, safe_files.read_text(path, limits.LOCK_TEXT_BYTES))
         except FileNotFoundError:
@@ -153,8 +158,6 @@ class Lock:
     @cached_property
     def required(self) -> frozenset[str]:
         """Packages that the projects of the lock require, without their own extras and groups."""
-        from pep_variants import safe_files
-
         try:
             packages = safe_files.read_toml(self.text or "").get("package", [])
         except ValueError:
@@ -182,8 +185,6 @@ class Lock:
         if self.text is None:
             self.path.unlink(missing_ok=True)
             return f"{self.path.name} is not written"
-        from pep_variants import safe_files
-
         with safe_files.replacing(self.path, mode=self.path.stat().st_mode & 0o777) as stream:
             stream.write(self.text.encode())
         return f"{self.path.name} is left as it was"
@@ -231,8 +232,6 @@ def kept_names(names: Names, invocation: Invocation, renewed: Iterable[str] | No
     """
     if renewed is None or invocation.has("upgrade", "U"):
         return {}
-    from packaging.utils import canonicalize_name
-
     given = invocation.values("upgrade-package")
     upgraded = (re.split(r"[^A-Za-z0-9._-]", text.strip(), maxsplit=1)[0] for text in given)
     gone = {*map(canonicalize_name, upgraded), *renewed}
@@ -272,10 +271,6 @@ class LockMachine(NamedTuple):
         path = path_beside(lock)
         if not path.exists():
             return None
-        from pep_variants import limits, machines, safe_files
-        from pep_variants.errors import PlatformFileError
-        from variants_proxy import urls as proxy_urls
-
         try:
             platform = machines.load_platform(path)
         except PlatformFileError as error:
@@ -301,8 +296,6 @@ class LockMachine(NamedTuple):
     @classmethod
     def of(cls, lock: Path, machine: Machine, name: str) -> LockMachine:
         """Return *machine* as that of the lock file at *lock*."""
-        from pep_variants.machines import Platform, Support
-
         namespaces = {**machine.detected.namespaces, **machine.platform.namespaces}
         platform = Platform(
             {
@@ -316,10 +309,6 @@ class LockMachine(NamedTuple):
 
     def write(self, lock: str) -> None:
         """Write the file, for the lock file of that name."""
-        import json
-
-        from pep_variants import machines, safe_files
-
         more = {"target": self.target, "machine": self.name, "detected": self.is_detected}
         lines = [f"{key} = {json.dumps(value)}\n" for key, value in more.items() if value]
         head, empty, tables = machines.write_platform(self.platform, "uv-variants").partition(
@@ -332,9 +321,6 @@ class LockMachine(NamedTuple):
 
     def machine(self, preferences: Preferences, target: str | None) -> Machine:
         """Return what the proxy chooses for, with other *preferences*, or for another *target*."""
-        from pep_variants.machines import Platform
-        from variants_proxy.urls import Machine
-
         return Machine(
             Platform() if self.is_detected else self.platform,
             target=self.target if target is None else target,

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pep_variants import machines
+from variants_index import doctor as machine_doctor
 from variants_proxy.commands import cli as proxy_commands
 
 from .._catalog_command import catalog
+from .examination import examine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,11 +55,6 @@ def doctor(context: click.Context, *, as_json: bool, offline: bool, directory: P
     Nothing is changed. Problems come first, each with the command to type. The exit code is 1 if
     something does not fit or work, else 0.
     """
-    from pep_variants import machines
-    from variants_index import doctor as machine_doctor
-
-    from .examination import examine
-
     options: Options
     environ: Mapping[str, str]
     options, environ = context.obj

@@ -109,7 +109,7 @@ class Handlers:
         _, upstream = self._asked(request)
         forms = accepted_formats(request.headers.get("accept", ""))
         listing = await self._service.pages.project_list(upstream, forms)
-        return await self._responses.document(request, listing)
+        return await self._responses.document(request.headers, listing)
 
     async def project(self, request: Request) -> Response:
         """Return the page of a project."""
@@ -118,7 +118,7 @@ class Handlers:
         project = _normalized(asked)
         if project != asked:
             return RedirectResponse(f"../{project}/", 301)
-        return await self._responses.project(request, client, upstream, project)
+        return await self._responses.project(request.headers, client, upstream, project)
 
     async def links(self, request: Request) -> Response:
         """Return the page of all files of a find-links upstream."""
@@ -126,7 +126,7 @@ class Handlers:
         if upstream is None or upstream.kind != "find-links":
             name = request.path_params["index"]
             raise NoSuchFile(f"{name} is an index, not a find-links page: its root is ../simple/")
-        return await self._responses.links(request, client, upstream)
+        return await self._responses.links(request.headers, client, upstream)
 
     async def variants(self, request: Request) -> Response:
         """Return the decisions on a project; ``?markers`` adds requirements of variant markers.
@@ -155,7 +155,9 @@ class Handlers:
         parameters = request.path_params
         project = _normalized(parameters["project"]) if "project" in parameters else ""
         place = project, parameters["folder"], parameters["filename"]
-        return await self._responses.file(request, client, upstream, place)
+        return await self._responses.file(
+            request.headers, client, upstream, place, is_head=request.method == "HEAD"
+        )
 
     def _asked(self, request: Request) -> tuple[Client, Upstream | None]:
         """Return the client, and the upstream that the path names."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from functools import partial
 
-from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -44,51 +43,58 @@ class Responses:
         self._aborted = aborted
 
     async def project(
-        self, request: Request, client: Client, upstream: Upstream | None, project: str
+        self,
+        fields: Mapping[str, str],
+        client: Client,
+        upstream: Upstream | None,
+        project: str,
     ) -> Response:
         """Return the page of a project (normalized name)."""
         if upstream is not None:
             self._service.upstream_pages.expire(upstream, project)
             sent = await self._service.plain.unchanged(client, upstream, project)
-            forms = accepted_formats(request.headers.get("accept", ""))
+            forms = accepted_formats(fields.get("accept", ""))
             if sent is not None and format_of(sent.answer.content_type) in forms:
-                return await self.document(request, sent.document)
+                return await self.document(fields, sent.document)
         view = await self.view(client, upstream, project, expire=upstream is None)
-        return await self._page(request, client, [view])
+        return await self._page(fields, client, [view])
 
-    async def links(self, request: Request, client: Client, upstream: Upstream) -> Response:
+    async def links(
+        self, fields: Mapping[str, str], client: Client, upstream: Upstream
+    ) -> Response:
         """Return the page of all files of a find-links upstream."""
         self._service.upstream_pages.expire(upstream, "")
-        return await self._page(request, client, await self._service.views.links(client, upstream))
+        return await self._page(fields, client, await self._service.views.links(client, upstream))
 
     async def file(
         self,
-        request: Request,
+        fields: Mapping[str, str],
         client: Client,
         upstream: Upstream | None,
         place: tuple[str, str, str],
+        *,
+        is_head: bool,
     ) -> Response:
         """Return a redirect to a file, or the file.
 
         Args:
-            request: for it.
+            fields: accepted formats, and the entity tags that the client has.
             client: that sent it.
             upstream: of the page, None for the first one that has the project.
             place: project (normalized name, empty on a find-links page), folder and filename.
+            is_head: the client wants no body.
         """
         if upstream is None:
             upstream = (await self.view(client, None, place[0], expire=False)).upstream
         delivery = await self._service.deliveries.file(client, upstream, *place)
         if delivery.transfer is not None:
-            return await self._transferred(request, delivery, delivery.transfer)
+            return await self._transferred(fields, delivery, delivery.transfer, is_head=is_head)
         if delivery.redirect:
             # 307: the target may change, the requested URL stays valid.
             headers = {"cache-control": "no-cache", "vary": delivery.vary}
             return RedirectResponse(delivery.redirect, 307, headers)
         kind = "application/octet-stream"
-        return await self.document(
-            request, Document(delivery.data or b"", kind, vary=delivery.vary)
-        )
+        return await self.document(fields, Document(delivery.data or b"", kind, vary=delivery.vary))
 
     async def view(
         self, client: Client, upstream: Upstream | None, project: str, *, expire: bool
@@ -112,20 +118,25 @@ class Responses:
         return view
 
     async def _page(
-        self, request: Request, client: Client, shown: Sequence[ProjectView]
+        self, fields: Mapping[str, str], client: Client, shown: Sequence[ProjectView]
     ) -> Response:
-        forms = accepted_formats(request.headers.get("accept", ""))
-        return await self.document(request, await self._service.pages.page(client, shown, forms))
+        forms = accepted_formats(fields.get("accept", ""))
+        return await self.document(fields, await self._service.pages.page(client, shown, forms))
 
-    async def document(self, request: Request, document: Document) -> Response:
+    async def document(self, fields: Mapping[str, str], document: Document) -> Response:
         """Return the response with *document*, unless the client has it."""
-        answer = partial(document.answer, request.headers.get("if-none-match", ""))
+        answer = partial(document.answer, fields.get("if-none-match", ""))
         # Without an entity tag it takes as long as the body is large.
         status, headers, body = answer() if document.tag else await self._upstreams.compute(answer)
         return Response(body, status, headers)
 
     async def _transferred(
-        self, request: Request, delivery: Delivery, transfer: Transfer
+        self,
+        fields: Mapping[str, str],
+        delivery: Delivery,
+        transfer: Transfer,
+        *,
+        is_head: bool,
     ) -> Response:
         """Return the response that sends a file through the proxy.
 
@@ -140,11 +151,11 @@ class Responses:
         }
         if transfer.name:
             headers["ETag"] = f'"{transfer.name}"'
-            if is_known(request.headers.get("if-none-match", ""), headers["ETag"]):
+            if is_known(fields.get("if-none-match", ""), headers["ETag"]):
                 return Response(status_code=304, headers=headers)
         if transfer.rewrite is not None:
             headers["Content-Length"] = str(transfer.rewrite.size)
-        if request.method == "HEAD":
+        if is_head:
             return Response(headers=headers)
         chunks = stream_all(session, transfer, self._upstreams.store)
         stream = self._upstreams.budget(delivery.upstream).stream(chunks)

@@ -18,8 +18,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("packages/*/src", "resolver-ext/src", "pip-patch/src")
 MOST_PUBLIC = {"pep_variants": 12, "variants_proxy": 7}
-"""The most public modules of a package; six where it is not named. One of the proxy's needs a library
-that is optional."""
+"""The most public modules of a package; six where it is not named. One of the proxy's needs a
+library that is optional."""
 _DOCUMENTS = ("docs/**/*.md", "*.md", "*/README.md", "packages/*/README.md")
 _EXAMPLE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

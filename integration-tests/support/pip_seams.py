@@ -19,7 +19,7 @@ from .environments import ROOT, Environment
 
 SHIM = ROOT / "pip-patch" / "src" / "pep_variants_shim"
 _RENAMED = "_renamed_by_a_test"
-NOT_MUTATED = ("__init__.py", "__main__.py", "guard.py", "hook.py", "bootstrap.py")
+NOT_MUTATED = ("__init__.py", "__main__.py", "_guard.py", "_hook.py", "_bootstrap.py")
 """Files of the shim that survive faults of the others; they touch nothing of pip but modules."""
 
 ENTRY = """

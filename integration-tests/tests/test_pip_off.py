@@ -144,7 +144,7 @@ def test_pip_that_has_changed(available, fresh, index, name, lacks):
     ("file", "said"),
     [
         ("_vendor/resolvelib_variants/ordering.py", "SyntaxError: "),
-        ("hook.py", "SyntaxError: "),
+        ("_hook.py", "SyntaxError: "),
         ("_vendor", "pip "),
     ],
 )
@@ -170,7 +170,7 @@ def test_damaged_installation(fresh, index, file, said):
 
 @pytest.mark.parametrize(
     ("file", "name"),
-    [("candidates.py", "check"), ("_vendor/resolvelib_variants/provider.py", "find_matches")],
+    [("_candidates.py", "check"), ("_vendor/resolvelib_variants/provider.py", "find_matches")],
 )
 def test_fault_in_the_middle(fresh, index, tmp_path, file, name):
     """pip resolves again, without variants; what was asked for by name or hash is an error."""
@@ -201,7 +201,7 @@ def test_fault_in_the_middle(fresh, index, tmp_path, file, name):
 def test_fault_that_no_function_of_ours_handles(fresh, index):
     """pip compares a version of the shim: the command runs again, without variants."""
     assert fresh.pip("install", "-i", index.url, "--no-variants", "app").code == 0
-    fail_in_shim(fresh, "links.py", "__le__")
+    fail_in_shim(fresh, "_links.py", "__le__")
     done = dry_run(fresh, index, "--upgrade", "app")
     assert done.code == 0, done
     (line,) = done.err.splitlines()
@@ -211,7 +211,7 @@ def test_fault_that_no_function_of_ours_handles(fresh, index):
 
 def test_fault_too_late(fresh, serve):
     """The wheel is fetched after pip has resolved by its metadata file: an error, in time."""
-    fail_in_shim(fresh, "candidates.py", "check")
+    fail_in_shim(fresh, "_candidates.py", "check")
     index = serve(app_index(metadata_file=True, plain=True))
     before = versions(fresh)
     done = fresh.pip("install", "-i", index.url, "app", env=CUDA_12_8)

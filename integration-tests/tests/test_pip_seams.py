@@ -219,10 +219,10 @@ def test_more_parameters(changed, index, with_catalog):
 
 LEFT_OUT = {
     "__init__.py",  # pip cannot be started without it
-    "bootstrap.py",  # runs in another interpreter
-    "guard.py",  # what survives the faults of all others
+    "_bootstrap.py",  # runs in another interpreter
+    "_guard.py",  # what survives the faults of all others
 }
-READING = ("distributions.py", "hook.py", "markers.py", "patches/metadata.py")
+READING = ("_distributions.py", "_hook.py", "_markers.py", "_patches/metadata.py")
 """Without them pip cannot read the markers of installed variants."""
 HAD = Wheel(
     "had", "1.0", "cu128", requires=("absent; 'nvidia' not in variant_namespaces",),
@@ -248,7 +248,7 @@ def test_fault(changed, index, with_catalog, fault):
 
 def test_a_variable_without_its_option(changed, index):
     """A machine that a variable names is not lost where the options could not be added."""
-    environment = changed(pip_seams.fail_in_shim, "patches/command.py", "init")
+    environment = changed(pip_seams.fail_in_shim, "_patches/command.py", "init")
     done = dry_run(environment, index, "app", PIP_VARIANT_PLATFORM="cuda=12.6")
     assert done.code == 1, done
     assert "ERROR: a variable that asks for variants has no effect: RuntimeError" in done.err

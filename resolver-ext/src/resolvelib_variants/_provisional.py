@@ -27,18 +27,22 @@ class ProvisionalVersion(Generic[CT]):
     """A version that is offered before it is judged.
 
     Attributes:
-        version: itself, as a key.
-        file: what stands for it.
+        candidate: stands for it.
+        file: of the candidate.
         files: all of its files.
         attempted: the resolver attempted the file since it was offered last.
         confirmed: the version was judged since, and the file is what is chosen.
     """
 
-    version: Hashable
+    candidate: CT
     file: File[CT]
     files: Sequence[File[CT]]
     attempted: bool = False
     confirmed: bool = False
+
+    def is_taken(self, candidate: CT) -> bool:
+        """Return whether *candidate* is the one that stood for it, and was confirmed."""
+        return self.confirmed and candidate is self.candidate
 
 
 class ProvisionalCandidates(Generic[CT]):
@@ -64,8 +68,8 @@ class ProvisionalCandidates(Generic[CT]):
 
     def offer(
         self, project: str, version: Hashable, group: Sequence[CT]
-    ) -> tuple[CT, ProvisionalVersion[CT]] | None:
-        """Return the candidate to offer before its version is judged, None to judge it now."""
+    ) -> ProvisionalVersion[CT] | None:
+        """Return the version as it is offered before it is judged, None to judge it now."""
         judge, hashes = self._judge, self._hashes
         if hashes is None or project not in judge.latest or (project, version) in judge.decisions:
             return None
@@ -87,21 +91,22 @@ class ProvisionalCandidates(Generic[CT]):
         for candidate, file in wheels:
             if file.label == judge.latest[project]:
                 logger.debug("%s %s: %s stands for it", project, version, file.filename)
-                offered = ProvisionalVersion(version, file, files)
+                offered = ProvisionalVersion(candidate, file, files)
                 self._versions[project, version] = offered
-                return candidate, offered
+                return offered
         return None
 
     def includes(self, project: str, candidate: CT) -> bool:
         """Return whether *candidate* stands for a version whose variant is not known to be it."""
-        offered = self._versions.get((project, self._judge.files.version(candidate)))
+        key = (project, self._judge.files.version(candidate))
+        offered = self._versions.get(key)
         if offered is None or offered.confirmed:
             return False
         file = file_of(self._judge.files, candidate)
         if (file.filename, file.source) != (offered.file.filename, offered.file.source):
             return False
         # One that is built against another project may be offered once more, in its place.
-        decision = self._judge.decisions.get((project, offered.version))
+        decision = self._judge.decisions.get(key)
         return decision is None or not decision.built_against(file)
 
     def attempt(self, project: str, candidate: CT) -> bool:
@@ -110,16 +115,16 @@ class ProvisionalCandidates(Generic[CT]):
         Returns:
             False if its version was judged meanwhile, and another variant is chosen.
         """
-        offered = self._versions[project, self._judge.files.version(candidate)]
-        offered.attempted = True
-        judged = (project, offered.version) in self._judge.decisions
-        return not judged or self.confirm(project, candidate)
+        key = (project, self._judge.files.version(candidate))
+        self._versions[key].attempted = True
+        return key not in self._judge.decisions or self.confirm(project, candidate)
 
     def confirm(self, project: str, candidate: CT) -> bool:
         """Judge the version of *candidate*; return whether that is what is chosen."""
-        offered = self._versions[project, self._judge.files.version(candidate)]
+        version = self._judge.files.version(candidate)
+        offered = self._versions[project, version]
         if not offered.confirmed:
-            decision = self._judge.decide(project, offered.version, offered.files)
+            decision = self._judge.decide(project, version, offered.files)
             chosen = next(decision.choice(offered.files, decision.fitting(offered.files)), None)
             offered.confirmed = chosen is not None and offered.files[chosen] is offered.file
             if not offered.confirmed:

@@ -199,14 +199,11 @@ class VariantOrdering(Generic[CT]):
         for version, group in groups:
             offered = len(group)
             group += refusals.get(version, ())
-            if not forced:
-                yield from self._of_version(project, version, group, offered)
-                continue
-            files = self._judge.files_of(project, version, group)
-            decision = self._judge.decide(project, version, files)
-            considered.append((str(version), decision.selection, files))
-            choice = decision.choice(files, decision.fitting(files))
-            yield from (group[at] for at in choice if at < offered)
+            yield from self._of_version(project, version, group, offered)
+            if forced:
+                decision = self._judge.decisions[project, version]
+                files = [*decision.files.values()]
+                considered.append((str(version), decision.selection, files))
         if forced and complete and not refusals:
             error = wheel_selection.missing_variant(project, considered)
             if error is not None:
@@ -215,7 +212,7 @@ class VariantOrdering(Generic[CT]):
     def _of_version(
         self, project: str, version: Hashable, group: list[CT], offered: int
     ) -> Iterator[CT]:
-        """Yield what is offered of a version, no label being forced.
+        """Yield what is offered of a version.
 
         Args:
             project: normalized name.
@@ -224,18 +221,15 @@ class VariantOrdering(Generic[CT]):
             offered: how many were not refused.
         """
         provisional = None
-        # Both ask more of a candidate than its own dependencies do.
-        if not self.abi_projects and not self._agreements.concerns(project):
+        # All three ask more of a candidate than its own dependencies do.
+        if not (self.forces(project) or self.abi_projects or self._agreements.concerns(project)):
             provisional = self.provisionals.offer(project, version, group)
-        if provisional is None:
-            yield from self._with_postponed(project, version, group, offered)
-            return
-        candidate, state = provisional
-        yield candidate
-        if state.attempted and (project, version) not in self._judge.decisions:
-            return
+        if provisional is not None:
+            yield provisional.candidate
+            if provisional.attempted and (project, version) not in self._judge.decisions:
+                return
         for item in self._with_postponed(project, version, group, offered):
-            if not (state.confirmed and item is candidate):
+            if provisional is None or not provisional.is_taken(item):
                 yield item
 
     def _with_postponed(
@@ -264,10 +258,11 @@ class VariantOrdering(Generic[CT]):
             return last.order
         files = self._judge.files_of(project, version, group)
         order = group[:offered]
-        if any(file.label is not None for file in files):
+        forced = self.forces(project)
+        if forced or any(file.label is not None for file in files):
             decision = self._judge.decide(project, version, files)
             fitting = decision.fitting(files)
-            agreeing = self._agreements.concerns(project)
+            agreeing = not forced and self._agreements.concerns(project)
             if fitting and agreeing:
                 fitting = self._agreements.sort(project, version, files, fitting, decision)
             order = [group[at] for at in decision.choice(files, fitting) if at < offered]

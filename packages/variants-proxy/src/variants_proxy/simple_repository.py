@@ -37,6 +37,7 @@ from variants_index.pages import Page, PageFile
 
 from ._choice.choice import Chooser
 from ._key import Machine, decode
+from ._sharing import LRUCache
 from ._upstream.release_metadata import known_metadata
 from ._upstream.releases import PageRelease, releases, wheel_version
 
@@ -95,7 +96,7 @@ class VariantSelected(RepositoryContainer):
             machine = replace(machine, platform=machines.load_machine(machine.name), name="")
         self._machine = machine
         self._http_client = http_client or httpx.AsyncClient(follow_redirects=True)
-        self._metadata: dict[object, Metadata] = {}
+        self._metadata: LRUCache[object, Metadata] = LRUCache(_CACHED_METADATA)
 
     async def get_project_page(
         self, project_name: str, *, request_context: model.RequestContext | None = None
@@ -179,8 +180,8 @@ class VariantSelected(RepositoryContainer):
         document = release.document
         files = (document,) if document is not None else release.wheels
         key = tuple((file.filename, *sorted(file.hashes.items())) for file in files)
-        if key in self._metadata:
-            return self._metadata[key]
+        if (metadata := self._metadata.get(key)) is not None:
+            return metadata
         reader = ReleaseReader(
             [_release_file(file) for file in release.wheels if not _is_plain(file.filename)],
             None if document is None else _release_file(document),
@@ -190,10 +191,8 @@ class VariantSelected(RepositoryContainer):
             answer = await self._answer(project, fetches[0])
             await asyncio.to_thread(reader.receive, fetches[0], answer)
         metadata = reader.result()
-        if all(file.hashes for file in files):
-            while len(self._metadata) >= _CACHED_METADATA:
-                self._metadata.pop(next(iter(self._metadata)), None)
-            self._metadata[key] = metadata
+        if release.is_lasting:
+            self._metadata.put(key, metadata)
         return metadata
 
     async def _answer(self, project: str, fetch: Fetch) -> FetchAnswer:

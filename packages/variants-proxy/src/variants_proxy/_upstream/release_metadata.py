@@ -54,7 +54,7 @@ class MetadataReader:
 
         async def work() -> Metadata:
             found = (await self._fetched(upstream, release)).metadata
-            if _is_lasting(release):
+            if release.is_lasting:
                 self._documents.put(key, found)
             return found
 
@@ -110,7 +110,7 @@ class MetadataReader:
         )
         sure = all(
             not isinstance(result, VariantError)
-            and (known_variants(release.wheels) is not None or _is_lasting(release))
+            and (known_variants(release.wheels) is not None or release.is_lasting)
             for release, result in zip(wanted, results, strict=True)
         )
         return {release.version: item for release, item in zip(wanted, results, strict=True)}, sure
@@ -128,12 +128,6 @@ def known_metadata(
     if isinstance(known, VariantError):
         raise known
     return known
-
-
-def _is_lasting(release: PageRelease) -> bool:
-    """Return whether the variant metadata of *release* can never change."""
-    files = release.wheels if release.document is None else (release.document,)
-    return all(file.hashes for file in files)
 
 
 def _release_key(release: PageRelease) -> str:

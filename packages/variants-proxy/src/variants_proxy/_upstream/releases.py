@@ -42,6 +42,12 @@ class PageRelease:
     wheels: tuple[PageFile, ...]
     document: PageFile | None
 
+    @property
+    def is_lasting(self) -> bool:
+        """Whether the variant metadata can never change."""
+        files = self.wheels if self.document is None else (self.document,)
+        return all(file.hashes for file in files)
+
     @cached_property
     def has_variants(self) -> bool:
         """Whether one of the wheels has a label."""

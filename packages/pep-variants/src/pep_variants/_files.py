@@ -145,6 +145,14 @@ def write_if_changed(path: Path, data: bytes) -> bool:
     """Make *data* the content of *path*, atomically; return False if it already was.
 
     An unchanged file keeps its modification time, and with it its place in caches.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from pep_variants.safe_files import write_if_changed
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "pylock.toml")
+    ...     print([write_if_changed(path, data) for data in (b"old", b"old", b"new")])
+    [True, False, True]
     """
     try:
         with path.open("rb") as stream:

@@ -296,6 +296,12 @@ class ReleaseReader:
 
     Whatever is wrong is an error in `result`, and costs the version its variants. The error is
     the same in whichever order the answers come.
+
+    >>> from pep_variants.metadata import ReleaseFile, ReleaseReader
+    >>> place = "https://index.example/torch-2.8.0-variants.json"
+    >>> reader = ReleaseReader([], ReleaseFile("torch-2.8.0-variants.json", place), source=None)
+    >>> [fetch.url for fetch in reader.wanted()]
+    ['https://index.example/torch-2.8.0-variants.json']
     """
 
     def __init__(

@@ -10,7 +10,12 @@ from urllib.parse import unquote, urlsplit
 
 
 def is_local(url: str) -> bool:
-    """Return whether *url* is a ``file:`` URL."""
+    """Return whether *url* is a ``file:`` URL.
+
+    >>> from pep_variants.safe_files import is_local
+    >>> is_local("file:///srv/wheels/"), is_local("https://host.example/")
+    (True, False)
+    """
     return url[:5].lower() == "file:"
 
 
@@ -30,6 +35,10 @@ def filename_of_url(url: str) -> str:
 
     Raises:
         ValueError: *url* cannot be parsed.
+
+    >>> from pep_variants.safe_files import filename_of_url
+    >>> filename_of_url("https://host.example/torch-2.8.0%2Bcu128-py3-none-any.whl?token=1")
+    'torch-2.8.0+cu128-py3-none-any.whl'
     """
     found = unquote(urlsplit(url).path.rpartition("/")[2])
     return found.replace("%2B", "+").replace("%2b", "+") if "%2" in found else found

@@ -62,12 +62,21 @@ def redacted(source: str) -> str:
     That is the user information, the query (signatures and tokens of storage services are there),
     and fragments other than hashes. For messages, logs and output for people only: a URL that is
     data, in a lock file or a key, needs its query. See `without_userinfo`.
+
+    >>> from pep_variants.errors import redacted
+    >>> redacted("cannot read https://me:secret@host.example/simple/torch/?token=1.")
+    'cannot read https://****@host.example/simple/torch/?****.'
     """
     return _QUERY.sub(_without_query, _CREDENTIALS.sub("****@", source))
 
 
 def without_userinfo(source: str) -> str:
-    """Return *source* without the user information of the URLs in it."""
+    """Return *source* without the user information of the URLs in it.
+
+    >>> from pep_variants.errors import without_userinfo
+    >>> without_userinfo("https://me:secret@host.example/simple/?page=2")
+    'https://host.example/simple/?page=2'
+    """
     return _CREDENTIALS.sub("", source)
 
 
@@ -88,6 +97,10 @@ def shortened(value: object, limit: int = 80) -> str:
     """Return a `repr` of *value* that is fit for a message: one line, at most *limit* characters.
 
     Values come from untrusted files: huge ones must not flood a terminal.
+
+    >>> from pep_variants.errors import shortened
+    >>> shortened("cuda_version_lower_bound " * 1000, limit=30)
+    "'cuda_version_lower_bound cud…"
     """
     try:
         # Slicing first keeps a value of many megabytes from being rendered whole.
@@ -103,7 +116,14 @@ def cut(text: str, limit: int) -> str:
 
 
 def listed(values: Sequence[str], word: str = "or") -> str:
-    """Return *values* as a list in words, a long one cut short."""
+    """Return *values* as a list in words, a long one cut short.
+
+    >>> from pep_variants.errors import listed
+    >>> listed(["cu126", "cu128", "cu130"])
+    'cu126, cu128 or cu130'
+    >>> listed(["cu118", "cu126", "cu128", "cu130", "cu132"])
+    'cu118, cu126, cu128, cu130, … (5 values)'
+    """
     shown = list(values[:MAX_LISTED])
     if len(values) > MAX_LISTED:
         return f"{', '.join(shown)}, … ({len(values)} values)"
@@ -113,7 +133,12 @@ def listed(values: Sequence[str], word: str = "or") -> str:
 
 
 def some(names: Sequence[str], shown: int = 5) -> str:
-    """Return the first of *names*, and how many more there are."""
+    """Return the first of *names*, and how many more there are.
+
+    >>> from pep_variants.errors import some
+    >>> some(["jax", "numpy", "torch"], shown=2)
+    'jax, numpy and 1 more'
+    """
     more = len(names) - shown
     return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
 
@@ -124,6 +149,10 @@ def in_words(value: object, limit: int = 200) -> str:
     Args:
         value: a string, a list of strings, mappings of them, or an object with a string form.
         limit: the most characters.
+
+    >>> from pep_variants.errors import in_words
+    >>> in_words({"nvidia": {"sm_arch": ["90_real", "100_real"]}})
+    'nvidia :: sm_arch :: 90_real, nvidia :: sm_arch :: 100_real'
     """
     return cut(printable(", ".join(itertools.islice(_flat(value), limit))) or "nothing", limit)
 

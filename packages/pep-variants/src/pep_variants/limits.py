@@ -279,7 +279,12 @@ its place in the key: at most 2 µs and 120 bytes each. Real: 75,000, a lock fil
 
 
 def size_in_words(count: int) -> str:
-    """Return a number of bytes for a message: ``8 MiB``, or ``300 bytes`` below one MiB."""
+    """Return a number of bytes for a message: ``8 MiB``, or ``300 bytes`` below one MiB.
+
+    >>> from pep_variants.limits import PAGE_BYTES, size_in_words
+    >>> size_in_words(PAGE_BYTES), size_in_words(300)
+    ('24 MiB', '300 bytes')
+    """
     return f"{count // MIB} MiB" if count >= MIB else f"{count} bytes"
 
 
@@ -291,5 +296,9 @@ def json_values(data: bytes) -> int:
 
     Every value but the first follows one of these characters. Those inside strings count as well,
     which errs on the safe side.
+
+    >>> from pep_variants.limits import json_values
+    >>> json_values(b'{"variants": {"cu128": {}, "cu130": {}}}')
+    9
     """
     return 1 + len(data.translate(None, _NOT_BEFORE_VALUES))  # a third of the time of four counts

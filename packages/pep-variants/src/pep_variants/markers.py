@@ -59,7 +59,15 @@ class Term(NamedTuple):
 
 
 def all_of(operands: Iterable[Term | bool]) -> Term | bool:
-    """Return the term that is true where all *operands* are."""
+    """Return the term that is true where all *operands* are.
+
+    >>> from pep_variants.markers import Term, all_of
+    >>> linux = Term("sys_platform == 'linux'")
+    >>> all_of([linux, Term("python_version < '3.12' or extra == 'gpu'", loose=True)]).text
+    "sys_platform == 'linux' and (python_version < '3.12' or extra == 'gpu')"
+    >>> all_of([linux, False])
+    False
+    """
     terms: list[Term] = []
     for operand in operands:
         if isinstance(operand, Term):
@@ -73,7 +81,12 @@ def all_of(operands: Iterable[Term | bool]) -> Term | bool:
 
 
 def any_of(operands: Iterable[Term | bool]) -> Term | bool:
-    """Return the term that is true where one of *operands* is."""
+    """Return the term that is true where one of *operands* is.
+
+    >>> from pep_variants.markers import Term, any_of
+    >>> any_of([Term("sys_platform == 'linux'"), False, Term("os_name == 'nt'")]).text
+    "sys_platform == 'linux' or os_name == 'nt'"
+    """
     terms: list[Term] = []
     for operand in operands:
         if isinstance(operand, Term):
@@ -117,6 +130,13 @@ class VariantContext:
     Attributes:
         label: its label, empty for a non-variant wheel.
         properties: its properties, *filtered to the values that the platform supports*.
+
+    >>> from pep_variants.markers import VariantContext
+    >>> context = VariantContext("cu128", {"nvidia": {"cuda_version_lower_bound": ("12.8",)}})
+    >>> sorted(context.features)
+    ['nvidia :: cuda_version_lower_bound']
+    >>> sorted(context.triples)
+    ['nvidia :: cuda_version_lower_bound :: 12.8']
     """
 
     label: str
@@ -163,6 +183,14 @@ def reduce_requirement(
 
     Raises:
         InvalidMarker: there are variant terms, but the requirement cannot be understood.
+
+    >>> from pep_variants.markers import NON_VARIANT, VariantContext, reduce_requirement
+    >>> context = VariantContext("cu128", {"nvidia": {"sm_arch": ("90_real",)}})
+    >>> text = "triton; 'nvidia' in variant_namespaces and sys_platform == 'linux'"
+    >>> reduce_requirement(text, context)
+    "triton; sys_platform == 'linux'"
+    >>> reduce_requirement(text, NON_VARIANT) is None
+    True
     """
     if "variant_" not in requirement or not variant_terms(requirement):
         return requirement
@@ -193,6 +221,10 @@ def require_extras(requirement: str, extras: Collection[str]) -> str:
 
     Raises:
         InvalidMarker: its marker cannot be understood.
+
+    >>> from pep_variants.markers import require_extras
+    >>> require_extras("pytest; extra == 'test'", ["test"])
+    'pytest'
     """
     semicolon = _find_marker(requirement) if "extra" in requirement else None
     if semicolon is None or semicolon == len(requirement):
@@ -249,6 +281,10 @@ def variant_terms(text: str) -> frozenset[str]:
     Args:
         text: a requirement, or a marker alone; what is not shaped like a requirement is read as
             a marker, broken or not. Names, extras, URLs and quoted strings do not count.
+
+    >>> from pep_variants.markers import variant_terms
+    >>> sorted(variant_terms("triton; 'nvidia' in variant_namespaces or variant_label == 'rocm'"))
+    ['variant_label', 'variant_namespaces']
     """
     if "variant_" not in text:
         return frozenset()
@@ -258,7 +294,12 @@ def variant_terms(text: str) -> frozenset[str]:
 
 
 def split_requirement(requirement: str) -> tuple[str, str]:
-    """Return a ``Requires-Dist`` value without its marker, and the marker; empty without one."""
+    """Return a ``Requires-Dist`` value without its marker, and the marker; empty without one.
+
+    >>> from pep_variants.markers import split_requirement
+    >>> split_requirement("triton>=3; sys_platform == 'linux'")
+    ('triton>=3', "sys_platform == 'linux'")
+    """
     semicolon = _find_marker(requirement)
     if semicolon is None:
         return requirement.strip(), ""
@@ -472,7 +513,13 @@ def reduce_metadata(metadata: bytes, context: VariantContext) -> bytes:
 
 
 def reduce_requirements(requirements: Iterable[str], context: VariantContext) -> list[str]:
-    """Return those ``Requires-Dist`` values that apply, as `reduce_metadata` would write them."""
+    """Return those ``Requires-Dist`` values that apply, as `reduce_metadata` would write them.
+
+    >>> from pep_variants.markers import VariantContext, reduce_requirements
+    >>> requires = ["numpy", "nccl; variant_label == 'cu128'", "mkl; variant_label == 'cpu'"]
+    >>> reduce_requirements(requires, VariantContext("cu128", {}))
+    ['numpy', 'nccl']
+    """
     reduced = (_reduced(one_line(value), context) for value in requirements)
     return [value for value in reduced if value is not None]
 

@@ -23,6 +23,12 @@ class Option(NamedTuple):
             ``variants.toml`` that the user has not approved. False for everything that runs or
             reads something, or changes where code comes from; new options start with False.
         installs: only for commands that change an environment.
+
+    >>> from pep_variants.options import OPTIONS
+    >>> next(option.metavar for option in OPTIONS if option.name == "variant")
+    'NAME=LABEL'
+    >>> [option.name for option in OPTIONS if option.installs]
+    ['variant-switch']
     """
 
     name: str

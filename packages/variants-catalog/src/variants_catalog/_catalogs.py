@@ -301,7 +301,13 @@ class UserEntries:
 
 
 def shipped_catalog() -> Catalog:
-    """Return the catalogue that is called `DEFAULT_CATALOG`, of this package."""
+    """Return the catalogue that is called `DEFAULT_CATALOG`, of this package.
+
+    >>> from variants_catalog.catalogs import shipped_catalog
+    >>> torch = shipped_catalog().project("torch")
+    >>> "cuda12.8" in {variant.label for variant in torch.variants}
+    True
+    """
     return DirectoryCatalog(resources.files(__package__) / "projects", "variants-catalog: ")
 
 
@@ -357,7 +363,12 @@ def not_admitted(project: str, version: object) -> str:
 
 
 def is_in_catalog(project: str) -> bool:
-    """Return whether the catalogue that is called `DEFAULT_CATALOG` describes *project*."""
+    """Return whether the catalogue that is called `DEFAULT_CATALOG` describes *project*.
+
+    >>> from variants_catalog.catalogs import is_in_catalog
+    >>> is_in_catalog("torch"), is_in_catalog("requests")
+    (True, False)
+    """
     try:
         return shipped_catalog().project(project) is not None
     except VariantError:  # it is damaged

@@ -366,7 +366,12 @@ def same_files(
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:
-    """Return *template* with *values* in place of its placeholders; others stay."""
+    """Return *template* with *values* in place of its placeholders; others stay.
+
+    >>> from variants_catalog.entries import filled
+    >>> filled("https://host.example/{version}/{label}/", {"version": "2.8.0"})
+    'https://host.example/2.8.0/{label}/'
+    """
     return PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), template)
 
 
@@ -403,7 +408,12 @@ def _platforms(tags: str, wanted: Sequence[str]) -> str:
 
 
 def platform_kind(tag: str) -> str:
-    """Return system and architecture of a platform tag, without the version of the system."""
+    """Return system and architecture of a platform tag, without the version of the system.
+
+    >>> from variants_catalog.entries import platform_kind
+    >>> platform_kind("manylinux_2_28_x86_64"), platform_kind("macosx_14_0_arm64")
+    ('linux_x86_64', 'macosx_arm64')
+    """
     return _SYSTEM.sub(lambda match: f"{match[1] or 'linux'}_", tag)
 
 

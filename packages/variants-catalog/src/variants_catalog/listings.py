@@ -217,7 +217,15 @@ def _builds(found: Iterable[tuple[str, str]]) -> dict[str, Any]:
 
 
 def pages_of(entry: CatalogProject) -> tuple[PlacePage, ...]:
-    """Return the pages that *entry* names, in its order."""
+    """Return the pages that *entry* names, in its order.
+
+    >>> from variants_catalog.catalogs import shipped_catalog
+    >>> from variants_catalog.listings import pages_of
+    >>> "https://download.pytorch.org/whl/cu128/torch/" in {
+    ...     page.url for page in pages_of(shipped_catalog().project("torch"))
+    ... }
+    True
+    """
     links = {item.links for item in entry.variants}
     pages = [(entry.page(place), place, place in links) for place in entry.places]
     if entry.variants_index is not None:

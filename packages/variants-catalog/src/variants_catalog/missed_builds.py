@@ -101,7 +101,12 @@ class MissedBuild:
 
 
 def platform_tags(filename: str) -> list[str]:
-    """Return the platform tags of a wheel, nothing for a source distribution."""
+    """Return the platform tags of a wheel, nothing for a source distribution.
+
+    >>> from variants_catalog.missed_builds import platform_tags
+    >>> platform_tags("tool-1.0-py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64.whl")
+    ['manylinux2014_x86_64', 'manylinux_2_17_x86_64']
+    """
     is_wheel = filename.endswith(".whl")
     return filename.removesuffix(".whl").rpartition("-")[2].split(".") if is_wheel else []
 

@@ -176,5 +176,10 @@ class CandidateEvaluator:
 
 
 def is_pinned(specifiers: Sequence[str]) -> bool:
-    """Return whether one of the specifier sets names exactly one version."""
+    """Return whether one of the specifier sets names exactly one version.
+
+    >>> from variants_index.finder import is_pinned
+    >>> is_pinned([">=2", "==2.8.0"]), is_pinned(["==2.*"])
+    (True, False)
+    """
     return any(_PINNED.match(part) for text in specifiers for part in text.split(","))

@@ -411,6 +411,13 @@ def by_version(
     Args:
         files: of a page.
         name: normalized name of the project of the page, None for a page with several.
+
+    >>> from variants_index.finder import by_version
+    >>> from variants_index.pages import PageFile
+    >>> names = ["tool-1.0-py3-none-any-cu128.whl", "tool-1.0.tar.gz", "notes.txt"]
+    >>> versions = by_version([PageFile(name, name) for name in names])["tool"]
+    >>> [str(version) for version in versions]
+    ['1.0']
     """
     projects: dict[str, dict[Version, VersionFiles]] = {}
     # Parsing a version takes longest, and many files have the same one.

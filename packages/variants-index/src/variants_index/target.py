@@ -177,6 +177,13 @@ def make_target(
 
     Raises:
         TargetError: a value is invalid.
+
+    >>> from variants_index.target import make_target
+    >>> target = make_target(python_version="3.12", platforms=["manylinux_2_28_x86_64"])
+    >>> target.environment["python_version"], target.environment["sys_platform"]
+    ('3.12', 'linux')
+    >>> str(target.tags[0])
+    'cp312-cp312-manylinux_2_28_x86_64'
     """
     if not (python_version or platforms or abi):
         here = host_target(platform)
@@ -263,6 +270,11 @@ def read_target(
     Raises:
         TargetError: as `load_target`.
         PlatformFileError: there is no such machine, or its file is invalid.
+
+    >>> from variants_index.target import read_target
+    >>> target = read_target("cuda=12.8,sm=9.0", python_version="3.12", platforms=["linux_x86_64"])
+    >>> target.platform.namespaces["nvidia"].features["sm_arch"][:2]
+    ('90_real', '90_virtual')
     """
     path = Path(machine)
     if machines.names_file(machine) and (path.exists() or path.suffix == ".toml"):
@@ -384,6 +396,10 @@ def environment_of(platform: str) -> dict[str, str]:
     """Return the marker environment of *platform* (PEP 508), the same on every machine.
 
     The version of Python is not known: it is the one that nearly all wheels support.
+
+    >>> from variants_index.target import environment_of
+    >>> environment_of("macosx-aarch64")["platform_machine"]
+    'arm64'
     """
     system, _, machine = (platform or "linux-x86_64").partition("-")
     tag = f"linux_{machine}"

@@ -138,7 +138,12 @@ def table_of(value: object) -> Mapping[str, Any]:
 
 
 def is_on(text: str) -> bool:
-    """Return whether *text*, the value of a variable, is set and no word for no."""
+    """Return whether *text*, the value of a variable, is set and no word for no.
+
+    >>> from variants_index.uv_files import is_on
+    >>> is_on("1"), is_on("false"), is_on("")
+    (True, False, False)
+    """
     return text.strip().lower() not in _NO
 
 

@@ -104,6 +104,14 @@ class PluginRunner:
         Args:
             provider: what metadata says of it.
             environment: PEP 508 marker environment of the target.
+
+        >>> from pep_variants.metadata import ProviderInfo
+        >>> from variants_plugins.runner import PluginRunner
+        >>> provider = ProviderInfo(requires=("acme-provider>=2",), plugin_api="acme_provider")
+        >>> PluginRunner().judge(provider, {}).reason
+        "its provider requires 'acme-provider>=2', which is not allowed to run"
+        >>> PluginRunner(allow=["acme-provider"]).judge(provider, {}).wanted[0].specifier
+        '>=2'
         """
         return self._allow.judge(provider.requires, environment)
 

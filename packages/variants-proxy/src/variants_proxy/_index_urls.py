@@ -34,7 +34,12 @@ if TYPE_CHECKING:
 
 
 def index_url(key: str, index: str | None = None) -> str:
-    """Return the path of the simple API's root, of one upstream or of all of them."""
+    """Return the path of the simple API's root, of one upstream or of all of them.
+
+    >>> from variants_proxy.urls import index_url
+    >>> index_url("h100-zen4"), index_url("h100-zen4", "pypi")
+    ('/p/h100-zen4/simple/', '/p/h100-zen4/i/pypi/simple/')
+    """
     return f"/p/{quote(key, safe='~')}/{f'i/{quote(index)}/' if index else ''}simple/"
 
 
@@ -118,7 +123,12 @@ def proxy_base(url: str) -> str:
 
 
 def bare_url(url: str) -> str:
-    """Return *url* without user name, password and the last slash."""
+    """Return *url* without user name, password and the last slash.
+
+    >>> from variants_proxy.urls import bare_url
+    >>> bare_url("https://me:secret@host.example/simple/")
+    'https://host.example/simple'
+    """
     parts = urlsplit(url)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])).rstrip("/")
 
@@ -130,6 +140,10 @@ def upstream_name(url: str, name: str = "", kind: Kind = "simple") -> str:
         url: of the index.
         name: the user's name of it, empty for none.
         kind: of the index.
+
+    >>> from variants_proxy.urls import upstream_name
+    >>> upstream_name("https://host.example/simple/", "corporate")
+    'corporate'
     """
     if name:
         return _UNFIT.sub("-", name).strip("-._") or "index"

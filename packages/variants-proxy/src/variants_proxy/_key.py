@@ -115,6 +115,12 @@ def encode(machine: Machine) -> str:
 
     Raises:
         InvalidKey: the name or target is not valid, or the key is too long for a URL.
+
+    >>> from pep_variants.machines import load_machine
+    >>> from variants_proxy.urls import Machine, decode, encode
+    >>> key = encode(Machine(load_machine("cuda=12.8,sm=9.0"), target="linux-x86_64"))
+    >>> decode(key).target
+    'linux-x86_64'
     """
     text = _text(machine)
     if machine.name and text == json.dumps({"f": machine.name}, separators=(",", ":")):
@@ -133,6 +139,10 @@ def decode(key: str) -> Machine:
 
     Raises:
         InvalidKey: it is neither a name nor a result of `encode`.
+
+    >>> from variants_proxy.urls import decode
+    >>> decode("cuda=12.8,sm=9.0").name
+    'cuda=12.8,sm=9.0'
     """
     if not key.startswith(_PREFIX):
         if not _is_name(key):

@@ -38,6 +38,10 @@ class Upstream:
         credentials: sent if the index requires them; None for those of netrc and keyring.
         token: bearer token, sent in place of credentials; empty for none.
         explicit: only at ``/i/<name>/``, not in the merged index.
+
+    >>> from variants_proxy.settings import Upstream
+    >>> Upstream("pypi", "https://pypi.org/simple/").kind
+    'simple'
     """
 
     name: str

@@ -100,6 +100,11 @@ def parse_requirement(text: str, origin: str = "", folder: Path | None = None) -
 
     Raises:
         RequirementError: it is not valid.
+
+    >>> from resolvelib_variants.resolution import parse_requirement
+    >>> wanted = parse_requirement("torch[extra]>=2.8; sys_platform == 'linux'")
+    >>> wanted.project, str(wanted.requirement.specifier)
+    ('torch', '>=2.8')
     """
     bare, separator, marker = text.partition(" ;") if ";" in text else (text, "", "")
     bare, extras = _split_extras(bare.strip())

@@ -58,6 +58,10 @@ def abi_dependencies(properties: Properties) -> tuple[AbiDependency, ...]:
     """Return what a variant with *properties* is built against, projects ascending.
 
     Values that are not releases match nothing and are left out.
+
+    >>> from pep_variants.selection import abi_dependencies
+    >>> abi_dependencies({"abi_dependency": {"torch": ("2.8", "2.9")}})
+    (AbiDependency(project='torch', releases=('2.9', '2.8')),)
     """
     return tuple(
         AbiDependency(canonicalize_name(feature), _newest_first(values))

@@ -29,6 +29,10 @@ def why_chosen(supported: Properties) -> str:
     """Return in a few words what makes a variant with these supported properties fit.
 
     Empty for the null variant. The publisher's order of builds is not a demand, and is left out.
+
+    >>> from pep_variants.explanation import why_chosen
+    >>> why_chosen({"nvidia": {"cuda_version_lower_bound": ("12.8",), "sm_arch": ("90_real",)}})
+    'CUDA driver 12.8 or newer, compute capability 9.0'
     """
     return ", ".join(
         f"built against {feature} {listed(values)}"
@@ -101,7 +105,13 @@ def asked(namespace: str, feature: str) -> str:
 
 
 def answered(namespace: str, feature: str, value: str) -> str:
-    """Return *value* as an answer to `asked`: ``CUDA driver``: ``13.0 or newer``."""
+    """Return *value* as an answer to `asked`: ``CUDA driver``: ``13.0 or newer``.
+
+    >>> from pep_variants.explanation import answered, asked
+    >>> feature = "nvidia", "cuda_version_lower_bound"
+    >>> f"{asked(*feature)}: {answered(*feature, '13.0')}"
+    'CUDA driver: 13.0 or newer'
+    """
     words = _words(namespace, feature)
     if words:
         return words.answer(value)
@@ -224,6 +234,18 @@ def verdicts(ranking: Ranking, chosen: str | None) -> tuple[Verdict, ...]:
     Args:
         ranking: the judged variants.
         chosen: label that was taken, None if none was.
+
+    >>> from pep_variants.explanation import verdicts
+    >>> from pep_variants.machines import load_machine
+    >>> from pep_variants.metadata import Metadata
+    >>> from pep_variants.selection import rank
+    >>> build = {"nvidia": {"cuda_version_lower_bound": ("13.0",)}}
+    >>> metadata = Metadata(("nvidia",), {"cu130": build, "null": {}})
+    >>> ranking = rank(metadata, load_machine("cuda=12.8"))
+    >>> for verdict in verdicts(ranking, chosen="null"):
+    ...     print(*verdict, sep=" | ")
+    null | chosen | always fits
+    cu130 | rejected | needs CUDA driver 13.0 or newer, this one supports up to 12.8
     """
     taken = None if chosen is None else ranking.metadata.label_of(chosen)
     compatible = (
@@ -242,7 +264,12 @@ def verdicts(ranking: Ranking, chosen: str | None) -> tuple[Verdict, ...]:
 
 
 def table_lines(rows: Sequence[tuple[str, str, str]]) -> Iterator[str]:
-    """Yield *rows*, `Verdict`s or what they are made of, as lines with aligned columns."""
+    """Yield *rows*, `Verdict`s or what they are made of, as lines with aligned columns.
+
+    >>> from pep_variants.explanation import table_lines
+    >>> list(table_lines([("cu128", "chosen", "CUDA driver 12.8"), ("null", "compatible", "")]))
+    ['cu128  chosen      CUDA driver 12.8', 'null   compatible  ']
+    """
     width = max((len(label) for label, _, _ in rows), default=0)
     for label, verdict, why in rows:
         yield f"{label:{width}}  {verdict:10}  {why}"

@@ -168,7 +168,13 @@ class Given(NamedTuple):
 def preferences_from_options(
     values: Mapping[str, Any], base: Preferences | None = None
 ) -> Preferences:
-    """Return *base* with every option in *values* replaced, see `given_options`."""
+    """Return *base* with every option in *values* replaced, see `given_options`.
+
+    >>> from pep_variants.preferences import preferences_from_options
+    >>> preferences = preferences_from_options({"variant": ["torch=cu128"], "no-variants": False})
+    >>> dict(preferences.forced)
+    {'torch': 'cu128'}
+    """
     return _replaced(base, given_options(values))
 
 
@@ -235,10 +241,14 @@ class _Reader(PropertyTree):
 
 
 def read_configuration(data: bytes | str, source: str) -> Preferences:
-    """Read a ``variants.toml`` that counts as a whole.
+    r"""Read a ``variants.toml`` that counts as a whole.
 
     Raises:
         PreferenceError: as `configuration_tree` and `given_settings`.
+
+    >>> from pep_variants.preferences import read_configuration
+    >>> read_configuration('enable = ["intel"]\nbefore-version = ["torch"]', "variants.toml").enable
+    frozenset({'intel'})
     """
     return _replaced(None, given_settings(configuration_tree(data, source), source))
 
@@ -334,7 +344,12 @@ def _parse(  # noqa: C901
 
 
 def is_catalog_path(text: str) -> bool:
-    """Return whether *text*, a value of ``--variant-catalog``, is a path."""
+    """Return whether *text*, a value of ``--variant-catalog``, is a path.
+
+    >>> from pep_variants.preferences import is_catalog_path
+    >>> is_catalog_path("default"), is_catalog_path("builds/catalog.toml")
+    (False, True)
+    """
     return text != DEFAULT_CATALOG and "://" not in text
 
 

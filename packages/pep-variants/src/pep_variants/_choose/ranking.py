@@ -170,6 +170,20 @@ def rank(metadata: Metadata, platform: Platform, preferences: Preferences | None
 
     The result depends on the arguments alone, never on the order of their mappings' keys where
     that order carries no meaning.
+
+    >>> from pep_variants.machines import load_machine
+    >>> from pep_variants.metadata import Metadata
+    >>> from pep_variants.selection import rank
+    >>> drivers = {"cu126": "12.6", "cu128": "12.8", "cu130": "13.0"}
+    >>> variants = {
+    ...     label: {"nvidia": {"cuda_version_lower_bound": (driver,)}}
+    ...     for label, driver in drivers.items()
+    ... }
+    >>> ranking = rank(Metadata(("nvidia",), variants), load_machine("cuda=12.8"))
+    >>> ranking.labels
+    ('cu128', 'cu126')
+    >>> [variant.label for variant in ranking.rejected]
+    ['cu130']
     """
     with paused(len(metadata.variants) > _MANY):
         return _rank(metadata, platform, preferences or Preferences())

@@ -141,6 +141,22 @@ def select(
     Returns:
         The selection. A forced label that no file has, or that does not fit, leaves no files;
         `missing_variant` says it in words when the client is through with all versions.
+
+    >>> from pep_variants.machines import Detector, load_machine
+    >>> from pep_variants.metadata import Metadata
+    >>> from pep_variants.preferences import Preferences
+    >>> from pep_variants.selection import File, select
+    >>> cuda = {"nvidia": {"cuda_version_lower_bound": ("12.8",)}}
+    >>> filenames = ["tool-1.0-py3-none-any-cu128.whl", "tool-1.0-py3-none-any.whl"]
+    >>> selection = select(
+    ...     [File(filename, "https://index.example/tool/", filename) for filename in filenames],
+    ...     metadata=lambda source: Metadata(("nvidia",), {"cu128": cuda}),
+    ...     platform=Detector(platform=load_machine("cuda=12.9")).platform,
+    ...     preferences=Preferences(),
+    ...     project="tool",
+    ... )
+    >>> selection.chosen.item
+    'tool-1.0-py3-none-any-cu128.whl'
     """
     if tags is not None:
         positions = {tag: position for position, tag in enumerate(tags)}

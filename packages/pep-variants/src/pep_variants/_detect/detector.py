@@ -102,6 +102,13 @@ class Detector:
     """Answers what the target supports; asks each provider at most once.
 
     Make one per command. It is not global because a command may resolve for several targets.
+
+    >>> from pep_variants.machines import Detector, load_machine
+    >>> from pep_variants.metadata import Metadata
+    >>> metadata = Metadata(("nvidia",), {"cu128": {"nvidia": {"sm_arch": ("90_real",)}}})
+    >>> platform = Detector(platform=load_machine("cuda=12.8,sm=9.0")).platform(metadata)
+    >>> platform.namespaces["nvidia"].features["sm_arch"][:2]
+    ('90_real', '90_virtual')
     """
 
     def __init__(

@@ -38,7 +38,12 @@ _CLOSE = 3
 
 
 def names_file(text: str) -> bool:
-    """Return whether *text* is the path of a platform file, not a name or facts."""
+    """Return whether *text* is the path of a platform file, not a name or facts.
+
+    >>> from pep_variants.machines import names_file
+    >>> names_file("machines/h100.toml"), names_file("h100-zen4"), names_file("cuda=12.8")
+    (True, False, False)
+    """
     if text.endswith(_SUFFIX) or any(separator in text for separator in "/\\"):
         return True
     return "=" not in text and text not in BY_NAME and text != NATIVE
@@ -53,6 +58,13 @@ def load_machine(machine: str | os.PathLike[str]) -> Platform:
     Raises:
         PlatformFileError: the file cannot be read or is invalid, there is no such machine, or the
             facts are invalid.
+
+    >>> from pep_variants.machines import load_machine
+    >>> machine = load_machine("cuda=12.8,sm=9.0")
+    >>> sorted(machine.namespaces["nvidia"].features)
+    ['cuda_version_lower_bound', 'cuda_version_upper_bound', 'sm_arch']
+    >>> load_machine("h100-zen4").namespaces["nvidia"].features["sm_arch"][:2]
+    ('90_real', '90_virtual')
     """
     if not isinstance(machine, str) or names_file(machine):
         try:
@@ -146,6 +158,10 @@ def parse_facts(text: str) -> Facts:
 
     Raises:
         PlatformFileError: an unknown name, a name twice, or no value; values are not looked at.
+
+    >>> from pep_variants.machines import parse_facts
+    >>> parse_facts("cuda=12.8,sm=8.6+9.0")
+    {'cuda': ('12.8',), 'sm': ('8.6', '9.0')}
     """
     if len(text) > LONGEST:
         raise _problem(text, f"longer than {LONGEST:,} characters")

@@ -24,6 +24,12 @@ def merge(first: Metadata, second: Metadata) -> Metadata:
 
     Raises:
         InconsistentMetadata: they contradict each other; the message names both sources.
+
+    >>> from pep_variants.metadata import Metadata, merge
+    >>> old = Metadata(("x86_64",), {"v3": {"x86_64": {"level": ("v3",)}}})
+    >>> new = Metadata(("x86_64",), {"v4": {"x86_64": {"level": ("v4",)}}})
+    >>> sorted(merge(old, new).variants)
+    ['v3', 'v4']
     """
     sources = (first.source, second.source)
     shorter, longer = sorted((first.namespaces, second.namespaces), key=len)

@@ -50,6 +50,11 @@ def read_platform(data: bytes | str, source: str) -> Platform:
     Raises:
         PlatformFileError: not TOML, no platform file, wrong types, bad names, or a namespace listed
             twice.
+
+    >>> from pep_variants.machines import load_machine, read_platform, write_platform
+    >>> text = write_platform(load_machine("cuda=12.8,sm=9.0"), created_by="me")
+    >>> sorted(read_platform(text, "machine.toml").namespaces)
+    ['aarch64', 'amd', 'ascend', 'intel', 'nvidia', 'tpu', 'x86_64']
     """
 
     def fail(path: str, problem: str) -> PlatformFileError:

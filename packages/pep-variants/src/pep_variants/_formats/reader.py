@@ -41,6 +41,18 @@ def read_metadata(data: bytes | str, source: str) -> Metadata:
     Raises:
         MetadataError: not JSON, wrong types, invalid names, or contradictions.
         UnsupportedSchema: its major format version is not known.
+
+    >>> import json
+    >>> from pep_variants.metadata import read_metadata
+    >>> schema = "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json"
+    >>> tree = {
+    ...     "$schema": schema,
+    ...     "default-priorities": {"namespace": ["x86_64"]},
+    ...     "variants": {"v3": {"x86_64": {"level": ["v3"]}}, "null": {}},
+    ... }
+    >>> metadata = read_metadata(json.dumps(tree), "numpy-2.4.0-variants.json")
+    >>> sorted(metadata.variants)
+    ['null', 'v3']
     """
     if isinstance(data, str):
         data = data.encode("utf-8", "surrogatepass")

@@ -15,11 +15,15 @@ marks; a short one that is not terminated ends with its line."""
 
 
 def read_toml(text: str) -> dict[str, Any]:
-    """Return the tables of a TOML document.
+    r"""Return the tables of a TOML document.
 
     Raises:
         ValueError: not TOML, or beyond one of the limits of TOML in `limits`, so that no document
             costs more than two seconds or 300 MB.
+
+    >>> from pep_variants.safe_files import read_toml
+    >>> read_toml("[variant]\nnamespace = ['nvidia']")
+    {'variant': {'namespace': ['nvidia']}}
     """
     # Imported late: most commands find no file to read.
     if sys.version_info >= (3, 11):

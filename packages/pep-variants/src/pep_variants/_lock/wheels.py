@@ -23,6 +23,10 @@ def filename_of(wheel: object) -> str:
 
     It is ``name``, else the last component of ``path`` or, percent-decoded, of ``url``: as
     `packaging.pylock.PackageWheel.filename`.
+
+    >>> from pep_variants.lock_entries import filename_of
+    >>> filename_of({"url": "https://host.example/tool-1.0-py3-none-any-cu128.whl#sha256=00"})
+    'tool-1.0-py3-none-any-cu128.whl'
     """
     if not isinstance(wheel, Mapping):
         return ""
@@ -42,14 +46,26 @@ def filename_of(wheel: object) -> str:
 
 
 def labels_of(package: object) -> Iterator[str | None]:
-    """Yield the label of each wheel of a package's table, None for non-variant wheels."""
+    """Yield the label of each wheel of a package's table, None for non-variant wheels.
+
+    >>> from pep_variants.lock_entries import labels_of
+    >>> names = ["tool-1.0-py3-none-any-cu128.whl", "tool-1.0-py3-none-any.whl"]
+    >>> list(labels_of({"name": "tool", "wheels": [{"name": name} for name in names]}))
+    ['cu128', None]
+    """
     wheels = package.get("wheels") if isinstance(package, Mapping) else None
     for wheel in wheels if isinstance(wheels, list) else ():
         yield split_label(filename_of(wheel))[1]
 
 
 def lists_variants(tree: object) -> bool:
-    """Return whether a lock file, as parsed from TOML, lists variant wheels."""
+    """Return whether a lock file, as parsed from TOML, lists variant wheels.
+
+    >>> from pep_variants.lock_entries import lists_variants
+    >>> wheel = {"name": "tool-1.0-py3-none-any-cu128.whl"}
+    >>> lists_variants({"packages": [{"name": "tool", "wheels": [wheel]}]})
+    True
+    """
     packages = tree.get("packages") if isinstance(tree, Mapping) else None
     return isinstance(packages, list) and any(any(labels_of(item)) for item in packages)
 

@@ -28,6 +28,12 @@ def system_markers(platform: str) -> dict[str, str] | None:
     """Return the marker variables that follow from a platform tag, None for an unknown tag.
 
     Release and version of the system do not follow from it; they are empty.
+
+    >>> from pep_variants.machines import system_markers
+    >>> system_markers("manylinux_2_28_x86_64")["platform_machine"]
+    'x86_64'
+    >>> system_markers("any") is None
+    True
     """
     if match := LINUX.fullmatch(modern_tag(platform)):
         names = ("posix", "linux", "Linux", match[4] or match[6])
@@ -48,6 +54,11 @@ def target_environment(platforms: Sequence[str], python: Sequence[int]) -> dict[
         platforms: its platform tags, most preferred first; none for the system that this runs on.
             A tag that is not known leaves the variables as they are here.
         python: version of its Python, two or three numbers; a missing third is 0, as in pip and uv.
+
+    >>> from pep_variants.machines import target_environment
+    >>> environment = target_environment(["macosx_14_0_arm64"], (3, 13))
+    >>> environment["python_version"], environment["sys_platform"]
+    ('3.13', 'darwin')
     """
     from packaging.markers import default_environment
 

@@ -52,6 +52,11 @@ def parse_filename(filename: str) -> WheelFilename:
 
     Raises:
         InvalidWheelFilename: it is not one, or beyond `limits`; the message says why.
+
+    >>> from pep_variants.wheel_files import parse_filename
+    >>> wheel = parse_filename("torch-2.8.0-cp313-cp313-linux_x86_64-cu128.whl")
+    >>> wheel.name, str(wheel.version), wheel.label
+    ('torch', '2.8.0', 'cu128')
     """
     if len(filename) > FILENAME_CHARACTERS:
         raise InvalidWheelFilename(
@@ -88,6 +93,10 @@ def read_version(text: str) -> Version | None:
     """Return the version that *text* spells, None if it is none or too long for a filename.
 
     `Version` itself raises another error than `InvalidVersion` beyond the digits that `int` reads.
+
+    >>> from pep_variants.wheel_files import read_version
+    >>> read_version("2.8.0"), read_version("newest")
+    (<Version('2.8.0')>, None)
     """
     return None if len(text) > FILENAME_CHARACTERS else _version(text)
 
@@ -104,6 +113,10 @@ def metadata_filename(name: str, version: Version | str) -> str:
     """Return the name of the index-level metadata file: ``{name}-{version}-variants.json``.
 
     Name and version are normalized and escaped as in wheel filenames.
+
+    >>> from pep_variants.wheel_files import metadata_filename
+    >>> metadata_filename("flash-attn", "2.8.3")
+    'flash_attn-2.8.3-variants.json'
     """
     escaped = re.sub(r"[-_.]+", "_", name).lower()
     normalized = read_version(str(version)) or version  # old releases have other ones
@@ -111,7 +124,12 @@ def metadata_filename(name: str, version: Version | str) -> str:
 
 
 def parse_metadata_filename(filename: str) -> tuple[NormalizedName, Version] | None:
-    """Return project and version of an index-level metadata file, None for any other filename."""
+    """Return project and version of an index-level metadata file, None for any other filename.
+
+    >>> from pep_variants.wheel_files import parse_metadata_filename
+    >>> parse_metadata_filename("flash_attn-2.8.3-variants.json")
+    ('flash-attn', <Version('2.8.3')>)
+    """
     if not filename.endswith(METADATA_SUFFIX):
         return None
     if len(filename) > FILENAME_CHARACTERS:

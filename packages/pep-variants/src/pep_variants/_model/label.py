@@ -35,6 +35,10 @@ def check_label(label: str) -> str:
 
     Raises:
         InvalidLabel: it is empty, too long or has other characters than ``0-9 a-z _ .``.
+
+    >>> from pep_variants.metadata import check_label
+    >>> check_label("cu128")
+    'cu128'
     """
     if not _is_label(label):
         raise InvalidLabel(
@@ -48,6 +52,12 @@ def split_label(filename: str) -> tuple[str, str | None]:
 
     Names other than labelled wheel filenames, malformed and too long ones included, come back as
     they are with None: the parser of wheel filenames reports them.
+
+    >>> from pep_variants.metadata import split_label
+    >>> split_label("torch-2.8.0-cp313-cp313-linux_x86_64-cu128.whl")
+    ('torch-2.8.0-cp313-cp313-linux_x86_64.whl', 'cu128')
+    >>> split_label("torch-2.8.0-cp313-cp313-linux_x86_64.whl")
+    ('torch-2.8.0-cp313-cp313-linux_x86_64.whl', None)
     """
     if not filename.endswith(".whl") or len(filename) > FILENAME_CHARACTERS:
         return filename, None

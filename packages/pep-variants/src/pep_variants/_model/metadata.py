@@ -75,6 +75,11 @@ class Metadata:
         property_priorities: ``default-priorities.property`` by namespace and feature.
         schema: the ``$schema`` URL as found, None if there was none.
         source: file or URL it came from, for messages; does not take part in comparisons.
+
+    >>> from pep_variants.metadata import Metadata
+    >>> metadata = Metadata(("x86_64",), {"v3": {"x86_64": {"level": ("v3",)}}, "null": {}})
+    >>> metadata.variants["v3"]["x86_64"]["level"]
+    ('v3',)
     """
 
     namespaces: tuple[str, ...] = ()

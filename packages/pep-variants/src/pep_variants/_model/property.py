@@ -97,7 +97,12 @@ class Selector(NamedTuple):
 def properties_tree(
     properties: Properties, *, ascending: bool = False
 ) -> dict[str, dict[str, list[str]]]:
-    """Return *properties* as JSON data, in their order or with ascending names."""
+    """Return *properties* as JSON data, in their order or with ascending names.
+
+    >>> from pep_variants.metadata import properties_tree
+    >>> properties_tree({"x86_64": {"level": ("v3", "v2")}})
+    {'x86_64': {'level': ['v3', 'v2']}}
+    """
     if ascending:
         properties = {name: dict(sorted(properties[name].items())) for name in sorted(properties)}
     return {
@@ -115,7 +120,12 @@ def iter_properties(properties: Properties) -> Iterator[Property]:
 
 
 def group_properties(properties: Iterable[Property]) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Return *properties* by namespace and feature, values in their order: as `Properties`."""
+    """Return *properties* by namespace and feature, values in their order: as `Properties`.
+
+    >>> from pep_variants.metadata import Property, group_properties
+    >>> group_properties([Property.parse("nvidia :: sm_arch :: 90_real")])
+    {'nvidia': {'sm_arch': ('90_real',)}}
+    """
     found: dict[str, dict[str, tuple[str, ...]]] = {}
     for namespace, feature, value in properties:
         features = found.setdefault(namespace, {})

@@ -67,7 +67,13 @@ def load_preferences(
     isolated: bool = False,
     candidates: Sequence[Place] | None = None,
 ) -> Preferences:
-    """Return what `load_settings` finds, for those who need not know where it came from."""
+    """Return what `load_settings` finds, for those who need not know where it came from.
+
+    >>> from pep_variants.preferences import load_preferences
+    >>> environ = {"VARIANTS_VARIANT": "torch=cu128"}
+    >>> load_preferences({}, environ, warn=print, candidates=()).forced["torch"]
+    'cu128'
+    """
     found = load_settings(options, environ, warn=warn, isolated=isolated, candidates=candidates)
     return found.preferences
 

@@ -67,13 +67,23 @@ def read_fields(metadata: bytes) -> dict[str, list[str]]:
 
 
 def first_field(metadata: bytes, name: str) -> str | None:
-    """Return the first value of the field *name*, in lower case; None if it is missing."""
+    r"""Return the first value of the field *name*, in lower case; None if it is missing.
+
+    >>> from pep_variants.wheel_files import first_field
+    >>> first_field(b"Name: torch\nRequires-Python: >=3.10\n", "requires-python")
+    '>=3.10'
+    """
     values = (field.value for field in iter_fields(metadata) if field.name == name)
     return next(map(_printable, values), None)
 
 
 def requirements_of(metadata: bytes) -> tuple[str, ...]:
-    """Return the ``Requires-Dist`` values of *metadata*."""
+    r"""Return the ``Requires-Dist`` values of *metadata*.
+
+    >>> from pep_variants.wheel_files import requirements_of
+    >>> requirements_of(b"Metadata-Version: 2.4\nRequires-Dist: numpy\nRequires-Dist: triton>=3\n")
+    ('numpy', 'triton>=3')
+    """
     return tuple(read_fields(metadata).get("requires-dist", ()))
 
 

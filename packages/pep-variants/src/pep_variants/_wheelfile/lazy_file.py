@@ -87,6 +87,10 @@ def read_content_range(value: str) -> tuple[int, int, int] | None:
     """Return start, length and the file's size from a ``Content-Range`` (RFC 9110, 14.4).
 
     None if it says anything else: several parts at once, unknown size, nothing.
+
+    >>> from pep_variants.wheel_files import read_content_range
+    >>> read_content_range("bytes 0-999/8000")
+    (0, 1000, 8000)
     """
     found = _CONTENT_RANGE.fullmatch(value)
     if found is None:

@@ -44,18 +44,22 @@ def digest_of(data: bytes) -> str:
 
 
 def record_line(path: str, data: bytes | None, ending: str = "\n") -> str:
-    """Return the line for the file *path*.
+    r"""Return the line for the file *path*.
 
     Args:
         path: relative to the wheel's root.
         data: contents; None for RECORD itself, which is listed without digest and size.
         ending: line ending.
+
+    >>> from pep_variants.wheel_files import record_line
+    >>> record_line("tool.py", b"print(1)")
+    'tool.py,sha256=0oe7f50Vq9xbbphTYmOBV0S27yHI88g5_ENMpw2O_pk,8\n'
     """
     return _line((path, "", "") if data is None else _fields(path, data), ending)
 
 
 def read_record(data: bytes, source: str) -> list[Row]:
-    """Return the rows of RECORD.
+    r"""Return the rows of RECORD.
 
     Args:
         data: contents of the file.
@@ -64,6 +68,11 @@ def read_record(data: bytes, source: str) -> list[Row]:
     Raises:
         InvalidWheel: RECORD is not UTF-8 or not CSV, has a line without exactly three columns, or
             has more lines than a wheel may have files.
+
+    >>> from pep_variants.wheel_files import read_record
+    >>> data = b"tool.py,sha256=AA,12\ntool-1.0.dist-info/RECORD,,\n"
+    >>> [row.path for row in read_record(data, "tool-1.0-py3-none-any.whl")]
+    ['tool.py', 'tool-1.0.dist-info/RECORD']
     """
     if (lines := data.count(b"\n") + data.count(b"\r")) > 2 * WHEEL_ENTRIES:
         raise InvalidWheel(f"RECORD has {lines} lines, at most {2 * WHEEL_ENTRIES}", source)

@@ -46,6 +46,10 @@ def split_credentials(url: str) -> tuple[str, Credentials | None]:
 
     Raises:
         InvalidUrl: *url* cannot be parsed.
+
+    >>> from variants_index.http import split_credentials
+    >>> split_credentials("https://me:secret@host.example/simple/")[0]
+    'https://host.example/simple/'
     """
     try:
         parts = urlsplit(url)

@@ -76,6 +76,13 @@ def proxy_for(scheme: str, host: str, environ: Mapping[str, str]) -> UserProxy |
 
     Raises:
         InvalidProxy: the variable's value cannot be used; the message has its name.
+
+    >>> from variants_index.http import proxy_for
+    >>> environ = {"HTTPS_PROXY": "http://proxy.example:3128", "NO_PROXY": "host.example"}
+    >>> proxy_for("https", "pypi.org", environ).port
+    3128
+    >>> proxy_for("https", "host.example", environ) is None
+    True
     """
     for name in (f"{scheme.upper()}_PROXY", "ALL_PROXY"):
         value = _variable(name, environ)

@@ -41,6 +41,12 @@ def read_page(body: bytes, content_type: str, url: str, project: str = "") -> Pa
 
     Raises:
         InvalidPage: it is not a page, or of an unknown version of the API.
+
+    >>> from variants_index.pages import read_page
+    >>> body = b'<a href="../tool-1.0-py3-none-any-cu128.whl#sha256=ab12">tool</a>'
+    >>> page = read_page(body, "text/html", "https://index.example/simple/tool/", "tool")
+    >>> [file.url for file in page.files]
+    ['https://index.example/simple/tool-1.0-py3-none-any-cu128.whl']
     """
     name = canonicalize_name(project)
     if _is_json(content_type):
@@ -58,6 +64,11 @@ def read_projects(body: bytes, content_type: str, url: str) -> tuple[str, ...]:
 
     Raises:
         InvalidPage: it is not a list of projects.
+
+    >>> from variants_index.pages import read_projects
+    >>> body = b'<a href="flash_attn/">Flash_Attn</a> <a href="torch/">torch</a>'
+    >>> read_projects(body, "text/html", "https://index.example/simple/")
+    ('flash-attn', 'torch')
     """
     names = (
         read_json_projects(body, url) if _is_json(content_type) else read_html_projects(body, url)

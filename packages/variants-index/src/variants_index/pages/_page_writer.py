@@ -51,7 +51,13 @@ def _json_file(file: PageFile) -> dict[str, Any]:
 
 
 def html_page(page: Page) -> bytes:
-    """Return *page* as HTML (PEP 503). Equal pages give equal bytes."""
+    """Return *page* as HTML (PEP 503). Equal pages give equal bytes.
+
+    >>> from variants_index.pages import Page, PageFile, html_page
+    >>> file = PageFile("tool-1.0-py3-none-any.whl", "tool-1.0-py3-none-any.whl")
+    >>> html_page(Page("tool", (file,))).decode().splitlines()[-2]
+    '<a href="tool-1.0-py3-none-any.whl">tool-1.0-py3-none-any.whl</a><br>'
+    """
     metas = _METAS
     if page.status != "active":
         metas += _meta("pypi:project-status", page.status)

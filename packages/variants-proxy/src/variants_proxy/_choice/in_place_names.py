@@ -85,6 +85,11 @@ def wheel_at(url: str) -> tuple[str | None, str] | None:
 
     The label is None for wheels without label. None for every other URL than those of
     `variant_path`.
+
+    >>> from variants_proxy.urls import wheel_at
+    >>> wheel_at(".variant/cu128/tool-1.0-1_cu128-py3-none-any.whl")
+    ('cu128', 'tool-1.0-1-py3-none-any.whl')
+    >>> wheel_at("https://host.example/files/tool-1.0-py3-none-any.whl")
     """
     folder, _, rest = urlsplit(url).path.rpartition("/")
     above, _, folder = folder.rpartition("/")

@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 import pytest
 
+import doors
 from pep_variants._choose.preferences import PRIORITIES, Preferences
 from pep_variants._detect.machines import CPU, WORDS, load_machine, parse_facts
 from pep_variants._formats import toml
@@ -334,7 +335,40 @@ def test_the_metadata_shown_is_that_of_torch():
     assert json.loads(file.text) == json.loads(published.read_text("utf-8"))
 
 
-@pytest.mark.parametrize("name", ["choice", "first-commands"])
+@pytest.mark.parametrize("name", ["architecture", "choice", "first-commands"])
 def test_pictures_are_what_their_scripts_write(name):
     script = runpy.run_path(str(ROOT / f"docs/pictures/{name.replace('-', '_')}.py"))
     assert (ROOT / f"docs/pictures/{name}.svg").read_text("utf-8") == script["picture"]()
+
+
+ARCHITECTURE = ROOT / "docs/explanation/architecture.md"
+
+
+def defined(path: Path) -> set[str]:
+    """Return the names of the classes, functions and constants that a module defines itself."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign):
+            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return found
+
+
+def test_each_step_of_the_architecture_is_in_its_file():
+    page = ARCHITECTURE.read_text("utf-8")
+    steps = re.findall(r"^\| \[`(\w+)`\]\(([^)]+)\)", page, re.M)
+    steps += re.findall(r"^- `(\w+)` \(\[[^]]+\]\(([^)]+)\)\)", page, re.M)
+    assert len(steps) > 50
+    wrong = [
+        (name, path) for name, path in steps if name not in defined(ARCHITECTURE.parent / path)
+    ]
+    assert wrong == []
+
+
+def test_each_name_in_the_architecture_is_one_of_the_code():
+    sources = [path for pattern in doors.SOURCES for path in ROOT.glob(f"{pattern}/**/*.py")]
+    names = {name for path in sources for name in defined(path)}
+    names |= {part for path in sources for part in path.relative_to(ROOT).with_suffix("").parts}
+    shown = set(re.findall(r"`([A-Za-z_]+)`", ARCHITECTURE.read_text("utf-8")))
+    assert shown - names == set()

@@ -24,7 +24,7 @@ from uv_variants._private_folder import PrivateFolder
 from uv_variants._session import Session
 from uv_variants._session_settings import SessionSettings, upstream_of
 from variants_proxy.errors import InvalidSetting
-from variants_proxy.settings import Settings
+from variants_proxy.settings import ClientSettings, Settings
 from variants_proxy.urls import Machine, encode
 
 GPU = encode(
@@ -42,7 +42,7 @@ def settings(tmp_path, monkeypatch):
     def made(*indexes, **more):
         users = tuple(UserIndex(index.url, f"own{n}") for n, index in enumerate(indexes))
         proxy = Settings(tuple(map(upstream_of, users)), tmp_path / "cache")
-        return SessionSettings(proxy, users, GPU, **more)
+        return SessionSettings(proxy, users, ClientSettings(GPU), **more)
 
     return made
 
@@ -82,9 +82,9 @@ def test_a_command_that_asks_nothing_imports_no_server(tmp_path):
         "import sys; from pathlib import Path\n"
         "from uv_variants._session import Session\n"
         "from uv_variants._session_settings import SessionSettings\n"
-        "from variants_proxy.settings import Settings\n"
+        "from variants_proxy.settings import ClientSettings, Settings\n"
         "proxy = Settings((), Path(sys.argv[1]))\n"
-        "session = Session(lambda: SessionSettings(proxy, (), '1~'))\n"
+        "session = Session(lambda: SessionSettings(proxy, (), ClientSettings('1~')))\n"
         "session.open()\n"
         "session.close()\n"
         "print(*({'uvicorn', 'starlette', 'httpcore', 'httpx', 'h11'} & set(sys.modules)))\n"

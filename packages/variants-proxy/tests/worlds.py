@@ -6,7 +6,8 @@ from pep_variants._choose.preferences import preferences_from_options
 from pep_variants._model.platform import Platform, Support
 from support.index import JSON
 from variants_proxy._choice.in_place_names import wheel_at
-from variants_proxy._clients import Clients, ClientSettings
+from variants_proxy._clients import Clients
+from variants_proxy.settings import ClientSettings
 from variants_proxy.urls import Machine, encode, index_url, links_url
 
 NVIDIA = Platform({"nvidia": Support({"cuda_version_lower_bound": ("12.8", "12.7", "12.6")})})

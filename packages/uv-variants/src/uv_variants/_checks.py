@@ -380,10 +380,8 @@ def _together(lock: Lock, project: str, name: str) -> bool:
 
     if not {project, name} <= lock.required:
         return False
-    places = []
-    for each in (project, name):
-        files = [plain for text in lock.versions[each] for _, plain in lock.files(each, text)[0]]
-        found = proxy_service.environments(files) if files else None
-        places.append({region for region, of in found.deciding.items() if of} if found else set())
-    both = set.intersection(*places)
-    return bool(both) or (all(places) and any(proxy_service.ELSEWHERE in each for each in places))
+    files = (
+        [plain for text in lock.versions[each] for _, plain in lock.files(each, text)[0]]
+        for each in (project, name)
+    )
+    return proxy_service.share_machines(*files)

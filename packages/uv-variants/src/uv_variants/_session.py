@@ -20,6 +20,7 @@ import select
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
@@ -105,8 +106,8 @@ class Session:
                 f"{place}: {error.strerror}: the index proxy cannot be started"
             ) from None
         self.token = secrets.token_urlsafe(24)
-        port = self._listening.getsockname()[1]
-        self.proxy_url = f"http://uv:{self.token}@{proxy_urls.LOOPBACK}:{port}"
+        host, port = self._listening.getsockname()
+        self.proxy_url = f"http://uv:{self.token}@{host}:{port}"
         self._wakes, self._woken = socket.socketpair()
         self._ready = threading.Event()
         self._is_open = True
@@ -214,16 +215,17 @@ class Session:
 
     def keep(self, labels: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
         """Show uv these *labels* as well from now on, see `SessionSettings.locked`."""
-        known = self._settings.locked
+        client = self._settings.client
+        known = client.locked
         locked: dict[str, Mapping[str, tuple[str, ...]]] = {**known}
         locked |= {name: {**known.get(name, {}), **found} for name, found in labels.items()}
-        self._settings = self._settings._replace(locked=locked)
+        self._settings = self._settings._replace(client=replace(client, locked=locked))
         if self._server is not None:
-            self._server.services.keep(locked)
+            self._server.services.keep(self._settings.client)
 
     def kept(self, names: Iterable[str]) -> list[Mapping[str, tuple[str, ...]] | None]:
         """Return the labels that `keep`, or a lock, has uv see of projects (normalized names)."""
-        return [self._settings.locked.get(name) for name in names]
+        return [self._settings.client.locked.get(name) for name in names]
 
     def release_files(
         self, project: str, version: str, *, index: str, tags: Iterable[str], served: bool

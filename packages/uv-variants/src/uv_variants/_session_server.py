@@ -21,7 +21,7 @@ from packaging.version import Version
 
 from variants_index.http import Credentials
 from variants_proxy.errors import ANSWERED, PassingFailure
-from variants_proxy.settings import Settings, Upstream
+from variants_proxy.settings import ClientSettings, Settings, Upstream
 
 from ._session_settings import SessionSettings
 from ._transport.forwarding import Forwarder
@@ -167,25 +167,12 @@ class IndexServices:
 
                 service = Service(proxy)
                 responses = Responses(service, self._session.refused)
-                self._made[key] = _Served(responses, service, self._client(service))
+                client = service.clients.in_place(self._settings.client)
+                self._made[key] = _Served(responses, service, client)
             except Exception as error:
                 self._session.failed(error)
                 raise
         return self._made[key]
-
-    def _client(self, service: Service) -> Client:
-        from variants_proxy.service import ClientSettings
-
-        own = self._settings
-        return service.clients.in_place(
-            ClientSettings(
-                own.key,
-                own.locked,
-                own.exact,
-                hashes=own.hashes,
-                shown_hashes=own.shown_hashes,
-            )
-        )
 
     def has_notices(self, project: str) -> bool:
         """Return whether there are notices about *project*, a normalized name."""
@@ -228,11 +215,11 @@ class IndexServices:
         service, view = await self._view(index, project)
         return None if view is None else await service.labels_like(view, installed)
 
-    def keep(self, locked: Mapping[str, Mapping[str, tuple[str, ...]]]) -> None:
-        """Have *locked* in place of `SessionSettings.locked` from now on."""
-        self._settings = self._settings._replace(locked=locked)
+    def keep(self, client: ClientSettings) -> None:
+        """Choose for *client* from now on, in place of `SessionSettings.client`."""
+        self._settings = self._settings._replace(client=client)
         for key, made in [*self._made.items()]:
-            self._made[key] = made._replace(client=self._client(made.service))
+            self._made[key] = made._replace(client=made.service.clients.in_place(client))
 
     async def release_files(
         self, index: str, project: str, version: str, tags: Sequence[str], *, served: bool

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pep_variants.errors import redacted
 from variants_index import http
 from variants_index.http import Credentials, InvalidProxy
-from variants_proxy.settings import Limits, Settings, Upstream
+from variants_proxy.settings import ClientSettings, Limits, Settings, Upstream
 
 from ._command_line import EXPORTING, Scope
 from ._context import ALL_HASHES
@@ -22,11 +22,7 @@ from ._named_projects import pinned_versions
 from ._uv_lock import Lock
 
 if TYPE_CHECKING:
-    from packaging.version import Version
-
     from pep_variants.errors import PluginFailed
-    from variants_proxy.service import ShownHashes
-    from variants_proxy.settings import Kind
 
     from ._context import Context
     from ._indexes import UserIndex
@@ -47,13 +43,9 @@ class SessionSettings(NamedTuple):
     Attributes:
         proxy: settings of the service, whose upstreams are the indexes.
         indexes: of the user, in the order in which uv asks them.
-        key: platform key of the machine, or name of one of the service's platforms.
+        client: what the service chooses for; labels that a lock file has stay.
         projects: for explicit indexes, by `UserIndex.proxy_name`, the projects (normalized names)
             that they are used for.
-        locked: labels that an existing lock file has, by project and version: they stay.
-        exact: versions by project of which requirements name the very build.
-        hashes: whether pages need hashes of all wheels, for a lock file.
-        shown_hashes: see `variants_proxy._clients.ShownHashes`.
         forced: projects (normalized names) whose variant the user names.
         system_certs: whether the command line or a file asks for the system's certificates.
         python: oldest version of Python that is installed for, empty for an unknown one.
@@ -61,12 +53,8 @@ class SessionSettings(NamedTuple):
 
     proxy: Settings
     indexes: tuple[UserIndex, ...]
-    key: str
+    client: ClientSettings
     projects: Mapping[str, frozenset[str]] = MappingProxyType({})
-    locked: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType({})
-    exact: Mapping[str, frozenset[Version]] = MappingProxyType({})
-    hashes: bool = True
-    shown_hashes: ShownHashes = "served"
     forced: frozenset[str] = frozenset()
     system_certs: bool = False
     python: str = ""
@@ -129,16 +117,18 @@ def session_settings(
     return SessionSettings(
         proxy,
         tuple(indexes.values()),
-        key,
+        ClientSettings(
+            key,
+            _locked(context),
+            context.exact if has_catalog else {},
+            hashes=context.scope is Scope.PROJECT or context.invocation.command in EXPORTING,
+            shown_hashes=_shown_hashes(context),
+        ),
         projects={
             name: context.indexes.projects.get(name, frozenset())
             for name, index in indexes.items()
             if index.explicit
         },
-        locked=_locked(context),
-        exact=context.exact if has_catalog else {},
-        hashes=context.scope is Scope.PROJECT or context.invocation.command in EXPORTING,
-        shown_hashes=_shown_hashes(context),
         forced=frozenset(context.preferences.forced),
         system_certs=context.invocation.has("native-tls", "system-certs"),
         python=context.python,
@@ -154,8 +144,13 @@ def upstream_of(index: UserIndex) -> Upstream:
     credentials = None
     if index.username or index.password:
         credentials = Credentials(index.username, index.password)
-    kind: Kind = "find-links" if index.links else "simple"
-    return Upstream(index.proxy_name, index.url, kind, credentials, explicit=index.explicit)
+    return Upstream(
+        index.proxy_name,
+        index.url,
+        "find-links" if index.links else "simple",
+        credentials,
+        explicit=index.explicit,
+    )
 
 
 def _limits(context: Context) -> Limits:
@@ -166,7 +161,7 @@ def _limits(context: Context) -> Limits:
     return replace(limits, hashed=sys.maxsize, hashed_bytes=sys.maxsize)
 
 
-def _shown_hashes(context: Context) -> ShownHashes:
+def _shown_hashes(context: Context) -> Literal["served", "none", "published"]:
     if context.scope is not Scope.PROJECT:
         return "published" if context.invocation.command in EXPORTING else "served"
     return "served" if context.is_checked else "none"

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -27,17 +26,12 @@ from pep_variants.machines import Platform
 from ._key import Machine, decode
 from ._sharing import LRUCache
 from .errors import InvalidKey, NoKey
-from .settings import Settings
+from .settings import ClientSettings, Settings, ShownHashes
 
 HOW = (
     "the user name for this index is the platform key of your machine: use the URL that "
     "'variants-proxy url --keyed' prints on it"
 )
-
-ShownHashes: TypeAlias = Literal["served", "none", "published"]
-"""Hashes on pages, of the files of versions with variants: as they are served; none, so that uv
-prefers no file for its hash, and what it writes is completed, see `ProjectPages.hashed`; or as
-published, for requirements that others install, of which uv downloads nothing."""
 
 _UV = "uv/"
 _OTHERS = ("poetry/", "pdm/")
@@ -95,30 +89,6 @@ def merging(client: Client, user_agent: str) -> Client:
     if user_agent.startswith(_OTHERS):
         return replace(client, merges=True, reads_any=True)
     return client
-
-
-@dataclass(frozen=True)
-class ClientSettings:
-    """Settings of a client for in-place pages, which no URL has room for.
-
-    Attributes:
-        key: platform key of its machine.
-        locked: what a lock file has, by project and version: labels (`cu128`), of which each tag
-            set gets the first that it has; or URLs of wheels (`…/.variant/cu128/torch-….whl`, with
-            and without a label), which stand for their tags alone: so a lock file with one label
-            for Linux and another for Windows stays as it is. A version with none of them is one
-            that is to be chosen from, however many newer ones there are.
-        exact: as of `Client`.
-        hashes: for a lock file: pages have hashes of wheels with variant markers, which may take
-            downloading them.
-        shown_hashes: see `ShownHashes`.
-    """
-
-    key: str
-    locked: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
-    exact: Mapping[str, frozenset[Version]] = field(default_factory=dict)
-    hashes: bool = True
-    shown_hashes: ShownHashes = "served"
 
 
 class Clients:

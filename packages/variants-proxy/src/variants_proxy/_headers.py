@@ -67,6 +67,11 @@ def page_digest(body: bytes, content_type: str, url: str) -> str:
     return hashlib.sha256(body + f"\n{content_type}\n{url}".encode()).hexdigest()
 
 
+def tag_as_sent(body: bytes, content_type: str, url: str) -> str:
+    """Return the entity tag of a page that is passed on, see `tag_of_unchanged`."""
+    return tag_of_unchanged(page_digest(body, content_type, url))
+
+
 def tag_of_unchanged(digest: str) -> str:
     """Return the entity tag of a page that is passed on, where its index has none for it.
 

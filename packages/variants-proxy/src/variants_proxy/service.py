@@ -3,16 +3,14 @@
 from ._choice.judgement import Judgement
 from ._choice.offers import ProjectView
 from ._choice.reports import IndexRelease, IndexWheel, ProjectReport, VersionReport
-from ._choice.wheel_environments import ELSEWHERE, environments
-from ._clients import Client, ClientSettings, ShownHashes
+from ._choice.wheel_environments import share_machines
+from ._clients import Client
 from ._pages.merged_metadata import group_markers
 from ._server.responses import Responses
 from ._service import Service
 
 __all__ = [
-    "ELSEWHERE",
     "Client",
-    "ClientSettings",
     "IndexRelease",
     "IndexWheel",
     "Judgement",
@@ -20,8 +18,7 @@ __all__ = [
     "ProjectView",
     "Responses",
     "Service",
-    "ShownHashes",
     "VersionReport",
-    "environments",
     "group_markers",
+    "share_machines",
 ]

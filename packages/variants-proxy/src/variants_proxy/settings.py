@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from packaging.version import Version
 
@@ -18,7 +18,7 @@ from variants_index.http import Credentials
 
 from .errors import InvalidSetting
 
-__all__ = ["Kind", "Limits", "Settings", "Upstream"]
+__all__ = ["ClientSettings", "Limits", "Settings", "Upstream"]
 
 INDEX_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 """Valid names of indexes in URLs; uv's names of indexes match."""
@@ -206,3 +206,33 @@ class Settings:
     def upstream(self, name: str) -> Upstream | None:
         """Return the upstream called *name*, None if there is none."""
         return next((item for item in self.upstreams if item.name == name), None)
+
+
+ShownHashes: TypeAlias = Literal["served", "none", "published"]
+"""Hashes on pages, of the files of versions with variants: as they are served; none, so that uv
+prefers no file for its hash, and what it writes is completed, see `ProjectPages.hashed`; or as
+published, for requirements that others install, of which uv downloads nothing."""
+
+
+@dataclass(frozen=True)
+class ClientSettings:
+    """Settings of a client for in-place pages, which no URL has room for.
+
+    Attributes:
+        key: platform key of its machine.
+        locked: what a lock file has, by project and version: labels (`cu128`), of which each tag
+            set gets the first that it has; or URLs of wheels (`…/.variant/cu128/torch-….whl`, with
+            and without a label), which stand for their tags alone: so a lock file with one label
+            for Linux and another for Windows stays as it is. A version with none of them is one
+            that is to be chosen from, however many newer ones there are.
+        exact: as of `Client`.
+        hashes: for a lock file: pages have hashes of wheels with variant markers, which may take
+            downloading them.
+        shown_hashes: see `ShownHashes`.
+    """
+
+    key: str
+    locked: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    exact: Mapping[str, frozenset[Version]] = field(default_factory=dict)
+    hashes: bool = True
+    shown_hashes: ShownHashes = "served"

@@ -1,7 +1,7 @@
 """URLs of the proxy: its address, platform keys, and the indexes behind them."""
 
 from ._choice.in_place_names import FOLDER, wheel_at
-from ._headers import page_digest, tag_of_unchanged
+from ._headers import tag_as_sent
 from ._index_urls import (
     PYPI,
     absolute_url,
@@ -12,11 +12,10 @@ from ._index_urls import (
     variants_url,
 )
 from ._key import PYTHON, TARGET, Machine, decode, described_machine, encode, host_target
-from ._server.listening import LOOPBACK, listen
+from ._server.listening import listen
 
 __all__ = [
     "FOLDER",
-    "LOOPBACK",
     "PYPI",
     "PYTHON",
     "TARGET",
@@ -30,8 +29,7 @@ __all__ = [
     "index_url",
     "links_url",
     "listen",
-    "page_digest",
-    "tag_of_unchanged",
+    "tag_as_sent",
     "upstream_name",
     "variants_url",
     "wheel_at",

@@ -200,8 +200,7 @@ class IndexApplication:
         types = [value.decode("latin-1") for name, value in answer.headers if name == _TYPE]
         body = await answer.read(limits.PAGE_BYTES)
         if answer.status == 200 and body is not None:
-            digest = proxy_urls.page_digest(body, "".join(types), _url(scope))
-            if tag.decode("latin-1") != proxy_urls.tag_of_unchanged(digest):
+            if tag.decode("latin-1") != proxy_urls.tag_as_sent(body, "".join(types), _url(scope)):
                 return False
         elif answer.status != 304:
             return False

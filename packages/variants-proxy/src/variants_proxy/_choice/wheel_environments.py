@@ -87,6 +87,21 @@ def environments(filenames: Sequence[str]) -> WheelEnvironments | None:
     return _environments(tuple(filename.split("-", 2)[-1] for filename in filenames))
 
 
+def share_machines(one: Sequence[str], two: Sequence[str]) -> bool:
+    """Return whether files of both projects are installed on one kind of machine.
+
+    Args:
+        one: plain filenames of wheels; none of a project without wheels.
+        two: of another project.
+    """
+    places = []
+    for filenames in (one, two):
+        found = environments(filenames) if filenames else None
+        places.append({region for region, of in found.deciding.items() if of} if found else set())
+    is_elsewhere = any(ELSEWHERE in regions for regions in places)
+    return not places[0].isdisjoint(places[1]) or (all(places) and is_elsewhere)
+
+
 @lru_cache(maxsize=64)
 def _environments(tails: Sequence[str]) -> WheelEnvironments | None:
     """Return `environments` of wheels with these parts of filenames after the version."""

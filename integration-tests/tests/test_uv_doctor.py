@@ -16,7 +16,7 @@ from support.index import Index
 from support.projects import CUDA_12_8, DRIVER, gpu_index
 from support.uvs import UVS, Machine, project
 from support.wheels import Wheel
-from uv_variants._uv_program import TESTED_UVS
+from uv_variants._uv_version import TESTED_UVS
 
 Serve = Callable[[Index], Index]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from uv_variants._uv_program import release_of
+from uv_variants._uv_version import release_of
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="runs a shell script")
 

@@ -23,7 +23,7 @@ from variants_proxy.errors import PassingFailure
 
 from ._errors import ALLOWED, SourcesMissing
 from ._uv_lock import Lock, file_item
-from ._uv_program import release_of
+from ._uv_version import release_of
 
 if TYPE_CHECKING:
     from variants_index.pages import PageFile

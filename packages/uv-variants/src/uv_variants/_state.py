@@ -21,7 +21,7 @@ from ._environments import SHARED, installed, installed_variants, installed_vers
 from ._platform_key import machine_key
 from ._session import Session
 from ._uv_lock import Lock, LockMachine
-from ._uv_program import release_of
+from ._uv_version import release_of
 
 if TYPE_CHECKING:
     from packaging.version import Version

@@ -24,7 +24,7 @@ from variants_index import uv_files
 from . import _launcher as launcher
 from ._command_line import parse
 from ._indexes import PROXIES, PROXY_VARIABLES
-from ._uv_program import release_of
+from ._uv_version import release_of
 
 if TYPE_CHECKING:
     from ._context import Context

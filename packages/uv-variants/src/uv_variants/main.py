@@ -7,10 +7,9 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-__all__ = ["main", "main_uvx"]
+from ._uv_program import become_uv, find_uv, is_direct
 
-FAILURE = 2
-"""Exit code if uv was not started; uv's own for the same errors."""
+__all__ = ["main", "main_uvx"]
 
 
 def main(arguments: Sequence[str] | None = None, *, is_uvx: bool = False) -> NoReturn:
@@ -52,76 +51,14 @@ def _leave_out(python_path: str) -> None:
 
 def _report(error: Exception) -> int:
     """Print *error*; return the exit code."""
-    # Imported here: commands that become uv at once need none of it.
-    from pep_variants.errors import redacted
+    from ._commands import report_error
 
-    from ._errors import USER_ERRORS
-
-    if isinstance(error, USER_ERRORS):
-        print(f"uv-variants: {redacted(str(error))}", file=sys.stderr)
-        return getattr(error, "exit_code", FAILURE)
-    if isinstance(error, OSError):
-        place = f"{error.filename}: " if error.filename is not None else ""
-        print(f"uv-variants: {redacted(place)}{error.strerror or error}", file=sys.stderr)
-        return FAILURE
-    from pep_variants.errors import EXIT_CODE, fault_report
-
-    print(fault_report("uv-variants", error), file=sys.stderr)
-    return EXIT_CODE
+    return report_error(error)
 
 
 def _run(arguments: Sequence[str], *, is_uvx: bool) -> int:
-    if not is_uvx:
-        from ._uv_program import is_direct
+    if not is_uvx and is_direct(arguments):
+        return become_uv([find_uv(os.environ), *arguments], os.environ)
+    from ._commands import run_command  # 100 ms, which commands that need no index do without
 
-        if is_direct(arguments):
-            from ._uv_program import become_uv, find_uv
-
-            return become_uv([find_uv(os.environ), *arguments], os.environ)
-    from ._own_options import OWN_COMMANDS, print_help, read_options
-
-    program = "uvx-variants" if is_uvx else "uv-variants"
-    options = read_options(arguments, ("tool", "run") if is_uvx else ())
-    rest = options.uv_arguments
-    if rest[:1] in (("--version",), ("-V",)):
-        from ._uv_program import print_version
-
-        return print_version(program, os.environ)
-    asks_help = rest[:1] in (("--help",), ("-h",))
-    if asks_help or not (rest or is_uvx):
-        print_help(program)
-    if is_uvx:
-        # What uv prints under this name has the name of uvx in it.
-        of_uvx = not rest or rest[0] in ("--help", "-h", "--generate-shell-completion")
-        rest = ("tool", "uvx" if of_uvx else "run", *rest)
-        options = options._replace(uv_arguments=rest)
-    elif rest and rest[0] in OWN_COMMANDS:
-        from ._doctor.command import run_own_command
-
-        return run_own_command(options, os.environ)
-    from ._command_line import Scope, is_frozen_sync, parse, scope_of
-    from ._uv_program import become_uv, find_uv
-
-    uv = find_uv(os.environ)
-    invocation = parse(rest)
-    scope = scope_of(invocation)
-    if invocation.command[:1] == ("cache",):
-        from ._cache_command import run_cache_command
-
-        return run_cache_command(uv, invocation, os.environ)
-    if scope is Scope.NOTHING:
-        return become_uv([uv, *rest], os.environ)
-    import gc
-
-    gc.disable()  # nearly all that is made before uv starts lives until the end
-    from ._uv_process import Check
-
-    check = Check()
-    if is_frozen_sync(invocation, os.environ) and not options.variants:
-        checking = invocation.rewritten({}, ("--check", "--offline"))
-        check = Check.start([uv, *checking], os.environ)
-    from ._run import run
-
-    code = run(uv, invocation, scope, options, os.environ, check)
-    gc.freeze()  # nor does the interpreter have to look at it when it ends
-    return code
+    return run_command(arguments, is_uvx=is_uvx)

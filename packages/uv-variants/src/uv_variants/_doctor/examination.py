@@ -40,7 +40,8 @@ from .._named_projects import Place
 from .._platform_key import machine_key
 from .._provider_plugins import allowed_plugins
 from .._uv_lock import Lock
-from .._uv_program import TESTED_UVS, find_uv, own_version, uv_version
+from .._uv_program import find_uv
+from .._uv_version import TESTED_UVS, own_version, uv_version
 
 if TYPE_CHECKING:
     from .._own_options import Options

@@ -21,7 +21,7 @@ from pep_variants.selection import Admitted, File, Selection, abi_projects
 
 from ._decision import Decision, file_of
 from ._pins import Pins
-from .interfaces import CandidateFiles, Installed, Listener
+from .interfaces import CandidateFiles, InstalledDistributions, Listener
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class VersionJudge(Generic[CT]):
     platform: Callable[[Metadata], Platform]
     preferences: Preferences
     listener: Listener | None
-    installed: Installed | None
+    installed: InstalledDistributions | None
     pins: Pins[CT]
     abi_projects: set[str] = field(default_factory=set)
     decisions: dict[tuple[str, Hashable], Decision[CT]] = field(default_factory=dict)

@@ -14,7 +14,7 @@ __all__ = [
     "CandidateFiles",
     "Chosen",
     "CoherenceListener",
-    "Installed",
+    "InstalledDistributions",
     "Listener",
     "MetadataHashes",
     "ProviderFiles",
@@ -166,7 +166,7 @@ class ProviderFiles(CandidateFiles[CT_contra], Protocol[RT_co, CT_contra, KT_con
         ...
 
 
-class Installed(Protocol):
+class InstalledDistributions(Protocol):
     """The distributions that are installed before a resolution. Asked only where it matters.
 
     Projects are given by their normalized names.

@@ -39,7 +39,14 @@ from ._decision import file_of, group_by_version
 from ._judging import VersionJudge
 from ._pins import Pins
 from ._provisional import ProvisionalCandidates
-from .interfaces import CandidateFiles, Chosen, Installed, Listener, Together, VersionOrder
+from .interfaces import (
+    CandidateFiles,
+    Chosen,
+    InstalledDistributions,
+    Listener,
+    Together,
+    VersionOrder,
+)
 
 __all__ = ["VariantOrdering"]
 
@@ -104,7 +111,7 @@ class VariantOrdering(Generic[CT]):
         platform: Callable[[Metadata], Platform],
         preferences: Preferences,
         listener: Listener | None = None,
-        installed: Installed | None = None,
+        installed: InstalledDistributions | None = None,
         together: Together | None = None,
         version_order: VersionOrder | None = None,
         confirmed: Callable[[str, CT], object] | None = None,

@@ -22,7 +22,7 @@ from pep_variants.preferences import Preferences
 from pep_variants.selection import Selection
 
 from .abi_requirements import AbiConditions, AbiRequirement, AbiRequirements
-from .interfaces import Installed, Listener, ProviderFiles, Together, VersionOrder
+from .interfaces import InstalledDistributions, Listener, ProviderFiles, Together, VersionOrder
 from .ordering import VariantOrdering
 
 __all__ = ["TransparentProvider", "VariantProvider"]
@@ -64,7 +64,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
         platform: Callable[[Metadata], Platform],
         preferences: Preferences | None = None,
         listener: Listener | None = None,
-        installed: Installed | None = None,
+        installed: InstalledDistributions | None = None,
         ordering: VariantOrdering[CT] | None = None,
         together: Together | None = None,
         version_order: VersionOrder | None = None,

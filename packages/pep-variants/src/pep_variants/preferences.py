@@ -15,7 +15,7 @@ from ._choose.preferences import (
     read_configuration,
     unmatched,
 )
-from ._settings.loader import Settings, load_preferences, load_settings
+from ._settings.loader import UserSettings, load_preferences, load_settings
 from ._settings.places import (
     FILENAME,
     FOUND,
@@ -57,8 +57,8 @@ __all__ = [
     "Place",
     "Preferences",
     "Role",
-    "Settings",
     "Sources",
+    "UserSettings",
     "Wanted",
     "active_environment",
     "any_file",

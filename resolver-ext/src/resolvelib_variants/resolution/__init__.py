@@ -1,8 +1,8 @@
 """A resolver over real indexes, for this machine or others, built on `VariantProvider`.
 
-Requirements (`parse_requirement`, `read_file`) and a `variants_index.Target` go in; `IndexResolver`
-returns a `Resolution`, or raises `NoSolution`, which says why there is none. `explain` shows all
-variants of one version. The names of ``__all__`` are all that others use.
+Requirements (`parse_requirement`, `read_file`) and a `Target` of `variants_index.target` go in;
+`IndexResolver` returns a `Resolution`, or raises `NoSolution`, which says why there is none.
+`explain` shows all variants of one version. The names of ``__all__`` are all that others use.
 """
 
 from .errors import NoSolution, RequirementError, ResolverError, SameFiles

@@ -264,7 +264,7 @@ def verdicts(ranking: Ranking, chosen: str | None) -> tuple[Verdict, ...]:
 
 
 def table_lines(rows: Sequence[tuple[str, str, str]]) -> Iterator[str]:
-    """Yield *rows*, `Verdict`s or what they are made of, as lines with aligned columns.
+    """Yield *rows*, each a `Verdict` or what it is made of, as lines with aligned columns.
 
     >>> from pep_variants.explanation import table_lines
     >>> list(table_lines([("cu128", "chosen", "CUDA driver 12.8"), ("null", "compatible", "")]))

@@ -46,7 +46,7 @@ _USERS = {"catalog", "catalog-mirror"}
 _NARROWING = {*PRIORITIES, *(option.key for option in OPTIONS if option.narrows)}
 
 
-class Settings(NamedTuple):
+class UserSettings(NamedTuple):
     """Merged settings.
 
     Attributes:
@@ -86,7 +86,7 @@ def load_settings(
     unapproved: Callable[[str, str], None] | None = None,
     isolated: bool = False,
     candidates: Sequence[Place] | None = None,
-) -> Settings:
+) -> UserSettings:
     """Read and merge the settings of all places.
 
     Args:
@@ -122,7 +122,7 @@ def load_settings(
     preferences = Preferences(**{name: item.value for name, item in merged.items()})
     if "catalog" in merged:
         preferences = replace(preferences, catalog_origin=merged["catalog"].origin)
-    return Settings(preferences, {name: item.origin for name, item in merged.items()})
+    return UserSettings(preferences, {name: item.origin for name, item in merged.items()})
 
 
 def _distinct(candidates: Sequence[Place]) -> list[Place]:

@@ -21,7 +21,7 @@ from .arguments import Command, json_option, option_values
 from .index_options import Places, index_options, places, progress, repeated_options, resolving
 
 if TYPE_CHECKING:
-    from pep_variants.preferences import Place, Settings
+    from pep_variants.preferences import Place, UserSettings
     from variants_index.doctor import (
         Checkup,
         Commands,
@@ -191,7 +191,7 @@ class _Look(NamedTuple):
 
     environment: Environment
     where: Places
-    settings: Settings
+    settings: UserSettings
     problems: list[Problem]
     candidates: Sequence[Place]
     pips: Sequence[Any]

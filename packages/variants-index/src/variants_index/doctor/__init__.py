@@ -29,7 +29,7 @@ from ._packages import (
 from ._requirements import Requirers
 
 if TYPE_CHECKING:
-    from pep_variants.preferences import Place, Settings, Sources
+    from pep_variants.preferences import Place, Sources, UserSettings
 
 __all__ = [
     "MEANINGS",
@@ -84,7 +84,7 @@ def environment_part(path: Path | None, found_by: str = "", version: str = "") -
 
 
 def common_parts(
-    settings: Settings,
+    settings: UserSettings,
     problems: Iterable[Problem],
     environ: Mapping[str, str],
     sources: Sources,

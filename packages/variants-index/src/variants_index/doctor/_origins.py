@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pep_variants import machines
 from pep_variants import preferences as user_preferences
 from pep_variants.errors import CatalogError, PreferenceError, VariantError, redacted
-from pep_variants.preferences import Preferences, Settings
+from pep_variants.preferences import Preferences, UserSettings
 from variants_catalog import catalogs
 
 from ..uv_files import is_on, settings_tables, table_of
@@ -187,7 +187,7 @@ def settings_of(
     options: Mapping[str, Any],
     environ: Mapping[str, str],
     candidates: Sequence[Place] | None = None,
-) -> tuple[Settings, list[Problem]]:
+) -> tuple[UserSettings, list[Problem]]:
     """Return the settings, and problems of the files they are from.
 
     Settings that cannot be read count as none, and are a problem.
@@ -207,7 +207,7 @@ def settings_of(
             candidates=candidates,
         )
     except PreferenceError as error:
-        return Settings(Preferences(), {}), [Problem("configuration", str(error))]
+        return UserSettings(Preferences(), {}), [Problem("configuration", str(error))]
     problems: list[Problem] = []
     catalog, origin = settings.preferences.catalog, settings.origins.get("catalog", "")
     if catalog is not None:
@@ -223,7 +223,7 @@ def settings_of(
 
 
 def configuration_part(
-    settings: Settings,
+    settings: UserSettings,
     problems: Iterable[Problem],
     environ: Mapping[str, str],
     sources: Sources,

@@ -53,7 +53,7 @@ class Step(NamedTuple):
 
 STEPS = (
     Step("uv", "prepare", 0, 0),
-    Step("uv", "Session", 0, 1),
+    Step("uv", "CommandSession", 0, 1),
     Step("uv", "IndexApplication", 0, 2),
     Step("uv", "IndexServices", 0, 3),
     Step("Proxy", "create_app", 1, 2),

@@ -17,7 +17,7 @@ from uv_variants._indexes import (
     read_configuration,
     used_indexes,
 )
-from uv_variants._named_projects import Place
+from uv_variants._named_projects import CommandPlace
 from uv_variants._uv_lock import Lock, LockMachine
 from variants_index.uv_files import project_table
 
@@ -38,7 +38,7 @@ def read(arguments, cwd, environ=None, files=None, *, reader=used_indexes):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     invocation = parse(arguments.split())
-    return reader(invocation, scope_of(invocation), Place.of(invocation, cwd, environ))
+    return reader(invocation, scope_of(invocation), CommandPlace.of(invocation, cwd, environ))
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_directories_with_variants_have_urls_in_their_place(tmp_path):
         index = index_at(name, tmp_path, {}, links=True, legacy=True)
         shown[index.proxy_name] = replace(index, shown=f"http://find-links.localhost/{name}/")
     invocation = parse(["pip", "install", "--find-links", "own", "app"])
-    values, added = link_options(invocation, Place.of(invocation, tmp_path, {}), shown)
+    values, added = link_options(invocation, CommandPlace.of(invocation, tmp_path, {}), shown)
     assert values == {2: "http://find-links.localhost/own/"}
     assert added == ["--find-links", "http://find-links.localhost/filed/"]
 

@@ -10,7 +10,7 @@ import pytest
 
 from uv_variants._command_line import parse
 from uv_variants._environments import Search, python_version
-from uv_variants._named_projects import Place, requested
+from uv_variants._named_projects import CommandPlace, requested
 
 BASE = Path(sys.executable).resolve()
 """The interpreter that the environment of the tests was made with."""
@@ -21,7 +21,7 @@ def search(arguments, cwd, environ=None, *, uv="uv-that-does-not-exist", **more)
     (cwd / "pyproject.toml").write_text('[project]\nname = "p"\n')
     values = {"settings": {}, "cache": cwd / "cache", **more}
     invocation = parse(arguments.split())
-    place = Place.of(invocation, cwd, {"UV_TOOL_DIR": str(cwd / "tools"), **(environ or {})})
+    place = CommandPlace.of(invocation, cwd, {"UV_TOOL_DIR": str(cwd / "tools"), **(environ or {})})
     found = Search(uv, invocation, place, **values).environments()
     return [str(path.relative_to(cwd)) if cwd in path.parents else str(path) for path in found]
 
@@ -80,16 +80,16 @@ def test_the_lock_is_the_one_that_uv_uses(tmp_path):
     (tmp_path / "s.py").write_text('# /// script\n# dependencies = ["torch"]\n# ///\n')
 
     def lock_of(arguments, environ=None):
-        path = Place.of(parse(arguments.split()), tmp_path, environ or {}).lock_path
+        path = CommandPlace.of(parse(arguments.split()), tmp_path, environ or {}).lock_path
         return path.name if path is not None else None
 
     assert lock_of("sync") == "uv.lock"
     for text in ("run s.py", "lock --script s.py", "run --no-project s.py"):
         assert lock_of(text) == "s.py.lock"
     script = parse(["run", "s.py"])
-    assert requested(script, Place.of(script, tmp_path, {})) == ["torch"]
+    assert requested(script, CommandPlace.of(script, tmp_path, {})) == ["torch"]
     named = parse(["pip", "install", "My.App[x]>=1"])
-    assert requested(named, Place.of(named, tmp_path, {})) == ["my-app"]
+    assert requested(named, CommandPlace.of(named, tmp_path, {})) == ["my-app"]
     assert lock_of("run python", {"UV_NO_PROJECT": "1"}) is None
     assert lock_of("run python", {"UV_NO_PROJECT": "0"}) == "uv.lock"
 

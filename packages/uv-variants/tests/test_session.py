@@ -21,7 +21,7 @@ from uv_variants._choices import Choices
 from uv_variants._errors import ProxyFailed
 from uv_variants._indexes import UserIndex
 from uv_variants._private_folder import PrivateFolder
-from uv_variants._session import Session
+from uv_variants._session import CommandSession
 from uv_variants._session_settings import SessionSettings, upstream_of
 from variants_proxy.errors import InvalidSetting
 from variants_proxy.settings import ClientSettings, Settings
@@ -52,7 +52,7 @@ def test_what_the_command_asks(settings, tmp_path):
     other.add_wheel(Wheel("other", "1.0"))
     with served(app_index(metadata_file=True)) as index, served(other):
         made = settings(index, other, projects={"own1": frozenset(("other",))})
-        session = Session(lambda: made)
+        session = CommandSession(lambda: made)
         try:
             found = Choices(session)
             names = ["app", "always", "other", "missing"]
@@ -80,11 +80,11 @@ def test_what_the_command_asks(settings, tmp_path):
 def test_a_command_that_asks_nothing_imports_no_server(tmp_path):
     code = (
         "import sys; from pathlib import Path\n"
-        "from uv_variants._session import Session\n"
+        "from uv_variants._session import CommandSession\n"
         "from uv_variants._session_settings import SessionSettings\n"
         "from variants_proxy.settings import ClientSettings, Settings\n"
         "proxy = Settings((), Path(sys.argv[1]))\n"
-        "session = Session(lambda: SessionSettings(proxy, (), ClientSettings('1~')))\n"
+        "session = CommandSession(lambda: SessionSettings(proxy, (), ClientSettings('1~')))\n"
         "session.open()\n"
         "session.close()\n"
         "print(*({'uvicorn', 'starlette', 'httpcore', 'httpx', 'h11'} & set(sys.modules)))\n"
@@ -101,7 +101,7 @@ def test_a_fault_is_reported(settings, monkeypatch):
     monkeypatch.setattr("variants_proxy.service.Service", fails)
     with served(app_index()) as index:
         made = settings(index)
-        session = Session(lambda: made)
+        session = CommandSession(lambda: made)
         session.open()
         try:
             with pytest.raises(ProxyFailed, match="two indexes have the name x"):

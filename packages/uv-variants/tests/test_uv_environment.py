@@ -14,7 +14,7 @@ from uv_variants import _launcher as launcher
 from uv_variants import _uv_environment as uv_environment
 from uv_variants._command_line import parse
 from uv_variants._environments import variants_caches
-from uv_variants._named_projects import Place
+from uv_variants._named_projects import CommandPlace
 from uv_variants._session_settings import network_variables
 from uv_variants._uv_environment import program_run, uv_variables
 
@@ -42,7 +42,7 @@ def variables(tmp_path, monkeypatch):
             uv="uv",
             cache=tmp_path,
             invocation=parse(line.split()),
-            place=Place(tmp_path, tmp_path, environ),
+            place=CommandPlace(tmp_path, tmp_path, environ),
         )
         state = SimpleNamespace(context=context, session=session, uv_cache=Path("/c"))
         found = uv_variables(state)
@@ -97,7 +97,7 @@ def test_the_proxy_is_in_variables_where_files_do_not_count(
 
 
 def planned(*arguments, cwd=Path()):
-    context = SimpleNamespace(uv="/bin/uv", place=Place(cwd, cwd, {"A": "1"}))
+    context = SimpleNamespace(uv="/bin/uv", place=CommandPlace(cwd, cwd, {"A": "1"}))
     return program_run(context, arguments, {"A": "2"})
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ._command_line import Scope
 from ._environments import cache_directory, variants_caches
 from ._indexes import used_indexes
-from ._named_projects import Place
+from ._named_projects import CommandPlace
 from ._uv_process import end_as, run_uv
 from ._uv_program import become_uv
 
@@ -25,7 +25,7 @@ def run_cache_command(uv: str, invocation: Invocation, environ: Mapping[str, str
     Returns:
         uv's exit code, the first that is not 0.
     """
-    place = Place.of(invocation, Path(), environ)
+    place = CommandPlace.of(invocation, Path(), environ)
     if invocation.command not in _BOTH or invocation.has("help", "h"):
         return become_uv([uv, *invocation.arguments], environ)
     configured = used_indexes(invocation, Scope.NOTHING, place).configuration.scalars

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ._choices import Choices
     from ._command_line import Invocation
     from ._context import Context
-    from ._session import Session
+    from ._session import CommandSession
     from ._state import CommandState
 
 _logger = logging.getLogger(__name__)
@@ -280,7 +280,7 @@ def check_sources(
         )
 
 
-def check_passing(session: Session) -> None:
+def check_passing(session: CommandSession) -> None:
     """Check that uv did not end because of what may be there at the next try.
 
     Raises:

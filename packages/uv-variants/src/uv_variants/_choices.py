@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pep_variants.wheel_files import Installed
     from variants_proxy.service import ProjectReport, VersionReport
 
-    from ._session import Session
+    from ._session import CommandSession
 
 
 class Choices:
@@ -34,7 +34,7 @@ class Choices:
         said: lines about them that were printed.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: CommandSession) -> None:
         self.session = session
         self.said: set[str] = set()
         self._versions: dict[str, dict[str, VersionReport]] = {}

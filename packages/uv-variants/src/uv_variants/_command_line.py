@@ -171,7 +171,7 @@ _RUNS = (("run",), ("tool", "run"))
 """Commands whose first operand begins another command line."""
 
 
-class Given(NamedTuple):
+class GivenOption(NamedTuple):
     """An option with its value.
 
     Attributes:
@@ -207,7 +207,7 @@ class Invocation(NamedTuple):
 
     arguments: tuple[str, ...]
     command: tuple[str, ...]
-    given: tuple[Given, ...]
+    given: tuple[GivenOption, ...]
     flags: tuple[str, ...]
     operands: tuple[str, ...]
     end: int
@@ -228,7 +228,7 @@ class Invocation(NamedTuple):
         """Return the arguments with other values.
 
         Args:
-            values: new values by `Given.start`.
+            values: new values by `GivenOption.start`.
             added: further arguments, inserted where uv's own arguments end.
         """
         places = {item.start: item for item in self.given if item.start in values}
@@ -251,7 +251,7 @@ def parse(arguments: Sequence[str]) -> Invocation:
     """Parse *arguments*, those after ``uv``."""
     command: list[str] = []
     operands: list[str] = []
-    given: list[Given] = []
+    given: list[GivenOption] = []
     flags: list[str] = []
     position = 0
     while position < len(arguments):
@@ -282,7 +282,7 @@ def parse(arguments: Sequence[str]) -> Invocation:
 
 def _option(
     arguments: Sequence[str], position: int, command: tuple[str, ...]
-) -> tuple[Given | None, list[str], int]:
+) -> tuple[GivenOption | None, list[str], int]:
     """Return the option at *position*, the flags there, and the number of arguments used."""
     text = arguments[position]
     following = arguments[position + 1] if position + 1 < len(arguments) else ""
@@ -291,10 +291,10 @@ def _option(
         takes = takes_value(name, command)
         name = long_name(name)
         if equals and takes:
-            return Given(name, value, f"{text.partition('=')[0]}=", True, position), [], 1
+            return GivenOption(name, value, f"{text.partition('=')[0]}=", True, position), [], 1
         if not takes:
             return None, [name], 1
-        return Given(name, following, text, False, position), [], 2
+        return GivenOption(name, following, text, False, position), [], 2
     for place, letter in enumerate(text[1:], 1):
         option = short_option(letter, command)
         if option is not None:
@@ -302,6 +302,10 @@ def _option(
             flags = list(text[1:place])
             if value:
                 spelling = text[: place + 1] + ("=" if value.startswith("=") else "")
-                return Given(option, value.removeprefix("="), spelling, True, position), flags, 1
-            return Given(option, following, text, False, position), flags, 2
+                return (
+                    GivenOption(option, value.removeprefix("="), spelling, True, position),
+                    flags,
+                    1,
+                )
+            return GivenOption(option, following, text, False, position), flags, 2
     return None, list(text[1:]), 1

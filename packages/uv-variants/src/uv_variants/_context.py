@@ -24,7 +24,7 @@ from ._environments import SHARED, Search, cache_directory, python_version, vari
 from ._errors import warn
 from ._indexes import UsedIndexes, UserIndex, shown_directories, used_indexes
 from ._named_projects import (
-    Place,
+    CommandPlace,
     exact_versions,
     further_texts,
     pinned_versions,
@@ -78,7 +78,7 @@ class Context:
     uv: str
     invocation: Invocation
     scope: Scope
-    place: Place
+    place: CommandPlace
     options: Options
     preferences: Preferences
     cache: Path
@@ -97,7 +97,7 @@ class Context:
         check: Check | None = None,
     ) -> Context:
         """Return the command of *invocation* in the working directory."""
-        place = Place.of(invocation, Path(), environ)
+        place = CommandPlace.of(invocation, Path(), environ)
         lock = Lock.read(place.lock_path if scope is Scope.PROJECT else None)
         preferences = read_preferences(options, place)
         known = (uv, invocation, scope, place, options, preferences, cache, lock)
@@ -410,7 +410,7 @@ class Context:
         return self.invocation.has("v", "verbose")
 
 
-def read_preferences(options: Options, place: Place) -> Preferences:
+def read_preferences(options: Options, place: CommandPlace) -> Preferences:
     """Return the preferences of options, variables and ``variants.toml``.
 
     Raises:

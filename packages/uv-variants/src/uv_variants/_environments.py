@@ -24,7 +24,7 @@ from ._named_projects import name_of, normalized
 
 if TYPE_CHECKING:
     from ._command_line import Invocation
-    from ._named_projects import Place
+    from ._named_projects import CommandPlace
 
 
 SHARED = "shared"
@@ -97,7 +97,7 @@ class Search(NamedTuple):
 
     uv: str
     invocation: Invocation
-    place: Place
+    place: CommandPlace
     settings: Mapping[str, Any]
     cache: Path
 

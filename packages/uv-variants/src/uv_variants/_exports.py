@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ._choices import Choices
     from ._command_line import Invocation
     from ._indexes import UserIndex
-    from ._named_projects import Place
+    from ._named_projects import CommandPlace
 
 
 _MOST_LABELS = 6
@@ -93,7 +93,7 @@ def with_dependencies_of(
 
 
 @dataclass(frozen=True)
-class Part:
+class ExportPart:
     """The files of a package that have one name.
 
     Attributes:
@@ -116,7 +116,7 @@ class Part:
 
 def parts_of(
     release: IndexRelease, version: str, shown: Sequence[Shown], *, has_others: bool = False
-) -> list[Part]:
+) -> list[ExportPart]:
     """Return the parts of a package, its own files last; none if they all are its own.
 
     Args:
@@ -137,9 +137,9 @@ def parts_of(
     for name in names:
         own = [wheel for wheel in wheels if wheel is not None and wheel.origin == name]
         published = str(own[0].published).split("-", 2)[1].replace("_", "-")
-        found.append(Part(name, published, where.get(name, True), own))
+        found.append(ExportPart(name, published, where.get(name, True), own))
     if names and has_own and where.get("") is not False:
-        found.append(Part("", version, where.get("", True)))
+        found.append(ExportPart("", version, where.get("", True)))
     return found
 
 
@@ -167,7 +167,7 @@ class ExportedFiles:
         if self.has_catalog:
             self.choices.ask(names)
 
-    def parts(self, name: str, version: str, lock: Lock | None) -> list[Part]:
+    def parts(self, name: str, version: str, lock: Lock | None) -> list[ExportPart]:
         """Return under which names plain installers get a version; nothing for its own alone.
 
         Args:
@@ -332,7 +332,7 @@ def pinned_requirements(text: str) -> list[Pinned]:
 
 def with_hashes(
     text: str,
-    parts: Callable[[Pinned], Sequence[Part]],
+    parts: Callable[[Pinned], Sequence[ExportPart]],
     hashes: Callable[[Pinned], set[str]] | None,
 ) -> str:
     """Return requirements with the names that publishers gave files, and the hashes of all labels.
@@ -353,7 +353,7 @@ def with_hashes(
 
 def _requirement(
     block: Sequence[str],
-    parts: Callable[[Pinned], Sequence[Part]],
+    parts: Callable[[Pinned], Sequence[ExportPart]],
     hashes: Callable[[Pinned], set[str]] | None,
 ) -> Iterator[str]:
     """Yield the lines of a requirement, *block*, for every part of it."""
@@ -369,7 +369,7 @@ def _requirement(
     read = [_HASH.fullmatch(line.rstrip("\r\n")) for line in block[1:]]
     given = {each["hash"] for each in read if each is not None}
     others = [line for line, each in zip(block[1:], read, strict=True) if each is None]
-    for part in found or (Part("", pinned.version, True),):
+    for part in found or (ExportPart("", pinned.version, True),):
         name, version = (part.name, part.version) if part.name else (match["name"], pinned.version)
         listed = given | more
         if part.name:
@@ -413,7 +413,7 @@ def is_pylock(text: str) -> bool:
 def with_real_files(
     text: str,
     release: Callable[[LockedVariants], tuple[IndexRelease, Sequence[IndexWheel]]],
-    parts: Callable[[LockedVariants], Sequence[Part]],
+    parts: Callable[[LockedVariants], Sequence[ExportPart]],
 ) -> str:
     """Return a ``pylock.toml`` with the files of the index in place of those that uv was shown.
 
@@ -461,7 +461,7 @@ def _tables(
     package: dict[str, Any],
     locked: LockedVariants,
     release: Callable[[LockedVariants], tuple[IndexRelease, Sequence[IndexWheel]]],
-    parts: Sequence[Part],
+    parts: Sequence[ExportPart],
 ) -> Iterator[dict[str, Any]]:
     """Yield the tables of *package*: one, or that of every part of it."""
     for part in parts:
@@ -494,7 +494,7 @@ def _tables(
     yield table if own is None else _with_marker(table, own)
 
 
-def _with_marker(table: dict[str, Any], part: Part) -> dict[str, Any]:
+def _with_marker(table: dict[str, Any], part: ExportPart) -> dict[str, Any]:
     marker = part.marker(table.get("marker", ""))
     return {**table, "marker": marker} if marker else table
 
@@ -530,7 +530,9 @@ class ExportCommand:
     hashes: bool
 
     @classmethod
-    def of(cls, invocation: Invocation, place: Place, lock: Path | None) -> ExportCommand | None:
+    def of(
+        cls, invocation: Invocation, place: CommandPlace, lock: Path | None
+    ) -> ExportCommand | None:
         """Return the export that *invocation* writes, None if it writes none."""
         if invocation.command not in EXPORTING or invocation.has("dry-run"):
             return None
@@ -596,7 +598,7 @@ class ExportCommand:
         lock = None if self.is_compile else Lock.read(self.lock)
 
         @cache
-        def parts(each: Pinned | LockedVariants) -> list[Part]:
+        def parts(each: Pinned | LockedVariants) -> list[ExportPart]:
             return files.parts(each.name, each.version, lock)
 
         @cache
@@ -628,7 +630,7 @@ def _replace(path: Path, data: bytes) -> None:
             stream.write(data)
 
 
-def unread_variants(invocation: Invocation, place: Place) -> Iterator[str]:
+def unread_variants(invocation: Invocation, place: CommandPlace) -> Iterator[str]:
     """Yield a line for each lock file of *invocation* whose variants uv does not take."""
     if invocation.command not in (("pip", "install"), ("pip", "sync")):
         return

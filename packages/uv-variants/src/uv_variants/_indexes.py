@@ -41,7 +41,7 @@ from ._named_projects import (
 
 if TYPE_CHECKING:
     from ._command_line import Invocation
-    from ._named_projects import Place
+    from ._named_projects import CommandPlace
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Configuration:
     requirements: tuple[str, ...] = ()
 
 
-def read_configuration(invocation: Invocation, scope: Scope, place: Place) -> Configuration:
+def read_configuration(invocation: Invocation, scope: Scope, place: CommandPlace) -> Configuration:
     """Return what uv reads for *invocation*, which works on *scope* in *place*."""
     environ, start = place.environ, place.project.absolute()
     tables = [UvTable(path, options) for path, options in _receipts(invocation, place)]
@@ -213,7 +213,9 @@ def read_configuration(invocation: Invocation, scope: Scope, place: Place) -> Co
     )
 
 
-def _receipts(invocation: Invocation, place: Place) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+def _receipts(
+    invocation: Invocation, place: CommandPlace
+) -> Iterator[tuple[Path, Mapping[str, Any]]]:
     """Yield the receipts of tools to upgrade, with the options that they were installed with."""
     if invocation.command != ("tool", "upgrade"):
         return
@@ -261,7 +263,7 @@ def _indexes(
 
 
 def _requirements(
-    invocation: Invocation, place: Place
+    invocation: Invocation, place: CommandPlace
 ) -> tuple[list[UserIndex], dict[str, set[str]], list[str]]:
     """Return the indexes and hashes (by project) that requirement files give, and their lines."""
     texts = invocation.values("requirements", "constraints", "overrides", "with-requirements")
@@ -382,7 +384,7 @@ def sources_of(
     )
 
 
-def used_indexes(invocation: Invocation, scope: Scope, place: Place) -> UsedIndexes:
+def used_indexes(invocation: Invocation, scope: Scope, place: CommandPlace) -> UsedIndexes:
     """Return the indexes that uv uses for *invocation* in *place*."""
     configuration = read_configuration(invocation, scope, place)
     given = {name: [*_given(name, invocation, place)] for name in VARIABLES}
@@ -432,7 +434,7 @@ def _ordered(listed: Iterable[UserIndex]) -> Iterator[UserIndex]:
             yield index
 
 
-def _given(name: str, invocation: Invocation, place: Place) -> Iterator[UserIndex]:
+def _given(name: str, invocation: Invocation, place: CommandPlace) -> Iterator[UserIndex]:
     """Yield the indexes of an option, or of its variable if the option was not given."""
     values = invocation.values(name) or [place.environ.get(VARIABLES[name], "")]
     is_one, is_links = name in _ONE, name == "find-links"
@@ -476,7 +478,7 @@ def has_variants(index: UserIndex) -> bool:
 
 
 def link_options(
-    invocation: Invocation, place: Place, shown: Mapping[str, UserIndex]
+    invocation: Invocation, place: CommandPlace, shown: Mapping[str, UserIndex]
 ) -> tuple[dict[int, str], list[str]]:
     """Return new values of options by `Given.start`, and further options.
 
@@ -497,7 +499,7 @@ def link_options(
 
 
 def link_variables(
-    invocation: Invocation, place: Place, shown: Mapping[str, UserIndex]
+    invocation: Invocation, place: CommandPlace, shown: Mapping[str, UserIndex]
 ) -> dict[str, str]:
     """Return the variables that change; see `link_options`, which goes before them."""
     if not shown or invocation.values("find-links"):
@@ -507,7 +509,7 @@ def link_variables(
     return {"UV_FIND_LINKS": ",".join(filter(None, (text, *added)))}
 
 
-def _replaced(value: str, place: Place, shown: Mapping[str, UserIndex]) -> str:
+def _replaced(value: str, place: CommandPlace, shown: Mapping[str, UserIndex]) -> str:
     parts = []
     for part in value.split(","):
         index = index_at(part, place.cwd, place.environ, links=True, legacy=True)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Place:
+class CommandPlace:
     """Directories and variables of a command.
 
     Attributes:
@@ -42,7 +42,7 @@ class Place:
     uses_project: bool = True
 
     @classmethod
-    def of(cls, invocation: Invocation, cwd: Path, environ: Mapping[str, str]) -> Place:
+    def of(cls, invocation: Invocation, cwd: Path, environ: Mapping[str, str]) -> CommandPlace:
         """Return the place of *invocation*, started in *cwd*."""
         there = cwd / (invocation.last("directory") or environ.get("UV_WORKING_DIR") or "")
         project = there / (invocation.last("project") or environ.get("UV_PROJECT") or "")
@@ -89,14 +89,14 @@ _SEPARATORS = re.compile(r"[-_.]+")
 _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
 
 
-def requested(invocation: Invocation, place: Place) -> list[str]:
+def requested(invocation: Invocation, place: CommandPlace) -> list[str]:
     """Return the projects (normalized names) that a command names or its project depends on."""
     texts = requirement_texts(invocation, place)
     names = (name for text in texts if (name := name_of(text)) is not None)
     return list(dict.fromkeys(map(normalized, names)))
 
 
-def requirement_texts(invocation: Invocation, place: Place) -> list[str]:
+def requirement_texts(invocation: Invocation, place: CommandPlace) -> list[str]:
     """Return the requirements of a command and the dependencies of its project, as written."""
     texts: list[str] = []
     if invocation.command[:1] in (("pip",), ("add",)) or invocation.command[:1] == ("tool",):
@@ -111,7 +111,7 @@ def requirement_texts(invocation: Invocation, place: Place) -> list[str]:
     return texts
 
 
-def further_texts(invocation: Invocation, place: Place) -> Iterator[str]:
+def further_texts(invocation: Invocation, place: CommandPlace) -> Iterator[str]:
     """Yield what is declared besides the dependencies of the command's own project or script.
 
     That is for builds, extras, groups, constraints and overrides, by the project or script, by its
@@ -161,7 +161,7 @@ def members(root: Path) -> Iterator[Path]:
             yield from filter(Path.is_dir, root.glob(pattern))
 
 
-def named_folders(invocation: Invocation, place: Place) -> Iterator[Path]:
+def named_folders(invocation: Invocation, place: CommandPlace) -> Iterator[Path]:
     """Yield the directories that a command names, whose projects may have sources."""
     texts = invocation.values("editable", "with-editable", "with", "from")
     if invocation.command != ("run",):

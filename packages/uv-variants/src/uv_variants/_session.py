@@ -53,7 +53,7 @@ MOST_REFUSALS = 3
 """Refusals that are reported, the last ones."""
 
 
-class Session:
+class CommandSession:
     """What answers the requests of one uv, from before it starts until after it has ended.
 
     Attributes:

@@ -25,7 +25,7 @@ from variants_proxy.settings import ClientSettings, Settings, Upstream
 
 from ._session_settings import SessionSettings
 from ._transport.forwarding import Forwarder
-from ._transport.index_application import AnsweredIndex, Asked, IndexApplication
+from ._transport.index_application import AnsweredIndex, IndexApplication, IndexRequest
 from ._transport.outbound import Application, Outbound, Route, Scope
 from ._transport.proxy_server import Transport
 
@@ -138,7 +138,7 @@ class IndexServices:
         self._made: dict[tuple[str, str] | None, _Served] = {}
 
     async def response(
-        self, index: str, authorization: str, asked: Asked, scope: Scope
+        self, index: str, authorization: str, asked: IndexRequest, scope: Scope
     ) -> Application:
         """Return the response to a request of uv's, see `index_application.Service`."""
         self._sent[index] = authorization

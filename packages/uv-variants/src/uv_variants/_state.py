@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from ._choices import Choices
 from ._environments import SHARED, installed, installed_variants, installed_versions, listed
 from ._platform_key import machine_key
-from ._session import Session
+from ._session import CommandSession
 from ._uv_lock import Lock, LockMachine
 from ._uv_version import release_of
 
@@ -96,7 +96,7 @@ class CommandState:
         """Read what is installed; the session opens when it is asked for something."""
         self.context = context
         self.plugins = plugins
-        self.session = Session(self.settings)
+        self.session = CommandSession(self.settings)
         self.choices = Choices(self.session)
         self.installed = installed(context.environments)
 

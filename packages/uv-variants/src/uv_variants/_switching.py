@@ -268,7 +268,7 @@ def pins_of(state: CommandState, names: Iterable[str]) -> list[str]:
 
 
 def staying(state: CommandState, changes: Changes) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Return the installed builds that stay, for `Session.keep`: what uv builds gets them, too."""
+    """Return the builds that stay, for `CommandSession.keep`: what uv builds gets them, too."""
     context, asked, found = state.context, upgraded(state.context), state.installed
     if context.invocation.has("reinstall", "force-reinstall"):
         asked = None

@@ -36,7 +36,7 @@ from .._context import Context
 from .._environments import listed, python_version, site_packages
 from .._errors import USER_ERRORS, UvNotFound
 from .._indexes import sources_of
-from .._named_projects import Place
+from .._named_projects import CommandPlace
 from .._platform_key import machine_key
 from .._provider_plugins import allowed_plugins
 from .._uv_lock import Lock
@@ -195,7 +195,7 @@ def examine(
         offline: ask no index.
         root: of the file system in which drivers and device files are looked for.
     """
-    place = Place.of(parse(["sync"]), folder, environ)
+    place = CommandPlace.of(parse(["sync"]), folder, environ)
     activated = environ.get("VIRTUAL_ENV")
     candidates = user_preferences.places(
         place.cwd, activated or str(place.project / ".venv"), prefix_is_project=not activated

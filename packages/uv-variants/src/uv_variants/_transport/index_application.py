@@ -65,7 +65,7 @@ class AnsweredIndex:
     links: bool = False
 
 
-class Asked(NamedTuple):
+class IndexRequest(NamedTuple):
     """Page or file of an index.
 
     Attributes:
@@ -79,7 +79,7 @@ class Asked(NamedTuple):
     filename: str = ""
 
 
-Service = Callable[[str, str, Asked, Scope], Awaitable[Application]]
+Service = Callable[[str, str, IndexRequest, Scope], Awaitable[Application]]
 """Returns the response to a request (its scope): from the name of an index and the
 ``Authorization`` that the client sent for it, empty without one, and uses just that towards the
 index, see `with_authorization`. Raises `ANSWERED`."""
@@ -137,7 +137,7 @@ class IndexApplication:
         self._forwarder = forwarder
         self._refused = refused
         self.asked: set[str] = set()
-        self.passing: dict[Asked, str] = {}
+        self.passing: dict[IndexRequest, str] = {}
 
     @property
     def hosts(self) -> frozenset[Origin]:
@@ -183,7 +183,9 @@ class IndexApplication:
         else:
             await self._refuse(send, refusal)
 
-    async def _is_kept(self, scope: Scope, receive: Receive, send: Send, asked: Asked) -> bool:
+    async def _is_kept(
+        self, scope: Scope, receive: Receive, send: Send, asked: IndexRequest
+    ) -> bool:
         """Say that the client's page of a project is the index's own still; return False if not.
 
         The service, which would have to be imported, need not choose from it then.
@@ -245,7 +247,7 @@ class IndexApplication:
         again = ((b"retry-after", b"1"),) if refusal.may_pass else ()
         await send_text(send, refusal.status, refusal.text, again)
 
-    def _target(self, scope: Scope) -> tuple[_Place, Asked] | None:
+    def _target(self, scope: Scope) -> tuple[_Place, IndexRequest] | None:
         """Return index, and page or file, of a request, None for one that is sent on."""
         if scope["method"] not in ("GET", "HEAD") or scope["query_string"]:
             return None
@@ -263,13 +265,13 @@ class IndexApplication:
             return None if asked is None else (place, asked)
         return None
 
-    def _asked(self, place: _Place, segments: tuple[str, ...]) -> Asked | None:
+    def _asked(self, place: _Place, segments: tuple[str, ...]) -> IndexRequest | None:
         """Return the page or file with a path below that of an index, None for what is sent on."""
         if place.index.links:
             if segments == (place.page,):
-                return Asked("")
+                return IndexRequest("")
             if len(segments) == 3 and segments[0] == proxy_urls.FOLDER and all(segments):
-                return Asked("", *segments[1:])
+                return IndexRequest("", *segments[1:])
             return None
         if not segments or not _PROJECT.fullmatch(segments[0]):
             return None
@@ -278,9 +280,9 @@ class IndexApplication:
             return None
         if segments[1:] == ("",):
             self.asked.add(project)
-            return Asked(project)
+            return IndexRequest(project)
         if len(segments) == 4 and segments[1] == proxy_urls.FOLDER and all(segments):
-            return Asked(project, *segments[2:])
+            return IndexRequest(project, *segments[2:])
         return None
 
 

@@ -176,7 +176,7 @@ _KEY_IN_URL = re.compile(r"https?://(?:([^/:@]+)(?::[^/@]*)?@[^/]*/.*|[^/]*/p/([
 
 
 @dataclass(frozen=True)
-class Asked:
+class Question:
     """What a person filled in.
 
     Attributes:
@@ -194,11 +194,11 @@ class Asked:
     system: str
 
 
-def read_question(query: Mapping[str, str]) -> Asked:
+def read_question(query: Mapping[str, str]) -> Question:
     """Return what the query of a request says; what the form does not have is left out."""
     installer = query.get("installer", "")
     system = query.get("system", "")
-    return Asked(
+    return Question(
         installer if installer in INSTALLERS else "pip",
         query.get("project", "").strip()[:201],
         query.get("platform", "")[:100],
@@ -214,7 +214,7 @@ class Landing:
         self._service = service
 
     async def page(
-        self, asked: Asked, scheme: str, host: str, *, token: bool
+        self, asked: Question, scheme: str, host: str, *, token: bool
     ) -> tuple[bytes, Exception | None]:
         """Return the page, and the error that it shows.
 
@@ -251,7 +251,7 @@ class Landing:
 
         return await self._service.upstreams.compute(write), problem
 
-    async def _found(self, asked: Asked, base: str, *, token: bool) -> dict[str, Any]:
+    async def _found(self, asked: Question, base: str, *, token: bool) -> dict[str, Any]:
         project = normalized(asked.project)
         if project is None:
             raise NoSuchFile(f"{asked.project[:80]!r} is not a valid project name")
@@ -267,7 +267,7 @@ class Landing:
         )
         return {**found, "project": project, "lines": INSTALLERS[asked.installer][1](address)}
 
-    def _key(self, asked: Asked) -> str:
+    def _key(self, asked: Question) -> str:
         """Return the platform key for *asked*.
 
         Raises:

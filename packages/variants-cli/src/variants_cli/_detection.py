@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from pep_variants import limits
+from pep_variants import preferences as user_preferences
 from pep_variants.machines import Detector
+from pep_variants.preferences import Sources
 
 from ._console import warn
 
@@ -39,8 +42,7 @@ def plugin_runner(preferences: Preferences) -> PluginRunner:
     Raises:
         PreferenceError: an allowed provider is malformed.
     """
-    from pep_variants.preferences import Sources
-    from variants_plugins.runner import PluginRunner
+    from variants_plugins.runner import PluginRunner  # 40 ms, which most commands do without
 
     return PluginRunner.of(preferences, Sources.from_environ(os.environ))
 
@@ -51,8 +53,6 @@ def plugin_runner_of(options: Mapping[str, Any]) -> PluginRunner:
     Args:
         options: values by the names of `OPTIONS`.
     """
-    from pep_variants import preferences as user_preferences
-
     return plugin_runner(user_preferences.load_preferences(options, os.environ, warn=warn))
 
 
@@ -77,9 +77,7 @@ def read_metadata_file(path: Path) -> Metadata:
         MetadataError: it is broken.
         OSError: it cannot be opened.
     """
-    # Imported late: detection does not need it.
-    from pep_variants import limits
-    from pep_variants import metadata as variant_metadata
+    from pep_variants import metadata as variant_metadata  # detection does without it
 
     with path.open("rb") as stream:
         return variant_metadata.read_metadata(stream.read(limits.DOCUMENT_BYTES + 1), str(path))

@@ -26,6 +26,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+from filelock import FileLock, Timeout
+
 from pep_variants import safe_files
 from pep_variants.safe_files import NotPrivate
 
@@ -141,8 +143,6 @@ class Store:
             filelock.Timeout: another process does it right now.
             OSError: nothing can be written, or nothing can be locked.
         """
-        from filelock import FileLock  # takes longer to import than the rest of a small command
-
         try:
             with FileLock(self.root / LOCK, timeout=0):
                 self._clear_abandoned()
@@ -177,8 +177,6 @@ class Store:
         """Make *room* for a record; return False if another process is trimming the directory."""
         if self._count(room) * _SHARE <= self.size:
             return True
-        from filelock import Timeout
-
         try:
             self.trim(room)
         except Timeout:

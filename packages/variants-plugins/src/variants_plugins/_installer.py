@@ -5,13 +5,19 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import pkgutil
+import shutil
 import sys
 import sysconfig
 from collections.abc import Iterable, Mapping
+from importlib.metadata import distributions
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pep_variants import machines
+from packaging.utils import canonicalize_name
+
+from pep_variants import machines, wheel_files
 from pep_variants import preferences as user_preferences
 from pep_variants.errors import ProviderError
 from pep_variants.preferences import Sources
@@ -112,8 +118,6 @@ class Installer:
 
     def _wheels_only(self) -> Path:
         """Return the path of the script `wheels_only`."""
-        import pkgutil
-
         path = self._work / "_wheels_only.py"
         path.write_bytes(pkgutil.get_data(__package__, path.name) or b"")  # also of a zip file
         return path
@@ -133,8 +137,6 @@ class Installer:
 
     def installed(self) -> dict[str, str]:
         """Return the version of every installed project by normalized name."""
-        from packaging.utils import canonicalize_name
-
         return {
             str(canonicalize_name(dist.metadata["Name"])): dist.version
             for dist in self.distributions()
@@ -142,10 +144,6 @@ class Installer:
 
     def distributions(self) -> list[Any]:
         """Return the metadata of everything that is installed."""
-        from importlib.metadata import distributions
-
-        from pep_variants import wheel_files
-
         found = distributions(path=self._folders())
         return [each for each in found if wheel_files.metadata_field(each, "Name")]
 
@@ -185,8 +183,6 @@ class Installer:
 
 def _find_uv(environ: Mapping[str, str]) -> str | None:
     """Return the path of uv: VARIANTS_UV, else beside the running Python, else on PATH."""
-    import shutil
-
     named = environ.get("VARIANTS_UV")
     if named and (program := shutil.which(named, path=environ.get("PATH"))):
         return str(Path(program).absolute())
@@ -203,8 +199,6 @@ def _find_pip() -> str | None:
 
     None without pip, and for one older than 22.3, which has no such script.
     """
-    from importlib.util import find_spec
-
     spec = find_spec("pip")
     script = Path(spec.origin).with_name("__pip-runner__.py") if spec and spec.origin else None
     return str(script) if script and script.is_file() else None

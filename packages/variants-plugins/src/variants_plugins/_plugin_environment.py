@@ -29,6 +29,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import filelock
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
 from pep_variants import limits, safe_files
 from pep_variants import preferences as user_preferences
 from pep_variants.errors import ProviderError, without_userinfo
@@ -143,8 +148,6 @@ class Environments:
         Raises:
             ProviderError: another process held it for too long, or locks do not work.
         """
-        import filelock
-
         path = self._folder / f"{key}.lock"
         lock = filelock.FileLock(path)
         seconds = 2 * INSTALL_TIME_LIMIT
@@ -305,9 +308,6 @@ def _install(installer: Installer, allowed: Allowed) -> None:
 
 def _missing(installer: Installer, allowed: Mapping[str, Wanted]) -> list[Wanted]:
     """Return the packages that the installed ones depend on and that are not there yet."""
-    from packaging.requirements import Requirement
-    from packaging.utils import canonicalize_name
-
     versions = installer.installed()
     missing: dict[str, Wanted] = {}
     for dist in installer.distributions():
@@ -338,8 +338,6 @@ def _missing(installer: Installer, allowed: Mapping[str, Wanted]) -> list[Wanted
 
 
 def _satisfies(version: str, specifier: str) -> bool:
-    from packaging.specifiers import SpecifierSet
-
     try:
         return SpecifierSet(specifier).contains(version, prereleases=True)
     except ValueError:  # the version in the wheel's metadata is invalid

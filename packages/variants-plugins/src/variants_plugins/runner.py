@@ -10,13 +10,14 @@ import json
 import logging
 import os
 import pkgutil
+import pwd
 import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pep_variants import limits, safe_files
+from pep_variants import limits, machines, safe_files
 from pep_variants import preferences as user_preferences
 from pep_variants.errors import PluginFailed, ProviderError, redacted, shortened
 from pep_variants.machines import Answer, Refused
@@ -198,8 +199,6 @@ class PluginRunner:
         Raises:
             PluginFailed: it cannot be started, exceeds a limit, or ends without an answer.
         """
-        from pep_variants import machines
-
         frame = f"{os.urandom(16).hex()}:"
         logger.debug("asking the provider plugin %s", plugin)
         with _scripts() as folder:
@@ -260,8 +259,6 @@ class PluginRunner:
         """
         if not self._confined or sys.platform != "linux":
             return {}
-        from pep_variants import machines
-
         with _scripts() as folder:
             outcome = machines.run(
                 [sys.executable, "-I", "-B", folder / "_sandbox.py"],
@@ -296,7 +293,5 @@ def _homes(environ: Mapping[str, str]) -> list[str]:
     """Return the user's home directories: what the system says, and what the variable says."""
     found = [environ.get("HOME", "")]
     with contextlib.suppress(ImportError, KeyError, OSError):  # a user without a name
-        import pwd
-
         found.append(pwd.getpwuid(os.getuid()).pw_dir)
     return sorted({path for path in found if Path(path).is_absolute() and path != "/"})

@@ -21,6 +21,7 @@ from pep_variants.machines import Detector
 from pep_variants.metadata import Digests, Metadata
 from pep_variants.preferences import Preferences, Sources
 from pep_variants.selection import Selection, VersionNote
+from variants_catalog import catalogs, listings
 from variants_index import finder as package_finder
 from variants_index.finder import (
     Candidate,
@@ -305,8 +306,6 @@ class IndexResolver:
                 requested[need.project] = requested.get(need.project, frozenset()) | {need.extra}
         merged: tuple[Unavailable, ...] = ()
         if missing:
-            from variants_catalog import listings
-
             merged = listings.by_host(missing, admitted)
         warnings += map(str, merged)
         unavailable = (*notes.lacking, *map(str, merged))
@@ -383,8 +382,6 @@ def asked_versions(
     plain: IndexProvider, chosen: Candidate, needs: Iterable[SpecifierRequirement]
 ) -> list[Version]:
     """Return the version of *chosen* and the newer ones that *needs* admit."""
-    from variants_catalog import listings
-
     specifiers = [need.specifier for need in needs]
     found = plain.matching(chosen.project, specifiers)
     found += [listings.FUTURE] if allow(specifiers, str(listings.FUTURE)) else []
@@ -406,8 +403,6 @@ def _as_listed(
         and candidate.release in project.published
         and any("===" in item.specifier for item in needs)
     ):
-        from variants_catalog import catalogs
-
         yield f"left out {catalogs.not_admitted(project.name, candidate.release)}"
 
 

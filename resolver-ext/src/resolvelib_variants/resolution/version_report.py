@@ -11,6 +11,7 @@ from packaging.version import Version
 from pep_variants import explanation
 from pep_variants.explanation import Verdict
 from pep_variants.selection import Ranking, Selection, VersionNote
+from variants_catalog import catalogs
 from variants_index.finder import Candidate, CandidateEvaluator, Project
 from variants_index.target import Target
 
@@ -182,8 +183,6 @@ def explain(
 def _lack(
     resolver: IndexResolver, name: str, version: Version, others: Mapping[str | None, Version]
 ) -> str:
-    from variants_catalog import catalogs
-
     if others:
         return f"left out {catalogs.not_admitted(name, version)}"
     return resolver.finder.lack(name, version)

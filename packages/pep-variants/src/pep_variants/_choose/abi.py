@@ -15,10 +15,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from .._model.filename import read_version
+from .._model.platform import Support
 from .._model.property import ABI_DEPENDENCY
 from .preferences import unique
 
@@ -105,8 +107,6 @@ def supporting(
         metadata: what is going to be ranked.
         installed: gives the version of an installed project by its normalized name, or None.
     """
-    from .._model.platform import Support
-
     if ABI_DEPENDENCY in platform.namespaces:
         return platform
     used = metadata.used_values(ABI_DEPENDENCY)
@@ -138,8 +138,6 @@ def _newest_first(values: tuple[str, ...]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _matches(releases: tuple[str, ...], version: str) -> bool:
-    from packaging.specifiers import SpecifierSet  # few need it, and it is slow to load
-
     parsed = read_version(version)
     if parsed is None:
         return False

@@ -17,6 +17,7 @@ A platform file is TOML of the shape that uv's variant branch reads, so one file
 
 from __future__ import annotations
 
+import json
 import os
 
 from .._files import read_regular
@@ -118,7 +119,5 @@ def write_platform(platform: Platform, created_by: str) -> str:
 
 
 def _toml(value: str | list[str]) -> str:
-    import json
-
     # JSON is TOML for strings and lists of them, but for one character and for pairs of escapes.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -19,6 +19,11 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from packaging.markers import InvalidMarker as Invalid
+from packaging.markers import Marker
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
 from .._choose.abi import abi_dependencies, supporting
 from .._choose.explanation import why_not
 from .._choose.preferences import Preferences, unique
@@ -187,9 +192,6 @@ class _Selector:
         return LockSelection({**self._tree, "packages": packages}, choices)
 
     def _applies(self, number: int) -> bool:
-        from packaging.markers import InvalidMarker as Invalid
-        from packaging.markers import Marker
-
         package = self._packages[number]
         marker = package.get("marker") if isinstance(package, Mapping) else None
         if not isinstance(marker, str):
@@ -246,9 +248,6 @@ class _Selector:
         return found
 
     def _needs(self, text: str, place: str, extra: str = "") -> list[tuple[str, str]]:
-        from packaging.requirements import InvalidRequirement, Requirement
-        from packaging.utils import canonicalize_name
-
         try:
             requirement = Requirement(text)
             marker = requirement.marker

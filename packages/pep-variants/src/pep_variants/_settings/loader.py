@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -31,12 +32,14 @@ from .._choose.preferences import (
     given_variables,
     is_catalog_path,
 )
+from .._detect.machines import names_file
 from .._files import Content, read_regular
 from .._ownership import NotPrivate, check_private
 from ..errors import PreferenceError, printable
 from ..limits import SETTINGS_BYTES
 from ..options import OPTIONS, Option
 from .places import Place, Role, places
+from .trust import Approvals, approval_digest, covered_files
 
 _logger = logging.getLogger(__name__)
 
@@ -218,8 +221,6 @@ def _is_path(item: Given) -> bool:
     if item.attribute != "platform_file" or item.value is None:
         return False
     # Imported here: few files name a machine.
-    from .._detect.machines import names_file
-
     return names_file(item.value)
 
 
@@ -240,10 +241,6 @@ def _unapproved(path: Path, content: Content, tree: Mapping[str, Any]) -> tuple[
     The reason is empty if the user has approved it, the command if none can.
     """
     # Imported late: most commands find no such file.
-    import shlex
-
-    from .trust import Approvals, approval_digest, covered_files
-
     # Files that it names are only read if it may be believed.
     approvals = Approvals()
     folder = printable(os.path.realpath(path.parent))

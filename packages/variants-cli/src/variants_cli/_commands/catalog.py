@@ -14,18 +14,22 @@ from packaging.utils import canonicalize_name
 from pep_variants import limits, safe_files
 from pep_variants import preferences as user_preferences
 from pep_variants.errors import redacted
+from pep_variants.preferences import Sources
 from variants_catalog import catalogs, setting
+from variants_index import finder as package_finder
+from variants_index.finder import Session
+from variants_index.http import PackageIndexError
 
+from .._checks.finding import report
 from .._console import counted, print_json, print_table, warn
 from .arguments import NEW_FILE, json_option, option_values, preference_options
+from .index_options import progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pep_variants.preferences import Sources
     from variants_catalog.catalogs import Catalog
     from variants_catalog.entries import CatalogProject, CatalogVariant
-    from variants_index.finder import Session
 
 _OPTIONS = ("variant-catalog", "variant-catalog-mirror")
 _RETRIES = 2
@@ -98,12 +102,6 @@ def check(
     warning. Projects that an entry names are looked up on your own indexes. Exits with 1 if there
     are errors.
     """
-    from variants_catalog import catalogs
-    from variants_index import finder as package_finder
-
-    from .._checks.finding import report
-    from .index_options import progress
-
     paths = [Path(name) for name in names if _is_path(name)]
     projects = [name for name in names if not _is_path(name)]
     checks = [catalogs.check_file(path) for path in paths]
@@ -169,17 +167,12 @@ def _opened(options: dict[str, Any]) -> Catalog:
 @contextmanager
 def _session() -> Iterator[tuple[Session, Sources]]:
     """Yield a session of HTTP, and where the user's packages are from."""
-    from pep_variants.preferences import Sources
-    from variants_index.finder import Session
-
     user = Sources.from_environ(os.environ)
     with Session(user, retries=_RETRIES) as session:
         yield session, user
 
 
 def _fetch(url: str) -> bytes:
-    from variants_index.http import PackageIndexError
-
     try:
         with _session() as (session, _):
             return session.fetch(session.add_index(url), limit=limits.CATALOG_BYTES).body

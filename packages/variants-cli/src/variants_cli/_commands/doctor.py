@@ -12,25 +12,24 @@ import click
 from packaging.utils import canonicalize_name
 
 from pep_variants import machines
+from pep_variants import preferences as user_preferences
 from pep_variants.errors import VariantError, redacted
 from pep_variants.machines import Detector
 from pep_variants.options import OPTIONS
+from variants_index import doctor as machine_doctor
+from variants_index.doctor import Checkup, Findings, Problem
+from variants_index.http import TargetError
+from variants_plugins.runner import PluginRunner
 
 from .._console import counted, print_json, print_table, warn
+from .._verification import verify as verified
+from .._verification import virtual_environment_paths
 from .arguments import Command, json_option, option_values
 from .index_options import Places, index_options, places, progress, repeated_options, resolving
 
 if TYPE_CHECKING:
     from pep_variants.preferences import Place, UserSettings
-    from variants_index.doctor import (
-        Checkup,
-        Commands,
-        Compared,
-        Environment,
-        Findings,
-        Pip,
-        Problem,
-    )
+    from variants_index.doctor import Commands, Compared, Environment, Pip
 
 python_option = click.option(
     "--python", "python", metavar="PATH", type=click.Path(exists=True, path_type=Path),
@@ -63,13 +62,7 @@ def doctor(
     those that fit now. PROJECTs are shown in any case. Changes nothing. Exits with 1 if something
     is wrong.
     """
-    from variants_index import doctor as machine_doctor
-    from variants_index.doctor import Findings, Problem
-
     if verify:
-        from .._verification import verify as verified
-        from .._verification import virtual_environment_paths
-
         paths = virtual_environment_paths(python) or _environment(python).paths
         _print(verified(paths), as_json=as_json)
     look = _Look.of(python, options, projects, offline=offline)
@@ -212,11 +205,6 @@ class _Look(NamedTuple):
         Raises:
             ClickException: there is no working Python, or an option is not valid.
         """
-        from pep_variants import preferences as user_preferences
-        from variants_index import doctor as machine_doctor
-        from variants_index.doctor import Checkup
-        from variants_plugins.runner import PluginRunner
-
         if len(options["targets"]) > 1:
             raise click.UsageError("--platform can be given once: an environment is on one machine")
         environment = _environment(python)
@@ -272,8 +260,6 @@ class _Look(NamedTuple):
             ClickException: the catalogue cannot be fetched.
             VariantError: it cannot be read.
         """
-        from variants_index import doctor as machine_doctor
-
         checkup = self.checkup
         assert checkup is not None
         preferences = self.settings.preferences
@@ -302,8 +288,6 @@ def _commands(
         values: options about variants, those of pip included.
         python: ``--python`` of this command.
     """
-    from variants_index import doctor as machine_doctor
-
     words, found = pip
     knows = found is not None and found.patched
     is_own = found is not None and found.is_own
@@ -332,8 +316,6 @@ def _commands(
 
 def _print(findings: Findings, *, as_json: bool) -> NoReturn:
     """Print what was found, and exit with 1 if something is wrong."""
-    from variants_index import doctor as machine_doctor
-
     if as_json:
         print_json(findings.as_tree())
     else:
@@ -343,9 +325,6 @@ def _print(findings: Findings, *, as_json: bool) -> NoReturn:
 
 
 def _environment(python: Path | None) -> Environment:
-    from variants_index import doctor as machine_doctor
-    from variants_index.http import TargetError
-
     try:
         return machine_doctor.find_environment(python, os.environ, Path())
     except TargetError as error:

@@ -7,6 +7,8 @@ from pathlib import Path
 import click
 
 from .._console import counted, fail, print_json
+from .._indexing.static_index import DirectoryProblems, write_index
+from .._publishing.stored_index import is_published
 from .arguments import json_option
 
 
@@ -45,9 +47,6 @@ def index(
 
     Example: variants index dist && python -m http.server --directory dist
     """
-    from .._indexing.static_index import DirectoryProblems, write_index
-    from .._publishing.stored_index import is_published
-
     if is_published(directory):
         raise click.ClickException(
             f"{directory} was published with variants publish --to, which keeps its pages: change "

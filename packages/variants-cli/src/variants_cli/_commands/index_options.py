@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,17 +12,26 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from rich.console import Console
+from rich.markup import escape
 
 from pep_variants import preferences as user_preferences
+from pep_variants import safe_files
+from pep_variants.errors import redacted
 from pep_variants.options import OPTIONS
+from pep_variants.preferences import Sources
+from resolvelib_variants.resolution import IndexResolver, NoSolution, RequirementSet, ResolverError
+from variants_index import target as target_machines
+from variants_index.finder import Store
+from variants_index.http import PackageIndexError, TargetError
 
+from .._console import note, one_line, warn
 from .arguments import SharedOption, platform_option, preference_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from pep_variants.preferences import Preferences, Sources
-    from resolvelib_variants.resolution import IndexResolver, RequirementSet
+    from pep_variants.preferences import Preferences
     from variants_index.target import Target
 
 _option = partial(click.option, cls=SharedOption, section="Index options")
@@ -98,9 +108,6 @@ def places(
         requirement_set: of requirements files.
         configured: pip's settings by name; None for those of ``PIP_...`` variables alone.
     """
-    from pep_variants.preferences import Sources
-    from resolvelib_variants.resolution import RequirementSet
-
     requirement_set = requirement_set or RequirementSet()
     variables = {f"PIP_{name.upper().replace('-', '_')}": text
                  for name, text in (configured or {}).items()}  # fmt: skip
@@ -139,8 +146,6 @@ def repeated_options(options: Mapping[str, Any]) -> list[str]:
 
     Passwords in URLs are not shown. Options about another Python are left out.
     """
-    from pep_variants.errors import redacted
-
     names = {"index_url": "--index-url", "extra_index_urls": "--extra-index-url"}
     names |= {"no_index": "--no-index", "find_links": "--find-links", "pre": "--pre"}
     names |= {"targets": "--variant-platform"}
@@ -161,9 +166,6 @@ def repeated_options(options: Mapping[str, Any]) -> list[str]:
 def _targets(
     machines: Sequence[str], python_version: str | None, platforms: Sequence[str]
 ) -> tuple[Target, ...]:
-    from variants_index import target as target_machines
-    from variants_index.http import TargetError
-
     try:
         if not machines:
             return (
@@ -192,14 +194,6 @@ def resolving(
         values: option values about variants, by name.
         preferences: in place of those that *values* and files have.
     """
-    from pep_variants import preferences as user_preferences
-    from pep_variants import safe_files
-    from resolvelib_variants.resolution import IndexResolver, NoSolution, ResolverError
-    from variants_index.finder import Store
-    from variants_index.http import PackageIndexError
-
-    from .._console import note, warn
-
     preferences = preferences or user_preferences.load_preferences(values, os.environ, warn=warn)
     store = None
     if places.cached:
@@ -227,15 +221,8 @@ class Unsolved(click.ClickException):
 @contextmanager
 def progress() -> Iterator[Callable[[str], None] | None]:
     """Yield a function that shows a status text on the terminal, replacing the last one."""
-    import sys
-
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.markup import escape
-
-    from .._console import one_line
-
     with Console(stderr=True).status("looking at indexes") as status:
         yield lambda text: status.update(escape(one_line(text)))

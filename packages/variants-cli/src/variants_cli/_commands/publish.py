@@ -5,14 +5,21 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from pep_variants.preferences import Sources
+
+from .._checks.directory import check_directory
 from .._checks.finding import ERROR
 from .._console import counted, fail, one_line, print_json, printable, warn
+from .._publishing import transaction
+from .._publishing.release_contents import read_releases
+from .._publishing.stored_index import StoredIndex
+from .._publishing.stores import open_store
 from .arguments import json_option
 
 if TYPE_CHECKING:
@@ -97,9 +104,6 @@ def publish(
 
     Example: variants publish dist --to s3://wheels.example.org/nightly
     """
-    from .._publishing import transaction
-    from .._publishing.release_contents import read_releases
-
     _refuse_faults(directory)
     releases = read_releases(directory, metadata=not without_metadata, attestations=attestations)
     if not releases:
@@ -126,10 +130,6 @@ def _target(
     index_url: str | None,
     **options: Any,  # noqa: ANN401 - of twine
 ) -> Target:
-    from dataclasses import replace
-
-    from pep_variants.preferences import Sources
-
     source = click.get_current_context().get_parameter_source
     typed = {
         name
@@ -166,9 +166,6 @@ def _target(
 
 
 def _storage(directory: Path, to: str) -> Target:
-    from .._publishing.stored_index import StoredIndex
-    from .._publishing.stores import open_store
-
     top, folder = directory.resolve(), Path(to).resolve()
     if "://" not in to and (folder == top or top in folder.parents):
         raise click.UsageError(
@@ -227,8 +224,6 @@ def _show_findings(findings: Sequence[Finding]) -> None:
 
 
 def _refuse_faults(directory: Path) -> None:
-    from .._checks.directory import check_directory
-
     errors = [finding for finding in check_directory(directory)[1] if finding.severity == ERROR]
     _show_findings(errors[:10])
     if errors:

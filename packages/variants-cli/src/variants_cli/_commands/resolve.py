@@ -12,6 +12,7 @@ from packaging.pylock import is_valid_pylock_path
 from pep_variants import preferences as user_preferences
 from pep_variants import safe_files
 from resolvelib_variants.resolution import (
+    Notes,
     RequirementError,
     RequirementSet,
     parse_requirement,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from variants_index.target import Target
 
     Found = tuple[str, Sequence[Package | Locked], dict[str, Any]]
-    """What was chosen for a target: its name, the packages, and both as JSON data."""
+    "What was chosen for a target: its name, the packages, and both as JSON data."
 
 
 @click.command(cls=Command)
@@ -124,9 +125,6 @@ def _from_lock(
     path: Path, targets: Iterable[Target], resolver: IndexResolver
 ) -> tuple[list[Found], list[str]]:
     """Select from the lock file *path* for every target; return warnings as well."""
-    from resolvelib_variants.resolution import Notes
-    from variants_index import finder as package_finder
-
     found: list[Found] = []
     notes = Notes()
     lock = package_finder.read_lock(path)
@@ -158,8 +156,6 @@ def _check_sources(output: Path, resolutions: Sequence[Resolution]) -> None:
 
 
 def _write_lock(output: Path, resolutions: Sequence[Resolution], resolver: IndexResolver) -> None:
-    from variants_index import finder as package_finder
-
     data = package_finder.write_lock(
         resolutions,
         created_by=created_by(),

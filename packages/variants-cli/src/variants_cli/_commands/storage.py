@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from packaging.utils import canonicalize_name
 
 from .._console import counted, print_json, print_table
+from .._publishing.stored_index import StoredIndex
+from .._publishing.stores import open_store
 from .arguments import json_option
-
-if TYPE_CHECKING:
-    from .._publishing.stored_index import StoredIndex
 
 
 def _reasons(
@@ -45,11 +45,6 @@ def storage(
 
     Example: variants storage s3://wheels.example.org demo --yank 'demo-1.0-*=broken'
     """
-    from packaging.utils import canonicalize_name
-
-    from .._publishing.stored_index import StoredIndex
-    from .._publishing.stores import open_store
-
     index = StoredIndex(open_store(place))
     has_change = any(patterns.values())
     if project is None and has_change:

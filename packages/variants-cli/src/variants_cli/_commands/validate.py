@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pep_variants.preferences import Sources
+from variants_index.finder import Session
+from variants_index.http import PackageIndexError
+
+from .._checks.directory import check_directory
+from .._checks.document import check_index_metadata, check_pyproject
 from .._checks.finding import report
+from .._checks.live_index import check_live
+from .._checks.release_checks import check_wheel
+from .._publishing.stored_index import is_published
 from .arguments import json_option, path_or_url
+from .index_options import progress
 
 if TYPE_CHECKING:
     from variants_catalog.catalogs import Finding
@@ -50,13 +60,6 @@ def validate(
 
 
 def _check_url(url: str, *, every_wheel: bool) -> tuple[int, list[Finding]]:
-    from pep_variants.preferences import Sources
-    from variants_index.finder import Session
-    from variants_index.http import PackageIndexError
-
-    from .._checks.live_index import check_live
-    from .index_options import progress
-
     try:
         with Session(Sources.from_environ(os.environ)) as session, progress() as show:
             return check_live(url, session, every_wheel=every_wheel, progress=show)
@@ -67,9 +70,6 @@ def _check_url(url: str, *, every_wheel: bool) -> tuple[int, list[Finding]]:
 def _check(path: Path) -> tuple[int, list[Finding]]:
     # Each kind of file needs what the others do not.
     if path.is_dir():
-        from .._checks.directory import check_directory
-        from .._publishing.stored_index import is_published
-
         if is_published(path):
             raise click.ClickException(
                 f"{path} was published with variants publish --to, and has files for clients of "
@@ -77,9 +77,5 @@ def _check(path: Path) -> tuple[int, list[Finding]]:
             )
         return check_directory(path)
     if path.suffix == ".whl":
-        from .._checks.release_checks import check_wheel
-
         return 1, check_wheel(path).findings
-    from .._checks.document import check_index_metadata, check_pyproject
-
     return 1, check_pyproject(path) if path.suffix == ".toml" else check_index_metadata(path)[1]

@@ -13,6 +13,8 @@ from packaging.utils import parse_sdist_filename
 from pep_variants import metadata as variant_metadata
 from pep_variants import wheel_files
 from pep_variants.errors import InvalidSdist, InvalidWheel, MetadataError, redacted
+from variants_index import finder as package_finder
+from variants_index.http import PackageIndexError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -171,9 +173,6 @@ def read_variant_file(file: PageFile, session: Session) -> VariantFile:
         InvalidWheel: it is not usable, or has none.
         MetadataError: the metadata is not valid, when it is looked at.
     """
-    from variants_index import finder as package_finder
-    from variants_index.http import PackageIndexError
-
     place = redacted(file.url)
     try:
         with (

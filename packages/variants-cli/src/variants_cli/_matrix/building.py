@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
+from filelock import FileLock, Timeout
 from packaging.tags import sys_tags
 
 from pep_variants import markers, safe_files, wheel_files
@@ -100,8 +101,6 @@ def locked(plan: Plan) -> Iterator[None]:
     Raises:
         BuildError: another run has the lock.
     """
-    from filelock import FileLock, Timeout
-
     for folder in (plan.folder, plan.output):
         folder.mkdir(parents=True, exist_ok=True)
     try:

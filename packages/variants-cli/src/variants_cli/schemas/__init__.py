@@ -12,6 +12,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from variants_index import doctor
+
 __all__ = ["names", "schema"]
 
 _DOCTOR = "doctor"
@@ -34,8 +36,6 @@ def schema(name: str) -> dict[str, Any]:
         FileNotFoundError: there is none.
     """
     if name == _DOCTOR:
-        from variants_index import doctor
-
         return doctor.report_schema()
     path = Path(__file__).parent / f"{name}.schema.json"
     found: dict[str, Any] = json.loads(path.read_text("utf-8"))

@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 
 import httpcore
 import httpx
+import truststore
 
 from pep_variants import limits
 from pep_variants.preferences import Sources
@@ -447,8 +448,6 @@ def tls_context(
     elif bundle or folder:
         context = ssl.create_default_context(cafile=bundle, capath=folder)
     else:
-        import truststore
-
         context = truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if sources.client_cert:
         context.load_cert_chain(sources.client_cert)

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 from pep_variants import machines, wheel_files
 from pep_variants import selection as wheel_selection
-from pep_variants.errors import listed, redacted
+from pep_variants.errors import CatalogError, listed, redacted
 from pep_variants.machines import Platform, Surroundings
 from pep_variants.metadata import Metadata
 from pep_variants.preferences import Preferences, Sources
 from pep_variants.wheel_files import Installed
-from variants_catalog import project_names
+from variants_catalog import catalogs, missed_builds, project_names
+from variants_catalog.missed_builds import Taken
 
 from ._commands import Commands
 from ._comparison import Compared, Comparison, is_of_interest
@@ -156,9 +157,6 @@ class Checkup:
             )
 
     def _missed(self, entry: CatalogProject, item: Installed) -> MissedBuild | None:
-        from variants_catalog import missed_builds
-        from variants_catalog.missed_builds import Taken
-
         beside = {name: each.version for name, each in self.requirers.items.items()}
         urls = (*self.sources.indexes, *self.sources.links)
         taken = Taken(item.version, item.platforms, item.requires, beside, indexes=urls)
@@ -185,9 +183,6 @@ class Checkup:
 
 
 def _shipped(name: str) -> CatalogProject | None:
-    from pep_variants.errors import CatalogError
-    from variants_catalog import catalogs
-
     try:
         return catalogs.shipped_catalog().project(name)
     except CatalogError:  # it is damaged

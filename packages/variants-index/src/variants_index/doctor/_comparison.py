@@ -23,6 +23,7 @@ from pep_variants.machines import Platform, Surroundings
 from pep_variants.metadata import Metadata
 from pep_variants.preferences import Preferences
 from pep_variants.selection import Admitted, File, Selection
+from variants_catalog import installed_builds
 
 from .._candidate import Candidate
 from .._errors import PackageIndexError, Unreachable
@@ -192,8 +193,6 @@ class Comparison:
         )
 
     def _build(self, entry: CatalogProject, item: Installed) -> PublishedFile | None:
-        from variants_catalog import installed_builds
-
         versions = {name: each.version for name, each in self._requirers.items.items()}
         return installed_builds.installed_build(
             entry, item.version, item.platforms, item.requires, versions

@@ -428,7 +428,7 @@ def test_a_python_in_the_home_directory(monkeypatch, tmp_path):
     ],
 )  # fmt: skip
 def test_limits(say, code, problem, monkeypatch):
-    monkeypatch.setattr(runner, "PLUGIN_MEMORY_BYTES", 256 * 2**20)
+    monkeypatch.setattr(runner.limits, "PLUGIN_MEMORY_BYTES", 256 * 2**20)
     with pytest.raises(PluginFailed, match=problem):
         say(code + "\nsaid = 1", time_limit=1 if code.startswith("while") else 30)
 
@@ -552,7 +552,7 @@ def test_many_at_once(say):
 
 def test_metadata_cannot_have_any_number_of_environments_made(make_runner, monkeypatch):
     """Each other set of requirements is another environment, of hundreds of files."""
-    monkeypatch.setattr(plugin_environment, "PLUGIN_ENVIRONMENTS", 1)
+    monkeypatch.setattr(plugin_environment.limits, "PLUGIN_ENVIRONMENTS", 1)
     asked = make_runner()
     asked.ask("acme", ProviderInfo(("acme-variant-provider>=0.1",)), {})
     with pytest.raises(PluginFailed, match="more than 1 different sets of plugin packages"):

@@ -11,15 +11,9 @@ from pep_variants.metadata import Metadata
 from pep_variants.selection import Selection
 
 __all__ = [
-    "CandidateFiles",
-    "Chosen",
-    "CoherenceListener",
-    "InstalledDistributions",
-    "Listener",
-    "MetadataHashes",
-    "ProviderFiles",
-    "VersionOrder",
-]
+    "CandidateFiles", "Chosen", "CoherenceListener", "InstalledDistributions", "Listener",
+    "MetadataHashes", "ProviderFiles", "VersionOrder",
+]  # fmt: skip
 
 CT_contra = TypeVar("CT_contra", contravariant=True)
 RT_co = TypeVar("RT_co", covariant=True)

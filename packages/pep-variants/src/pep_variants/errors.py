@@ -7,39 +7,16 @@ contain credentials: sources are passed through `redacted` first. So is what com
 from __future__ import annotations
 
 import itertools
-import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
 __all__ = [
-    "EXIT_CODE",
-    "CatalogError",
-    "InconsistentMetadata",
-    "InvalidMarker",
-    "InvalidProperty",
-    "InvalidSdist",
-    "InvalidWheel",
-    "InvalidWheelFilename",
-    "LockError",
-    "MetadataError",
-    "NoSuchVariant",
-    "PlatformFileError",
-    "PluginFailed",
-    "PreferenceError",
-    "ProviderError",
-    "UnsupportedSchema",
-    "VariantError",
-    "cut",
-    "fault_report",
-    "in_words",
-    "listed",
-    "log_decisions",
-    "printable",
-    "redacted",
-    "shortened",
-    "some",
-    "without_userinfo",
-]
+    "EXIT_CODE", "CatalogError", "InconsistentMetadata", "InvalidMarker", "InvalidProperty",
+    "InvalidSdist", "InvalidWheel", "InvalidWheelFilename", "LockError", "MetadataError",
+    "NoSuchVariant", "PlatformFileError", "PluginFailed", "PreferenceError", "ProviderError",
+    "UnsupportedSchema", "VariantError", "cut", "fault_report", "in_words", "listed", "printable",
+    "redacted", "shortened", "some", "without_userinfo",
+]  # fmt: skip
 
 # A password may itself hold an '@': the last one before the host's end counts, as in `urllib`.
 _CREDENTIALS = re.compile(r"(?<=://)[^/?#\s]+@")
@@ -191,35 +168,6 @@ def fault_report(program: str, fault: BaseException) -> str:
         f"{lines}{program}: internal error: {type(fault).__name__}: {described}; this is a bug: "
         f"report it with the lines above, the command, and what '{program} --version' prints"
     )
-
-
-_PACKAGES = (
-    *("pep_variants", "resolvelib_variants", "uv_variants", "variants_catalog", "variants_cli"),
-    *("variants_index", "variants_plugins", "variants_proxy"),
-)
-
-
-class _OneLine(logging.Formatter):
-    """Writes records as one printable line each, without what may be secret in URLs."""
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - as in `logging`
-        """Return the line."""
-        return printable(redacted(super().formatMessage(record)))
-
-
-def log_decisions(program: str) -> None:
-    """Have each decision of the packages of this project logged to stderr, for ``program -v``.
-
-    Warnings are left to the handlers of the root logger, if it has any.
-    """
-    handler = logging.StreamHandler()
-    handler.setFormatter(_OneLine(f"%(levelname)s {program}: %(message)s"))
-    root = logging.getLogger()
-    handler.addFilter(lambda record: record.levelno < logging.WARNING or not root.handlers)
-    for name in _PACKAGES:
-        package = logging.getLogger(name)
-        package.setLevel(logging.DEBUG)
-        package.addHandler(handler)
 
 
 class VariantError(Exception):

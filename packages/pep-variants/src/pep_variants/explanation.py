@@ -24,29 +24,11 @@ from ._choose.rejections import (
     why_this,
     why_unfit,
 )
+from ._decision_log import log_decisions
 
 __all__ = [
-    "MORE",
-    "Advice",
-    "Verdict",
-    "answered",
-    "asked",
-    "choice_line",
-    "is_unfit",
-    "nothing_fits",
-    "notices",
-    "passed_over",
-    "ranking_tree",
-    "repairs",
-    "required_by",
-    "required_by_marker",
-    "rivals",
-    "table_lines",
-    "unneeded",
-    "verdicts",
-    "why_chosen",
-    "why_not",
-    "why_not_better",
-    "why_this",
-    "why_unfit",
-]
+    "MORE", "Advice", "Verdict", "answered", "asked", "choice_line", "is_unfit", "log_decisions",
+    "nothing_fits", "notices", "passed_over", "ranking_tree", "repairs", "required_by",
+    "required_by_marker", "rivals", "table_lines", "unneeded", "verdicts", "why_chosen", "why_not",
+    "why_not_better", "why_this", "why_unfit",
+]  # fmt: skip

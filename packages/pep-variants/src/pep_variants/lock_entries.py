@@ -12,16 +12,6 @@ from ._lock.lock_selection import (
 from ._lock.wheels import KEY, filename_of, labels_of, lists_variants, without_labels
 
 __all__ = [
-    "KEY",
-    "REQUIREMENTS",
-    "REQUIRES_DIST",
-    "TOOL",
-    "LockChoice",
-    "Machine",
-    "filename_of",
-    "labels_of",
-    "lists_variants",
-    "select_packages",
-    "without_labels",
-    "write_table",
-]
+    "KEY", "REQUIREMENTS", "REQUIRES_DIST", "TOOL", "LockChoice", "Machine", "filename_of",
+    "labels_of", "lists_variants", "select_packages", "without_labels", "write_table",
+]  # fmt: skip

@@ -27,23 +27,11 @@ from .errors import InvalidMarker, redacted, shortened
 from .limits import MARKER_NESTING
 
 __all__ = [
-    "NON_VARIANT",
-    "Term",
-    "VariantContext",
-    "all_of",
-    "any_of",
-    "conditional_dependencies",
-    "is_for_extra",
-    "may_have_terms",
-    "metadata_terms",
-    "reduce_metadata",
-    "reduce_requirement",
-    "reduce_requirements",
-    "require_extras",
-    "split_requirement",
-    "uses_variant_terms",
+    "NON_VARIANT", "Term", "VariantContext", "all_of", "any_of", "conditional_dependencies",
+    "is_for_extra", "may_have_terms", "metadata_terms", "reduce_metadata", "reduce_requirement",
+    "reduce_requirements", "require_extras", "split_requirement", "uses_variant_terms",
     "variant_terms",
-]
+]  # fmt: skip
 
 
 class Term(NamedTuple):

@@ -9,20 +9,7 @@ from ._timeouts import within
 from ._urls import filename_of_url, is_local, local_path
 
 __all__ = [
-    "VARIABLE",
-    "NotPrivate",
-    "cache_directory",
-    "check_private",
-    "filename_of_url",
-    "is_local",
-    "local_path",
-    "make_private",
-    "patiently",
-    "paused",
-    "read_regular",
-    "read_text",
-    "read_toml",
-    "replacing",
-    "within",
-    "write_if_changed",
-]
+    "VARIABLE", "NotPrivate", "cache_directory", "check_private", "filename_of_url", "is_local",
+    "local_path", "make_private", "patiently", "paused", "read_regular", "read_text", "read_toml",
+    "replacing", "within", "write_if_changed",
+]  # fmt: skip

@@ -21,26 +21,8 @@ from ._choose.version_order import (
 )
 
 __all__ = [
-    "AbiDependency",
-    "Admitted",
-    "File",
-    "NewestBuild",
-    "Ranking",
-    "Reason",
-    "Selection",
-    "VersionNote",
-    "abi_dependencies",
-    "abi_projects",
-    "advise_over_releases",
-    "by_tags",
-    "covers",
-    "has_accelerator",
-    "is_accelerated",
-    "is_release",
-    "missing_variant",
-    "newest_build",
-    "problems_of",
-    "rank",
-    "select",
-    "supporting",
-]
+    "AbiDependency", "Admitted", "File", "NewestBuild", "Ranking", "Reason", "Selection",
+    "VersionNote", "abi_dependencies", "abi_projects", "advise_over_releases", "by_tags", "covers",
+    "has_accelerator", "is_accelerated", "is_release", "missing_variant", "newest_build",
+    "problems_of", "rank", "select", "supporting",
+]  # fmt: skip

@@ -17,8 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from pep_variants import safe_files
-from pep_variants.errors import log_decisions
+from pep_variants import explanation, safe_files
 from pep_variants.safe_files import NotPrivate
 
 from ._built_wheels import BuiltWheels
@@ -369,7 +368,7 @@ def run(
         UvVariantsError, ProxyError, VariantError: see `errors.USER_ERRORS`.
     """
     if invocation.has("v", "verbose"):
-        log_decisions("uv-variants")
+        explanation.log_decisions("uv-variants")
     with (
         contextlib.closing(check),
         writable_cache(safe_files.cache_directory(environ, "proxy")) as cache,

@@ -22,13 +22,8 @@ from pep_variants import metadata as variant_metadata
 from pep_variants.metadata import Features, Metadata, Properties, Property, ProviderInfo
 
 __all__ = [
-    "CatalogProject",
-    "CatalogVariant",
-    "PublishedFile",
-    "filled",
-    "platform_kind",
-    "same_files",
-]
+    "CatalogProject", "CatalogVariant", "PublishedFile", "filled", "platform_kind", "same_files",
+]  # fmt: skip
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _NUMBER = r"[0-9]+(?:\.[0-9]+)*"

@@ -4,10 +4,5 @@ from ._installed_builds import Origin, added_files, installed_metadata, read_ori
 from ._recognition import installed_build
 
 __all__ = [
-    "Origin",
-    "added_files",
-    "installed_build",
-    "installed_metadata",
-    "read_origin",
-    "rewritten",
-]
+    "Origin", "added_files", "installed_build", "installed_metadata", "read_origin", "rewritten",
+]  # fmt: skip

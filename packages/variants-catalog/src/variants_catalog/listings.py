@@ -24,15 +24,8 @@ from pep_variants.errors import some, without_userinfo
 from .entries import CatalogProject, CatalogVariant, PublishedFile, moved, platform_kind, target
 
 __all__ = [
-    "FUTURE",
-    "Found",
-    "Listed",
-    "PlacePage",
-    "PlaceReader",
-    "Unavailable",
-    "by_host",
-    "pages_of",
-]
+    "FUTURE", "Found", "Listed", "PlacePage", "PlaceReader", "Unavailable", "by_host", "pages_of",
+]  # fmt: skip
 
 F = TypeVar("F")
 

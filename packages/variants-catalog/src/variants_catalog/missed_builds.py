@@ -32,14 +32,9 @@ from .entries import PLACEHOLDER, CatalogProject, CatalogVariant, PublishedFile,
 from .listings import own_place
 
 __all__ = [
-    "MissedBuild",
-    "Taken",
-    "line_of_day",
-    "missed_build",
-    "missed_builds",
-    "platform_tags",
+    "MissedBuild", "Taken", "line_of_day", "missed_build", "missed_builds", "platform_tags",
     "unfit_builds",
-]
+]  # fmt: skip
 
 logger = logging.getLogger(__name__)
 

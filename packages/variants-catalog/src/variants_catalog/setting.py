@@ -17,14 +17,9 @@ from ._catalogs import Catalog, preferred_catalog
 from .entries import CatalogProject
 
 __all__ = [
-    "OWN_INDEX",
-    "catalog_rows",
-    "checked_catalog",
-    "disable_catalog",
-    "enable_catalog",
-    "local_catalog",
-    "open_preferred",
-]
+    "OWN_INDEX", "catalog_rows", "checked_catalog", "disable_catalog", "enable_catalog",
+    "local_catalog", "open_preferred",
+]  # fmt: skip
 
 _KEY = "catalog"
 OWN_INDEX = "your own index"

@@ -15,7 +15,6 @@ from pep_variants.errors import (
     VariantError,
     fault_report,
     listed,
-    log_decisions,
     shortened,
 )
 
@@ -106,7 +105,9 @@ def cli(context: click.Context, verbose: bool) -> None:
     `variants COMMAND --help` describes the options of a command.
     """
     if verbose:
-        log_decisions("variants")
+        from pep_variants import explanation  # which most runs do without
+
+        explanation.log_decisions("variants")
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 

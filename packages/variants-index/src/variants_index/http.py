@@ -17,22 +17,8 @@ from ._http.credentials import Credentials, split_credentials
 from ._http.user_proxies import PORTS, InvalidProxy, UserProxy, proxy_for, read
 
 __all__ = [
-    "PORTS",
-    "AccessDenied",
-    "BadResponse",
-    "Credentials",
-    "InvalidPage",
-    "InvalidProxy",
-    "InvalidUrl",
-    "NotFound",
-    "PackageIndexError",
-    "TargetError",
-    "TimedOut",
-    "Unreachable",
-    "UntrustedServer",
-    "UnusableDistribution",
-    "UserProxy",
-    "proxy_for",
-    "read",
+    "PORTS", "AccessDenied", "BadResponse", "Credentials", "InvalidPage", "InvalidProxy",
+    "InvalidUrl", "NotFound", "PackageIndexError", "TargetError", "TimedOut", "Unreachable",
+    "UntrustedServer", "UnusableDistribution", "UserProxy", "proxy_for", "read",
     "split_credentials",
-]
+]  # fmt: skip

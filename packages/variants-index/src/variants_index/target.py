@@ -44,19 +44,9 @@ from pep_variants.machines import Platform
 from ._errors import TargetError
 
 __all__ = [
-    "MACS",
-    "WINDOWS",
-    "Target",
-    "covers",
-    "environment_of",
-    "host_target",
-    "is_for_platform",
-    "load_target",
-    "make_target",
-    "meets_python",
-    "platform_of_namespaces",
-    "read_target",
-]
+    "MACS", "WINDOWS", "Target", "covers", "environment_of", "host_target", "is_for_platform",
+    "load_target", "make_target", "meets_python", "platform_of_namespaces", "read_target",
+]  # fmt: skip
 
 NAMES = {
     "linux": "manylinux_2_28_x86_64",

@@ -16,17 +16,9 @@ from typing import Any
 from pep_variants import limits, safe_files
 
 __all__ = [
-    "UvTable",
-    "is_on",
-    "project_settings",
-    "project_table",
-    "read_toml",
-    "script_tree",
-    "settings_tables",
-    "system_path",
-    "table_of",
-    "workspace_root",
-]
+    "UvTable", "is_on", "project_settings", "project_table", "read_toml", "script_tree",
+    "settings_tables", "system_path", "table_of", "workspace_root",
+]  # fmt: skip
 
 _SCRIPT = re.compile(r"(?m)^# /// script\s*$\s(?P<content>(^#(| .*)$\s)+?)^# ///\s*$")
 _NO = ("", "0", "false", "no", "off", "f", "n")

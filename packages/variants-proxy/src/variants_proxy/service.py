@@ -10,15 +10,6 @@ from ._server.responses import Responses
 from ._service import Service
 
 __all__ = [
-    "Client",
-    "IndexRelease",
-    "IndexWheel",
-    "Judgement",
-    "ProjectReport",
-    "ProjectView",
-    "Responses",
-    "Service",
-    "VersionReport",
-    "group_markers",
-    "share_machines",
-]
+    "Client", "IndexRelease", "IndexWheel", "Judgement", "ProjectReport", "ProjectView",
+    "Responses", "Service", "VersionReport", "group_markers", "share_machines",
+]  # fmt: skip

@@ -15,22 +15,7 @@ from ._key import PYTHON, TARGET, Machine, decode, described_machine, encode, ho
 from ._server.listening import listen
 
 __all__ = [
-    "FOLDER",
-    "PYPI",
-    "PYTHON",
-    "TARGET",
-    "Machine",
-    "absolute_url",
-    "bare_url",
-    "decode",
-    "described_machine",
-    "encode",
-    "host_target",
-    "index_url",
-    "links_url",
-    "listen",
-    "tag_as_sent",
-    "upstream_name",
-    "variants_url",
-    "wheel_at",
-]
+    "FOLDER", "PYPI", "PYTHON", "TARGET", "Machine", "absolute_url", "bare_url", "decode",
+    "described_machine", "encode", "host_target", "index_url", "links_url", "listen",
+    "tag_as_sent", "upstream_name", "variants_url", "wheel_at",
+]  # fmt: skip

@@ -12,18 +12,7 @@ from .result import Package, Resolution
 from .version_report import Explanation, explain
 
 __all__ = [
-    "Explanation",
-    "IndexResolver",
-    "NoSolution",
-    "Notes",
-    "Package",
-    "RequirementError",
-    "RequirementSet",
-    "Resolution",
-    "ResolverError",
-    "SameFiles",
-    "Wanted",
-    "explain",
-    "parse_requirement",
-    "read_file",
-]
+    "Explanation", "IndexResolver", "NoSolution", "Notes", "Package", "RequirementError",
+    "RequirementSet", "Resolution", "ResolverError", "SameFiles", "Wanted", "explain",
+    "parse_requirement", "read_file",
+]  # fmt: skip

@@ -13,21 +13,9 @@ from ._page import ACCEPT, API_VERSION, HTML, JSON, Links, Page, PageFile, is_fi
 from ._page_writer import GENERATOR, html_page, html_projects, json_page, json_projects
 
 __all__ = [
-    "ACCEPT",
-    "API_VERSION",
-    "GENERATOR",
-    "HTML",
-    "JSON",
-    "Links",
-    "Page",
-    "PageFile",
-    "html_page",
-    "html_projects",
-    "json_page",
-    "json_projects",
-    "read_page",
-    "read_projects",
-]
+    "ACCEPT", "API_VERSION", "GENERATOR", "HTML", "JSON", "Links", "Page", "PageFile", "html_page",
+    "html_projects", "json_page", "json_projects", "read_page", "read_projects",
+]  # fmt: skip
 
 
 def read_page(body: bytes, content_type: str, url: str, project: str = "") -> Page:

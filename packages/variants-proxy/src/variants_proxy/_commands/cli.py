@@ -12,7 +12,7 @@ import click
 from packaging.requirements import InvalidRequirement, Requirement
 
 from pep_variants import preferences as user_preferences
-from pep_variants.errors import VariantError, log_decisions
+from pep_variants.errors import VariantError
 
 from .._index_urls import index_url, keyed_url, proxy_base
 from .._key import PLATFORM_NAME, Machine, described_machine, encode
@@ -46,7 +46,9 @@ def cli(verbose: bool) -> None:
     machine as a plain wheel.
     """
     if verbose:
-        log_decisions("variants-proxy")
+        from pep_variants import explanation  # which most runs do without
+
+        explanation.log_decisions("variants-proxy")
 
 
 @cli.command(context_settings=_VARIABLES)

@@ -1,4 +1,4 @@
-"""What must hold before and after uv runs: variants that are named, and one name for each build."""
+"""Conditions before and after uv runs: variants that are named, and one name for each build."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def check_cache(state: CommandState, cache: Path, replaced: Collection[str]) -> 
 
 
 def _in_urls(report: VersionReport, label: str) -> list[str]:
-    """Return what the URLs of the files that uv is shown with *label* have in them."""
+    """Return parts of the URLs of the files that uv is shown with *label*."""
     return [
         report.published.get(plain)
         or (f"{proxy_urls.FOLDER}/{label}/{'-'.join(plain.split('-')[:2])}-" if label else plain)

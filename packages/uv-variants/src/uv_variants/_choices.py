@@ -134,7 +134,7 @@ def not_reached(
     reports: Iterable[ProjectReport],
     asked: Mapping[str, Iterable[Version]] = MappingProxyType({}),
 ) -> list[str]:
-    """Return what of the catalogue cannot be had, one line for each host and reason.
+    """Return the builds of the catalogue that cannot be had, a line for each host and reason.
 
     Args:
         reports: of projects.

@@ -110,7 +110,7 @@ def short_option(letter: str, command: tuple[str, ...]) -> str | None:
 
 
 class Scope(Enum):
-    """What a command works on."""
+    """Subject of a command."""
 
     NOTHING = "no index"
     ENVIRONMENT = "an environment"
@@ -139,7 +139,7 @@ _PROJECT = frozenset(
 
 
 def scope_of(invocation: Invocation) -> Scope:
-    """Return what *invocation* works on.
+    """Return the subject of *invocation*.
 
     A command that is not known may need an index.
     """

@@ -1,4 +1,4 @@
-"""What each command line of `uv-variants` and `uvx-variants` does."""
+"""Command lines of `uv-variants` and `uvx-variants`, and their errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a uv command asks: its command line, settings, indexes, lock and place."""
+"""The question of a uv command: its command line, settings, indexes, lock and place."""
 
 from __future__ import annotations
 
@@ -381,7 +381,7 @@ class Context:
 
     @cached_property
     def offline_by(self) -> str:
-        """What keeps uv from the network: its last option, else its variable, else a file."""
+        """The reason why uv uses no network: its last option, else its variable, else a file."""
         given = [flag for flag in self.invocation.flags if flag in ("offline", "no-offline")]
         if given:
             return "--offline" if given[-1] == "offline" else ""

@@ -85,7 +85,7 @@ _SECONDS = 30.0
 
 
 class Search(NamedTuple):
-    """What decides where a command installs.
+    """Search for the environments in which a command installs.
 
     Attributes:
         uv: path of uv, which is asked for interpreters.

@@ -53,7 +53,7 @@ Shown = tuple["str | None", str]
 
 
 def shown_as(wheel: IndexWheel) -> Shown:
-    """Return what a lock has of *wheel*."""
+    """Return label and plain filename of *wheel*, as locks have them."""
     return wheel.label, wheel.plain
 
 
@@ -590,7 +590,7 @@ class ExportCommand:
         return code
 
     def _completed(self, data: bytes, files: ExportedFiles) -> bytes:
-        """Return what uv wrote with the files of the indexes."""
+        """Return an export of uv, *data*, with the files of the indexes."""
         try:
             text = data.decode()
         except UnicodeDecodeError:

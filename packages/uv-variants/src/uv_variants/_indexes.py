@@ -158,7 +158,7 @@ class Configuration:
 
 
 def read_configuration(invocation: Invocation, scope: Scope, place: CommandPlace) -> Configuration:
-    """Return what uv reads for *invocation*, which works on *scope* in *place*."""
+    """Return uv's configuration for *invocation*, which works on *scope* in *place*."""
     environ, start = place.environ, place.project.absolute()
     tables = [UvTable(path, options) for path, options in _receipts(invocation, place)]
     if place.script is not None:

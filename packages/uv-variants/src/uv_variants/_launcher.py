@@ -1,4 +1,4 @@
-"""What uv starts in place of a program, to give that the user's own environment variables.
+"""The program that uv starts in place of another, to give it the user's environment variables.
 
 uv itself runs with variables of ours, which its children inherit. ``python -I -S launcher.py
 program UV … -- PROGRAM …`` becomes PROGRAM, ``… python …`` the same Python with these arguments.

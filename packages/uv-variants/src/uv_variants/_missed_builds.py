@@ -138,7 +138,7 @@ def _missed(state: CommandState, names: Iterable[str], planned: Planned) -> Iter
 
 
 def _taken(state: CommandState, name: str, machine: str, planned: Planned) -> Taken | None:
-    """Return what there is of a project after the command.
+    """Return the build of a project that there is after the command.
 
     None if that is not known, or if the user has named the file.
     """

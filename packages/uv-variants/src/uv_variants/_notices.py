@@ -1,4 +1,4 @@
-"""What the user should know after uv ran.
+"""Notices for the user after uv ran.
 
 That is which variants were taken, ignored or missing, and why, and what there is to know of a lock
 on this machine: variants that do not fit, or that it lacks.
@@ -347,7 +347,7 @@ def _taken(state: CommandState, noted: Iterable[str], planned: Planned) -> list[
 
 
 def _of_catalog(state: CommandState, names: Iterable[str]) -> list[str]:
-    """Return what is not taken of the catalogue for projects, one line for each reason."""
+    """Return the builds of the catalogue that are not taken, one line for each reason."""
     names = list(names)
     if state.context.preferences.catalog is None or not names:
         return []

@@ -103,7 +103,7 @@ _MAY_ASK_NOTHING = (("run",), ("sync",), ("lock",), ("tree",), ("export",))
 
 
 class UvRun(NamedTuple):
-    """What uv is run with.
+    """Command line and environment of uv, and the decisions behind them.
 
     Attributes:
         state: of the command, before uv runs.
@@ -126,7 +126,7 @@ class UvRun(NamedTuple):
 
     @property
     def bounds(self) -> list[str]:
-        """What holds uv back from other versions, as requirements."""
+        """Requirements that hold uv back from other versions."""
         return [
             *bounds_of(self.builds),
             *self.changes.pins,
@@ -142,7 +142,7 @@ class UvRun(NamedTuple):
 
 
 def prepare(context: Context) -> UvRun:
-    """Return what uv is run with; its session is open from now on if uv may ask for something.
+    """Prepare the run of uv; its session is open from now on if uv may ask for something.
 
     Raises:
         UvVariantsError, ProxyError, VariantError: see `errors.USER_ERRORS`.

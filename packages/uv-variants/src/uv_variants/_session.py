@@ -54,7 +54,7 @@ MOST_REFUSALS = 3
 
 
 class CommandSession:
-    """What answers the requests of one uv, from before it starts until after it has ended.
+    """Answers to the requests of one uv, from before it starts until after it has ended.
 
     Attributes:
         token: password of the proxy.
@@ -270,7 +270,7 @@ class CommandSession:
         work: Callable[[IndexServices, str], Awaitable[T | None]],
         index: str = "",
     ) -> T | None:
-        """Return what *work* finds at the first index that has *project*, None if none has.
+        """Return the result of *work* at the first index that has *project*, None if none has.
 
         Raises:
             ProxyFailed: there is no answer.
@@ -291,7 +291,7 @@ class CommandSession:
     def _answer(
         self, work: Callable[[IndexServices, str], Awaitable[T | None]], index: str
     ) -> T | None:
-        """Return what *work* returns in the thread of the session.
+        """Return the result of *work* in the thread of the session.
 
         Raises:
             ProxyFailed: there is no answer.

@@ -265,7 +265,7 @@ class IndexServices:
 
 
 class SessionServer:
-    """What serves one session, in a thread of its own.
+    """Server of one session, in a thread of its own.
 
     Attributes:
         application: answers uv's requests for the indexes.
@@ -317,7 +317,7 @@ class SessionServer:
     def answer(
         self, work: Callable[[IndexServices, str], Awaitable[T | None]], index: str
     ) -> T | None:
-        """Return what *work* returns for an index, None if it takes too long.
+        """Return the result of *work* for an index, None if it takes too long.
 
         From other threads.
         """

@@ -38,7 +38,7 @@ _NETWORK_VARIABLES = (
 
 
 class SessionSettings(NamedTuple):
-    """What one uv command needs of its session.
+    """Settings of the session of one uv command.
 
     Attributes:
         proxy: settings of the service, whose upstreams are the indexes.

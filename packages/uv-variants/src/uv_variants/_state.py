@@ -1,4 +1,4 @@
-"""What answers a uv command: the machine, the session, its choices, and what was installed before.
+"""The answers to a uv command: machine, session, choices, and what was installed before.
 
 uv compares versions only: an installed variant that is no longer the one that would be chosen is
 replaced only with ``--reinstall-package``.
@@ -82,7 +82,7 @@ class FittingMarks(NamedTuple):
 
 
 class CommandState:
-    """What is known besides what a command asks, from before uv runs until it has ended.
+    """Machine, session, choices and environment of a command, until it has ended.
 
     Attributes:
         context: the command.
@@ -177,7 +177,7 @@ class CommandState:
         return (*self.context.answered_indexes, *hashes)
 
     def marks(self, *words: str) -> FittingMarks:
-        """Return what is remembered for this list of indexes, and *words*."""
+        """Return the marks for this list of indexes, and *words*."""
         return FittingMarks(self.context.cache / "fits", (*words, *self.places))
 
     @cached_property

@@ -75,7 +75,7 @@ NO_CHANGES = Changes()
 
 
 def changes_of(state: CommandState) -> Changes:
-    """Return what ``pip install`` changes of what is installed.
+    """Return the changes of ``pip install`` to installed builds.
 
     The session has the labels of what stays from now on.
     """
@@ -254,7 +254,7 @@ def without_upgrades(invocation: Invocation) -> Invocation:
 
 
 def pins_of(state: CommandState, names: Iterable[str]) -> list[str]:
-    """Return what keeps the version of projects (normalized names) whose build is replaced."""
+    """Return requirements that keep the version of projects whose build is replaced."""
     context, choices = state.context, state.choices
     asked, found = upgraded(context), []
     for name in names:
@@ -289,7 +289,7 @@ def judgement(
     admits: Callable[[Version], bool] = lambda _: True,
     key: str = "",
 ) -> Judgement | None:
-    """Return what is known of the project *name* among those that are installed.
+    """Return the judgement on the project *name* among those that are installed.
 
     Args:
         state: whose session is asked.
@@ -320,7 +320,7 @@ class Agreement(NamedTuple):
 def agreement(
     state: CommandState, found: Mapping[str, Installed], owners: Iterable[str]
 ) -> Agreement | None:
-    """Return what makes two installed projects agree that require packages with the same file.
+    """Return a variant with which projects agree that require packages with the same file.
 
     Args:
         state: whose choices are asked which variants fit.
@@ -349,7 +349,7 @@ def agreement(
 
 
 class _Asked:
-    """What one command asks of projects that are installed."""
+    """Wishes of one command about projects that are installed."""
 
     def __init__(self, state: CommandState) -> None:
         context = state.context
@@ -380,13 +380,13 @@ class _Asked:
                 yield family
 
     def _coherent(self, name: str) -> Iterable[str]:
-        """Return what is installed or asked for of what has to be the same variant as *name*."""
+        """Return the projects, installed or asked for, that have the same variant as *name*."""
         entry = self._context.used_entry(name)
         names = entry.coherent if entry is not None else ()
         return [name for name in names if name in self._state.installed or name in self._names]
 
     def decided(self, family: list[str]) -> Changes:
-        """Return what changes of projects that have to come from the same variant."""
+        """Return the changes to projects that have to come from the same variant."""
         state, forced = self._state, self._context.preferences.forced
         there = [
             name for name in family

@@ -123,7 +123,7 @@ def _with_variants(context: Context, found: Mapping[str, Installed]) -> list[str
 
 
 def _requirers(found: Mapping[str, Installed], owner: str) -> str:
-    """Return what requires *owner*, ``name==version``, in a few words."""
+    """Return the projects that require *owner*, ``name==version``, in a few words."""
     name = owner.partition("==")[0]
     names = [
         each.project

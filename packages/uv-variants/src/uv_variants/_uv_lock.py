@@ -245,7 +245,7 @@ _COMMENT = """\
 
 
 class LockMachine(NamedTuple):
-    """What is known of the machine of a lock.
+    """The machine of a lock, as the file beside it says.
 
     Attributes:
         path: of the file.
@@ -320,7 +320,7 @@ class LockMachine(NamedTuple):
             stream.write(text.encode())
 
     def machine(self, preferences: Preferences, target: str | None) -> Machine:
-        """Return what the proxy chooses for, with other *preferences*, or for another *target*."""
+        """Return the machine for the proxy, with other *preferences*, or for another *target*."""
         return Machine(
             Platform() if self.is_detected else self.platform,
             target=self.target if target is None else target,

@@ -89,7 +89,7 @@ def bound_options(
 
 
 def puts_first(context: Context) -> Callable[[str], bool]:
-    """Return what tells whether the build goes first for a project (normalized name)."""
+    """Return a predicate of projects (normalized names) whose build goes first."""
 
     def is_first(name: str) -> bool:
         entry = context.entry_of(name)

@@ -200,7 +200,7 @@ def _locked(
 
 
 def _platform_file(path: Path, size: int, changed: int) -> Platform:  # noqa: ARG001 - cache keys
-    """Return what is in a platform file of this size that was changed at this time."""
+    """Read a platform file of this size that was changed at this time."""
     return machines.load_platform(path)
 
 

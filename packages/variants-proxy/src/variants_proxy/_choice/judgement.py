@@ -1,4 +1,4 @@
-"""What is installed of a project, judged by what its releases have for the machine."""
+"""Judgement on an installed build by what the releases of its project have for the machine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .offers import Choice, ProjectView, VersionDecision, version_in
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is known of one installed project.
+    """Judgement on one installed project.
 
     Attributes:
         installed: with label and metadata of a build that only the catalogue describes.

@@ -177,7 +177,7 @@ _KEY_IN_URL = re.compile(r"https?://(?:([^/:@]+)(?::[^/@]*)?@[^/]*/.*|[^/]*/p/([
 
 @dataclass(frozen=True)
 class Question:
-    """What a person filled in.
+    """Fields of the form, as a person filled them in.
 
     Attributes:
         installer: one of `INSTALLERS`.
@@ -195,7 +195,7 @@ class Question:
 
 
 def read_question(query: Mapping[str, str]) -> Question:
-    """Return what the query of a request says; what the form does not have is left out."""
+    """Read the query of a request; what the form does not have is left out."""
     installer = query.get("installer", "")
     system = query.get("system", "")
     return Question(
@@ -304,7 +304,7 @@ def _target(client: Client, system: str) -> str:
 
 
 def _described(shown: ProjectView, report: ProjectReport, target: str) -> dict[str, Any]:
-    """Return what the template shows of a project: the newest version, and labels of others."""
+    """Return the values of the template: the newest version, and labels of others."""
     names = (
         [file.filename for file in shown.found.page.files]
         if shown.choice is None

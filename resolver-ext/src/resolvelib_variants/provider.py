@@ -102,6 +102,10 @@ class VariantProvider(_Provider[RT, CT, KT]):
         self._abi: AbiConditions[RT, CT, KT] = AbiConditions(
             self.ordering, files, identify=self._identify
         )
+        # For every pin of every round: the wrapped provider is asked itself until pins matter.
+        is_own = type(self).is_satisfied_by is VariantProvider.is_satisfied_by
+        if is_own and not self._pins.are_watched:
+            self.is_satisfied_by = base.is_satisfied_by  # type: ignore[method-assign]
 
     def find_matches(
         self,
@@ -134,8 +138,8 @@ class VariantProvider(_Provider[RT, CT, KT]):
         refused = tuple(incompatibilities.get(identifier, ()))
         again = repeatable(matches)
         return self._anew(
-            lambda: self.ordering.arrange(
-                project, again(), refused=refused, complete=not conditions
+            lambda: self._noticing(
+                self.ordering.arrange(project, again(), refused=refused, complete=not conditions)
             )
         )
 
@@ -167,11 +171,25 @@ class VariantProvider(_Provider[RT, CT, KT]):
             for requirement in self._all_dependencies(candidate):
                 own.append(requirement)
                 yield requirement
-        if not self.ordering.confirm(project, candidate):
-            self._pins.are_watched = True
+        is_chosen = self.ordering.confirm(project, candidate)
+        self._pins.are_watched |= not is_chosen
+        self._notice()
+        if not is_chosen:
             yield self._abi.refusal(candidate)
         elif self._pins.are_watched:
             yield from self._abi.conflict(candidate, own)
+
+    def _noticing(self, offered: Iterable[CT]) -> Iterator[CT]:
+        """Yield what is *offered*, of which something may depend on pins."""
+        for candidate in offered:
+            self._notice()
+            yield candidate
+        self._notice()
+
+    def _notice(self) -> None:
+        """Hear which pins satisfy what, if that matters now."""
+        if self._pins.are_watched and "is_satisfied_by" in vars(self):
+            del self.is_satisfied_by
 
     def explain(self, causes: Iterable[RequirementInformation[RT, CT]]) -> str:
         """Return why a resolution failed: the conflict, and what variants there would be.

@@ -35,7 +35,7 @@ def system_config() -> Path:
 
 
 def _of_user(find: Callable[[], Path]) -> Path:
-    """Return what *find* returns; a path that cannot exist for a user without a home directory.
+    """Return the result of *find*; a path that cannot exist for a user without a home directory.
 
     That is one without HOME and without an entry in passwd, in a container for example. No other
     place is certain to be the user's own.

@@ -26,7 +26,7 @@ _NO_ROOM = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
 
 
 class Content(NamedTuple):
-    """What a file held when it was read.
+    """Contents of a file when it was read.
 
     Attributes:
         data: all of its bytes.
@@ -118,7 +118,7 @@ def replacing(
 
 
 def patiently(act: Callable[[], _T]) -> _T:
-    """Return what *act* returns; on Windows, repeat it while another process has the file open."""
+    """Return the result of *act*; on Windows, repeat it while another process has the file open."""
     deadline = time.monotonic() + _BUSY_SECONDS
     while True:
         try:

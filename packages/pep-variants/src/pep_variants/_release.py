@@ -552,7 +552,7 @@ def _wheel_stream(wheel: ReleaseFile, stack: ExitStack) -> Generator[Fetch, Fetc
 def _read(
     wheel: ReleaseFile, file: IO[bytes], read: Callable[[], _T]
 ) -> Generator[Fetch, FetchAnswer, _T]:
-    """Return what *read* returns, which is called again when a missing part was fetched."""
+    """Return the result of *read*, which is called again when a missing part was fetched."""
     from ._wheelfile.lazy_file import Part, PartialFile
 
     while True:

@@ -59,7 +59,7 @@ class Sources:
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Sources:
-        """Return what pip's ``PIP_…`` variables say, for clients without their own settings.
+        """Return the sources in pip's ``PIP_…`` variables, for clients without their own settings.
 
         Several indexes count together then, as they do for pip.
         """
@@ -141,7 +141,7 @@ class Sources:
         return {name: value for name, value in variables.items() if value}
 
     def identity(self, projects: Iterable[str]) -> list[object]:
-        """Return what decides which files are found, as JSON data without credentials.
+        """Return all that decides which files are found, as JSON data without credentials.
 
         Local files that may be wheels of *projects* (normalized names) take part with size and
         time, so that a rebuilt wheel is another source. What an index has cannot take part.

@@ -10,7 +10,7 @@ _T = TypeVar("_T")
 
 
 def within(seconds: float, work: Callable[[], _T], late: str = "no answer within") -> _T:
-    """Return what *work* returns, or raise what it raises.
+    """Return the result of *work*, or raise its error.
 
     It runs in a daemon thread. Where it does not come back in time the thread is abandoned, which
     does not keep the process from ending. Initializers of a library run when it is loaded, under

@@ -154,7 +154,7 @@ def printable(text: str) -> str:
 
 
 def fault_report(program: str, fault: BaseException) -> str:
-    """Return what *program* prints of *fault*: its traceback, and a line with how to report it.
+    """Return the lines that *program* prints of *fault*: a traceback, and how to report it.
 
     What may be secret in URLs is redacted. The error may quote a page or a file: all but the
     ends of lines is printable.

@@ -149,7 +149,7 @@ class VariantContext:
 
 
 NON_VARIANT: Final = VariantContext("", {})
-"""What markers see of a non-variant wheel."""
+"""A non-variant wheel, as markers see it."""
 
 
 def reduce_requirement(
@@ -262,7 +262,7 @@ def _with_marker(requirement: str, semicolon: int, marker: str | bool) -> str | 
 
 
 def variant_terms(text: str) -> frozenset[str]:
-    """Return which of the four variant variables the marker in *text* uses.
+    """Return those of the four variant variables that the marker in *text* uses.
 
     Only `variant_properties` needs the platform; the others follow from the wheel alone.
 
@@ -322,7 +322,7 @@ def _find_marker(text: str) -> int | None:
 
 
 class _Group:
-    """What has been read since an opening parenthesis: an `or` of finished `and` chains.
+    """Operands since an opening parenthesis: an `or` of finished `and` chains.
 
     Attributes:
         chains: the finished chains.
@@ -466,7 +466,7 @@ def may_have_terms(metadata: bytes) -> bool:
 
 
 def metadata_terms(metadata: bytes) -> frozenset[str]:
-    """Return which of the four variant variables the dependencies in *metadata* use."""
+    """Return those of the four variant variables that dependencies in *metadata* use."""
     return frozenset().union(*(variant_terms(field.value) for field in _dependencies(metadata)))
 
 

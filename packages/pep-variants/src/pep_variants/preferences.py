@@ -1,4 +1,4 @@
-"""What the user prefers: settings files, variables, trust in providers, indexes."""
+"""Preferences of the user: settings files, variables, trust in providers, indexes."""
 
 from ._choose.preferences import (
     ABORT,

@@ -57,7 +57,7 @@ class AbiDependency:
 
 
 def abi_dependencies(properties: Properties) -> tuple[AbiDependency, ...]:
-    """Return what a variant with *properties* is built against, projects ascending.
+    """Return the projects that a variant with *properties* is built against, ascending.
 
     Values that are not releases match nothing and are left out.
 

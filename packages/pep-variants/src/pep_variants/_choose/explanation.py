@@ -17,7 +17,7 @@ from ..errors import cut, listed
 from .ranking import Ranking, Reason
 
 _PUBLISHER_ORDER = ("priority", "order")
-"""What PyTorch's metadata calls the order of builds that a machine supports equally."""
+"""Name in PyTorch's metadata of the order of builds that a machine supports equally."""
 
 MORE = " (-v shows every variant, --variant {}=LABEL takes another one)"
 """How to see and take other variants of a project; for the first line that misses a better one."""
@@ -119,7 +119,7 @@ def answered(namespace: str, feature: str, value: str) -> str:
 
 
 def needs(reason: Reason) -> str:
-    """Return what a rejected variant needs, without what the platform has."""
+    """Return the needs of a rejected variant, without what the platform has."""
     if reason.excluded is not None:
         return f"excluded by your preference {str(reason.excluded)!r}"
     if _is_flag(reason.namespace, reason.wanted):
@@ -311,7 +311,7 @@ def ranking_tree(ranking: Ranking, selected: str | None) -> dict[str, Any]:
 
 
 class Notice(NamedTuple):
-    """What the user should know about a namespace nothing of which could be judged.
+    """Notice to the user about a namespace nothing of which could be judged.
 
     Attributes:
         text: one sentence with the way out.

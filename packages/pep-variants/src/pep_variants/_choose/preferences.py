@@ -179,7 +179,7 @@ def preferences_from_options(
 
 
 def given_options(values: Mapping[str, Any]) -> Iterator[Given]:
-    """Yield what options set.
+    """Yield the settings of options.
 
     Args:
         values: option name (as in `OPTIONS`) to what was given: a bool for the flag (or 1 or 0,
@@ -201,7 +201,7 @@ def given_options(values: Mapping[str, Any]) -> Iterator[Given]:
 
 
 def given_variables(environ: Mapping[str, str]) -> Iterator[Given]:
-    """Yield what ``VARIANTS_…`` variables set.
+    """Yield the settings of ``VARIANTS_…`` variables.
 
     Repeatable options are separated by white space or, but for requirements, commas.
 
@@ -269,7 +269,7 @@ def configuration_tree(data: bytes | str, source: str) -> dict[str, Any]:
 
 
 def given_settings(tree: Mapping[str, Any], source: str) -> Iterator[Given]:
-    """Yield what entries of a ``variants.toml`` set.
+    """Yield the settings of the entries of a ``variants.toml``.
 
     Args:
         tree: of `configuration_tree`, or a part of it.
@@ -297,7 +297,7 @@ def _parse(  # noqa: C901
     path: str,
     origin: str,
 ) -> Given:
-    """Return what *value* of the option or entry *key* sets; *path* is for messages."""
+    """Return the setting of *value* of the option or entry *key*; *path* is for messages."""
     if key in ("no-variants", "switch", "allow-missing-sources"):
         given = reader.boolean({path: value}, path, "", False)
         if key == "no-variants":
@@ -419,7 +419,7 @@ def _forced(items: Iterable[str]) -> dict[str, str]:
 
 
 def _projects(items: Iterable[str]) -> frozenset[str]:
-    """Return what the *items* name together: each of the two words resets those before it."""
+    """Return the names in *items*: each of the two words resets those before it."""
     from packaging.utils import InvalidName, canonicalize_name
 
     found: set[str] = set()

@@ -263,7 +263,7 @@ def _namespaces(metadata: Metadata, preferences: Preferences) -> tuple[str, ...]
 def _ordered(
     namespace: str, metadata: Metadata, platform: Platform, preferences: Preferences
 ) -> dict[str, tuple[str, ...]]:
-    """Return what *platform* supports in *namespace*, features and values in ranking order."""
+    """Return the support of *platform* in *namespace*, features and values in ranking order."""
     offered = platform.support(namespace).features
     first = (*preferences.feature_order(namespace), *metadata.feature_priorities.get(namespace, ()))
     default = metadata.property_priorities.get(namespace, {})

@@ -96,7 +96,7 @@ class Selection(Generic[_T]):
         return {source: self.rankings[source] for source in sources.values()}
 
     def context(self, file: File[_T]) -> VariantContext:
-        """Return what markers are evaluated against when *file* is the one that is installed."""
+        """Return the context of markers where *file* is the one that is installed."""
         if file.label is None:
             return NON_VARIANT
         ranking = self.rankings.get(file.source)

@@ -1,1 +1,1 @@
-"""What this machine supports: the detector, and the providers that are built in."""
+"""Detection of what this machine supports: the detector, and the providers that are built in."""

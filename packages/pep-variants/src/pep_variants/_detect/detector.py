@@ -91,7 +91,7 @@ class PluginRunner(Protocol):
         """
 
     def ask(self, namespace: str, provider: ProviderInfo, environment: Mapping[str, str]) -> Answer:
-        """Return what *provider* supports in *namespace* on this machine.
+        """Return the answer of *provider* about *namespace* on this machine.
 
         Raises:
             PluginFailed: it may run and gives no usable answer.

@@ -50,7 +50,7 @@ def names_file(text: str) -> bool:
 
 
 def load_machine(machine: str | os.PathLike[str]) -> Platform:
-    """Return what *machine* supports.
+    """Return the supported values of *machine*.
 
     Args:
         machine: a path, a name or facts; an object that is a path is nothing else.
@@ -154,7 +154,7 @@ WORDS: Mapping[str, tuple[str, FactWord]] = {
 
 
 def parse_facts(text: str) -> Facts:
-    """Return what *text* says, ``name=value`` separated by commas, several values by ``+``.
+    """Return the facts in *text*, ``name=value`` separated by commas, several values by ``+``.
 
     Raises:
         PlatformFileError: an unknown name, a name twice, or no value; values are not looked at.
@@ -190,7 +190,7 @@ def write_facts(facts: Facts) -> str:
 
 
 def support_of(facts: Facts) -> dict[str, Support]:
-    """Return what a machine with these facts supports, by namespace, for all built-in providers.
+    """Return the support of a machine with these facts, by namespace, for all built-in providers.
 
     Raises:
         PlatformFileError: a value that is none, or a fact that says nothing without another.

@@ -10,7 +10,7 @@ from ..limits import TOML_DEPTH, TOML_KEY_PARTS, TOML_WORD_CHARACTERS, TOML_WORK
 
 _STEP = r"\"\"\"|'''|[\"'\[\]{}=,.\n]|\#[^\n]*|[A-Za-z0-9_+-]+"
 _ENDS = {'"""': '"{3,5}', "'''": "'{3,5}", '"': '["\n]', "'": "['\n]"}
-"""What ends a string, by what begins it. Before the end of the long ones may be two more quotation
+"""Ends of strings by their beginnings. Before the end of the long ones may be two more quotation
 marks; a short one that is not terminated ends with its line."""
 
 

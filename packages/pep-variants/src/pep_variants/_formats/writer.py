@@ -28,7 +28,7 @@ def write_metadata(metadata: Metadata, generation: Generation = V0_2_0) -> str:
 
 
 def metadata_to_tree(metadata: Metadata, generation: Generation = V0_2_0) -> dict[str, Any]:
-    """Return what `write_metadata` writes, before it becomes text.
+    """Return the JSON data that `write_metadata` writes.
 
     Raises:
         MetadataError: as `write_metadata`.

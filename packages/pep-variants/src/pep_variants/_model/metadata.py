@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"([0-9]+)")
 
 @dataclass(frozen=True)
 class ProviderInfo:
-    """What metadata says about the provider of one namespace.
+    """Metadata about the provider of one namespace.
 
     At most one of `requires`, `builtin` and `static` says where supported values come from.
 

@@ -1,4 +1,4 @@
-"""What a machine supports, in preference order; from providers or from a platform file."""
+"""Supported values of a machine, in preference order; from providers or from a platform file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True)
 class Support:
-    """What one namespace supports on a platform.
+    """Supported values of one namespace on a platform.
 
     Attributes:
         features: supported values by feature, both in preference order; empty when nothing is.

@@ -48,7 +48,7 @@ class Property(NamedTuple):
 
 
 class Selector(NamedTuple):
-    """What a preference names: a namespace, a feature of it, or one property.
+    """Subject of a preference: a namespace, a feature of it, or one property.
 
     ``feature`` and ``value`` are None where the selector means all of them.
     """

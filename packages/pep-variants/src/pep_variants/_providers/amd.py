@@ -210,7 +210,7 @@ class AmdProvider(DriverProvider):
         return gpus or []
 
     def _kernel_gpus(self) -> list[Gpu] | None:
-        """Return what the kernel says, None if it does not say although it has a driver."""
+        """Return the kernel's GPUs, None if it does not name them although it has a driver."""
         nodes = self.root / "sys/class/kfd/kfd/topology/nodes"
         try:
             numbers = sorted(int(node.name) for node in nodes.iterdir() if node.name.isdecimal())
@@ -245,7 +245,7 @@ class AmdProvider(DriverProvider):
         return gpus
 
     def _ask(self, command: str, read: _Reader) -> list[Gpu] | None:
-        """Return what the command says of GPUs, None if there is none or it fails."""
+        """Return the command's GPUs, None if there is no command or it fails."""
         folders = [*command_folders(self.environ), *(root / "bin" for root in self._roots())]
         # The wheels of ROCm have it among the scripts of their environment.
         path = find_command(command, [*folders, *script_folders(self.environ, self.system)])

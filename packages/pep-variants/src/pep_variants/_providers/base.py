@@ -60,7 +60,7 @@ class Provider(Protocol):
         ...
 
     def facts(self) -> tuple[Fact, ...]:
-        """Return what `supported` was derived from, what decides first; empty when nothing was.
+        """Return the facts behind `supported`, the deciding ones first; empty without any.
 
         Hardware that is found but too old, too new or hidden is a fact too.
 
@@ -101,7 +101,7 @@ class DriverProvider:
     def overridden(
         self, variable: str, pattern: str, problem: str, example: str, *, several: bool = False
     ) -> tuple[str, ...]:
-        """Return what the user says in *variable*, nothing if it is not set or blank.
+        """Return the values that the user set in *variable*, none if it is not set or blank.
 
         Args:
             variable: the environment variable.
@@ -163,7 +163,7 @@ def command_output(
     environ: Mapping[str, str],
     time_limit: float = COMMAND_SECONDS,
 ) -> str:
-    """Return what the command at *path* prints; it has no input.
+    """Return the output of the command at *path*; it has no input.
 
     Raises:
         CommandFailed: it cannot be started, fails, takes longer than *time_limit* seconds, or
@@ -231,7 +231,7 @@ class Attempt(NamedTuple):
 
 @dataclass
 class Trail:
-    """What was tried, in order, what users were warned of meanwhile, and the commands for that."""
+    """Attempts in order, the warnings meanwhile, and the commands that help."""
 
     attempts: list[Attempt] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -246,7 +246,7 @@ def tried(place: str, answer: str, *, found: bool = False) -> None:
 
 @contextmanager
 def recorded() -> Iterator[Trail]:
-    """Yield what is tried while the context lasts; warnings go there only, not to the terminal."""
+    """Yield the trail of attempts in the context; warnings go there, not to the terminal."""
     trail = Trail()
 
     class Collector(logging.Handler):

@@ -1,4 +1,4 @@
-"""What the CPU providers share: the detected CPU, and how it turns into supported values.
+"""Base of the CPU providers: the detected CPU, and how it turns into supported values.
 
 archspec knows the microarchitectures, their extensions and how to recognize them; it is imported
 only when needed, as it costs tens of milliseconds.
@@ -29,7 +29,7 @@ ON = ("on",)
 """The only value of a feature that stands for a CPU extension."""
 
 _SOURCES = {"Linux": "/proc/cpuinfo", "Darwin": "sysctl", "Windows": "cpuid"}
-"""What archspec reads, by `platform.system`."""
+"""Source that archspec reads, by `platform.system`."""
 _MACHINE_TYPE = "the machine type that Python reports"
 
 
@@ -50,7 +50,7 @@ class Cpu(NamedTuple):
 
     @classmethod
     def of(cls, target: Microarchitecture) -> Cpu:
-        """Return what archspec says of *target*."""
+        """Return archspec's description of *target*."""
         lineage = [target, *target.ancestors]
         return cls(
             target.name,
@@ -79,7 +79,7 @@ def detected_cpu(family: str) -> Cpu | None:
 
 
 def _host(family: str) -> Cpu:
-    """Return what archspec says of this machine; report it as the answer about *family*."""
+    """Return archspec's description of this machine; report it as the answer about *family*."""
     with _quiet():
         import archspec.cpu
 

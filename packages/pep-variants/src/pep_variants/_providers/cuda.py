@@ -1,4 +1,4 @@
-"""What keeps CUDA programs from a GPU that the driver's management library shows.
+"""Troubles that keep CUDA programs from a GPU that the driver's management library shows.
 
 Detection does not depend on it: the machine is the same, whatever a shell hides. The doctor asks.
 """

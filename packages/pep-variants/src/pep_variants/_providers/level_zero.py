@@ -1,4 +1,4 @@
-"""What Intel's GPUs say of themselves through Level Zero, in as much of its API as that takes.
+"""Facts about Intel's GPUs through Level Zero, in as much of its API as that takes.
 
 Structures and numbers are those of the Level Zero specification, core API 1.0 and its extension
 ``ZE_extension_device_ip_version``; `zeInitDrivers` came with 1.10, older loaders have `zeInit`.

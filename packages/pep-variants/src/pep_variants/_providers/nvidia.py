@@ -51,7 +51,7 @@ OLDEST_CAPABILITY = (5, 0)
 _NUMBER = "[0-9]{1,3}"
 DRIVER_PATTERN = rf"{_NUMBER}(\.{_NUMBER}(\.[0-9]+)*)?"
 CAPABILITY_PATTERN = rf"{_NUMBER}\.[0-9]{{1,2}}"
-"""What the two variables must match."""
+"""Patterns of the two variables."""
 
 _MAX_MINOR = NEWEST_DRIVER[1]
 _KNOWN_CAPABILITIES = [
@@ -60,7 +60,7 @@ _KNOWN_CAPABILITIES = [
 
 
 class _Detected(NamedTuple):
-    """What is usable, after overrides and warnings, and the facts behind it."""
+    """Usable values, after overrides and warnings, and the facts behind them."""
 
     driver: Pair | None
     capability: Pair | None
@@ -87,7 +87,7 @@ class NvidiaProvider(DriverProvider):
     default_time_limit = LIBRARY_SECONDS
 
     def supported(self) -> Features:
-        """Return what driver and GPU support; warns of those outside the known range.
+        """Return the features that driver and GPU support; warns of those outside the known range.
 
         Raises:
             ProviderError: an override is not a version.
@@ -309,7 +309,7 @@ _TEGRA = ("usr/lib/aarch64-linux-gnu/nvidia", "usr/lib/aarch64-linux-gnu/tegra")
 
 
 class Reading(NamedTuple):
-    """What one library says.
+    """Facts that one library gives.
 
     Attributes:
         source: the library.
@@ -459,7 +459,7 @@ def _cuda_libraries(root: Path, system: str, environ: Mapping[str, str]) -> Iter
 
 
 def _cuda_version(number: int) -> Pair | None:
-    """Return what the driver calls e.g. 12080 as 12.8, None for no version."""
+    """Return a version of the driver's such as 12080 as 12.8, None for no version."""
     return (number // 1000, number % 1000 // 10) if number >= 1000 else None
 
 

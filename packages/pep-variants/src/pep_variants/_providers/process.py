@@ -29,7 +29,7 @@ _GRACE = 2.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a program did.
+    """Outcome of a program.
 
     Attributes:
         output: its standard output.

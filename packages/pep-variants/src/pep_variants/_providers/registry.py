@@ -61,7 +61,7 @@ class KnownProvider(NamedTuple):
 
     @property
     def vendor(self) -> Vendor:
-        """What is known besides its detection; its module has the name of the namespace."""
+        """Facts besides its detection; its module has the name of the namespace."""
         vendor: Vendor = import_module(f".{self.namespace}", __package__).VENDOR
         return vendor
 
@@ -104,7 +104,7 @@ ACCELERATORS: Mapping[str, str] = {
 
 
 def find_vendor(namespace: str) -> Vendor | None:
-    """Return what is known of the vendor of *namespace*, None without a built-in provider."""
+    """Return the vendor of *namespace*, None without a built-in provider."""
     known = BUILTIN_NAMESPACES.get(namespace)
     return None if known is None else known.vendor
 
@@ -112,7 +112,7 @@ def find_vendor(namespace: str) -> Vendor | None:
 def find_known(
     namespace: str, provider: ProviderInfo, environment: Callable[[], Mapping[str, str]]
 ) -> KnownProvider | None:
-    """Return what stands in for *provider* of *namespace*, None if nothing does.
+    """Return the stand-in for *provider* of *namespace*, None without one.
 
     Args:
         namespace: the namespace that the metadata gives the provider.
@@ -177,7 +177,7 @@ def applicable(
 
 
 def ask_known(known: KnownProvider, implementation: Provider | None = None) -> Support:
-    """Return what a built-in provider answers.
+    """Return the answer of a built-in provider.
 
     Args:
         known: the provider.
@@ -197,7 +197,7 @@ def ask_known(known: KnownProvider, implementation: Provider | None = None) -> S
 
 
 class Examined(NamedTuple):
-    """What one built-in provider answers, and what it tried.
+    """Answer of one built-in provider, and its attempts.
 
     Attributes:
         support: its answer.

@@ -1,4 +1,4 @@
-"""What surrounds the drivers: container, WSL, job scheduler, GPUs on the bus, device files.
+"""Surroundings of the drivers: container, WSL, job scheduler, GPUs on the bus, device files.
 
 Detection asks drivers. Where none answers, `Surroundings` tells whether there is no accelerator, or
 whether it is merely invisible: on a login node, in a container that was started without GPUs, after
@@ -25,7 +25,7 @@ _SMALL = 1 << 16
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What ``/proc``, ``/sys``, ``/dev`` and environment variables tell of a machine.
+    """Facts about a machine in ``/proc``, ``/sys``, ``/dev`` and environment variables.
 
     Attributes:
         container: its kind, ``Docker`` or another one; empty outside.

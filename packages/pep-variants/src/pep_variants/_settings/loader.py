@@ -70,7 +70,7 @@ def load_preferences(
     isolated: bool = False,
     candidates: Sequence[Place] | None = None,
 ) -> Preferences:
-    """Return what `load_settings` finds, for those who need not know where it came from.
+    """Return the preferences of `load_settings`, for those who need not know their origins.
 
     >>> from pep_variants.preferences import load_preferences
     >>> environ = {"VARIANTS_VARIANT": "torch=cu128"}
@@ -164,7 +164,7 @@ def _read(
     warn: Callable[[str], None],
     unapproved: Callable[[str, str], None] | None,
 ) -> tuple[list[Given], bool]:
-    """Return what the file at *place* sets, and whether it may only narrow."""
+    """Return the settings of the file at *place*, and whether it may only narrow."""
     try:
         content = read_regular(place.path, SETTINGS_BYTES)
     except (FileNotFoundError, NotADirectoryError):

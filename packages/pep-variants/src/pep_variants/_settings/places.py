@@ -17,10 +17,10 @@ from .. import _directories as directories
 
 FILENAME = "variants.toml"
 FOUND = "found from the working directory"
-"""What names an environment of a project, see `active_environment`."""
+"""Origin of a project's environment that no variable names, see `active_environment`."""
 
 _TOOLS = ("uv-receipt.toml", "pipx_metadata.json")
-"""What uv and pipx put into the environment of a tool."""
+"""Files that uv and pipx put into the environment of a tool."""
 
 
 class Role(enum.Enum):

@@ -1,4 +1,4 @@
-"""What the user trusts: plugin packages by name, and projects' ``variants.toml`` by content.
+"""Trust of the user: plugin packages by name, and projects' ``variants.toml`` by content.
 
 `AllowList`: a provider's requirements come from an untrusted file. They are parsed, compared with
 the user's allow list and written from what was parsed: no text of that file ever reaches an
@@ -74,7 +74,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Allowed:
-    """What to install to get a provider's plugin.
+    """Packages to install to get a provider's plugin.
 
     Attributes:
         wanted: the packages that the metadata asks for, in its order, each allowed by the user.
@@ -113,7 +113,7 @@ class _Entry:
 
 @dataclass(frozen=True)
 class AllowList:
-    """What the user allows.
+    """Packages that the user allows.
 
     Attributes:
         entries: by normalized project name. Several entries of one project all apply.
@@ -154,7 +154,7 @@ class AllowList:
         return cls(entries)
 
     def judge(self, requires: Sequence[str], environment: Mapping[str, str]) -> Allowed | Refused:
-        """Return what to install for the requirements *requires* of a provider, or why nothing.
+        """Return the packages for the requirements *requires* of a provider, or why there are none.
 
         Args:
             requires: requirements from metadata, with their markers; not trusted at all, but within
@@ -253,7 +253,7 @@ def _entry(text: str, options: Sequence[str]) -> _Entry:
 def _combined(
     name: str, requirements: Sequence[Requirement], entries: Sequence[_Entry]
 ) -> Wanted | Refused:
-    """Return what *requirements* and *entries* of the project *name* say together."""
+    """Return *requirements* and *entries* of the project *name*, joined."""
     from packaging.specifiers import SpecifierSet
 
     shown = _bare(requirements[0]) if requirements else name
@@ -328,7 +328,7 @@ class Covered(NamedTuple):
 
 
 class Approval(NamedTuple):
-    """What the user approved.
+    """Approval by the user of a project's file.
 
     Attributes:
         path: absolute path of the ``variants.toml``.

@@ -46,7 +46,7 @@ _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 @dataclass(frozen=True)
 class Edits:
-    """What changes in a wheel apart from its variant metadata. False if nothing does.
+    """Changes of a wheel apart from its variant metadata. False if there are none.
 
     Attributes:
         name: new name of the project, None to keep it.

@@ -26,7 +26,7 @@ ARCHIVE_ERRORS = (
     OverflowError,
     OSError,
 )
-"""What `zipfile` raises for damaged or hostile archives."""
+"""Errors of `zipfile` for damaged or hostile archives."""
 
 _ENTRY = b"PK\x01\x02"
 

@@ -348,7 +348,7 @@ def moved_record(record: bytes, offset: int, *, zip64: bool = False) -> bytes:
 
 
 def end_records(count: int, size: int, start: int, comment: bytes, *, zip64: bool) -> bytes:
-    """Return what follows the central directory.
+    """Return the records after the central directory.
 
     Args:
         count: entries.
@@ -371,7 +371,7 @@ def end_records(count: int, size: int, start: int, comment: bytes, *, zip64: boo
 
 
 def around_zip64(extra: bytes) -> tuple[bytes, bytes, bytes]:
-    """Return what precedes the zip64 field of *extra*, its body, and what follows it."""
+    """Return the bytes before the zip64 field of *extra*, its body, and the bytes after it."""
     position = 0
     while position + 4 <= len(extra):
         kind, size = struct.unpack_from("<HH", extra, position)
@@ -438,7 +438,7 @@ class Directory:
 
 
 class _DamagedError(Exception):
-    """What is wrong with an archive, without its name."""
+    """Defect of an archive, without its name."""
 
 
 def read_directory(stream: IO[bytes], source: str) -> Directory:

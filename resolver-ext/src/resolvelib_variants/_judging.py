@@ -17,7 +17,7 @@ from pep_variants.errors import PluginFailed
 from pep_variants.machines import Platform
 from pep_variants.metadata import Metadata
 from pep_variants.preferences import Preferences
-from pep_variants.selection import Admitted, File, Selection, abi_projects
+from pep_variants.selection import Admitted, File, Selection
 
 from ._decision import Decision, file_of
 from ._pins import Pins
@@ -174,7 +174,7 @@ class VersionJudge(Generic[CT]):
         """Return the platform, with what the resolution will judge taken for supported."""
         version = self.installed.version if self.installed is not None else None
         platform = wheel_selection.supporting(self.platform(metadata), metadata, version)
-        projects = abi_projects(platform)
+        projects = wheel_selection.abi_projects(platform)
         if projects:
             self.abi_projects.update(projects)
             self.pins.are_watched = True

@@ -23,7 +23,8 @@ from uvicorn.server import ServerState
 
 from variants_index import http
 from variants_index.http import InvalidProxy
-from variants_proxy.application import LimitedProtocol, connection_limit, limited_config
+from variants_proxy import application as proxy_application
+from variants_proxy.application import LimitedProtocol
 
 from .forwarding import BadRequest, Forwarder, Headers, refuse
 from .outbound import (
@@ -182,7 +183,7 @@ class Transport:
         self._authority = authority
         self._secret = b"Basic " + base64.b64encode(f"uv:{token}".encode())
         self._forwarder = forwarder
-        self._config: Config = limited_config(self._plain)
+        self._config: Config = proxy_application.limited_config(self._plain)
         self._config.load()
         self._state = ServerState()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -242,7 +243,10 @@ class Transport:
             if not first:
                 return
             request = read_connect(first)
-            if len(self._tasks) + len(self._state.connections) > connection_limit():
+            if (
+                len(self._tasks) + len(self._state.connections)
+                > proxy_application.connection_limit()
+            ):
                 await _refuse(connection, 503, "too many connections")
             elif request is not None:
                 owned = await self._connect(connection, request)

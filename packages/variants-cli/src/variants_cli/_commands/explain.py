@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pep_variants.explanation import ranking_tree
-from resolvelib_variants.resolution import RequirementError, parse_requirement
-from resolvelib_variants.resolution import explain as explain_version
+from pep_variants import explanation as reasons
+from resolvelib_variants import resolution
+from resolvelib_variants.resolution import RequirementError
 
 from .._console import note, print_json, print_table, warn
 from .arguments import Command, json_option, option_values
@@ -31,13 +31,13 @@ def explain(requirement: str, as_json: bool, **options: Any) -> None:  # noqa: A
     Example: variants explain 'torch==2.9.*' --platform h100.toml
     """
     try:
-        wanted = parse_requirement(requirement)
+        wanted = resolution.parse_requirement(requirement)
     except RequirementError as error:
         raise click.UsageError(str(error)) from None
     where = places(options)
     with resolving(where, option_values(options)) as resolver, progress() as tell:
         explanations = [
-            explain_version(resolver, wanted, target, pre=where.pre, progress=tell)
+            resolution.explain(resolver, wanted, target, pre=where.pre, progress=tell)
             for target in where.targets
         ]
     if as_json:
@@ -86,7 +86,9 @@ def _tree(explanation: Explanation) -> dict[str, Any]:
         selected = None if label is None else ranking.metadata.label_of(label)
         labels = sorted(ranking.metadata.variants)
         files = {label: list(explanation.files(source, label)) for label in labels}
-        sources.append({"source": source, **ranking_tree(ranking, selected), "files": files})
+        sources.append(
+            {"source": source, **reasons.ranking_tree(ranking, selected), "files": files}
+        )
     return {
         "project": explanation.project,
         "version": str(explanation.version),

@@ -11,12 +11,11 @@ from packaging.pylock import is_valid_pylock_path
 
 from pep_variants import preferences as user_preferences
 from pep_variants import safe_files
+from resolvelib_variants import resolution
 from resolvelib_variants.resolution import (
     Notes,
     RequirementError,
     RequirementSet,
-    parse_requirement,
-    read_file,
 )
 from variants_index import finder as package_finder
 from variants_index.finder import Download, Locked
@@ -193,11 +192,11 @@ def _requirement_set(
     constraints: Sequence[Path],
 ) -> RequirementSet:
     try:
-        found = RequirementSet(tuple(map(parse_requirement, requirements)))
+        found = RequirementSet(tuple(map(resolution.parse_requirement, requirements)))
         for path in files:
-            found += read_file(path, os.environ)
+            found += resolution.read_file(path, os.environ)
         for path in constraints:
-            found += read_file(path, os.environ, constraints=True)
+            found += resolution.read_file(path, os.environ, constraints=True)
     except RequirementError as error:
         raise click.UsageError(str(error)) from None
     return found

@@ -13,7 +13,7 @@ from pep_variants import explanation
 from pep_variants import metadata as variant_metadata
 from pep_variants import selection as wheel_selection
 from pep_variants.errors import some
-from pep_variants.explanation import Verdict, notices, passed_over, verdicts
+from pep_variants.explanation import Verdict
 from pep_variants.metadata import ProviderInfo
 from pep_variants.selection import Admitted, File, NewestBuild, Selection
 from variants_catalog import catalogs
@@ -267,7 +267,7 @@ def _is_notable(decision: VersionDecision) -> bool:
         or any(
             notice.actionable
             for each in selection.distinct_rankings.values()
-            for notice in notices(each)
+            for notice in explanation.notices(each)
         )
     )
 
@@ -432,14 +432,14 @@ def version_report(
     if explanation.is_unfit(selection):
         plain = _plain_versions(choice, version)
         unfit = str(explanation.nothing_fits(project, version, selection, plain=plain))
-        passed = passed_over(project, [(version, selection)], _TAKEN)
+        passed = explanation.passed_over(project, [(version, selection)], _TAKEN)
     return VersionReport(
         version,
         {name: offer.label for name, offer in offers.items()},
         verdicts=tuple(
             row._replace(verdict="locked") if row.label in decision.kept else row
             for ranking in rankings
-            for row in verdicts(ranking, None if decision.kept else chosen)
+            for row in explanation.verdicts(ranking, None if decision.kept else chosen)
         ),
         why=why,
         is_missed=bool(
@@ -448,7 +448,9 @@ def version_report(
             and explanation.why_not_better(selection, selection.chosen)
         ),
         missing=_missing(decision, project),
-        notices=tuple(notice.text for ranking in rankings for notice in notices(ranking)),
+        notices=tuple(
+            notice.text for ranking in rankings for notice in explanation.notices(ranking)
+        ),
         problems=tuple(map(str, selection.problems.values())),
         providers={
             namespace: provider

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from pep_variants import limits
 from pep_variants import preferences as user_preferences
 from pep_variants.errors import CatalogError, redacted
-from pep_variants.limits import CATALOG_BYTES
 from pep_variants.preferences import Preferences
 from variants_catalog import catalogs, listings
 from variants_catalog.catalogs import UserEntries
@@ -105,7 +105,7 @@ class CatalogSource:
         self._upstreams.add(at)
         session = self._upstreams.session(at)
         return await self._upstreams.budget(at).fetch(
-            lambda: session.fetch(at.url, limit=CATALOG_BYTES).body
+            lambda: session.fetch(at.url, limit=limits.CATALOG_BYTES).body
         )
 
 
@@ -256,10 +256,10 @@ class CatalogPages:
 
     async def _asked(self, upstream: Upstream, project: str, position: int = 0) -> _Answer:
         """Ask *upstream* for the page of *project*."""
-        limits = self._settings.limits
+        bounds = self._settings.limits
         try:
             page = await asyncio.wait_for(
-                self._pages.get_project_page(upstream, project), limits.catalog_seconds
+                self._pages.get_project_page(upstream, project), bounds.catalog_seconds
             )
             return _Answer(upstream, page, position)
         except NothingFetched as error:
@@ -267,7 +267,7 @@ class CatalogPages:
             reason = error.problem
         except asyncio.TimeoutError:
             passes = True
-            reason = f"no complete response within {limits.catalog_seconds:g} seconds"
+            reason = f"no complete response within {bounds.catalog_seconds:g} seconds"
         return _Answer(upstream, None, position, reason, passes)
 
     async def _first(self, upstreams: Sequence[Upstream], project: str) -> _Answer:

@@ -40,7 +40,7 @@ class Digests:
     def problem(self) -> str | None:
         """Return which digest differs, fit to follow the name of the file; None if none does."""
         for name, expected in self._expected.items():
-            found = self._hashes[name].hexdigest()
-            if found != expected.lower():
-                return f"does not match its {name} hash: expected {expected}, found {found}"
+            digest = self._hashes[name].hexdigest()
+            if digest != expected.lower():
+                return f"does not match its {name} hash: expected {expected}, found {digest}"
         return None

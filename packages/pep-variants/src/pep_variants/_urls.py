@@ -40,5 +40,5 @@ def filename_of_url(url: str) -> str:
     >>> filename_of_url("https://host.example/torch-2.8.0%2Bcu128-py3-none-any.whl?token=1")
     'torch-2.8.0+cu128-py3-none-any.whl'
     """
-    found = unquote(urlsplit(url).path.rpartition("/")[2])
-    return found.replace("%2B", "+").replace("%2b", "+") if "%2" in found else found
+    filename = unquote(urlsplit(url).path.rpartition("/")[2])
+    return filename.replace("%2B", "+").replace("%2b", "+") if "%2" in filename else filename

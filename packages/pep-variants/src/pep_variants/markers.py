@@ -448,8 +448,8 @@ def _spaced(literal: str) -> str:
 
 def _unexpected(marker: str, position: int, expected: str, source: str) -> InvalidMarker:
     rest = redacted(marker[position:]).strip()
-    found = shortened(rest, 40) if rest else "the end"
-    return InvalidMarker(f"{_shown(source)}: expected {expected} in its marker, found {found}")
+    shown = shortened(rest, 40) if rest else "the end"
+    return InvalidMarker(f"{_shown(source)}: expected {expected} in its marker, found {shown}")
 
 
 def _shown(text: str) -> str:

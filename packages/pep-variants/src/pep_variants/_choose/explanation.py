@@ -217,7 +217,7 @@ def absent(platform: Platform, namespaces: Sequence[str]) -> str:
 def lacks_builds(namespaces: Sequence[str]) -> str:
     """Return that there is no build for the accelerators of *namespaces*, which are here."""
     vendors = filter(None, map(find_vendor, namespaces))
-    return f"no build is for {listed([f'the {each.device}' for each in vendors])}"
+    return f"no build is for {listed([f'the {vendor.device}' for vendor in vendors])}"
 
 
 class Verdict(NamedTuple):

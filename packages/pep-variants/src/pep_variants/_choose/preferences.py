@@ -222,9 +222,9 @@ def given_variables(environ: Mapping[str, str]) -> Iterator[Given]:
 
 
 def _replaced(base: Preferences | None, given: Iterable[Given]) -> Preferences:
-    found = list(given)
-    origin = next((item.origin for item in found if item.attribute == "catalog"), None)
-    changed = replace(base or Preferences(), **{item.attribute: item.value for item in found})
+    settings = list(given)
+    origin = next((item.origin for item in settings if item.attribute == "catalog"), None)
+    changed = replace(base or Preferences(), **{item.attribute: item.value for item in settings})
     return changed if origin is None else replace(changed, catalog_origin=origin)
 
 
@@ -354,13 +354,13 @@ def is_catalog_path(text: str) -> bool:
 
 
 def _mirrors(items: Iterable[str]) -> dict[str, str]:
-    found = {}
+    mirrors = {}
     for item in items:
         start, equals, end = item.partition("=")
         if not equals or not _URL.fullmatch(start) or not _URL.fullmatch(end):
             raise ValueError(f"{shortened(redacted(item))}: write FROM=TO, two URLs of http")
-        found[start] = end
-    return found
+        mirrors[start] = end
+    return mirrors
 
 
 def _split(items: Iterable[str]) -> list[str]:
@@ -422,19 +422,19 @@ def _projects(items: Iterable[str]) -> frozenset[str]:
     """Return the names in *items*: each of the two words resets those before it."""
     from packaging.utils import InvalidName, canonicalize_name
 
-    found: set[str] = set()
+    names: set[str] = set()
     for item in items:
         if item in (ALL_PROJECTS, NO_PROJECTS):
-            found = {item}
+            names = {item}
             continue
         try:
-            found.add(canonicalize_name(item, validate=True))
+            names.add(canonicalize_name(item, validate=True))
         except InvalidName:
             raise ValueError(
                 f"{shortened(item)} is not the name of a project, "
                 f"{ALL_PROJECTS!r} or {NO_PROJECTS!r}"
             ) from None
-    return frozenset(found)
+    return frozenset(names)
 
 
 def unmatched(
@@ -457,9 +457,9 @@ def unmatched(
     def given(option: str) -> bool:
         return any(text == option or text.startswith(f"{option}=") for text in arguments)
 
-    found: list[str] = []
+    sentences: list[str] = []
     if given("--variant"):
-        found += (
+        sentences += (
             f"--variant {project}={label}: this command has no project {project}"
             for project, label in preferences.forced.items()
             if project not in projects
@@ -472,7 +472,7 @@ def unmatched(
     wanted = {option: names for option, names in options.items() if names and given(option)}
     metadata = list(seen) if wanted else []
     if not metadata:
-        return tuple(found)
+        return tuple(sentences)
     namespaces = sorted({namespace for item in metadata for namespace in item.namespaces})
     for option, names in wanted.items():
         for name in names:
@@ -482,8 +482,8 @@ def unmatched(
                 for properties in item.variants.values()
             )
             if not matches:
-                found.append(
+                sentences.append(
                     f"{option} '{name}' matches no variant of this command; its variants have the "
                     f"namespaces {', '.join(namespaces)}"
                 )
-    return tuple(found)
+    return tuple(sentences)

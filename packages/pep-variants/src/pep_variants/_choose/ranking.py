@@ -127,13 +127,13 @@ class Ranking:
             for feature, values in properties.get(namespace, {}).items():
                 by_value = places.get(feature, {})
                 # Calls in C, as there may be a million values.
-                kept = list(filter(by_value.__contains__, values))
-                if kept:
-                    kept.sort(key=by_value.__getitem__)
-                    features.append((by_value[kept[0]], feature, tuple(kept)))
+                ranked = list(filter(by_value.__contains__, values))
+                if ranked:
+                    ranked.sort(key=by_value.__getitem__)
+                    features.append((by_value[ranked[0]], feature, tuple(ranked)))
             if features:
                 features.sort()
-                supported[namespace] = {feature: kept for _, feature, kept in features}
+                supported[namespace] = {feature: ranked for _, feature, ranked in features}
         return supported
 
     def reasons(self, label: str) -> tuple[Reason, ...]:
@@ -255,9 +255,9 @@ def _best(
 
 
 def _namespaces(metadata: Metadata, preferences: Preferences) -> tuple[str, ...]:
-    known = dict.fromkeys((*metadata.namespaces, ABI_DEPENDENCY))
-    wanted = (namespace for namespace in preferences.namespace_order() if namespace in known)
-    return unique((*wanted, *known))
+    namespaces = dict.fromkeys((*metadata.namespaces, ABI_DEPENDENCY))
+    wanted = (namespace for namespace in preferences.namespace_order() if namespace in namespaces)
+    return unique((*wanted, *namespaces))
 
 
 def _ordered(

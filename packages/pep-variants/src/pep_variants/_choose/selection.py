@@ -260,16 +260,16 @@ def _anywhere(
 
 def problems_of(project: str, version: object, selection: Selection[_T]) -> list[str]:
     """Return in words what costs a version its variants, or some of them."""
-    found = [
+    sentences = [
         f"The variant wheels of {project} {version} are ignored. {problem}"
         for problem in selection.problems.values()
     ]
     if selection.unknown:
-        found.append(
+        sentences.append(
             f"Variants of {project} {version} that its metadata does not list are ignored: "
             f"{', '.join(selection.unknown)}"
         )
-    return found
+    return sentences
 
 
 def missing_variant(

@@ -289,14 +289,14 @@ class Detector:
 
     def _untrusted(self, provider: ProviderInfo) -> Support:
         try:
-            found = applicable(provider.requires, self.environment)
+            requirements = applicable(provider.requires, self.environment)
         except ValueError:
             listed = shortened(list(provider.requires), 200)
             return Support(notice=f"its provider is not a valid requirement: {listed}")
-        if not found:
+        if not requirements:
             return Support(notice="no requirement of its provider applies to this environment")
-        found[0].marker = None
-        requirement = str(found[0])
+        requirements[0].marker = None
+        requirement = str(requirements[0])
         quoted = shlex.quote(requirement)
         return _refused(
             f"its provider plugin {quoted} is neither built in nor allowed to run", requirement

@@ -97,8 +97,8 @@ def machine_text(machine: str, created_by: str) -> str:
     }
     written = write_platform(Platform(namespaces), created_by)
     facts = f"What the built-in providers answer for {write_facts(_facts(machine))}."
-    known = BY_NAME.get(machine)
-    comment = [*([f"{known.title}."] if known else []), facts]
+    known_machine = BY_NAME.get(machine)
+    comment = [*([f"{known_machine.title}."] if known_machine else []), facts]
     lines = [line for text in comment for line in textwrap.wrap(text, 98, break_on_hyphens=False)]
     return "".join(f"# {line}\n" for line in lines) + "\n" + written
 
@@ -107,10 +107,10 @@ def _facts(machine: str) -> Facts:
     first, _, rest = machine.partition(",")
     if "=" in first:
         return parse_facts(machine)
-    known = BY_NAME.get(first.strip())
-    if known is None:
+    known_machine = BY_NAME.get(first.strip())
+    if known_machine is None:
         raise _no_such(first.strip())
-    facts = parse_facts(known.facts)
+    facts = parse_facts(known_machine.facts)
     return {**facts, **parse_facts(rest)} if rest else facts
 
 
@@ -119,7 +119,7 @@ def _no_such(text: str) -> PlatformFileError:
         return PlatformFileError(f"{printable(text)}: cannot be read: No such file or directory")
     # A path, too: settings files name machines, and what is no machine is a path beside them.
     name = text.replace("\\", "/").rpartition("/")[2]
-    close = [known for known in BY_NAME if name and known.startswith(name)][:_CLOSE]
+    close = [machine for machine in BY_NAME if name and machine.startswith(name)][:_CLOSE]
     close = close or get_close_matches(name[:80], BY_NAME, _CLOSE)
     meant = f": did you mean {listed(close, 'or')}?" if close else ";"
     return PlatformFileError(
@@ -165,7 +165,7 @@ def parse_facts(text: str) -> Facts:
     """
     if len(text) > LONGEST:
         raise _problem(text, f"longer than {LONGEST:,} characters")
-    found: dict[str, tuple[str, ...]] = {}
+    facts: dict[str, tuple[str, ...]] = {}
     for item in text.split(","):
         name, equals, value = (part.strip() for part in item.partition("="))
         if name not in WORDS and name != CPU:
@@ -175,13 +175,13 @@ def parse_facts(text: str) -> Facts:
         if not equals or not all(values):
             example = "zen4" if name == CPU else WORDS[name][1].example
             raise _problem(text, f"{name} has no value: write {name}={example}")
-        if name in found:
-            joined = "+".join((*found[name], *values))
+        if name in facts:
+            joined = "+".join((*facts[name], *values))
             several = name in WORDS and WORDS[name][1].several
             remedy = f": write {name}={joined}" if several else ""
             raise _problem(text, f"{name} is given twice{remedy}")
-        found[name] = values
-    return found
+        facts[name] = values
+    return facts
 
 
 def write_facts(facts: Facts) -> str:
@@ -195,25 +195,25 @@ def support_of(facts: Facts) -> dict[str, Support]:
     Raises:
         PlatformFileError: a value that is none, or a fact that says nothing without another.
     """
-    for known in BUILTIN_NAMESPACES.values():
-        if problem := known.vendor.check(facts):
+    for provider in BUILTIN_NAMESPACES.values():
+        if problem := provider.vendor.check(facts):
             raise _problem(write_facts(facts), problem)
     forced: dict[str, dict[str, str]] = {}
     for name, (namespace, word) in WORDS.items():
         if name in facts:
             forced.setdefault(namespace, {})[word.variable] = _value(facts, name, word)
     cpu = _cpu(facts) if CPU in facts else None
-    found: dict[str, Support] = {}
-    for namespace, known in sorted(BUILTIN_NAMESPACES.items()):
+    support: dict[str, Support] = {}
+    for namespace, provider in sorted(BUILTIN_NAMESPACES.items()):
         if namespace in forced:
-            found[namespace] = _asked(known, known.factory(forced[namespace], _NOWHERE, ""))
+            support[namespace] = _asked(provider, provider.factory(forced[namespace], _NOWHERE, ""))
         elif cpu is not None and cpu.family == namespace:
-            found[namespace] = _asked(known, known.factory(lambda _: cpu))
+            support[namespace] = _asked(provider, provider.factory(lambda _: cpu))
         else:
             is_open = cpu is None and namespace in _NAMESPACES_OF_CPUS
             notice = _NO_CPU if is_open else ""
-            found[namespace] = Support({}, known.resolved, known.plugin_apis[0], notice)
-    return found
+            support[namespace] = Support({}, provider.resolved, provider.plugin_apis[0], notice)
+    return support
 
 
 def _asked(known: KnownProvider, provider: Provider) -> Support:
@@ -240,16 +240,16 @@ def _cpu(facts: Facts) -> Cpu:
     values = facts[CPU]
     if len(values) > 1:
         raise _problem(write_facts(facts), f"{CPU} has one value, not {len(values)}")
-    known = _known_cpus()
+    cpus = _known_cpus()
     name = values[0].lower().replace("_", "-")
-    if name not in known:
-        close = get_close_matches(name[:80], known, 3)
+    if name not in cpus:
+        close = get_close_matches(name[:80], cpus, 3)
         raise _problem(
             write_facts(facts),
             f"{CPU}={printable(values[0][:80])} is not a CPU: write a level such as x86-64-v3 or "
             f"armv8.2-a, or archspec's name of a CPU{', such as ' * bool(close)}{listed(close)}",
         )
-    return known[name]
+    return cpus[name]
 
 
 @cache

@@ -95,11 +95,11 @@ def check_promise(promised: Metadata, wheel: Metadata, label: str) -> None:
         MetadataError: the wheel holds other labels than its filename says.
     """
     if not wheel.lists_only(label):
-        found = ", ".join(map(shortened, sorted(wheel.variants)[:4])) or "none"
+        labels = ", ".join(map(shortened, sorted(wheel.variants)[:4])) or "none"
         raise MetadataError(
             wheel.source,
             "variants",
-            f"the filename has label {label!r}, the metadata inside lists {found}",
+            f"the filename has label {label!r}, the metadata inside lists {labels}",
         )
     if wheel.properties_of(wheel.label_of(label)) != promised.properties_of(
         promised.label_of(label)

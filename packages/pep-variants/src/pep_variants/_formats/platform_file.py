@@ -71,9 +71,9 @@ def read_platform(data: bytes | str, source: str) -> Platform:
             "not a platform file: it has no [metadata] and no [[provider]] table "
             "(variants detect -o FILE writes one)",
         )
-    found = reader.table(tree, "metadata").get("version", FILE_VERSION)
-    if not isinstance(found, str) or found.split(".")[0] != FILE_VERSION.split(".")[0]:
-        raise fail("metadata.version", f"{shortened(found)} is not supported, only {FILE_VERSION}")
+    given = reader.table(tree, "metadata").get("version", FILE_VERSION)
+    if not isinstance(given, str) or given.split(".")[0] != FILE_VERSION.split(".")[0]:
+        raise fail("metadata.version", f"{shortened(given)} is not supported, only {FILE_VERSION}")
     namespaces: dict[str, Support] = {}
     for number, table in enumerate(reader.tables(tree, "provider"), 1):
         path = f"provider {number}"

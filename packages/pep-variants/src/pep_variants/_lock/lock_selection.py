@@ -237,15 +237,15 @@ class _Selector:
         context = NON_VARIANT if choice is None else choice.context
         if isinstance(requires, Mapping):
             requires = requires.get(context.label, [])
-        found = []
+        needs = []
         for text in requires if isinstance(requires, list) else ():
             try:
                 reduced = reduce_requirement(str(text), context)
             except InvalidMarker as error:
                 raise LockError(f"{self._place(number)}: {error}") from None
             if reduced is not None:
-                found += self._needs(reduced, self._place(number), extra)
-        return found
+                needs += self._needs(reduced, self._place(number), extra)
+        return needs
 
     def _needs(self, text: str, place: str, extra: str = "") -> list[tuple[str, str]]:
         try:
@@ -290,7 +290,7 @@ class _Selector:
         selection = select(
             files,
             metadata=metadata,
-            platform=lambda found: supporting(self._platform(found), found, self._version),
+            platform=lambda read: supporting(self._platform(read), read, self._version),
             preferences=self._preferences,
             project=name,
             tags=self._machine.tags,
@@ -470,11 +470,11 @@ def write_table(documents: Iterable[Mapping[str, Any]], labels: Collection[str])
                 for namespace, provider in table.get("providers", {}).items()
             }
     null = {NULL_LABEL, ZERO_LABEL}
-    known = null | set(labels) if null & set(labels) else set(labels)
+    spellings = null | set(labels) if null & set(labels) else set(labels)
     table["variants"] = {
         label: _sets(properties)
         for label, properties in sorted(table.get("variants", {}).items())
-        if label in known
+        if label in spellings
     }
     return table
 

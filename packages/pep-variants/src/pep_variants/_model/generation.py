@@ -167,8 +167,8 @@ def generation_of(schema: str | None) -> Generation:
             f"format version {'.'.join(map(str, version))} ({shortened(schema, 120)}) is not "
             f"supported, only {supported} are: a newer release may read it"
         )
-    known = [own for own in GENERATIONS if own[0] == version[0]]
-    return GENERATIONS[max((own for own in known if own <= version), default=min(known))]
+    releases = [own for own in GENERATIONS if own[0] == version[0]]
+    return GENERATIONS[max((own for own in releases if own <= version), default=min(releases))]
 
 
 def schema_version(schema: str) -> Version | None:
@@ -185,14 +185,14 @@ def schema_version(schema: str) -> Version | None:
     _, separator, after = schema.partition("://")
     path = after.partition("/")[2] if separator else schema
     segments = re.split(r"[?#]", path, maxsplit=1)[0].rstrip("/").split("/")
-    found = _BARE.search(segments[-1])
+    spelled = _BARE.search(segments[-1])
     for segment in reversed(segments):
         if match := _DOTTED.search(segment) or _MAJOR.search(segment):
-            found = match
+            spelled = match
             break
-    if found is None:
+    if spelled is None:
         return None
-    numbers = [number for number in found.groups() if number is not None]
+    numbers = [number for number in spelled.groups() if number is not None]
     if not all(len(text) <= _MAXIMAL_DIGITS and text.isascii() for text in numbers):
         raise UnknownSchema(f"the format version in {shortened(schema, 120)} cannot be read")
     major, minor, patch = (*map(int, numbers), 0, 0)[:3]

@@ -126,8 +126,8 @@ def group_properties(properties: Iterable[Property]) -> dict[str, dict[str, tupl
     >>> group_properties([Property.parse("nvidia :: sm_arch :: 90_real")])
     {'nvidia': {'sm_arch': ('90_real',)}}
     """
-    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    grouped: dict[str, dict[str, tuple[str, ...]]] = {}
     for namespace, feature, value in properties:
-        features = found.setdefault(namespace, {})
+        features = grouped.setdefault(namespace, {})
         features[feature] = (*features.get(feature, ()), value)
-    return found
+    return grouped

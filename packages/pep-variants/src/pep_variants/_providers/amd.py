@@ -328,12 +328,12 @@ def _chosen(gpus: list[Gpu], text: str, *, driver: bool) -> list[int]:
 def _rocminfo_gpus(output: str, path: str) -> Iterator[Gpu]:
     for number, agent in enumerate(re.split(r"^Agent [0-9]+\s*$", output, flags=re.M)):
         # The first of each is the agent's, those further in are of its parts.
-        found: dict[str, str] = {}
+        properties: dict[str, str] = {}
         for name, value in re.findall(r"^\s*(Name|Uuid|Device Type):\s+(\S+)", agent, re.M):
-            found.setdefault(name, value)
-        name = found.get("Name", "")
-        if found.get("Device Type") == "GPU" and re.fullmatch(ARCHITECTURE_PATTERN, name):
-            uuid = found.get("Uuid", "")
+            properties.setdefault(name, value)
+        name = properties.get("Name", "")
+        if properties.get("Device Type") == "GPU" and re.fullmatch(ARCHITECTURE_PATTERN, name):
+            uuid = properties.get("Uuid", "")
             has_uuid = re.fullmatch(r"GPU-[0-9A-Fa-f]{16}", uuid)
             yield Gpu(name, uuid if has_uuid else "", f"{path}, agent {number}")
 
@@ -363,8 +363,8 @@ def _version_texts(root: Path) -> Iterator[tuple[str, str]]:
 
 def _numbers(text: str) -> dict[str, int]:
     """Return the integers of lines such as ``simd_count 304``."""
-    found = re.findall(r"^(\w+) ([0-9]{1,20})\s*$", text, re.M)
-    return {name: int(number) for name, number in found}
+    pairs = re.findall(r"^(\w+) ([0-9]{1,20})\s*$", text, re.M)
+    return {name: int(number) for name, number in pairs}
 
 
 def _text(path: Path) -> str:

@@ -55,7 +55,7 @@ class Cpu(NamedTuple):
         return cls(
             target.name,
             target.family.name,
-            frozenset(each.name for each in lineage if each.vendor == "generic"),
+            frozenset(ancestor.name for ancestor in lineage if ancestor.vendor == "generic"),
             frozenset(target.features),
         )
 
@@ -170,21 +170,21 @@ class CpuProvider:
         They are archspec's with hyphens (``skylake-avx512``), and those of the grades
         (``x86-64-v3``, ``armv8.2-a``).
         """
-        found: dict[str, Cpu] = {}
+        cpus: dict[str, Cpu] = {}
         for cpu in known_cpus(cls.namespace):
-            found[cpu.name.replace("_", "-")] = cpu
+            cpus[cpu.name.replace("_", "-")] = cpu
             if (grade := cls._grade_of(cpu.name)) is not None:
-                found[cls._title(grade)] = cpu
-        return found
+                cpus[cls._title(grade)] = cpu
+        return cpus
 
     @cached_property
     def _cpu(self) -> Cpu | None:
         return self._detect(self.namespace)
 
     def _features(self, cpus: Iterable[Cpu]) -> Features:
-        found = {name for cpu in cpus for name in cpu.features if NAME.fullmatch(name)}
-        unlisted = sorted(found.difference(self.extensions))
-        ordered = [*unlisted, *(name for name in self.extensions if name in found)]
+        extensions = {name for cpu in cpus for name in cpu.features if NAME.fullmatch(name)}
+        unlisted = sorted(extensions.difference(self.extensions))
+        ordered = [*unlisted, *(name for name in self.extensions if name in extensions)]
         return {self.grade: self._grades(cpus), **dict.fromkeys(ordered, ON)}
 
     def _grades(self, cpus: Iterable[Cpu]) -> tuple[str, ...]:

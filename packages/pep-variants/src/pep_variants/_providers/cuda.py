@@ -62,15 +62,15 @@ def _visible(environ: Mapping[str, str], gpus: int) -> Iterator[Trouble]:
         # UUIDs may be cut short. Of a slice in the older words only the GPU can be found.
         of_gpu = re.match("MIG-(GPU-[^/]+)/", entry)
         name = of_gpu[1] if of_gpu else entry
-        found = [each for each in there if each == name or (cut and each.startswith(name))]
-        if len(found) != 1:
+        matching = [own for own in there if own == name or (cut and own.startswith(name))]
+        if len(matching) != 1:
             text = f"{_VISIBLE}={value} names {entry or 'nothing'}, which is no {kind} here"
             break
-        found = [entry] if of_gpu else found
-        if found[0] in seen:
+        matching = [entry] if of_gpu else matching
+        if matching[0] in seen:
             seen, text = [], f"{_VISIBLE}={value} names {entry} twice"
             break
-        seen += found
+        seen += matching
     else:
         return
     shown = f"programs see {len(seen)} of {len(there)}" if seen else "programs see no GPU"
@@ -162,10 +162,10 @@ def _without(path: Path, folders: Sequence[Path]) -> str:
 def _loaded() -> Path | None:
     """Return where the library is that this process has loaded."""
     try:
-        found = re.search(r"(/\S*/libcuda\.so\S*)$", Path("/proc/self/maps").read_text(), re.M)
+        match = re.search(r"(/\S*/libcuda\.so\S*)$", Path("/proc/self/maps").read_text(), re.M)
     except OSError:
         return None
-    return Path(found[1]) if found else None
+    return Path(match[1]) if match else None
 
 
 def _kernel_version(root: Path) -> str:

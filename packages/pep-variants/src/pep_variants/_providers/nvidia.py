@@ -215,10 +215,10 @@ def _capabilities(readings: list[Reading]) -> list[tuple[Pair, Fact]]:
     """Return the compute capabilities of the first reading that has some, highest first."""
     for reading in readings:
         if reading.capabilities:
-            found = sorted(reading.capabilities.items(), key=lambda item: item[1], reverse=True)
+            pairs = sorted(reading.capabilities.items(), key=lambda item: item[1], reverse=True)
             return [
                 (pair, Fact("compute capability", _dotted(pair), f"{reading.source}, GPU {index}"))
-                for index, pair in found
+                for index, pair in pairs
             ]
     return []
 
@@ -272,16 +272,16 @@ def _dotted(version: Pair) -> str:
 
 
 def _known_driver(text: str) -> str:
-    found = version_pair(matching(DRIVER_PATTERN, "a CUDA version", "12.8")(text))
-    if not OLDEST_DRIVER <= found <= NEWEST_DRIVER:
+    version = version_pair(matching(DRIVER_PATTERN, "a CUDA version", "12.8")(text))
+    if not OLDEST_DRIVER <= version <= NEWEST_DRIVER:
         oldest, newest = (f"{major}.{minor}" for major, minor in (OLDEST_DRIVER, NEWEST_DRIVER))
         raise ValueError(f"is outside {oldest} to {newest}, for which there are builds")
     return text
 
 
 def _known_capability(text: str) -> str:
-    found = version_pair(matching(CAPABILITY_PATTERN, "a compute capability", "9.0")(text))
-    if found < OLDEST_CAPABILITY:
+    capability = version_pair(matching(CAPABILITY_PATTERN, "a compute capability", "9.0")(text))
+    if capability < OLDEST_CAPABILITY:
         major, minor = OLDEST_CAPABILITY
         raise ValueError(f"is below {major}.{minor}, the oldest for which there are builds")
     return text

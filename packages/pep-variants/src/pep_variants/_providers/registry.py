@@ -88,25 +88,21 @@ KNOWN = (
     KnownProvider("aarch64-variant-provider", "aarch64", "0.2.0"),
 )
 
-_BY_PACKAGE = {known.package: known for known in KNOWN}
+_BY_PACKAGE = {row.package: row for row in KNOWN}
 
-BUILTIN_NAMESPACES: Mapping[str, KnownProvider] = {
-    known.namespace: known for known in reversed(KNOWN)
-}
+BUILTIN_NAMESPACES: Mapping[str, KnownProvider] = {row.namespace: row for row in reversed(KNOWN)}
 """The provider of each namespace that we have one for: the first of its rows in the table. For
 metadata that leaves the choice of providers to the installer (PEP 825, formats 0.1.x)."""
 
 
-ACCELERATORS: Mapping[str, str] = {
-    known.namespace: known.required for known in KNOWN if known.required
-}
+ACCELERATORS: Mapping[str, str] = {row.namespace: row.required for row in KNOWN if row.required}
 """Namespaces of accelerators, with the device or driver without which they support nothing."""
 
 
 def find_vendor(namespace: str) -> Vendor | None:
     """Return the vendor of *namespace*, None without a built-in provider."""
-    known = BUILTIN_NAMESPACES.get(namespace)
-    return None if known is None else known.vendor
+    provider = BUILTIN_NAMESPACES.get(namespace)
+    return None if provider is None else provider.vendor
 
 
 def find_known(
@@ -133,25 +129,25 @@ def find_known(
     from packaging.utils import canonicalize_name
 
     try:
-        found = applicable(provider.requires, environment)
+        applying = applicable(provider.requires, environment)
     except ValueError:
         return None
-    requirements = [(canonicalize_name(requirement.name), requirement) for requirement in found]
+    requirements = [(canonicalize_name(requirement.name), requirement) for requirement in applying]
     packages = {name for name, _ in requirements if name in _BY_PACKAGE}
     if len(packages) != 1:
         return None
-    known = _BY_PACKAGE[packages.pop()]
+    stand_in = _BY_PACKAGE[packages.pop()]
     endpoint = provider.plugin_api or requirements[0][0].replace("-", "_")
-    if endpoint not in known.plugin_apis:
+    if endpoint not in stand_in.plugin_apis:
         return None
     for name, wanted in requirements:
-        if name == known.package and (
+        if name == stand_in.package and (
             wanted.url
             or wanted.extras
-            or not wanted.specifier.contains(known.stands_for, prereleases=True)
+            or not wanted.specifier.contains(stand_in.stands_for, prereleases=True)
         ):
             return None
-    return known
+    return stand_in
 
 
 def applicable(
@@ -164,16 +160,16 @@ def applicable(
     """
     from packaging.requirements import Requirement
 
-    found = []
+    requirements = []
     for text in requires:
         try:
             requirement = Requirement(text)
             marker = requirement.marker
             if marker is None or marker.evaluate(dict(environment())):
-                found.append(requirement)
+                requirements.append(requirement)
         except (ValueError, LookupError, RecursionError):  # what packaging raises
             raise ValueError(text) from None
-    return found
+    return requirements
 
 
 def ask_known(known: KnownProvider, implementation: Provider | None = None) -> Support:

@@ -77,8 +77,8 @@ def load_preferences(
     >>> load_preferences({}, environ, warn=print, candidates=()).forced["torch"]
     'cu128'
     """
-    found = load_settings(options, environ, warn=warn, isolated=isolated, candidates=candidates)
-    return found.preferences
+    settings = load_settings(options, environ, warn=warn, isolated=isolated, candidates=candidates)
+    return settings.preferences
 
 
 def load_settings(
@@ -134,14 +134,14 @@ def _distinct(candidates: Sequence[Place]) -> list[Place]:
     The working directory may be the virtual environment, or where the user's settings are: its
     file counts as what it is for every other directory, too.
     """
-    found: dict[str, Place] = {}
+    by_path: dict[str, Place] = {}
     for place in reversed(candidates):
         try:
             path = os.path.realpath(place.path.parent)
         except OSError:  # the working directory was removed
             path = str(place.path)
-        found.setdefault(os.path.normcase(path), place)
-    return list(reversed(found.values()))
+        by_path.setdefault(os.path.normcase(path), place)
+    return list(reversed(by_path.values()))
 
 
 def _merge(merged: dict[str, Given], given: Iterable[Given], *, narrows: bool = False) -> None:

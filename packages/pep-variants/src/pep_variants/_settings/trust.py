@@ -212,9 +212,10 @@ class AllowList:
     def _applicable(self, environment: Mapping[str, str]) -> dict[str, tuple[_Entry, ...]]:
         found = {
             name: tuple(
-                each
-                for each in entries
-                if (marker := each.requirement.marker) is None or marker.evaluate(dict(environment))
+                entry
+                for entry in entries
+                if (marker := entry.requirement.marker) is None
+                or marker.evaluate(dict(environment))
             )
             for name, entries in self.entries.items()
         }
@@ -261,19 +262,19 @@ def _combined(
     if not entries:
         return Refused(f"{required}, which is not allowed to run", shown)
     allowed_extras = {_extra(e) for entry in entries for e in entry.requirement.extras}
-    extras = {_extra(extra) for each in requirements for extra in each.extras}
+    extras = {_extra(extra) for requirement in requirements for extra in requirement.extras}
     if not extras <= allowed_extras:
         missing = min(extras - allowed_extras)
         return Refused(f"{required}, which is allowed without the extra {missing}", shown)
     urls = {entry.requirement.url for entry in entries if entry.requirement.url}
-    for each in requirements:
-        if each.url and each.url not in urls:
+    for requirement in requirements:
+        if requirement.url and requirement.url not in urls:
             return Refused(f"{required}, which is allowed only as '{name} @' that very URL", shown)
     if len(urls) > 1:
         return Refused(f"{name} is allowed from several URLs, of which only one can be used")
     asked, own = SpecifierSet(), SpecifierSet()
-    for each in requirements:
-        asked &= SpecifierSet(str(each.specifier))
+    for requirement in requirements:
+        asked &= SpecifierSet(str(requirement.specifier))
     for entry in entries:
         own &= SpecifierSet(str(entry.requirement.specifier))
     if not _SPECIFIERS.fullmatch(_text(asked)):

@@ -44,8 +44,8 @@ def iter_fields(metadata: bytes, hint: bytes = b"") -> Iterator[Field]:
     """
     start = 0
     while metadata[start : start + 1] not in (b"", b"\r", b"\n"):
-        found = _FIELD_END.search(metadata, start)
-        end = found.end() if found else len(metadata)
+        ending = _FIELD_END.search(metadata, start)
+        end = ending.end() if ending else len(metadata)
         name = _NAME.match(metadata, start, end)
         if name is None:
             return

@@ -51,8 +51,8 @@ class Installed:
 
     def is_variant(self, label: str | None) -> bool:
         """Return whether it is the variant *label*; older formats name the null variant twice."""
-        known = self.metadata
-        return self.label == (known.label_of(label) if known is not None and label else label)
+        metadata = self.metadata
+        return self.label == (metadata.label_of(label) if metadata is not None and label else label)
 
     @cached_property
     def tags(self) -> frozenset[str]:
@@ -99,12 +99,12 @@ def find_installed(paths: Iterable[str]) -> Iterator[Installed]:
     Args:
         paths: directories as in ``sys.path``.
     """
-    found: dict[str, Installed] = {}
+    distributions: dict[str, Installed] = {}
     for path in paths:
         for item in _distributions(path):
-            if item.project not in found:
-                found[item.project] = _with_label(item)
-    yield from (found[project] for project in sorted(found))
+            if item.project not in distributions:
+                distributions[item.project] = _with_label(item)
+    yield from (distributions[project] for project in sorted(distributions))
 
 
 def ownership_problems(paths: Iterable[str]) -> list[OwnershipProblem]:
@@ -132,13 +132,13 @@ def ownership_problems(paths: Iterable[str]) -> list[OwnershipProblem]:
                 owners.setdefault(path, {})[f"{item.project}=={item.version}"] = row.digest
                 if row.size != _EMPTY:
                     filled.add(path)
-    found = []
+    problems = []
     for path in sorted(owners):
         missing = not os.path.lexists(path)
         if missing or (len(owners[path]) > 1 and path in filled):
             listed, digests = zip(*sorted(owners[path].items()), strict=True)
-            found.append(OwnershipProblem(path, listed, missing, digests))
-    return found
+            problems.append(OwnershipProblem(path, listed, missing, digests))
+    return problems
 
 
 def metadata_field(distribution: Distribution, name: str) -> str | None:
@@ -170,9 +170,9 @@ def _distributions(path: str) -> Iterator[Installed]:
                 path, name, CORE_METADATA_BYTES
             )
         project, version = (first_field(metadata, field) for field in ("name", "version"))
-        known = read_version(version or "")
-        if project and known is not None:
-            yield Installed(canonicalize_name(project), known, None, folder=folder)
+        parsed = read_version(version or "")
+        if project and parsed is not None:
+            yield Installed(canonicalize_name(project), parsed, None, folder=folder)
 
 
 def _with_label(item: Installed) -> Installed:

@@ -92,10 +92,10 @@ def read_content_range(value: str) -> tuple[int, int, int] | None:
     >>> read_content_range("bytes 0-999/8000")
     (0, 1000, 8000)
     """
-    found = _CONTENT_RANGE.fullmatch(value)
-    if found is None:
+    match = _CONTENT_RANGE.fullmatch(value)
+    if match is None:
         return None
-    first, last, total = map(int, found.groups())
+    first, last, total = map(int, match.groups())
     return (first, last + 1 - first, total) if first <= last < total else None
 
 
@@ -217,10 +217,10 @@ class PartialFile(io.RawIOBase):
                 f"{PARTIAL_BYTES} bytes"
             )
         wanted = Range(start, end - start)
-        found: Part | None = None
+        fetched: Part | None = None
         with suppress(RangeRefused):
-            found = self._fetch(wanted)
-        return self.add(wanted, found).data[:length]
+            fetched = self._fetch(wanted)
+        return self.add(wanted, fetched).data[:length]
 
     def add(self, wanted: Range, part: Part | None) -> Part:
         """Add the part that was fetched for *wanted*, and return it.

@@ -151,9 +151,9 @@ def _find_dist_info(paths: Iterable[str], source: str, expected: WheelFilename |
     folders = {path.partition("/")[0] for path in paths}
     folders = {folder for folder in folders if folder.endswith(DIST_INFO_SUFFIX)}
     if len(folders) != 1:
-        found = ", ".join(map(shortened, sorted(folders)[:3])) or "none"
+        listed = ", ".join(map(shortened, sorted(folders)[:3])) or "none"
         raise InvalidWheel(
-            f"a wheel has exactly one *{DIST_INFO_SUFFIX} folder, found {found}", source
+            f"a wheel has exactly one *{DIST_INFO_SUFFIX} folder, found {listed}", source
         )
     folder = folders.pop()
     if expected is not None and not _belongs_to(folder, expected):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pep_variants import machines, safe_files
 from pep_variants.errors import PluginFailed
-from pep_variants.machines import Detector, Platform
+from pep_variants.machines import Detector, Platform, Refused
 from pep_variants.metadata import Metadata, ProviderInfo
 
 from ._errors import warn
@@ -120,8 +120,6 @@ class Plugins:
 
     def _run(self, wanted: WantedProvider) -> None:
         """Run a plugin, unless it was run before, is built in, or is not allowed."""
-        from pep_variants.machines import Refused
-
         if wanted in self._seen:
             return
         self._seen.add(wanted)

@@ -67,6 +67,10 @@ class Chosen:
         project: normalized project name.
         label: its label; ``null`` for a non-variant file, too.
         metadata: variant metadata of its version, None if that is not known.
+
+    >>> from resolvelib_variants.interfaces import Chosen
+    >>> str(Chosen("torch", "cu128", None))
+    'torch (cu128)'
     """
 
     project: str

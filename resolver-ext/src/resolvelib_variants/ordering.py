@@ -102,6 +102,27 @@ class VariantOrdering(Generic[CT]):
         provisionals: what is offered before its version is judged.
         pins: what the resolution has pinned, of which a `VariantProvider` takes note.
         coherent: whether variants of some project are to agree with what is chosen.
+
+    >>> from pep_variants.machines import load_machine
+    >>> from pep_variants.metadata import Metadata
+    >>> from pep_variants.preferences import Preferences
+    >>> from pep_variants.wheel_files import parse_filename
+    >>> from resolvelib_variants.ordering import VariantOrdering
+    >>> class Filenames:
+    ...     def version(self, candidate):
+    ...         return parse_filename(candidate).version
+    ...     def filename(self, candidate):
+    ...         return candidate
+    ...     def source(self, candidate):
+    ...         return "https://index.example/tool/"
+    ...     def metadata(self, project, candidate):
+    ...         cuda = {"nvidia": {"cuda_version_lower_bound": ("12.8",)}}
+    ...         return Metadata(("nvidia",), {"cu128": cuda})
+    >>> here = load_machine("cuda=12.9")
+    >>> ordering = VariantOrdering(Filenames(), platform=lambda _: here, preferences=Preferences())
+    >>> wheels = ["tool-1.0-py3-none-any.whl", "tool-1.0-py3-none-any-cu128.whl"]
+    >>> list(ordering.arrange("tool", wheels))
+    ['tool-1.0-py3-none-any-cu128.whl']
     """
 
     def __init__(

@@ -70,6 +70,13 @@ def read_origin(data: str | bytes, source: str) -> Origin:
 
     Raises:
         CatalogError: it is not such a record.
+
+    >>> import json
+    >>> from variants_catalog.installed_builds import read_origin
+    >>> url = "https://host.example/cupy_cuda12x-13.6.0-py3-none-any.whl"
+    >>> tree = {"name": "cupy-cuda12x", "version": "13.6.0", "url": url, "hashes": {}}
+    >>> read_origin(json.dumps(tree), "variant_origin.json").name
+    'cupy-cuda12x'
     """
     try:
         tree = json.loads(data)

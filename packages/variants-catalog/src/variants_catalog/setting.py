@@ -110,7 +110,13 @@ def local_catalog(preferences: Preferences, base: Path) -> tuple[str, Catalog] |
 
 
 def catalog_rows(entries: Iterable[CatalogProject]) -> list[tuple[str, str, str]]:
-    """Return a table of *entries*: project, where its builds are from, and their labels."""
+    """Return a table of *entries*: project, where its builds are from, and their labels.
+
+    >>> from variants_catalog.catalogs import shipped_catalog
+    >>> from variants_catalog.setting import catalog_rows
+    >>> catalog_rows([shipped_catalog().project("mlx")])[0][:2]
+    ('mlx', 'extras of mlx')
+    """
     return [
         (
             entry.name,

@@ -78,6 +78,11 @@ class Refusal:
         status: of HTTP.
         text: one line or more.
         may_pass: whether the client is to ask again.
+
+    >>> from variants_proxy.errors import InvalidKey, Refusal
+    >>> refusal = Refusal.of(InvalidKey("'h200' is no platform file of this proxy"))
+    >>> refusal.status, refusal.may_pass
+    (404, False)
     """
 
     status: int

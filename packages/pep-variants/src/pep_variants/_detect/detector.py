@@ -245,12 +245,12 @@ class Detector:
             return _unlisted(self._platform)
         if provider is None:
             # Generations without 'providers' leave it to the installer; the others have to say.
-            known = None if metadata.providers else BUILTIN_NAMESPACES.get(namespace)
-            if known is None:
+            builtin = None if metadata.providers else BUILTIN_NAMESPACES.get(namespace)
+            if builtin is None:
                 return Support(notice="no provider is known for this namespace")
-            return self._ask(namespace, known)
-        known = find_known(namespace, provider, self.environment)
-        return self._ask(namespace, known or provider)
+            return self._ask(namespace, builtin)
+        stand_in = find_known(namespace, provider, self.environment)
+        return self._ask(namespace, stand_in or provider)
 
     def _ask(self, namespace: str, provider: KnownProvider | ProviderInfo) -> Support:
         # ProviderInfo is not hashable: its requirements and endpoint are the key.

@@ -163,9 +163,9 @@ class _Reader:
             raise UnsupportedSchema(self._source, "$schema", str(error)) from None
         if generation is BY_SHAPE:
             if schema is not None or not self._source_tree:
-                found = "no $schema" if schema is None else f"unknown $schema {shortened(schema)}"
+                named = "no $schema" if schema is None else f"unknown $schema {shortened(schema)}"
                 _logger.debug(
-                    "%s: %s, format version inferred from its keys", redacted(self._source), found
+                    "%s: %s, format version inferred from its keys", redacted(self._source), named
                 )
         elif (
             schema and schema != generation.schema and schema_version(schema) != generation.version

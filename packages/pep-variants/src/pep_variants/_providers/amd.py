@@ -152,7 +152,7 @@ class AmdProvider(DriverProvider):
         )
         facts: list[Fact] = []
         if architectures:
-            facts += (Fact("AMD GPU", each, ARCHITECTURE_OVERRIDE, True) for each in architectures)
+            facts += (Fact("AMD GPU", name, ARCHITECTURE_OVERRIDE, True) for name in architectures)
         else:
             gpus = self._gpus()
             visible, hidden = self._visible(gpus)

@@ -115,13 +115,13 @@ class DriverProvider:
         """
         text = self.environ.get(variable, "").strip()
         values = re.split(r"[,;\s]+", text) if several else [text]
-        found = tuple(dict.fromkeys(filter(None, values)))
-        if text and not (found and all(re.fullmatch(pattern, value) for value in found)):
+        given = tuple(dict.fromkeys(filter(None, values)))
+        if text and not (given and all(re.fullmatch(pattern, value) for value in given)):
             raise ProviderError(
                 f"environment variable {variable}: {shortened(text)} {problem}: "
                 f"set it to one like {example}, or unset it"
             )
-        return found
+        return given
 
 
 COMMAND_SECONDS = 10.0

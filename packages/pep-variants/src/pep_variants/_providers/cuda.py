@@ -33,9 +33,9 @@ def find_troubles(
         facts: what detection found of the namespace.
         container: its kind, empty outside.
     """
-    found = [fact for fact in facts if not fact.forced]
-    drivers = [fact.value for fact in found if fact.what == _DRIVER]
-    gpus = len(found) - len(drivers)
+    detected = [fact for fact in facts if not fact.forced]
+    drivers = [fact.value for fact in detected if fact.what == _DRIVER]
+    gpus = len(detected) - len(drivers)
     if gpus and _VISIBLE in environ:
         yield from _visible(environ, gpus)
     if drivers:
@@ -123,7 +123,7 @@ def _old(environ: Mapping[str, str], root: Path, driver: str) -> Iterator[Troubl
     """
     from ctypes import byref, c_int
 
-    folders = [Path(each) for each in environ.get(_PATHS, "").split(":") if each]
+    folders = [Path(path) for path in environ.get(_PATHS, "").split(":") if path]
     # Programs of an active conda environment look there first.
     prefix = environ.get("CONDA_PREFIX")
     places = [*([Path(prefix, "lib")] if prefix else []), *folders]
@@ -135,8 +135,8 @@ def _old(environ: Mapping[str, str], root: Path, driver: str) -> Iterator[Troubl
     if path is None:
         return
     number, ask = c_int(), getattr(library, "cuDriverGetVersion", None)
-    known = ask is not None and ask(byref(number)) == 0
-    version = f"{number.value // 1000}.{number.value % 1000 // 10}" if known else ""
+    answers = ask is not None and ask(byref(number)) == 0
+    version = f"{number.value // 1000}.{number.value % 1000 // 10}" if answers else ""
     kernel = _kernel_version(root)
     match = re.search(r"\.so\.([0-9]+(?:\.[0-9]+)+)$", os.path.realpath(path))
     is_old = not version or numbers(version) < numbers(driver)

@@ -170,10 +170,10 @@ class IntelProvider(DriverProvider):
         except OSError as error:
             tried(str(folder), f"cannot be read: {error.strerror}")
             return False
-        found = any(self._vendor(node) in ("0x8086", "") for node in nodes)
-        answer = "has a render node" if found else "has no render node of an Intel GPU"
-        tried(str(folder), answer, found=found)
-        return found
+        has_node = any(self._vendor(node) in ("0x8086", "") for node in nodes)
+        answer = "has a render node" if has_node else "has no render node of an Intel GPU"
+        tried(str(folder), answer, found=has_node)
+        return has_node
 
     def _vendor(self, node: str) -> str:
         """Return the PCI vendor of a render node, empty if the kernel does not tell."""

@@ -347,8 +347,8 @@ def read_nvml(root: Path, system: str, environ: Mapping[str, str]) -> Reading | 
 
     def call(function: str, *arguments: object) -> int:
         """Return the status of a function, 0 for success."""
-        found = getattr(library, function, None)
-        status = int(found(*arguments)) if found else _NVML_NO_FUNCTION
+        callee = getattr(library, function, None)
+        status = int(callee(*arguments)) if callee else _NVML_NO_FUNCTION
         if status:
             logger.debug("%s fails with status %d", function, status)
         return status
@@ -416,8 +416,8 @@ def read_cuda(root: Path, system: str, environ: Mapping[str, str]) -> Reading | 
             tried(source, f"cannot be initialized: error {status} of cuInit")
             return None
         version, count = c_int(), c_int()
-        known = library.cuDriverGetVersion(byref(version)) == 0
-        driver = _cuda_version(version.value) if known else None
+        answers = library.cuDriverGetVersion(byref(version)) == 0
+        driver = _cuda_version(version.value) if answers else None
         if status == _CUDA_NO_DEVICE:
             return _report(Reading(source, driver, 0))
         if library.cuDeviceGetCount(byref(count)) or not 0 <= count.value <= _MAX_GPUS:

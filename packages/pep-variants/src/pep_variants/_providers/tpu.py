@@ -70,7 +70,7 @@ class TpuProvider(DriverProvider):
         except OSError as error:
             tried(str(folder), f"cannot be read: {error.strerror}")
             return
-        found = 0
+        tpus = 0
         for device in devices:
             try:
                 if (device / "vendor").read_text().strip() != _GOOGLE:
@@ -79,10 +79,10 @@ class TpuProvider(DriverProvider):
             except (OSError, ValueError):
                 continue
             if model in _DEVICES:
-                found += 1
+                tpus += 1
                 yield Fact("TPU", model, str(device))
-        answer = f"lists {found} TPU{'s' * (found > 1)}" if found else "lists no TPU"
-        tried(str(folder), answer, found=bool(found))
+        answer = f"lists {tpus} TPU{'s' * (tpus > 1)}" if tpus else "lists no TPU"
+        tried(str(folder), answer, found=bool(tpus))
 
 
 VENDOR = Vendor(

@@ -193,21 +193,21 @@ class AllowList:
             if isinstance(result, Refused):
                 return result
             wanted.append(result)
-        if not any(each.hashes for each in wanted):
+        if not any(item.hashes for item in wanted):
             return Allowed(tuple(wanted))
-        for each in wanted:
-            if not each.hashes:
+        for item in wanted:
+            if not item.hashes:
                 return Refused(
-                    f"its provider requires {each}, which is allowed without a hash while others "
+                    f"its provider requires {item}, which is allowed without a hash while others "
                     "have one: add --hash=sha256:… to it",
-                    each.name,
+                    item.name,
                 )
         pinned = (
             _combined(name, (), own)
             for name, own in sorted(entries.items())
             if name not in asked and any(entry.hashes for entry in own)
         )
-        return Allowed(tuple(wanted), tuple(each for each in pinned if isinstance(each, Wanted)))
+        return Allowed(tuple(wanted), tuple(item for item in pinned if isinstance(item, Wanted)))
 
     def _applicable(self, environment: Mapping[str, str]) -> dict[str, tuple[_Entry, ...]]:
         found = {

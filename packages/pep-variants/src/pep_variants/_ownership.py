@@ -9,10 +9,17 @@ a user's profile are private by default.
 from __future__ import annotations
 
 import os
+import shlex
 import stat
+import sys
 from pathlib import Path
 
 from .errors import VariantError, printable
+
+if sys.platform != "win32":
+    import grp
+    import pwd
+
 
 _ROOT = 0
 
@@ -84,8 +91,6 @@ def _check(path: Path, status: os.stat_result, *, sticky: bool = False) -> None:
         status.st_mode & stat.S_IWGRP and not _is_private_group(status.st_gid)
     )
     if writable and not (sticky and status.st_mode & stat.S_ISVTX):
-        import shlex
-
         place = printable(str(path))
         raise NotPrivate(
             f"{place} can be changed by other users: run chmod go-w {shlex.quote(place)}"
@@ -99,10 +104,6 @@ def _is_private_group(gid: int) -> bool:
     of 002: all that their users write is writable for it. OpenSSH of Debian has the same exception.
     Root has none: on some systems accounts of services are in its group.
     """
-    # Imported late: Windows has neither.
-    import grp
-    import pwd
-
     try:
         user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
     except KeyError:  # as in containers

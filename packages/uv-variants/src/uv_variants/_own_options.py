@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
+from click import HelpFormatter
+
 from pep_variants.errors import PreferenceError
 from pep_variants.options import OPTIONS
 
@@ -95,8 +97,6 @@ def print_help(program: str) -> None:
     Args:
         program: ``uv-variants``, or ``uvx-variants``, which has no commands.
     """
-    from click import HelpFormatter  # only for help, 20 ms
-
     is_uvx = program == "uvx-variants"
     formatter = HelpFormatter(max_width=100)
     formatter.write_usage(program, f"[OPTIONS] {'TOOL' if is_uvx else 'COMMAND'} [ARGS]...")

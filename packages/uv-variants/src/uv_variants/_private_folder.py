@@ -10,9 +10,16 @@ import contextlib
 import os
 import shutil
 import stat
+import sys
 import tempfile
 import time
 from pathlib import Path
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
 
 _PREFIX = "uv-variants-"
 _LOCK = "in-use"
@@ -84,13 +91,9 @@ def _is_left(path: Path) -> bool:
 def _lock(descriptor: int) -> bool:
     """Take the lock on a file, which ends with the process; return whether it was free."""
     try:
-        if os.name == "nt":
-            import msvcrt
-
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        if sys.platform == "win32":
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         else:
-            import fcntl
-
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False

@@ -13,6 +13,9 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import IO, Any
 
+if sys.platform == "linux":
+    import fcntl
+
 
 def run_uv(
     command: Sequence[str],
@@ -96,8 +99,6 @@ def _started(
     if sys.platform != "linux":
         yield subprocess.Popen(command, **options)
         return
-    import fcntl
-
     theirs, ours = os.pipe()
     try:
         process = subprocess.Popen(command, pass_fds=(theirs,), **options)

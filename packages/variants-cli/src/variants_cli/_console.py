@@ -51,20 +51,13 @@ def print_json(value: Any) -> None:  # noqa: ANN401
 
 def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print aligned columns; with headings and colour when people look, plain in a pipe."""
-    if sys.stdout.isatty():
-        # Takes a moment to import, which programs that read the output need not wait for.
-        from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(box=None, header_style="bold", pad_edge=False, show_header=any(headers))
-        for header in headers:
-            table.add_column(header, overflow="fold")
-        for row in rows:
-            table.add_row(*map(Text, map(one_line, row)))
-        Console().print(table)
-        return
     lines = [tuple(map(one_line, row)) for row in rows]
+    if sys.stdout.isatty():
+        # Rich takes a moment to import, which programs that read the output need not wait for.
+        from ._terminal_table import show_table
+
+        show_table(headers, lines)
+        return
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))

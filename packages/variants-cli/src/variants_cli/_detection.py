@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from pep_variants import limits
+from pep_variants import metadata as variant_metadata
 from pep_variants import preferences as user_preferences
 from pep_variants.machines import Detector
 from pep_variants.preferences import Sources
@@ -77,7 +78,5 @@ def read_metadata_file(path: Path) -> Metadata:
         MetadataError: it is broken.
         OSError: it cannot be opened.
     """
-    from pep_variants import metadata as variant_metadata  # detection does without it
-
     with path.open("rb") as stream:
         return variant_metadata.read_metadata(stream.read(limits.DOCUMENT_BYTES + 1), str(path))

@@ -218,8 +218,6 @@ def remove_tree(root: Path) -> None:
     directory is moved up to *root* before it is emptied.
     """
     if sys.platform == "win32":
-        import shutil
-
         shutil.rmtree(root, ignore_errors=True)  # knows junctions
         return
     pending = [root]

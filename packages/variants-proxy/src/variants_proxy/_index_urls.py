@@ -22,6 +22,7 @@ Upstream indexes in options and variables are ``[NAME=]URL``, or a path.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterable
@@ -29,8 +30,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit, urlunsplit
 
+from .settings import Upstream
+
 if TYPE_CHECKING:
-    from .settings import Kind, Upstream
+    from .settings import Kind
 
 
 def index_url(key: str, index: str | None = None) -> str:
@@ -82,8 +85,6 @@ def read_upstream(text: str, base: Path, kind: Kind = "simple") -> Upstream:
     Raises:
         InvalidSetting: the name or the URL is not valid.
     """
-    from .settings import Upstream
-
     name, equals, place = text.partition("=")
     if not equals or not _NAME.fullmatch(name):
         name, place = "", text
@@ -150,8 +151,6 @@ def upstream_name(url: str, name: str = "", kind: Kind = "simple") -> str:
     bare = bare_url(url)
     if kind == "simple" and bare == PYPI:
         return PYPI_NAME
-    import hashlib  # few commands have an index without a name
-
     host = _UNFIT.sub("-", urlsplit(bare).hostname or "local").strip("-._") or "local"
     return f"{host[:80]}-{hashlib.sha256(bare.encode()).hexdigest()[:10]}"
 

@@ -34,10 +34,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import tomli_w
+
 from pep_variants import machines
 from pep_variants import preferences as user_preferences
 from pep_variants.errors import VariantError, shortened
-from pep_variants.machines import Platform, Support
+from pep_variants.machines import Detector, Platform, Support
 from pep_variants.preferences import Preferences
 
 from .errors import InvalidKey
@@ -263,8 +265,6 @@ def _machine(tree: object) -> Machine:
 
 def _preferences(tree: Mapping[str, Any]) -> Preferences:
     # Imported here: who only writes a key does not need it.
-    import tomli_w
-
     return user_preferences.read_configuration(tomli_w.dumps(tree), "it")
 
 
@@ -300,12 +300,8 @@ def described_machine(
         return Machine(preferences=preferences)
     stated, detected = Platform(), Platform()
     if preferences.platform_file is not None:
-        from pep_variants import machines
-
         stated = machines.load_machine(preferences.platform_file)
     elif target is None or target == host_target():
-        from pep_variants.machines import Detector
-
         detected = Detector(enabled=preferences.enable).host()
     return Machine(
         stated,

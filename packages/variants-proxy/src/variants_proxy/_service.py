@@ -12,6 +12,8 @@ from ._choice.judgement import Judgement, judge, labels_like
 from ._choice.reports import ProjectReport, report
 from ._clients import Clients, NotedProjects
 from ._pages.plain_pages import PlainPages
+from ._pages.project_pages import ProjectPages
+from ._pages.project_views import ProjectViews
 from ._upstream.catalog_pages import CatalogPages
 from ._upstream.upstream_pages import UpstreamPages
 from ._upstream.upstreams import Upstreams
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
 
     from ._choice.offers import ProjectView
     from ._pages.deliveries import Deliveries
-    from ._pages.project_pages import ProjectPages
-    from ._pages.project_views import ProjectViews
 
 
 class Service:
@@ -58,8 +58,6 @@ class Service:
     @cached_property
     def views(self) -> ProjectViews:
         """Views of projects, for clients."""
-        from ._pages.project_views import ProjectViews
-
         return ProjectViews(
             self.upstreams, self.upstream_pages, self._source, self._wheels, self.noted, self.plain
         )
@@ -67,8 +65,6 @@ class Service:
     @cached_property
     def pages(self) -> ProjectPages:
         """Pages that are written from views."""
-        from ._pages.project_pages import ProjectPages
-
         return ProjectPages(self.upstreams, self.upstream_pages, self._wheels, self.noted)
 
     @cached_property

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import platform
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -139,8 +140,6 @@ class AscendProvider(DriverProvider):
         home = self.environ.get("ASCEND_TOOLKIT_HOME")
         if not home:
             return
-        import platform
-
         path = Path(home, f"{platform.machine()}-linux", "ascend_toolkit_install.info")
         try:
             match = re.search(_CANN, path.read_text(errors="replace"))

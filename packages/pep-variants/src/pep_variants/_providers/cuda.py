@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from ctypes import byref, c_int
 from pathlib import Path
 
 from .._model.platform import Fact
@@ -121,8 +122,6 @@ def _old(environ: Mapping[str, str], root: Path, driver: str) -> Iterator[Troubl
 
     A newer one is of a compatibility package, which is meant.
     """
-    from ctypes import byref, c_int
-
     folders = [Path(path) for path in environ.get(_PATHS, "").split(":") if path]
     # Programs of an active conda environment look there first.
     prefix = environ.get("CONDA_PREFIX")

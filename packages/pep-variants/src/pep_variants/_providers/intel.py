@@ -28,6 +28,7 @@ from .base import (
     numbers,
     tried,
 )
+from .level_zero import gpu_ip_versions
 
 logger = logging.getLogger(__name__)
 
@@ -207,8 +208,6 @@ class IntelProvider(DriverProvider):
         library = load([os.fspath(name)])
         if library is None:
             return []
-        from .level_zero import gpu_ip_versions
-
         return gpu_ip_versions(library)
 
 

@@ -14,6 +14,7 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from ctypes import byref, c_char_p, c_int, c_uint, c_void_p
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
@@ -35,6 +36,7 @@ from .base import (
     numbers,
     tried,
 )
+from .cuda import find_troubles
 
 logger = logging.getLogger(__name__)
 
@@ -338,8 +340,6 @@ def read_nvml(root: Path, system: str, environ: Mapping[str, str]) -> Reading | 
         system: as `sys.platform`.
         environ: environment variables, which tell where Windows is.
     """
-    from ctypes import byref, c_char_p, c_int, c_uint, c_void_p
-
     library = load(_nvml_libraries(root, system, environ))
     if library is None:
         return None
@@ -404,8 +404,6 @@ def read_cuda(root: Path, system: str, environ: Mapping[str, str]) -> Reading | 
 
     Arguments as in `read_nvml`. It does see ``CUDA_VISIBLE_DEVICES``.
     """
-    from ctypes import byref, c_int, c_uint
-
     library = load(_cuda_libraries(root, system, environ))
     if library is None:
         return None
@@ -474,8 +472,6 @@ def _take(capabilities: dict[int, Pair], index: int, capability: Pair) -> None:
 def _troubles(
     environ: Mapping[str, str], root: Path, facts: Sequence[Fact], container: str
 ) -> Iterable[Trouble]:
-    from .cuda import find_troubles
-
     return find_troubles(environ, root, facts, container)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._model.platform import Support
 from ..errors import ProviderError, shortened
+from .base import DriverProvider, recorded
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -217,8 +218,6 @@ def examine_host(
         environ: environment variables, those of the process by default.
         root: of the file system in which drivers are looked for.
     """
-    from .base import DriverProvider, recorded
-
     examined = {}
     for namespace, known in sorted(BUILTIN_NAMESPACES.items()):
         factory: Any = known.factory

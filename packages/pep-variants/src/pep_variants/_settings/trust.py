@@ -19,18 +19,21 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 
 from .. import _directories as directories
 from .._detect.detector import Refused
+from .._detect.machines import names_file
 from .._files import read_regular, replacing
 from .._ownership import check_private, make_private
 from .._providers.registry import applicable
+from .._urls import local_path
 from ..errors import PreferenceError, printable, redacted, shortened
 from ..limits import APPROVED_WHEEL_BYTES, SETTINGS_BYTES
-
-if TYPE_CHECKING:
-    from packaging.requirements import Requirement
 
 _HASH = re.compile(r"--hash=(sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128})")
 # What specifiers consist of. In particular nothing that a requirements file gives a meaning.
@@ -133,8 +136,6 @@ class AllowList:
         Raises:
             PreferenceError: a text in another form; the message names it.
         """
-        from packaging.utils import canonicalize_name
-
         found: list[tuple[str, list[str]]] = []
         for text in texts:
             words = text.split()
@@ -174,8 +175,6 @@ class AllowList:
         Without hashes, dependencies are whatever the packages ask for: allowing a package is
         trusting its authors' choice of them.
         """
-        from packaging.utils import canonicalize_name
-
         asked: dict[str, list[Requirement]] = {}
         try:
             for requirement in applicable(requires, lambda: environment):
@@ -223,8 +222,6 @@ class AllowList:
 
 
 def _entry(text: str, options: Sequence[str]) -> _Entry:
-    from packaging.requirements import Requirement
-
     try:
         requirement = Requirement(text)
         # Evaluated once for an error now rather than in the middle of a resolution.
@@ -255,8 +252,6 @@ def _combined(
     name: str, requirements: Sequence[Requirement], entries: Sequence[_Entry]
 ) -> Wanted | Refused:
     """Return *requirements* and *entries* of the project *name*, joined."""
-    from packaging.specifiers import SpecifierSet
-
     shown = _bare(requirements[0]) if requirements else name
     required = f"its provider requires {shortened(shown)}"
     if not entries:
@@ -309,8 +304,6 @@ def _text(specifiers: Iterable[object]) -> str:
 
 
 def _extra(name: str) -> str:
-    from packaging.utils import canonicalize_name
-
     return str(canonicalize_name(name))
 
 
@@ -352,8 +345,6 @@ def covered_files(path: Path, data: bytes, tree: Mapping[str, Any]) -> list[Cove
         PreferenceError: a file that it names cannot be read.
     """
     named = [("allow-provider", wheel, APPROVED_WHEEL_BYTES) for wheel in _local_wheels(path, tree)]
-    from .._detect.machines import names_file
-
     platform = tree.get("platform")
     if isinstance(platform, str) and platform and names_file(platform):
         named.insert(0, ("platform", path.parent / platform, SETTINGS_BYTES))
@@ -371,8 +362,6 @@ def covered_files(path: Path, data: bytes, tree: Mapping[str, Any]) -> list[Cove
 
 def _local_wheels(path: Path, tree: Mapping[str, Any]) -> list[Path]:
     """Return the files that ``allow-provider`` names, but for those on servers, in its order."""
-    from .._urls import local_path
-
     value = tree.get("allow-provider", ())
     entries = AllowList.parse([value] if isinstance(value, str) else value).entries.values()
     urls = [entry.requirement.url or "" for group in entries for entry in group]

@@ -14,6 +14,7 @@ from pep_variants.metadata import Properties
 from pep_variants.preferences import Preferences
 from pep_variants.selection import Admitted
 from pep_variants.wheel_files import Installed
+from variants_catalog import installed_builds
 
 from .offers import Choice, ProjectView, VersionDecision, version_in
 
@@ -70,8 +71,6 @@ def judge(
     choice = shown.choice or Choice(())
     release = installed.version
     if entry is not None:
-        from variants_catalog import installed_builds
-
         release = Version(installed.version.public)
         known = (
             installed_builds.installed_build(

@@ -11,14 +11,18 @@ from pathlib import Path
 import click
 from packaging.requirements import InvalidRequirement, Requirement
 
+from pep_variants import explanation
 from pep_variants import preferences as user_preferences
 from pep_variants.errors import VariantError
 
 from .._index_urls import index_url, keyed_url, proxy_base
 from .._key import PLATFORM_NAME, Machine, described_machine, encode
 from .._server.listening import LOOPBACK, PORT, is_wildcard, listen
+from .._server.middleware import TokenMiddleware
+from .._server.server import make_server
 from ..errors import ProxyError
 from ..settings import Settings
+from .export import export
 from .source_options import named_machine, settings_options
 
 TOKEN_VARIABLE = "VARIANTS_PROXY_TOKEN"  # noqa: S105 - a name
@@ -46,8 +50,6 @@ def cli(verbose: bool) -> None:
     machine as a plain wheel.
     """
     if verbose:
-        from pep_variants import explanation  # which most runs do without
-
         explanation.log_decisions("variants-proxy")
 
 
@@ -109,9 +111,6 @@ def serve(
         raise click.ClickException(
             f"{host}:{port}: {error.strerror}; choose another address with --host and --port"
         ) from None
-    from .._server.middleware import TokenMiddleware
-    from .._server.server import make_server
-
     server = make_server(
         settings,
         middleware=None if is_open else lambda app: TokenMiddleware(app, token),
@@ -171,8 +170,6 @@ def export_command(
     any file server, or with --index-url file:///…/DIRECTORY/simple.
     Links are relative. An earlier export there is replaced when the new one is complete.
     """
-    from .export import export
-
     wanted = []
     for text in projects:
         try:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
+from pep_variants import machines, safe_files
 from pep_variants import preferences as user_preferences
-from pep_variants import safe_files
 from variants_catalog import setting
 
 from .._index_urls import read_upstreams
@@ -24,8 +24,6 @@ def named_machine(text: str) -> tuple[str, Path | str]:
         click.UsageError: it has no name.
         PlatformFileError: there is no such file or machine.
     """
-    from pep_variants import machines
-
     name, equals, machine = text.partition("=")
     if not equals:
         raise click.UsageError(

@@ -20,6 +20,7 @@ from .._service import Service
 from .._upstream.upstream_pages import normalized
 from ..errors import ANSWERED, NoKey, NoSuchFile, Refusal
 from ..settings import Settings, Upstream
+from .landing import POLICY, Landing, read_question
 from .middleware import RequestMiddleware, key_of_user, unauthorized
 from .responses import Responses
 
@@ -92,8 +93,6 @@ class Handlers:
     async def landing(self, request: Request) -> Response:
         """Return a page for people."""
         # Imported here: programs never ask for it.
-        from .landing import POLICY, Landing, read_question
-
         page, error = await Landing(self._service).page(
             read_question(request.query_params),
             request.url.scheme,

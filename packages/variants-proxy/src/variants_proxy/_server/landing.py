@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from jinja2 import Environment, FileSystemLoader
 from packaging.version import Version
 
 from pep_variants import machines
@@ -286,8 +287,6 @@ class Landing:
 
 @cache
 def _template() -> Template:
-    from jinja2 import Environment, FileSystemLoader
-
     environment = Environment(
         loader=FileSystemLoader(_HERE), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )

@@ -27,6 +27,11 @@ from pep_variants import safe_files
 from pep_variants.safe_files import NotPrivate
 
 from ..settings import Settings
+from .app import create_app
+
+if sys.platform != "win32":
+    import resource
+
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -114,9 +119,7 @@ def _stopped(timer: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
 
 def connection_limit() -> int:
     """Return the maximum number of client connections."""
-    try:
-        import resource
-    except ImportError:  # Windows
+    if sys.platform == "win32":
         return CONNECTIONS
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return CONNECTIONS if soft == resource.RLIM_INFINITY else max(8, min(CONNECTIONS, soft // 2))
@@ -201,8 +204,6 @@ def make_server(
         middleware: wraps the ASGI application.
         access_log: write one line for each request to stderr, without its query.
     """
-    from .app import create_app
-
     try:
         # Where others can write, the cache itself says that it is not used.
         with suppress(NotPrivate):

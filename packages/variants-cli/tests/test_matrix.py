@@ -16,7 +16,7 @@ from pep_variants._model.metadata import Metadata
 from variants_cli import matrices
 from variants_cli._matrix.backends import additions, is_setuptools, problem_of, read_pyproject
 from variants_cli._matrix.combination import combine, select
-from variants_cli._matrix.model import Build, BuildError, Matrix, Settings, Variant
+from variants_cli._matrix.model import Build, BuildError, Matrix, Variant, VariantSettings
 from variants_cli._matrix.output import TEXTS, shell
 from variants_cli._matrix.reading import read_matrix
 
@@ -459,7 +459,9 @@ def test_environment_of_one_variant(write, variants, form, place):
 @settings(max_examples=50, deadline=None, derandomize=True)
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
 def test_shell_takes_nothing_for_itself(text):
-    variant = Variant("v3", {}, Settings(environment={"SET": text}, flags={"ADDED": (text, text)}))
+    variant = Variant(
+        "v3", {}, VariantSettings(environment={"SET": text}, flags={"ADDED": (text, text)})
+    )
     matrix = Matrix("m.toml", Metadata(()), {}, (), (), (), Build(Path("/nothing")))
     script = shell(matrix, [variant]) + '\nprintf "%s" "$SET|$ADDED"'
     environ = {"PATH": os.environ["PATH"], "ADDED": text}

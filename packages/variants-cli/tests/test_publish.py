@@ -20,7 +20,7 @@ from variants_cli._indexing.wheelhouse import read_distribution
 from variants_cli._publishing import transaction, upload_api
 from variants_cli._publishing.errors import PublishError
 from variants_cli._publishing.release_contents import (
-    ReleaseFile,
+    PublishedDistribution,
     best_first,
     read_releases,
     same_contents,
@@ -402,7 +402,7 @@ def test_simple_url(upload, is_devpi, pages, certain):
 
 
 def test_contents_of_a_file(build_wheel):
-    file = ReleaseFile(read_distribution(build_wheel(PLAIN)))
+    file = PublishedDistribution(read_distribution(build_wheel(PLAIN)))
     assert same_contents(file, {"md5": "0" * 32}) is None
     assert same_contents(file, {"sha256": file.distribution.sha256.upper()}) is True
     build_wheel(PLAIN, files={"more.py": "1"})

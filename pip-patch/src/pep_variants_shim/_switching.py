@@ -32,7 +32,7 @@ Resolve = Callable[..., Any]
 
 
 @dataclass(frozen=True)
-class Installed:
+class InstalledProject:
     """An installed distribution in the result of a resolution.
 
     Attributes:
@@ -71,7 +71,7 @@ class Rounds:
             found: what it returned in the first round.
         """
         self.session = session
-        self.moved: dict[str, Installed] = {}
+        self.moved: dict[str, InstalledProject] = {}
         self.again: set[str] = set()
         self.staying: set[str] = set()
         self._resolver = resolver
@@ -90,18 +90,18 @@ class Rounds:
         """Of pip's resolver."""
         return self._resolver._result
 
-    def installed(self, name: str) -> Installed | None:
+    def installed(self, name: str) -> InstalledProject | None:
         """Return what is installed of a project, see `installed`."""
         return installed(self.session, name)
 
-    def reach(self) -> dict[str, Installed]:
+    def reach(self) -> dict[str, InstalledProject]:
         """Return what is installed of the result's projects and of those that belong to them."""
         names = {candidate.project_name for candidate in self.result.mapping.values()}
         names |= {other for name in names for other in self.session.catalog.family(name)}
         found = ((name, self.installed(name)) for name in sorted(names))
         return {name: item for name, item in found if item is not None}
 
-    def replaced(self) -> dict[str, Installed]:
+    def replaced(self) -> dict[str, InstalledProject]:
         """Return of what is installed another build or version is going to be installed."""
         found = ((name, self.installed(name)) for name in self.requirements)
         return {name: item for name, item in found if item is not None and name not in self.again}
@@ -131,7 +131,7 @@ class Rounds:
 
     def run(
         self,
-        moved: Mapping[str, Installed],
+        moved: Mapping[str, InstalledProject],
         held: Mapping[str, Any],
         again: Iterable[str] = (),
     ) -> bool:
@@ -192,7 +192,7 @@ class Rounds:
                 requirement.should_reinstall = before is not None
 
 
-def installed(session: Session, name: str) -> Installed | None:
+def installed(session: Session, name: str) -> InstalledProject | None:
     """Return what is installed of a project.
 
     None without anything, and for what was built from a directory or repository.
@@ -202,7 +202,7 @@ def installed(session: Session, name: str) -> Installed | None:
         return None
     label = session.label_of(dist)
     is_built = not label and (dist.editable or dist.direct_url)
-    return None if is_built else Installed(name, dist, label)
+    return None if is_built else InstalledProject(name, dist, label)
 
 
 def _label(candidate: Any) -> str:
@@ -210,7 +210,7 @@ def _label(candidate: Any) -> str:
     return (None if link is None else label_of_link(link)) or ""
 
 
-def _required(item: Installed) -> Any:
+def _required(item: InstalledProject) -> Any:
     """Return the requirement for what is moved; requested by the user as it was before."""
     return install_req_from_line(item.project, user_supplied=item.dist.requested)
 
@@ -261,7 +261,7 @@ def _move(rounds: Rounds, better: Mapping[str, Any]) -> bool:
 
     The whole family goes along. Where one of it changes its version, the others are free.
     """
-    moved: dict[str, Installed] = {}
+    moved: dict[str, InstalledProject] = {}
     held: dict[str, Any] = {}
     free: dict[str, Any] = {}
     for group in _groups(rounds, better):
@@ -277,7 +277,7 @@ def _move(rounds: Rounds, better: Mapping[str, Any]) -> bool:
     return rounds.run(moved, held) or (held != free and rounds.run(moved, free))
 
 
-def better_than(session: Session, result: Any, item: Installed) -> str:
+def better_than(session: Session, result: Any, item: InstalledProject) -> str:
     """Return in a sentence what fits better than *item*, empty if nothing does.
 
     Arguments as of `allowed_by`.
@@ -287,7 +287,7 @@ def better_than(session: Session, result: Any, item: Installed) -> str:
     return "" if advice is None else advice.text(item.project, item.dist.version)
 
 
-def _better(rounds: Rounds, item: Installed) -> tuple[str, str, Any] | None:
+def _better(rounds: Rounds, item: InstalledProject) -> tuple[str, str, Any] | None:
     """Return a line about what replaces *item*, what is done, and its version, None for the same.
 
     None if nothing does.
@@ -317,7 +317,7 @@ def _better(rounds: Rounds, item: Installed) -> tuple[str, str, Any] | None:
 
 
 def advice_for(
-    session: Session, item: Installed, allowed: Callable[[Any], bool]
+    session: Session, item: InstalledProject, allowed: Callable[[Any], bool]
 ) -> tuple[Advice | None, Advice | None] | None:
     """Return what is better than *item*, and what would be but is not allowed.
 
@@ -400,7 +400,7 @@ def move_families(rounds: Rounds) -> None:
         session.suppose(staying.values())
         rounds.run({}, {})
     while True:
-        moved: dict[str, Installed] = {}
+        moved: dict[str, InstalledProject] = {}
         coming: dict[str, Any] = {}
         replaced = rounds.replaced()
         for name in replaced:
@@ -421,7 +421,7 @@ def move_families(rounds: Rounds) -> None:
             rounds.run(moved, coming)
 
 
-def _go_together(rounds: Rounds, name: str, other: Installed) -> bool:
+def _go_together(rounds: Rounds, name: str, other: InstalledProject) -> bool:
     """Return whether what is installed goes with the build that replaces another project's."""
     candidate = rounds.chosen(name)
     if candidate is None:

@@ -285,7 +285,7 @@ class ResolvedPackage(Protocol):
         """The variant metadata, None for a non-variant file."""
 
 
-class Resolution(Protocol):
+class ResolvedPackages(Protocol):
     """The packages for one target."""
 
     @property
@@ -369,7 +369,7 @@ class _Entry:
 
 
 def write_lock(
-    resolutions: Sequence[Resolution],
+    resolutions: Sequence[ResolvedPackages],
     *,
     created_by: str,
     folder: Path,
@@ -455,7 +455,7 @@ def _renamed(requirement: str, names: Names) -> str:
     return requirement if found is None or other is None else f"{other}{requirement[found.end() :]}"
 
 
-def _check_builds(resolutions: Sequence[Resolution]) -> None:
+def _check_builds(resolutions: Sequence[ResolvedPackages]) -> None:
     """Check that targets that no marker tells apart need the same builds of the catalogue."""
     seen: dict[tuple[str, str], tuple[Target, Candidate]] = {}
     for resolution in resolutions:
@@ -478,7 +478,7 @@ def _build(candidate: Candidate) -> str:
     return f"{build} of {candidate.project} {candidate.release}"
 
 
-def _entries(resolutions: Sequence[Resolution], names: Mapping[str, Names]) -> list[_Entry]:
+def _entries(resolutions: Sequence[ResolvedPackages], names: Mapping[str, Names]) -> list[_Entry]:
     found: dict[tuple[str, Version], list[tuple[Target, ResolvedPackage]]] = {}
     for resolution in resolutions:
         for package in resolution.packages:
@@ -614,7 +614,7 @@ def _variants(
     return found
 
 
-def _requested(resolutions: Sequence[Resolution], names: Mapping[str, Names]) -> list[str]:
+def _requested(resolutions: Sequence[ResolvedPackages], names: Mapping[str, Names]) -> list[str]:
     """Return the names, with extras, of what the user asked for."""
     found: dict[str, set[str]] = {}
     for resolution in resolutions:

@@ -57,7 +57,7 @@ _MAX_RECORD_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Environment:
+class PluginEnvironment:
     """A virtual environment with a provider's plugin in it.
 
     Attributes:
@@ -86,14 +86,16 @@ class Environments:
         self._folder = root / "environments"
         self._made: set[str] = set()
 
-    def __iter__(self) -> Iterator[Environment]:
+    def __iter__(self) -> Iterator[PluginEnvironment]:
         """Yield all environments, by path."""
         with contextlib.suppress(OSError):
             for path in sorted(self._folder.iterdir()):
                 if not path.name.startswith(".") and (found := _read(path)) is not None:
                     yield found
 
-    def get(self, allowed: Allowed, sources: Sources, environ: Mapping[str, str]) -> Environment:
+    def get(
+        self, allowed: Allowed, sources: Sources, environ: Mapping[str, str]
+    ) -> PluginEnvironment:
         """Return the environment with what is *allowed*, installed if it is not there.
 
         Args:
@@ -170,7 +172,7 @@ class Environments:
 
     def _build(
         self, final: Path, allowed: Allowed, sources: Sources, environ: Mapping[str, str]
-    ) -> Environment:
+    ) -> PluginEnvironment:
         """Build the environment *final*, replacing what is there; the lock is held."""
         start = f".{final.name}.{os.urandom(6).hex()}"
         # Renamed first: half an environment must not be seen under its name.
@@ -223,7 +225,7 @@ def _key(allowed: Allowed, sources: Sources) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _read(path: Path) -> Environment | None:
+def _read(path: Path) -> PluginEnvironment | None:
     """Return the environment *path* as its record says, None without a usable one."""
     try:
         with (path / RECORD).open("rb") as stream:
@@ -235,10 +237,10 @@ def _read(path: Path) -> Environment | None:
         return None
     if not resolved or not all(isinstance(text, str) for text in resolved):
         return None
-    return Environment(path, tuple(resolved), record["contents"])
+    return PluginEnvironment(path, tuple(resolved), record["contents"])
 
 
-def _intact(path: Path) -> Environment | None:
+def _intact(path: Path) -> PluginEnvironment | None:
     """Return the environment *path* if every file in it is as it was installed, else None."""
     found = _read(path)
     if found is None:

@@ -26,7 +26,7 @@ from pep_variants.preferences import Allowed, AllowList, Preferences, Sources
 
 from ._answer import one_line, read_answer
 from ._installer import remove_tree
-from ._plugin_environment import Environment, Environments
+from ._plugin_environment import Environments, PluginEnvironment
 from ._sandbox import MEASURES
 from ._variables import plugin_variables
 
@@ -182,7 +182,7 @@ class PluginRunner:
     def _run(
         self,
         plugin: str,
-        environment: Environment,
+        environment: PluginEnvironment,
         endpoint: str,
         names: Sequence[str],
         method: str,
@@ -272,7 +272,7 @@ class PluginRunner:
             return {}
         return {str(name): str(value) for name, value in found.items()}
 
-    def cached(self) -> list[Environment]:
+    def cached(self) -> list[PluginEnvironment]:
         """Return the plugin environments that are kept."""
         return list(self._environments)
 

@@ -18,12 +18,12 @@ from variants_index.http import InvalidProxy, UserProxy
 
 from .outbound import (
     FAILED,
+    HostUnreachable,
     Outbound,
     Receive,
     Scope,
     Send,
     Streams,
-    Unreachable,
     address,
     cause,
     dial,
@@ -149,7 +149,7 @@ async def _nothing() -> AsyncIterator[bytes]:
     yield b""
 
 
-class Answer:
+class UpstreamAnswer:
     """A response whose head was received.
 
     Attributes:
@@ -261,7 +261,7 @@ class Forwarder:
             except BadRequest as error:
                 await refuse(send, error.status, str(error))
                 return
-            except Unreachable as error:
+            except HostUnreachable as error:
                 await send_text(send, error.status, str(error))
                 return
             if has_body:
@@ -271,7 +271,7 @@ class Forwarder:
 
         await (exchange() if has_body else while_connected(receive, exchange()))
 
-    async def answer(self, scope: Scope, receive: Receive, outbound: Outbound) -> Answer:
+    async def answer(self, scope: Scope, receive: Receive, outbound: Outbound) -> UpstreamAnswer:
         """Send a request on, and return its response.
 
         Args:
@@ -280,7 +280,7 @@ class Forwarder:
             outbound: the way to the host.
 
         Raises:
-            Unreachable: there is no response.
+            HostUnreachable: there is no response.
             BadRequest: the request has no clear end.
         """
         scheme: str = scope["scheme"]
@@ -290,7 +290,7 @@ class Forwarder:
             proxy = outbound.proxy(scheme, host)
             tls = outbound.tls(host, port) if scheme == "https" else None
         except (InvalidProxy, OSError) as error:
-            raise Unreachable(f"{place}: {cause(error)}", FAILED) from None
+            raise HostUnreachable(f"{place}: {cause(error)}", FAILED) from None
         request = _request(scope, proxy)
         body = _body(receive) if _has_body(scope) else None
         kept = self._kept.setdefault((scheme, host, port, proxy, tls), [])
@@ -307,7 +307,7 @@ class Forwarder:
                 # The upstream may close a kept connection just when it gets a request.
                 if connection.is_new or scope["method"] not in _REPEATABLE or body is not None:
                     timed_out = isinstance(error, (asyncio.TimeoutError, TimeoutError))
-                    raise Unreachable(
+                    raise HostUnreachable(
                         f"{through}: {_words(error)}", 504 if timed_out else 502
                     ) from None
             except BaseException:
@@ -315,8 +315,8 @@ class Forwarder:
                 raise
         if response.status_code == 407 and proxy is not None:
             connection.close()
-            raise Unreachable(f"the proxy {proxy.place}: wants user name and password")
-        return Answer(response, connection, place)
+            raise HostUnreachable(f"the proxy {proxy.place}: wants user name and password")
+        return UpstreamAnswer(response, connection, place)
 
 
 _VALIDATORS: Final = (b"etag", b"last-modified")

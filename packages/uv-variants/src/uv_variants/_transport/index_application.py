@@ -25,12 +25,12 @@ from .forwarding import BadRequest, Forwarder, send_text, while_connected
 from .outbound import (
     FAILED,
     Application,
+    HostUnreachable,
     Origin,
     Outbound,
     Receive,
     Scope,
     Send,
-    Unreachable,
     address,
     origin,
 )
@@ -197,7 +197,7 @@ class IndexApplication:
             return False
         try:
             answer = await self._forwarder.answer(_uncompressed(scope), receive, self._outbound)
-        except (Unreachable, BadRequest):
+        except (HostUnreachable, BadRequest):
             return False
         types = [value.decode("latin-1") for name, value in answer.headers if name == _TYPE]
         body = await answer.read(limits.PAGE_BYTES)
@@ -222,7 +222,7 @@ class IndexApplication:
         """
         try:
             answer = await self._forwarder.answer(_uncompressed(scope), receive, self._outbound)
-        except (Unreachable, BadRequest) as error:
+        except (HostUnreachable, BadRequest) as error:
             self.passing.clear()  # as without us
             if error.status == FAILED:
                 refusal = replace(refusal, status=FAILED)

@@ -140,7 +140,7 @@ FAILED: Final = 424
 """Status for what a repetition does not help: uv repeats requests after those above 499."""
 
 
-class Unreachable(UvVariantsError):
+class HostUnreachable(UvVariantsError):
     """A host or a proxy that gives no response; the message names it and the cause.
 
     Attributes:
@@ -180,7 +180,7 @@ async def dial(host: str, port: int, outbound: Outbound, scheme: str = "") -> St
             own TLS.
 
     Raises:
-        Unreachable: it cannot be made.
+        HostUnreachable: it cannot be made.
         InvalidProxy: the user's variable for the proxy cannot be used.
     """
     proxy = outbound.proxy(scheme or "https", host)
@@ -192,10 +192,10 @@ async def dial(host: str, port: int, outbound: Outbound, scheme: str = "") -> St
         return await asyncio.wait_for(made, CONNECT_SECONDS)
     except (asyncio.TimeoutError, TimeoutError):
         text = f"{place}: no connection{through} within {CONNECT_SECONDS:g} seconds"
-        raise Unreachable(text, 504) from None
+        raise HostUnreachable(text, 504) from None
     except OSError as error:
         text = f"{place} ({through.strip()})" if through else place
-        raise Unreachable(f"{text}: {cause(error)}", _status(error)) from None
+        raise HostUnreachable(f"{text}: {cause(error)}", _status(error)) from None
 
 
 async def _dialled(
@@ -223,7 +223,7 @@ async def _dialled(
     except (OSError, EOFError, ProtocolError) as error:
         writer.close()
         words = "closed the connection" if isinstance(error, EOFError) else cause(error)
-        raise Unreachable(f"the proxy {proxy.place}: {words}") from None
+        raise HostUnreachable(f"the proxy {proxy.place}: {words}") from None
     except BaseException:
         writer.close()
         raise
@@ -245,7 +245,7 @@ async def _within(
             made = await loop.start_tls(writer.transport, protocol, tls, server_hostname=host)
         except TypeError:  # asyncio has no TLS within TLS there
             text = f"{host}: through a proxy with https:// needs Python 3.11 or newer"
-            raise Unreachable(text, FAILED) from None
+            raise HostUnreachable(text, FAILED) from None
     except BaseException:
         writer.close()
         raise
@@ -270,7 +270,7 @@ async def _opened(host: str, port: int, what: str, tls: ssl.SSLContext | None) -
             host, port, ssl=tls, limit=_BUFFER, happy_eyeballs_delay=_NEXT_ADDRESS
         )
     except (OSError, UnicodeError) as error:
-        raise Unreachable(f"{what}: {cause(error)}", _status(error)) from None
+        raise HostUnreachable(f"{what}: {cause(error)}", _status(error)) from None
 
 
 def _status(error: Exception) -> int:
@@ -290,11 +290,13 @@ async def _ask_to_connect(
     except asyncio.LimitOverrunError:
         status = None
     if status is None:
-        raise Unreachable(f"the proxy {proxy.place}: its response is not HTTP")
+        raise HostUnreachable(f"the proxy {proxy.place}: its response is not HTTP")
     if not 200 <= int(status[1]) < 300:
         reason = (status[2] or b"").decode("latin-1")
         words = "".join(c for c in reason[:80] if c.isprintable())
-        raise Unreachable(f"the proxy {proxy.place}: HTTP status {int(status[1])} {words}".rstrip())
+        raise HostUnreachable(
+            f"the proxy {proxy.place}: HTTP status {int(status[1])} {words}".rstrip()
+        )
 
 
 async def _greet(
@@ -315,12 +317,14 @@ async def _greet(
     writer.write(socks5.SOCKS5AuthMethodsRequest(methods).dumps())
     method = socks5.SOCKS5AuthReply.loads(await reader.readexactly(2)).method
     if method not in methods:
-        raise Unreachable(f"the proxy {proxy.place}: accepts no way to log in that is configured")
+        raise HostUnreachable(
+            f"the proxy {proxy.place}: accepts no way to log in that is configured"
+        )
     if method == socks5.SOCKS5AuthMethod.USERNAME_PASSWORD:
         user, password = proxy.username.encode()[:255], proxy.password.encode()[:255]
         writer.write(socks5.SOCKS5UsernamePasswordRequest(user, password).dumps())
         if not socks5.SOCKS5UsernamePasswordReply.loads(await reader.readexactly(2)).success:
-            raise Unreachable(f"the proxy {proxy.place}: user name or password is wrong")
+            raise HostUnreachable(f"the proxy {proxy.place}: user name or password is wrong")
     if proxy.scheme == "socks5":
         loop = asyncio.get_running_loop()
         host = str((await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))[0][4][0])
@@ -331,8 +335,8 @@ async def _greet(
     if head[1]:
         with contextlib.suppress(ValueError):
             reason = socks5.SOCKS5ReplyCode(head[1:2]).name.lower().replace("_", " ")
-            raise Unreachable(f"the proxy {proxy.place}: {address(host, port)}: {reason}")
-        raise Unreachable(f"the proxy {proxy.place}: {address(host, port)}: status {head[1]}")
+            raise HostUnreachable(f"the proxy {proxy.place}: {address(host, port)}: {reason}")
+        raise HostUnreachable(f"the proxy {proxy.place}: {address(host, port)}: status {head[1]}")
 
 
 async def join(client: Streams, server: Streams) -> None:

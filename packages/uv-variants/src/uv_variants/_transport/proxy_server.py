@@ -29,12 +29,12 @@ from variants_proxy.application import LimitedProtocol
 from .forwarding import BadRequest, Forwarder, Headers, refuse
 from .outbound import (
     Application,
+    HostUnreachable,
     Origin,
     Receive,
     Route,
     Scope,
     Send,
-    Unreachable,
     address,
     dial,
     join,
@@ -294,7 +294,7 @@ class Transport:
     async def _tunnel(self, connection: socket.socket, request: ConnectRequest) -> bool:
         try:
             server = await dial(request.host, request.port, self.route.outbound)
-        except (Unreachable, InvalidProxy) as error:
+        except (HostUnreachable, InvalidProxy) as error:
             self.route.failed(str(error))
             await _refuse(connection, 502, str(error))
             return True

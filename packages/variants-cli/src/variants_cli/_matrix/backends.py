@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 
 from pep_variants import safe_files
 
-from .model import BuildError, Settings
+from .model import BuildError, VariantSettings
 
 PYPROJECT = "pyproject.toml"
 SETUPTOOLS = "setuptools"
@@ -47,7 +47,10 @@ INTERPRETER = "\0"
 
 
 def variables(
-    settings: Settings, pyproject: Mapping[str, Any], environ: Mapping[str, str], **machine: str
+    settings: VariantSettings,
+    pyproject: Mapping[str, Any],
+    environ: Mapping[str, str],
+    **machine: str,
 ) -> dict[str, str]:
     """Return the variables of a build: those that are set, appended to, and of `additions`.
 

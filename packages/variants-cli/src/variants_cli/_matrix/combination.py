@@ -14,7 +14,7 @@ from pep_variants.errors import VariantError, shortened
 from pep_variants.metadata import Metadata, Properties, Property
 
 from .._description import add_variant
-from .model import After, Matrix, Override, Settings, Value, Variant, holds
+from .model import After, Matrix, Override, Value, Variant, VariantSettings, holds
 from .reading import read_matrix
 
 
@@ -127,7 +127,7 @@ def _variant(matrix: Matrix, values: Mapping[str, Value]) -> Variant:
 
 def _settings(
     matrix: Matrix, values: Mapping[str, Value], overrides: Sequence[Override]
-) -> Settings:
+) -> VariantSettings:
     given = [(axis, value.settings) for axis, value in values.items()]
     last = [override.settings for override in overrides]
 
@@ -162,7 +162,7 @@ def _settings(
             _named(values),
             f"{both[0]} is set by one value and appended to by another: use lists in both",
         )
-    return Settings(
+    return VariantSettings(
         tuple(itertools.chain.from_iterable(joined("properties").values())),
         environment,
         flags,
@@ -172,7 +172,7 @@ def _settings(
     )
 
 
-def _named_of(settings: Settings, kind: str) -> Iterable[tuple[str, Any]]:
+def _named_of(settings: VariantSettings, kind: str) -> Iterable[tuple[str, Any]]:
     """Return the settings of one kind with their names; those of properties are the features."""
     if kind != "properties":
         found: Mapping[str, Any] = getattr(settings, kind)

@@ -44,7 +44,7 @@ def holds(where: Where, values: Mapping[str, Value], *, missing: bool = False) -
 
 
 @dataclass(frozen=True)
-class Settings:
+class VariantSettings:
     """Settings that a value of an axis, or an override, contributes to its variants.
 
     Attributes:
@@ -82,7 +82,7 @@ class Value:
     title: str = ""
     requires: Where = field(default_factory=dict)
     host: Marker | None = None
-    settings: Settings = field(default_factory=Settings)
+    settings: VariantSettings = field(default_factory=VariantSettings)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Override:
 
     where: Where
     label: str | None = None
-    settings: Settings = field(default_factory=Settings)
+    settings: VariantSettings = field(default_factory=VariantSettings)
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class Variant:
 
     label: str
     values: Mapping[str, Value]
-    settings: Settings
+    settings: VariantSettings
 
     @property
     def title(self) -> str:

@@ -17,7 +17,7 @@ from pep_variants.metadata import Metadata, Property
 
 from .._tables import Table, project_name, read_toml
 from .backends import LANGUAGES, problem_of
-from .model import After, Build, Matrix, Override, Settings, Value, Where
+from .model import After, Build, Matrix, Override, Value, VariantSettings, Where
 
 ABI = ("none", "major", "minor", "patch")
 """Names for the number of components of a release that an ``abi_dependency`` has."""
@@ -183,7 +183,7 @@ def _check_axis(axis: str, names: Names, table: Table, key: str = "") -> None:
     table.check(axis in names, problem, key)
 
 
-def _settings(table: Table) -> Settings:
+def _settings(table: Table) -> VariantSettings:
     environment: dict[str, str] = {}
     appended: dict[str, tuple[str, ...]] = {}
     variables = table.table("environment")
@@ -210,7 +210,7 @@ def _settings(table: Table) -> Settings:
     else:
         words = table.strings("flags", "a list, or a table of lists by language")
         flags = dict.fromkeys(("c", "cxx"), words) if words else {}
-    return Settings(
+    return VariantSettings(
         _properties(table), environment, appended, config_settings, table.table("ci").texts(), flags
     )
 

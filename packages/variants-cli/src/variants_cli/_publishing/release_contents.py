@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 ATTESTATION_SUFFIX = ".attestation"
 
 
-class Kind(Enum):
+class UploadKind(Enum):
     """What is uploaded together; values are descriptions, the order is that of the uploads."""
 
     VARIANTS = "variant wheels"
@@ -58,7 +58,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True)
-class ReleaseFile:
+class PublishedDistribution:
     """One distribution to publish.
 
     Attributes:
@@ -89,7 +89,7 @@ class Release:
 
     project: NormalizedName
     version: Version
-    files: tuple[ReleaseFile, ...]
+    files: tuple[PublishedDistribution, ...]
     document: bytes | None
 
     @property
@@ -98,30 +98,30 @@ class Release:
         return wheel_files.metadata_filename(self.project, self.version)
 
 
-def _kind_of(item: Distribution) -> Kind:
+def _kind_of(item: Distribution) -> UploadKind:
     if not item.is_wheel:
-        return Kind.SOURCES
+        return UploadKind.SOURCES
     if item.label is None:
-        return Kind.WHEELS
+        return UploadKind.WHEELS
     return (
-        Kind.NULL
+        UploadKind.NULL
         if item.label in (variant_metadata.NULL_LABEL, variant_metadata.ZERO_LABEL)
-        else Kind.VARIANTS
+        else UploadKind.VARIANTS
     )
 
 
 def parts_of(
     releases: Sequence[Release], *, commits_last: bool
-) -> list[tuple[Kind, list[ReleaseFile]]]:
+) -> list[tuple[UploadKind, list[PublishedDistribution]]]:
     """Return the steps of publishing *releases*: what is uploaded, in order.
 
-    `Kind.METADATA` stands for the commit, which has no files.
+    `UploadKind.METADATA` stands for the commit, which has no files.
 
     Args:
         releases: what is published.
         commits_last: nothing is visible before the commit, so it is the last step.
     """
-    groups: dict[Kind, list[ReleaseFile]] = {kind: [] for kind in Kind}
+    groups: dict[UploadKind, list[PublishedDistribution]] = {kind: [] for kind in UploadKind}
     for release in releases:
         for file in release.files if commits_last else _best_first(release):
             groups[_kind_of(file.distribution)].append(file)
@@ -129,9 +129,9 @@ def parts_of(
     parts = [
         (kind, files)
         for kind, files in groups.items()
-        if files or (kind is Kind.METADATA and has_commit)
+        if files or (kind is UploadKind.METADATA and has_commit)
     ]
-    return sorted(parts, key=lambda part: part[0] is Kind.METADATA) if commits_last else parts
+    return sorted(parts, key=lambda part: part[0] is UploadKind.METADATA) if commits_last else parts
 
 
 def by_project(releases: Iterable[Release]) -> dict[NormalizedName, list[Release]]:
@@ -171,7 +171,7 @@ def best_first(document: bytes) -> tuple[str, ...]:
         return tuple(labels)
 
 
-def same_contents(file: ReleaseFile, hashes: Mapping[str, str]) -> bool | None:
+def same_contents(file: PublishedDistribution, hashes: Mapping[str, str]) -> bool | None:
     """Return whether *hashes* are those of *file*, None if they have no SHA-256.
 
     Args:
@@ -183,7 +183,7 @@ def same_contents(file: ReleaseFile, hashes: Mapping[str, str]) -> bool | None:
     return None
 
 
-def conflict(place: str, differences: Sequence[tuple[ReleaseFile, PageFile]]) -> Conflict:
+def conflict(place: str, differences: Sequence[tuple[PublishedDistribution, PageFile]]) -> Conflict:
     """Return the error of a target that has files with other contents."""
     shown = []
     for file, listed in differences:
@@ -217,18 +217,18 @@ def read_releases(
     """
     found = (path for path in sorted(directory.rglob("*")) if is_distribution(path.name))
     wanted = [path for path in found if path.is_file()]
-    files: dict[str, ReleaseFile] = {}
+    files: dict[str, PublishedDistribution] = {}
     for item in map(read_distribution, wanted):
         if not item.is_wheel:
             _check_name(item)
-        file = ReleaseFile(item, _attestations(item) if attestations else ())
+        file = PublishedDistribution(item, _attestations(item) if attestations else ())
         other = files.setdefault(item.path.name, file).distribution
         if other.sha256 != item.sha256:
             raise PublishError(
                 f"{other.path} and {item.path} have one name and different contents (sha256 "
                 f"{other.sha256} and {item.sha256}): remove one of them"
             )
-    groups: dict[tuple[NormalizedName, Version], list[ReleaseFile]] = {}
+    groups: dict[tuple[NormalizedName, Version], list[PublishedDistribution]] = {}
     for _, file in sorted(files.items()):
         item = file.distribution
         groups.setdefault((item.project, item.version), []).append(file)
@@ -238,13 +238,13 @@ def read_releases(
     ]
 
 
-def _best_first(release: Release) -> list[ReleaseFile]:
+def _best_first(release: Release) -> list[PublishedDistribution]:
     """Return the files of *release*, of variant wheels first those that machines prefer."""
     document = release.document or _document(release.files)
     labels = best_first(document) if document is not None else ()
     ranks = {label: number for number, label in enumerate(labels)}
 
-    def rank_of(file: ReleaseFile) -> tuple[int, str]:
+    def rank_of(file: PublishedDistribution) -> tuple[int, str]:
         variant = file.distribution.variant
         described = variant.metadata.variants if variant is not None else ()
         return min((ranks.get(label, 0) for label in described), default=0), file.filename
@@ -287,7 +287,7 @@ def _attestations(item: Distribution) -> tuple[Path, ...]:
     return found
 
 
-def _document(files: Iterable[ReleaseFile]) -> bytes | None:
+def _document(files: Iterable[PublishedDistribution]) -> bytes | None:
     """Return the metadata of a release, merged from its wheels."""
     variants = [file.distribution.variant for file in files]
     found = [variant for variant in variants if variant is not None]

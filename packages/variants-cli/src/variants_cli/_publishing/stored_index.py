@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from variants_index.pages import Page, PageFile
 
     from .._indexing.update import Update
-    from .release_contents import Release, ReleaseFile
-    from .stores import Content, Store
+    from .release_contents import PublishedDistribution, Release
+    from .stores import Store, StoredContent
 
     Change = Callable[[Page | None, Mapping[str, bytes]], Update]
 
@@ -125,7 +125,7 @@ class StoredIndex:
         """Return the page of *project*, None without one."""
         return self.read(project)[0]
 
-    def is_same(self, file: ReleaseFile, listed: PageFile) -> bool:
+    def is_same(self, file: PublishedDistribution, listed: PageFile) -> bool:
         """Return whether the page says that *listed* has the contents of *file*."""
         return bool(same_contents(file, listed.hashes))
 
@@ -133,7 +133,7 @@ class StoredIndex:
         """Return nothing: where the pages are served, and when, is not known."""
         return []
 
-    def read(self, project: str) -> tuple[Page | None, Content | None]:
+    def read(self, project: str) -> tuple[Page | None, StoredContent | None]:
         """Return the page of *project* that is there now, and its JSON page; None for neither.
 
         Of an index that has HTML pages only, that is the state. URLs are below `BASE`.
@@ -232,7 +232,7 @@ class StoredIndex:
         if not dry:
             self._check_conditions()
 
-    def upload(self, file: ReleaseFile) -> None:
+    def upload(self, file: PublishedDistribution) -> None:
         """Put *file*, which no page lists yet, unless it is there: METADATA first."""
         item = file.distribution
         path = file_path(item.project, file.filename, item.sha256)
@@ -346,7 +346,7 @@ class StoredIndex:
         self._replace(page_path("", JSON_PAGE), old[JSON_PAGE], index_pages.json_projects(names))
         self._replace(page_path("", HTML_PAGE), old[HTML_PAGE], index_pages.html_projects(names))
 
-    def _replace(self, path: str, old: Content | None, data: bytes) -> None:
+    def _replace(self, path: str, old: StoredContent | None, data: bytes) -> None:
         """Write *data* if it differs from *old*, which must still be there."""
         if old is None or old.data != data:
             self.store.put_if(path, data, old.version if old else None)

@@ -69,7 +69,7 @@ class PreconditionFailed(PublishError):
 
 
 @dataclass(frozen=True)
-class Content:
+class StoredContent:
     """An object that was read.
 
     Attributes:
@@ -100,13 +100,13 @@ class DirectoryStore:
         self._root = root
         self.name = str(root)
 
-    def get(self, path: str, limit: int) -> Content | None:
+    def get(self, path: str, limit: int) -> StoredContent | None:
         """Return the object at *path* of at most *limit* bytes, None if there is none."""
         with self._errors(path), contextlib.suppress(FileNotFoundError, NotADirectoryError):
             data = safe_files.patiently(
                 lambda: safe_files.read_regular(self._path(path), limit).data
             )
-            return Content(data, hashlib.sha256(data).hexdigest())
+            return StoredContent(data, hashlib.sha256(data).hexdigest())
         return None
 
     def size(self, path: str) -> int | None:
@@ -208,7 +208,7 @@ class ObjectStore:
             # Without TLS only where AWS_ENDPOINT_URL and the like say so.
             self._store = connect(self.name, client_options={"allow_http": True})
 
-    def get(self, path: str, limit: int) -> Content | None:
+    def get(self, path: str, limit: int) -> StoredContent | None:
         """Return the object at *path*."""
         with self._errors(path), self._missing():
             found = self._obstore.get(self._store, _checked(path))
@@ -216,7 +216,7 @@ class ObjectStore:
                 raise PublishError(f"{self.name}/{path}: larger than {limit:,} bytes")
             # What identifies an object differs between vendors.
             version = {key: found.meta[key] for key in ("e_tag", "version") if found.meta.get(key)}
-            return Content(bytes(found.bytes()), version)
+            return StoredContent(bytes(found.bytes()), version)
         return None
 
     def size(self, path: str) -> int | None:

@@ -33,7 +33,7 @@ from .._console import counted, note, some
 from .._indexing.update import same_meaning
 from .._indexing.wheelhouse import VariantFile
 from .errors import Conflict, PublishError
-from .release_contents import Kind, by_project, conflict, entry_of, parts_of, same_contents
+from .release_contents import UploadKind, by_project, conflict, entry_of, parts_of, same_contents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from variants_catalog.catalogs import Finding
     from variants_index.pages import Page, PageFile
 
-    from .release_contents import Release, ReleaseFile
+    from .release_contents import PublishedDistribution, Release
     from .stored_index import StoredIndex
     from .upload_api import UploadApi
 
@@ -88,7 +88,7 @@ def compare(target: Target, releases: Sequence[Release]) -> dict[str, str]:
         PublishError: it cannot be read.
     """
     states: dict[str, str] = {}
-    differences: list[tuple[ReleaseFile, PageFile]] = []
+    differences: list[tuple[PublishedDistribution, PageFile]] = []
     for project, group in by_project(releases).items():
         page = target.page(project)
         for file in (file for release in group for file in release.files):
@@ -122,7 +122,7 @@ def publish(
     parts = parts_of(releases, commits_last=target.commits_last)
     for number, (kind, files) in enumerate(parts, 1):
         documents = sum(release.document is not None for release in releases)
-        count = documents if kind is Kind.METADATA else len(files)
+        count = documents if kind is UploadKind.METADATA else len(files)
         report(f"[{number}/{len(parts)}] {kind.value}: {counted(count, 'file')}")
         for file in files:
             if done.states[file.filename] == TO_UPLOAD and not dry:
@@ -130,7 +130,7 @@ def publish(
                 done.states[file.filename] = UPLOADED
             size = decimal(file.distribution.size)
             report(f"  {file.filename}: {size}, {done.states[file.filename]}")
-        if kind is Kind.METADATA and not dry:
+        if kind is UploadKind.METADATA and not dry:
             own = {release.document_name: release.document for release in releases}
             for name, data in sorted(target.commit(releases).items()):
                 done.documents[name] = hashlib.sha256(data).hexdigest()

@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from variants_index.pages import Page
     from variants_index.pages import PageFile as Listed
 
-    from .release_contents import Release, ReleaseFile
+    from .release_contents import PublishedDistribution, Release
 
 logger = logging.getLogger(__name__)
 
@@ -157,7 +157,7 @@ def open_settings(
     return settings
 
 
-def package_of(file: ReleaseFile) -> PackageFile:
+def package_of(file: PublishedDistribution) -> PackageFile:
     """Return *file* as twine uploads it, with the metadata that it has, whatever that says.
 
     Raises:
@@ -314,7 +314,7 @@ class UploadApi:
             except NotFound:
                 return None
 
-    def is_same(self, file: ReleaseFile, listed: Listed) -> bool:
+    def is_same(self, file: PublishedDistribution, listed: Listed) -> bool:
         """Return whether the index has the contents of *file*, by hash; else read what it has."""
         same = same_contents(file, listed.hashes)
         if same is None:
@@ -345,7 +345,7 @@ class UploadApi:
                 self._publish(release)
                 accepted.add(release.project)
 
-    def upload(self, file: ReleaseFile) -> None:
+    def upload(self, file: PublishedDistribution) -> None:
         """Upload *file*; after an answer that was lost, or a refusal, look whether it is there."""
         answer = self._upload(package_of(file), lambda: self._has(file))
         if answer is not None and not answer.ok and not self._has(file):
@@ -581,7 +581,7 @@ class UploadApi:
             time.sleep(pause(number))
         return False
 
-    def _has(self, file: ReleaseFile) -> bool:
+    def _has(self, file: PublishedDistribution) -> bool:
         """Return whether the page lists *file*.
 
         Raises:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from ..limits import PLUGIN_ANSWER_BYTES, PLUGIN_NOISE_BYTES, size_in_words
-
-if TYPE_CHECKING:
-    import subprocess
 
 MARK = "PEP_VARIANTS_RUN"
 """Environment variable that marks a program and what it starts, however it detaches itself."""
@@ -71,8 +69,6 @@ def run(
     Raises:
         OSError: it cannot be started.
     """
-    import subprocess
-
     assert len(request) <= 16384
     mark = os.urandom(16).hex()
     process = subprocess.Popen(

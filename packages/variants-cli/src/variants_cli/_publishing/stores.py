@@ -196,14 +196,13 @@ class ObjectStore:
         if "@" in parts.netloc:
             raise PublishError(f"{self.name}: has credentials: set {_CREDENTIALS}")
         try:
-            import obstore
-            from obstore.store import from_url
+            import obstore.store
         except ImportError:
             raise PublishError(
                 f"{self.name}: needs obstore: pip install 'variants-cli[publish]'"
             ) from None
         self._obstore: Any = obstore
-        connect: Any = from_url  # one overload per vendor
+        connect: Any = obstore.store.from_url  # one overload per vendor
         with self._errors(""):
             # Without TLS only where AWS_ENDPOINT_URL and the like say so.
             self._store = connect(self.name, client_options={"allow_http": True})

@@ -18,11 +18,8 @@ from pep_variants.errors import VariantError
 from .._index_urls import index_url, keyed_url, proxy_base
 from .._key import PLATFORM_NAME, Machine, described_machine, encode
 from .._server.listening import LOOPBACK, PORT, is_wildcard, listen
-from .._server.middleware import TokenMiddleware
-from .._server.server import make_server
 from ..errors import ProxyError
 from ..settings import Settings
-from .export import export
 from .source_options import named_machine, settings_options
 
 TOKEN_VARIABLE = "VARIANTS_PROXY_TOKEN"  # noqa: S105 - a name
@@ -111,9 +108,12 @@ def serve(
         raise click.ClickException(
             f"{host}:{port}: {error.strerror}; choose another address with --host and --port"
         ) from None
-    server = make_server(
+    from .._server import middleware  # 150 ms, for this command alone
+    from .._server import server as servers
+
+    server = servers.make_server(
         settings,
-        middleware=None if is_open else lambda app: TokenMiddleware(app, token),
+        middleware=None if is_open else lambda app: middleware.TokenMiddleware(app, token),
         access_log=access_log,
     )
     place = f"[{host}]" if ":" in host else host
@@ -183,6 +183,8 @@ def export_command(
         name = stem if PLATFORM_NAME.fullmatch(stem) else "machine"
         settings = replace(settings, platforms={name: machine})
     described = Machine(name=name, target=system)
+    from .export import export  # as above
+
     done = asyncio.run(export(settings, described, wanted, directory, every_file=files))
     for each in done:
         click.echo(

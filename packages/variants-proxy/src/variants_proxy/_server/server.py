@@ -27,7 +27,6 @@ from pep_variants import safe_files
 from pep_variants.safe_files import NotPrivate
 
 from ..settings import Settings
-from .app import create_app
 
 if sys.platform != "win32":
     import resource
@@ -220,6 +219,8 @@ def make_server(
     access = logging.getLogger("uvicorn.access")
     access.setLevel("INFO")
     access.addFilter(_without_query)
+    from .app import create_app  # 110 ms, which uv-variants does without
+
     application: ASGIApp = create_app(settings)
     if middleware is not None:
         application = middleware(application)

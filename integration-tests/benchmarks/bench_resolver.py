@@ -17,9 +17,9 @@ from packaging.version import Version
 from resolvelib import AbstractProvider, BaseReporter, Resolver
 
 from pep_variants._formats.reader import read_metadata
-from pep_variants._model.label import split_label
 from pep_variants._model.metadata import Metadata
 from pep_variants._model.platform import Platform, Support
+from pep_variants.labels import split_label
 from resolvelib_variants.provider import VariantProvider
 
 from .report import Row, in_turn

@@ -26,7 +26,6 @@ from pep_variants._formats.reader import read_metadata, read_pyproject
 from pep_variants._formats.writer import write_metadata
 from pep_variants._lock.lock_selection import Machine, select_packages
 from pep_variants._model.filename import parse_filename, parse_metadata_filename
-from pep_variants._model.label import split_label
 from pep_variants._model.metadata import Metadata
 from pep_variants._model.platform import Platform
 from pep_variants._settings.trust import AllowList
@@ -37,6 +36,7 @@ from pep_variants._wheelfile.rewriting import with_metadata
 from pep_variants._wheelfile.wheel import open_wheel
 from pep_variants._wheelfile.zip_rewriting import read_directory, with_local_headers
 from pep_variants.errors import LockError, VariantError
+from pep_variants.labels import split_label
 from pep_variants.markers import (
     VariantContext,
     metadata_terms,

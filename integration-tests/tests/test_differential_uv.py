@@ -22,7 +22,7 @@ from pep_variants._detect.detector import Detector
 from pep_variants._formats.reader import read_metadata
 from pep_variants._formats.writer import metadata_to_tree
 from pep_variants._model.generation import V0_2_0
-from pep_variants._model.label import split_label
+from pep_variants.labels import split_label
 from support.environments import clean_environ, uv_command
 from support.index import Index, served
 from support.projects import DRIVER

@@ -21,8 +21,8 @@ from urllib.request import urlopen
 import pytest
 from click.testing import CliRunner
 
-from pep_variants._model.label import split_label
 from pep_variants._wheelfile.core_metadata import requirements_of
+from pep_variants.labels import split_label
 from support.environments import clean_environ
 from support.field_releases import AARCH64, FLASH_ATTN, VLLM, X86_64, FieldRelease, dependencies
 from support.json_outputs import check_output

@@ -27,10 +27,10 @@ from pep_variants._detect.detector import Detector
 from pep_variants._formats.platform_file import load_platform
 from pep_variants._formats.reader import read_metadata
 from pep_variants._model.filename import metadata_filename, parse_metadata_filename
-from pep_variants._model.label import METADATA_SUFFIX, split_label
 from pep_variants._model.metadata import Metadata
 from pep_variants._settings.loader import load_preferences
 from pep_variants.errors import MetadataError
+from pep_variants.labels import METADATA_SUFFIX, split_label
 from pep_variants.markers import reduce_requirement
 from resolvelib_variants.provider import TransparentProvider
 

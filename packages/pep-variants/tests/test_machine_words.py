@@ -11,10 +11,10 @@ from pep_variants._detect.known_machines import BY_NAME, KNOWN_MACHINES
 from pep_variants._detect.machines import machine_text, names_file, parse_facts, write_facts
 from pep_variants._formats import toml
 from pep_variants._formats.reader import metadata_from_tree
+from pep_variants._places import Place, Role
 from pep_variants._providers.nvidia import CAPABILITY_OVERRIDE, DRIVER_OVERRIDE
 from pep_variants._providers.registry import BUILTIN_NAMESPACES
 from pep_variants._settings.loader import load_settings
-from pep_variants._settings.places import Place, Role
 from pep_variants._settings.trust import covered_files
 from pep_variants.errors import PlatformFileError
 from pep_variants.machines import load_machine

@@ -15,10 +15,10 @@ from pep_variants._model.filename import (
     read_version,
 )
 from pep_variants._model.generation import GENERATIONS, UnknownSchema, generation_of, schema_version
-from pep_variants._model.label import LABEL, check_label, split_label
 from pep_variants._model.metadata import natural
 from pep_variants._model.property import Property, Selector
 from pep_variants.errors import InvalidLabel, InvalidProperty, InvalidWheelFilename
+from pep_variants.labels import LABEL, check_label, split_label
 
 
 @pytest.mark.parametrize("filename", ["a-1-py3-none-any-x\n.whl", "../../a-1-py3-none-any-x.whl"])

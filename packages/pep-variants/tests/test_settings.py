@@ -16,12 +16,12 @@ from pep_variants._choose.preferences import (
 )
 from pep_variants._detect.machines import names_file
 from pep_variants._model.property import Selector
+from pep_variants._places import Place, Role, places
 from pep_variants._settings.loader import load_preferences, load_settings
-from pep_variants._settings.places import Place, Role, any_file, places
 from pep_variants._settings.trust import Approvals, approval_digest, covered_files
 from pep_variants.errors import PreferenceError
 from pep_variants.limits import SETTINGS_BYTES
-from pep_variants.options import OPTIONS
+from pep_variants.options import OPTIONS, any_file
 
 posix = pytest.mark.skipif(os.name == "nt", reason="POSIX modes and links")
 

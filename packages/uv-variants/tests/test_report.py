@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from packaging.version import Version
 
-from pep_variants.explanation import Verdict
+from pep_variants.selection import Verdict
 from pep_variants.wheel_files import Installed
 from uv_variants._choices import Choices, report_variants, systems_with, why_missing
 from variants_proxy._choice.reports import LockedLabel, VersionReport

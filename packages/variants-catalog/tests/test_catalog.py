@@ -8,8 +8,8 @@ from packaging.version import Version
 from pep_variants._choose.preferences import Preferences
 from pep_variants._formats import toml
 from pep_variants._model.filename import parse_filename
+from pep_variants._places import Place, Role
 from pep_variants._settings.loader import load_preferences
-from pep_variants._settings.places import Place, Role
 from pep_variants.errors import CatalogError
 from pep_variants.limits import CATALOG_BYTES
 from support.catalog_places import entry, variant

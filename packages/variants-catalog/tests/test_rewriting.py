@@ -14,7 +14,7 @@ import pytest
 from pep_variants._formats.reader import read_metadata
 from pep_variants._wheelfile.wheel import open_wheel
 from pep_variants.errors import CatalogError, InvalidWheel
-from pep_variants.metadata import ORIGIN_FILE
+from pep_variants.labels import ORIGIN_FILE
 from support.catalog_places import entry, variant
 from support.wheels import Wheel
 from variants_catalog._entry_reader import read_entry

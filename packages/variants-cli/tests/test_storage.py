@@ -12,7 +12,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from pep_variants.metadata import read_metadata, split_label
+from pep_variants.labels import split_label
+from pep_variants.metadata import read_metadata
 from support.loopback import served_folder
 from variants_cli._publishing import transaction
 from variants_cli._publishing.errors import Conflict, PublishError

@@ -11,7 +11,7 @@ import pytest
 from pep_variants._formats.platform_file import write_platform
 from pep_variants._model.metadata import Metadata
 from pep_variants._model.platform import Fact, Platform, Support
-from pep_variants._settings.places import Place, Role
+from pep_variants._places import Place, Role
 from pep_variants._sources import Sources
 from pep_variants.selection import rank
 from variants_index.doctor import environment_problems, report_schema, uv_commands

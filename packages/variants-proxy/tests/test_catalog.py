@@ -13,7 +13,7 @@ from publishers import ARM, EXTRA, INDEX, LINUX, MAC, OTHER_NAME, TORCH, WINDOWS
 from upstream_server import wheel
 from worlds import BARE, KEY, Asked, key
 
-from pep_variants.metadata import ORIGIN_FILE
+from pep_variants.labels import ORIGIN_FILE
 from support.index import Answer, metadata_of
 from variants_catalog._installed_builds import read_origin
 from variants_catalog.listings import Unavailable

@@ -16,8 +16,8 @@ from pep_variants._choose.preferences import Preferences, preferences_from_optio
 from pep_variants._choose.selection import File, select
 from pep_variants._detect.detector import Detector
 from pep_variants._formats.reader import read_metadata
-from pep_variants._model.label import split_label
 from pep_variants.errors import MetadataError
+from pep_variants.labels import split_label
 from variants_index.pages import Page, PageFile
 from variants_index.target import covers, make_target
 from variants_proxy._choice.choice import Chooser

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pip._internal.models.link import Link
 
+from pep_variants import labels as wheel_labels
 from pep_variants import machines, markers
 from pep_variants import metadata as variant_metadata
 from pep_variants import selection as wheel_selection
@@ -45,10 +46,9 @@ from ._release_metadata import InfoFiles
 from ._reporter import VariantReporter
 
 if TYPE_CHECKING:
-    from pep_variants.explanation import Advice
     from pep_variants.lock_entries import LockChoice
     from pep_variants.preferences import Sources
-    from pep_variants.selection import VersionNote
+    from pep_variants.selection import Advice, VersionNote
     from variants_plugins.runner import PluginRunner
 
     from ._distributions import Detect
@@ -172,8 +172,6 @@ class CandidateOrdering:
 
     def required_by_marker(self, causes: Iterable[Any]) -> list[str]:
         """Return which *causes* of a conflict are dependencies with a variant marker."""
-        from pep_variants import explanation
-
         found: dict[tuple[str, str], str] = {}  # only the newest version of each
         for requirement, parent in causes:
             link = None if parent is None else parent.source_link
@@ -186,7 +184,7 @@ class CandidateOrdering:
             requires = self._conditional.get(link.url, ())
             file = File(link.filename, source_of(link), info)
             wanted = str(requirement.project_name)
-            for text in explanation.required_by_marker(
+            for text in wheel_selection.required_by_marker(
                 project, info[0], selection, file, requires, wanted
             ):
                 found.setdefault((project, wanted), text)
@@ -220,11 +218,11 @@ class CandidateOrdering:
         """
         source = str(link.url_without_fragment)
         try:
-            text = read_text(variant_metadata.VARIANT_FILE)
+            text = read_text(wheel_labels.VARIANT_FILE)
         except FileNotFoundError:
-            problem = f"is named a variant wheel, but has no {variant_metadata.VARIANT_FILE}"
+            problem = f"is named a variant wheel, but has no {wheel_labels.VARIANT_FILE}"
             raise MetadataError(source, "", problem) from None
-        found = variant_metadata.read_metadata(text, f"{source}: {variant_metadata.VARIANT_FILE}")
+        found = variant_metadata.read_metadata(text, f"{source}: {wheel_labels.VARIANT_FILE}")
         known = self._offered.get(link.url)
         if known is not None:
             selection = self.variants.selection(*known)
@@ -239,9 +237,7 @@ class CandidateOrdering:
         platform = wheel_selection.supporting(self.detect(found), found)
         ranking = wheel_selection.rank(found, platform, self.preferences)
         if label not in ranking.positions:
-            from pep_variants import explanation
-
-            reasons = "; ".join(explanation.why_not(ranking, label))
+            reasons = "; ".join(wheel_selection.why_not(ranking, label))
             raise NoSuchVariant(f"{link.filename} does not fit this machine: {reasons}")
 
     def document(self, url: str) -> Mapping[str, Any] | None:

@@ -15,7 +15,7 @@ from pip._internal.exceptions import PipError
 from pip._vendor.packaging.utils import canonicalize_name
 from pip._vendor.packaging.version import Version
 
-from pep_variants import metadata as variant_metadata
+from pep_variants import labels as wheel_labels
 
 from ._distributions import label_of, platforms_of
 from ._errors import logger
@@ -327,7 +327,7 @@ class SessionCatalog:
                 continue
             links = [placed(link, page.file_at) for link in pages.get(page.url, ())]
             for link in links if not page.place else ():
-                if variant_metadata.METADATA_SUFFIX in link.url:
+                if wheel_labels.METADATA_SUFFIX in link.url:
                     self._note_metadata(link)
             # pip's candidate of a link, None for one that pip does not take.
             taken = [finder.get_install_candidate(evaluator, link) for link in links]

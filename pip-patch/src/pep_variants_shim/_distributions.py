@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pip._internal.exceptions import PipError
 
-from pep_variants import metadata as variant_metadata
+from pep_variants import labels as wheel_labels
 
 if TYPE_CHECKING:
     from pep_variants.machines import Platform
@@ -34,7 +34,7 @@ def label_of(dist: Any) -> str:
 
     Empty if it is not a variant, and if its ``variant.json`` is invalid or cannot be read.
     """
-    text = read_file(dist, variant_metadata.VARIANT_FILE)
+    text = read_file(dist, wheel_labels.VARIANT_FILE)
     return "" if text is None else context_of(text.encode(), None, values=False).label
 
 
@@ -43,12 +43,12 @@ def metadata_of(dist: Any) -> Metadata | None:
     from pep_variants import metadata as variant_metadata
     from pep_variants.errors import VariantError
 
-    text = read_file(dist, variant_metadata.VARIANT_FILE)
+    text = read_file(dist, wheel_labels.VARIANT_FILE)
     try:
         return (
             None
             if text is None
-            else variant_metadata.read_metadata(text, variant_metadata.VARIANT_FILE)
+            else variant_metadata.read_metadata(text, wheel_labels.VARIANT_FILE)
         )
     except VariantError:
         return None
@@ -65,7 +65,7 @@ def origin_of(dist: Any) -> Origin | None:
 
     None if it has always had its name, and if that file is invalid or cannot be read.
     """
-    text = read_file(dist, variant_metadata.ORIGIN_FILE)
+    text = read_file(dist, wheel_labels.ORIGIN_FILE)
     if text is None:
         return None
     from pep_variants.errors import VariantError
@@ -99,7 +99,7 @@ def context_of(
         metadata = (
             None
             if variant_json is None
-            else variant_metadata.read_metadata(variant_json, variant_metadata.VARIANT_FILE)
+            else variant_metadata.read_metadata(variant_json, wheel_labels.VARIANT_FILE)
         )
     except VariantError:
         metadata = None

@@ -45,7 +45,8 @@ def settle(rounds: Rounds, *, switch: bool) -> None:
         rounds: of the resolution.
         switch: whether to uninstall what only the replaced builds required.
     """
-    from pep_variants import explanation, wheel_files
+    from pep_variants import selection as wheel_selection
+    from pep_variants import wheel_files
 
     session = rounds.session
     if not switch and not any(map(session.has_variants, rounds.requirements)):
@@ -59,7 +60,7 @@ def settle(rounds: Rounds, *, switch: bool) -> None:
         removable = {item.project: rounds.removable(item.project) for item in unused}
         gone = [name for name, dist in removable.items() if dist is not None]
         session.leftovers = [removable[name] for name in gone]
-    found = explanation.repairs(
+    found = wheel_selection.repairs(
         paths,
         after,
         {candidate.project_name for candidate in rounds.result.mapping.values()},
@@ -85,7 +86,7 @@ def settle(rounds: Rounds, *, switch: bool) -> None:
 
 def _after(rounds: Rounds, before: Mapping[str, Any]) -> tuple[dict[str, Any], list[Installed]]:
     """Return what will be installed, by project, and what of that is no longer required."""
-    from pep_variants import explanation
+    from pep_variants import selection as wheel_selection
 
     after = dict(before)
     for name in rounds.requirements:
@@ -93,7 +94,7 @@ def _after(rounds: Rounds, before: Mapping[str, Any]) -> tuple[dict[str, Any], l
         after[name] = _Coming(name, tuple(metadata.get_all("Requires-Dist", [])))
     session = rounds.session
     changed = [name for name, item in rounds.replaced().items() if session.has_variants(name)]
-    return after, explanation.unneeded(before, after, changed, session.named)
+    return after, wheel_selection.unneeded(before, after, changed, session.named)
 
 
 # Builds that agree.
@@ -104,7 +105,7 @@ def _agree(rounds: Rounds, before: Mapping[str, Any]) -> tuple[str, ...]:
 
     Return such packages where there are not.
     """
-    from pep_variants import explanation
+    from pep_variants import selection as wheel_selection
 
     session, tried = rounds.session, set[tuple[str, str]]()
     pair: tuple[str, ...] = ()
@@ -117,7 +118,7 @@ def _agree(rounds: Rounds, before: Mapping[str, Any]) -> tuple[str, ...]:
             label = rounds.label(name)
             if (name, label) in tried or not session.is_accelerated(rounds.requirements[name].link):
                 continue
-            own = explanation.required_by(after, [name], [name]).intersection(pair)
+            own = wheel_selection.required_by(after, [name], [name]).intersection(pair)
             if own and len(own) < len(pair):
                 tried.add((name, label))
                 if _without(rounds, name, label):
@@ -135,12 +136,12 @@ def _rivals(
     rounds: Rounds, after: Mapping[str, Any], unused: Iterable[Installed]
 ) -> tuple[str, ...]:
     """Return packages with the same files that are required together, nothing if there are none."""
-    from pep_variants import explanation
+    from pep_variants import selection as wheel_selection
 
     kept = after.keys() - {item.project for item in unused}
     names = {candidate.project_name for candidate in rounds.result.mapping.values()}
-    names |= explanation.required_by(after, kept, rounds.requirements)
-    return next(explanation.rivals(names & kept), ())
+    names |= wheel_selection.required_by(after, kept, rounds.requirements)
+    return next(wheel_selection.rivals(names & kept), ())
 
 
 def _without(rounds: Rounds, project: str, label: str) -> bool:

@@ -15,8 +15,7 @@ from urllib.parse import quote
 from pip._internal.models.link import Link
 from pip._vendor.packaging.version import Version
 
-from pep_variants import metadata as variant_metadata
-from pep_variants import safe_files
+from pep_variants import labels as wheel_labels
 
 if TYPE_CHECKING:
     from variants_catalog.entries import CatalogProject, PublishedFile
@@ -73,7 +72,7 @@ class CatalogLink(Link):  # type: ignore[misc] # pip is not there for mypy
     def filename(self) -> str:
         """The publisher's filename, or one of the project under whose name it is installed."""
         if self.file.origin:
-            return variant_metadata.split_label(self.file.filename)[0]
+            return wheel_labels.split_label(self.file.filename)[0]
         return str(self.published.filename)
 
     @property
@@ -112,7 +111,7 @@ class PlaceLink(Link):  # type: ignore[misc] # pip is not there for mypy
     @property
     def filename(self) -> str:
         """The filename."""
-        return safe_files.filename_of_url(self.url)
+        return wheel_labels.filename_of_url(self.url)
 
 
 def placed(link: Any, at: Callable[[str], str]) -> Any:
@@ -134,7 +133,7 @@ def placed(link: Any, at: Callable[[str], str]) -> Any:
 def label_of_link(link: Any) -> str | None:
     """Return the variant label of the file at *link*, None for a non-variant file."""
     known = catalog_link(link)
-    return variant_metadata.split_label(link.filename)[1] if known is None else known.file.label
+    return wheel_labels.split_label(link.filename)[1] if known is None else known.file.label
 
 
 def catalog_first(infos: list[Any]) -> list[Any]:
@@ -176,7 +175,7 @@ def null_last(infos: list[Any], urls: Sequence[str]) -> list[Any]:
         late = [
             info
             for info in group
-            if label_in(info) == variant_metadata.NULL_LABEL and position(info) > plain
+            if label_in(info) == wheel_labels.NULL_LABEL and position(info) > plain
         ]
         found += [info for info in group if info not in late] + late
     return found

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from pep_variants import metadata as variant_metadata
+from pep_variants import labels as wheel_labels
 
 from ._distributions import context_of
 from ._errors import logger
@@ -93,7 +93,7 @@ def reduce_message(message: email.message.Message, read_text: Callable[[str], st
         return
     try:
         values = any(_VALUES in requirement for requirement in requirements)
-        text = read_text(variant_metadata.VARIANT_FILE)
+        text = read_text(wheel_labels.VARIANT_FILE)
         context = _context(None if text is None else text.encode(), values=values)
         reduced = markers.reduce_requirements(requirements, context)
     except (ImportError, VariantError):

@@ -113,10 +113,10 @@ class VariantOptions:
 
         Where no variant wheels are found, invalid settings do not concern the user.
         """
-        from pep_variants import preferences as user_preferences
+        from pep_variants import options
         from pep_variants.errors import PreferenceError
 
-        if user_preferences.any_file():
+        if options.any_file():
             try:
                 self.read_settings()
             except PreferenceError as error:

@@ -143,7 +143,7 @@ def _check_installed(session: Session, candidates: Iterable[Any]) -> None:
 
 def _why_none_fits(ordering: CandidateOrdering, finder: Any, error: Exception) -> str:
     """Return the reasons against every variant of the projects in the conflict of *error*."""
-    from pep_variants import explanation
+    from pep_variants import selection as wheel_selection
 
     projects: dict[str, None] = {}
     for cause in getattr(error.__cause__, "causes", ()):
@@ -153,7 +153,7 @@ def _why_none_fits(ordering: CandidateOrdering, finder: Any, error: Exception) -
         unfit = ordering.variants.unfit(project)
         if unfit is not None:
             plain = _plain_versions(finder, project)
-            reasons.append(str(explanation.nothing_fits(project, *unfit, plain=plain)))
+            reasons.append(str(wheel_selection.nothing_fits(project, *unfit, plain=plain)))
     return "\n".join(reasons)
 
 

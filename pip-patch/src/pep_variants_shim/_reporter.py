@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from pip._internal.utils.logging import indent_log
 
-from pep_variants import explanation
 from pep_variants import selection as wheel_selection
 from pep_variants.metadata import Metadata
 from pep_variants.selection import File, Ranking, Selection
@@ -83,18 +82,18 @@ class VariantReporter:
         known, version = catalog_link(link), str(info[0])
         if known is not None and known.file.origin:
             version += f" (published as {known.file.origin})"
-        line = explanation.choice_line(
+        line = wheel_selection.choice_line(
             selection, file, project, version, ordering.agrees_with(project, info)
         )
         missed = (
             bool(line)
             and not ordering.forces(project)
-            and bool(explanation.why_not_better(selection, file))
+            and bool(wheel_selection.why_not_better(selection, file))
         )
         if missed and line not in self._printed and not self._hinted:
             self._hinted = True
             self._printed.add(line)
-            line += explanation.MORE.format(project)
+            line += wheel_selection.MORE.format(project)
         with indent_log():
             self._print(logging.INFO, line)
             if known is not None:
@@ -112,14 +111,14 @@ class VariantReporter:
     def _ranking(
         self, project: str, version: Hashable, ranking: Ranking, selection: Selection[Any]
     ) -> None:
-        for notice in explanation.notices(ranking):
+        for notice in wheel_selection.notices(ranking):
             self._print(logging.INFO if notice.actionable else VERBOSE, notice.text)
         if not logger.isEnabledFor(VERBOSE):
             return
         chosen = selection.chosen.label if selection.chosen else None
         logger.log(VERBOSE, "Variants of %s %s:", project, version)
         with indent_log():
-            for line in explanation.table_lines(explanation.verdicts(ranking, chosen)):
+            for line in wheel_selection.table_lines(wheel_selection.verdicts(ranking, chosen)):
                 logger.log(VERBOSE, "%s", line)
 
     def _print(self, level: int, line: str) -> None:

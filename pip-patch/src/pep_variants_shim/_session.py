@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any
 from pip._internal.exceptions import InstallationError
 from pip._vendor.packaging.utils import canonicalize_name
 
-from pep_variants import wheel_files
-
 from ._catalog import SessionCatalog
 from ._distributions import metadata_of
 from ._guard import switch
@@ -129,6 +127,8 @@ class Session:
 
     def note_metadata(self, link: Any) -> None:
         """Keep an index's link to a metadata file; nothing is fetched."""
+        from pep_variants import wheel_files
+
         # The first one counts, as for any file that a page lists twice.
         key = source_of(link), wheel_files.parse_metadata_filename(link.filename)
         self._metadata_links.setdefault(key, link)

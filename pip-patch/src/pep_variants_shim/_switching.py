@@ -23,7 +23,7 @@ from ._errors import logger
 from ._links import label_of_link
 
 if TYPE_CHECKING:
-    from pep_variants.explanation import Advice
+    from pep_variants.selection import Advice
 
     from ._session import Session
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from pep_variants import metadata as variant_metadata
+from pep_variants import labels as wheel_labels
 from pep_variants.selection import File
 
 from ._decision import file_of
@@ -82,7 +82,7 @@ class ProvisionalCandidates(Generic[CT]):
         labels = {file.label for _, file in wheels}
         if labels <= {None} or not labels & {
             None,
-            variant_metadata.NULL_LABEL,
+            wheel_labels.NULL_LABEL,
         }:  # perhaps nothing fits
             return None
         promised = {hashes.metadata_hash(candidate) for candidate, _ in wheels}

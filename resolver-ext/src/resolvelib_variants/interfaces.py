@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from pep_variants import metadata as variant_metadata
+from pep_variants import labels as wheel_labels
 from pep_variants.metadata import Metadata
 from pep_variants.selection import Selection
 
@@ -81,7 +81,7 @@ class Chosen:
     def of(cls, project: str, label: str | None, metadata: Metadata | None) -> Chosen:
         """Make one of the label in a filename."""
         if label is None:
-            return cls(project, variant_metadata.NULL_LABEL, metadata)
+            return cls(project, wheel_labels.NULL_LABEL, metadata)
         return cls(project, metadata.label_of(label) if metadata else label, metadata)
 
     def takes_part(self, namespace: str) -> bool:

@@ -23,15 +23,14 @@ from dataclasses import dataclass, field
 from operator import is_
 from typing import Any, Generic, TypeVar
 
-from pep_variants import explanation, markers
+from pep_variants import markers
 from pep_variants import selection as wheel_selection
 from pep_variants.errors import NoSuchVariant
-from pep_variants.explanation import Advice
 from pep_variants.machines import Platform
 from pep_variants.markers import VariantContext
 from pep_variants.metadata import Metadata
 from pep_variants.preferences import Preferences
-from pep_variants.selection import AbiDependency, File, NewestBuild, Selection, VersionNote
+from pep_variants.selection import AbiDependency, Advice, File, NewestBuild, Selection, VersionNote
 
 from ._build_order import BuildOrder
 from ._coherence import Agreements
@@ -424,7 +423,7 @@ class VariantOrdering(Generic[CT]):
             item for item in self._judge.selections(project) if item[0] > taken
         ]
         newer.sort(key=lambda item: item[0], reverse=True)
-        return explanation.passed_over(project, newer, taken, verb)
+        return wheel_selection.passed_over(project, newer, taken, verb)
 
     def unfit(self, project: str) -> tuple[Hashable, Selection[CT]] | None:
         """Return the first version of *project* of which no variant fits, and the decision.
@@ -434,7 +433,7 @@ class VariantOrdering(Generic[CT]):
         judged = list(self._judge.selections(project))
         if any(selection.files for _, selection in judged):
             return None
-        return next((item for item in judged if explanation.is_unfit(item[1])), None)
+        return next((item for item in judged if wheel_selection.is_unfit(item[1])), None)
 
     def agrees_with(self, project: str, candidate: CT) -> Chosen | None:
         """Return the file that *candidate* was put in front to agree with, None if it was not."""

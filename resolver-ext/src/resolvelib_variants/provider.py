@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 # The only module that imports resolvelib: bundlers rewrite these lines to a vendored copy.
 from resolvelib import AbstractProvider
 
-from pep_variants import explanation, markers
-from pep_variants import metadata as variant_metadata
+from pep_variants import labels as wheel_labels
+from pep_variants import markers
+from pep_variants import selection as wheel_selection
 from pep_variants.machines import Platform
 from pep_variants.markers import VariantContext
 from pep_variants.metadata import Metadata
@@ -213,7 +214,7 @@ class VariantProvider(_Provider[RT, CT, KT]):
 
     def _describe(self, candidate: CT) -> str:
         filename = self._files.filename(candidate)
-        label = variant_metadata.split_label(filename)[1] if filename else None
+        label = wheel_labels.split_label(filename)[1] if filename else None
         project = self._files.project(self._identify(candidate))
         text = f"{project} {self._files.version(candidate)}"
         return text if label is None else f"{text} (variant {label})"
@@ -426,7 +427,7 @@ def variants_of_version(
     for problem in selection.problems.values():
         yield f"  unusable: {problem}"
     rankings = selection.distinct_rankings.values()
-    rows = [row for ranking in rankings for row in explanation.verdicts(ranking, None)]
-    yield from (f"  {line}" for line in explanation.table_lines(rows))
+    rows = [row for ranking in rankings for row in wheel_selection.verdicts(ranking, None)]
+    yield from (f"  {line}" for line in wheel_selection.table_lines(rows))
     if any(file.label is None for file in selection.files):
         yield "  and the non-variant files"

@@ -37,10 +37,10 @@ from ._digests import Digests
 from ._formats.merging import check_promise, merge_all
 from ._formats.reader import read_metadata
 from ._model.filename import metadata_filename, parse_filename
-from ._model.label import VARIANT_FILE, split_label
 from ._model.metadata import Metadata
 from ._urls import is_local
 from .errors import MetadataError, VariantError, redacted
+from .labels import VARIANT_FILE, split_label
 from .limits import DOCUMENT_BYTES, INSPECTED_WHEEL_BYTES, INSPECTED_WHEELS
 
 _logger = logging.getLogger(__name__)

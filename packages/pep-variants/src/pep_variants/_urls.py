@@ -1,4 +1,4 @@
-"""URLs of files: whether they are local, their path, their filename.
+"""URLs of files: whether they are local, and their path.
 
 Imports little: installers look at every link with it.
 """
@@ -6,7 +6,7 @@ Imports little: installers look at every link with it.
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 
 def is_local(url: str) -> bool:
@@ -26,19 +26,3 @@ def local_path(url: str) -> Path:
     parts = urlsplit(url)
     host = f"//{parts.netloc}" if parts.netloc not in ("", "localhost") else ""
     return Path(url2pathname(host + parts.path))
-
-
-def filename_of_url(url: str) -> str:
-    """Return the last component of the path of *url*, percent-decoded; empty without one.
-
-    Some mirrors encode the plus sign of a local version twice.
-
-    Raises:
-        ValueError: *url* cannot be parsed.
-
-    >>> from pep_variants.safe_files import filename_of_url
-    >>> filename_of_url("https://host.example/torch-2.8.0%2Bcu128-py3-none-any.whl?token=1")
-    'torch-2.8.0+cu128-py3-none-any.whl'
-    """
-    filename = unquote(urlsplit(url).path.rpartition("/")[2])
-    return filename.replace("%2B", "+").replace("%2b", "+") if "%2" in filename else filename

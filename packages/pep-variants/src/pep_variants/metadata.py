@@ -6,16 +6,6 @@ from ._formats.reader import metadata_from_tree, read_metadata, read_pyproject
 from ._formats.tree import PropertyTree, Tree, joined
 from ._formats.writer import write_metadata
 from ._model.generation import GENERATIONS, V0_1_1, V0_2_0, Generation, schema_version
-from ._model.label import (
-    LABEL,
-    METADATA_SUFFIX,
-    NULL_LABEL,
-    ORIGIN_FILE,
-    VARIANT_FILE,
-    ZERO_LABEL,
-    check_label,
-    split_label,
-)
 from ._model.metadata import Metadata, ProviderInfo
 from ._model.property import (
     ABI_DEPENDENCY,
@@ -43,12 +33,10 @@ from ._release import (
 )
 
 __all__ = [
-    "ABI_DEPENDENCY", "GENERATIONS", "LABEL", "MAY_PASS", "METADATA_SUFFIX", "NAME", "NULL_LABEL",
-    "ORIGIN_FILE", "V0_1_1", "V0_2_0", "VALUE", "VARIANT_FILE", "ZERO_LABEL", "Absent", "Digests",
-    "Failed", "Features", "Fetch", "FetchAnswer", "Generation", "LocalFile", "Metadata",
+    "ABI_DEPENDENCY", "GENERATIONS", "MAY_PASS", "NAME", "V0_1_1", "V0_2_0", "VALUE", "Absent",
+    "Digests", "Failed", "Features", "Fetch", "FetchAnswer", "Generation", "LocalFile", "Metadata",
     "NoRanges", "Properties", "Property", "PropertyTree", "ProviderInfo", "ReleaseFile",
-    "ReleaseReader", "Tree", "Whole", "check_label", "check_promise", "group_properties",
-    "iter_properties", "joined", "merge", "merge_all", "metadata_from_tree", "properties_tree",
-    "read_metadata", "read_pyproject", "read_response", "schema_version", "split_label",
-    "write_metadata",
+    "ReleaseReader", "Tree", "Whole", "check_promise", "group_properties", "iter_properties",
+    "joined", "merge", "merge_all", "metadata_from_tree", "properties_tree", "read_metadata",
+    "read_pyproject", "read_response", "schema_version", "write_metadata",
 ]  # fmt: skip

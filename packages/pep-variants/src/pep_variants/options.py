@@ -5,9 +5,10 @@ Imports next to nothing: pip registers them at every start. `preferences` gives 
 
 from __future__ import annotations
 
+import os
 from typing import NamedTuple
 
-__all__ = ["OPTIONS", "Option"]
+__all__ = ["OPTIONS", "Option", "any_file"]
 
 
 class Option(NamedTuple):
@@ -152,3 +153,10 @@ OPTIONS = (
         installs=True,
     ),
 )
+
+
+def any_file() -> bool:
+    """Return whether there is a settings file, readable or not."""
+    from . import _places  # for this question alone
+
+    return any(os.path.lexists(place.path) for place in _places.places())

@@ -15,17 +15,8 @@ from ._choose.preferences import (
     read_configuration,
     unmatched,
 )
+from ._places import FILENAME, FOUND, Place, Role, active_environment, is_of_tool, places
 from ._settings.loader import UserSettings, load_preferences, load_settings
-from ._settings.places import (
-    FILENAME,
-    FOUND,
-    Place,
-    Role,
-    active_environment,
-    any_file,
-    is_of_tool,
-    places,
-)
 from ._settings.trust import (
     Allowed,
     AllowList,
@@ -42,8 +33,7 @@ __all__ = [
     "ABORT", "BEST_MATCH", "DEFAULT_CATALOG", "FILENAME", "FIRST_INDEX", "FOUND",
     "NON_VARIANT_LABEL", "NO_PROJECTS", "SANDBOX_AUTO", "SANDBOX_OFF", "AllowList", "Allowed",
     "Approval", "Approvals", "Covered", "Place", "Preferences", "Role", "Sources", "UserSettings",
-    "Wanted", "active_environment", "any_file", "approval_digest", "configuration_tree",
-    "covered_files", "given_settings", "is_catalog_path", "is_of_tool", "load_preferences",
-    "load_settings", "local_files", "places", "preferences_from_options", "read_configuration",
-    "unmatched",
+    "Wanted", "active_environment", "approval_digest", "configuration_tree", "covered_files",
+    "given_settings", "is_catalog_path", "is_of_tool", "load_preferences", "load_settings",
+    "local_files", "places", "preferences_from_options", "read_configuration", "unmatched",
 ]  # fmt: skip

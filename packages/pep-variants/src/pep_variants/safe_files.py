@@ -6,10 +6,10 @@ from ._formats.toml import read_toml
 from ._gc_pause import paused
 from ._ownership import NotPrivate, check_private, make_private
 from ._timeouts import within
-from ._urls import filename_of_url, is_local, local_path
+from ._urls import is_local, local_path
 
 __all__ = [
-    "VARIABLE", "NotPrivate", "cache_directory", "check_private", "filename_of_url", "is_local",
-    "local_path", "make_private", "patiently", "paused", "read_regular", "read_text", "read_toml",
-    "replacing", "within", "write_if_changed",
+    "VARIABLE", "NotPrivate", "cache_directory", "check_private", "is_local", "local_path",
+    "make_private", "patiently", "paused", "read_regular", "read_text", "read_toml", "replacing",
+    "within", "write_if_changed",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from pep_variants import metadata as variant_metadata
+from pep_variants import labels as wheel_labels
 from pep_variants import wheel_files
 from variants_catalog.entries import same_files
 from variants_proxy import urls as proxy_urls
@@ -59,7 +59,7 @@ def check_direct_wheels(invocation: Invocation) -> None:
     for text in (*named, *invocation.values("with", "from")):
         place = text.partition(" @ ")[2] or text
         folder, _, name = place.partition("#")[0].replace("\\", "/").rpartition("/")
-        plain, label = variant_metadata.split_label(unquote(urlsplit(name).path))
+        plain, label = wheel_labels.split_label(unquote(urlsplit(name).path))
         parts = plain.split("-")
         if plain.endswith(".whl") and label and len(parts) >= 5:
             project, version = normalized(parts[0]), parts[1]

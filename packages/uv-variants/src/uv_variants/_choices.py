@@ -9,7 +9,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pep_variants import explanation, machines, wheel_files
+from pep_variants import machines, wheel_files
+from pep_variants import selection as wheel_selection
 from pep_variants.errors import listed
 from variants_catalog import listings
 
@@ -168,7 +169,7 @@ def report_variants(
         choice = choices.of_installed(each)
         if verbose and choice is not None:
             print(f"Variants of {each.project} {each.version}:", file=stream)
-            for line in explanation.table_lines(choice.verdicts):
+            for line in wheel_selection.table_lines(choice.verdicts):
                 print(f"  {line}", file=stream)
             for text in choice.notices:
                 if text not in printed:
@@ -186,7 +187,7 @@ def report_variants(
             line = f"Variant {each.label} for {each.project} {each.version}{named}{on}{reason}"
             if choice is not None and choice.is_missed and not hinted:
                 hinted = True
-                line += explanation.MORE.format(each.project)
+                line += wheel_selection.MORE.format(each.project)
             print(line, file=stream)
 
 

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote
 
+from pep_variants import labels as wheel_labels
 from pep_variants import limits, safe_files
-from pep_variants import metadata as variant_metadata
 from pep_variants import preferences as user_preferences
 from pep_variants.preferences import Sources
 from variants_index import uv_files
@@ -473,7 +473,7 @@ def has_variants(index: UserIndex) -> bool:
     except OSError:
         return False
     return any(
-        variant_metadata.split_label(unquote(name))[1] for name in names if name.endswith(".whl")
+        wheel_labels.split_label(unquote(name))[1] for name in names if name.endswith(".whl")
     )
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from pep_variants import explanation, machines
+from pep_variants import machines
 from pep_variants import metadata as variant_metadata
 from pep_variants import selection as wheel_selection
 from pep_variants.machines import Detector
@@ -151,7 +151,7 @@ def _why_unfit(installed: Installed, state: CommandState) -> str:
     ):
         marks.remember(installed)
         return ""
-    return "; ".join(explanation.why_not(ranking, label))
+    return "; ".join(wheel_selection.why_not(ranking, label))
 
 
 def _idle(state: CommandState) -> Iterator[str]:

@@ -17,7 +17,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from pep_variants import explanation, safe_files
+from pep_variants import safe_files
+from pep_variants import selection as wheel_selection
 from pep_variants.safe_files import NotPrivate
 
 from ._built_wheels import BuiltWheels
@@ -368,7 +369,7 @@ def run(
         UvVariantsError, ProxyError, VariantError: see `errors.USER_ERRORS`.
     """
     if invocation.has("v", "verbose"):
-        explanation.log_decisions("uv-variants")
+        wheel_selection.log_decisions("uv-variants")
     with (
         contextlib.closing(check),
         writable_cache(safe_files.cache_directory(environ, "proxy")) as cache,

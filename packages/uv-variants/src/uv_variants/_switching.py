@@ -14,7 +14,8 @@ from functools import partial
 from itertools import permutations, product
 from typing import TYPE_CHECKING, NamedTuple
 
-from pep_variants import explanation, machines
+from pep_variants import machines
+from pep_variants import selection as wheel_selection
 from pep_variants.machines import Surroundings
 
 from ._choices import label_for
@@ -328,7 +329,11 @@ def agreement(
         owners: normalized names of these packages.
     """
     users = [
-        [name for name, each in found.items() if owner in explanation.required_by(found, [name])]
+        [
+            name
+            for name, each in found.items()
+            if owner in wheel_selection.required_by(found, [name])
+        ]
         for owner in owners
     ]
     for one, two in permutations(users, 2):
@@ -362,7 +367,7 @@ class _Asked:
         direct |= exact_versions(context.texts).keys()
         named = dict.fromkeys(normalized(name) for text in context.texts if (name := name_of(text)))
         self._named = [name for name in named if name not in direct]
-        also = explanation.required_by(state.installed, named) if self._upgraded is None else ()
+        also = wheel_selection.required_by(state.installed, named) if self._upgraded is None else ()
         self._names = [*self._named, *(name for name in also if name in state.installed)]
 
     def families(self) -> Iterable[list[str]]:
@@ -453,13 +458,13 @@ class _Asked:
                 continue
             own = {
                 each
-                for each in explanation.required_by(everything, [name])
+                for each in wheel_selection.required_by(everything, [name])
                 if _LIBRARY.search(each)
             }
             for other in sorted(everything.keys() - found.keys()):
                 has_variants = self._context.used_entry(other) or self._state.is_variant(other)
                 if has_variants and not own.isdisjoint(
-                    explanation.required_by(everything, [other])
+                    wheel_selection.required_by(everything, [other])
                 ):
                     there = f"{name} {known.version} ({known.label}"
                     return f"{there}) stays as it is, for the libraries that {other} needs"

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pep_variants import explanation
+from pep_variants import selection as wheel_selection
 from pep_variants.errors import listed
 
 from ._command_line import Scope
@@ -42,7 +42,7 @@ _SOURCES = (
 
 def read_requirements(context: Context, before: Mapping[str, Installed]) -> None:
     """Read what the projects with variants require, before they may be replaced."""
-    explanation.required_by(before, _with_variants(context, before))
+    wheel_selection.required_by(before, _with_variants(context, before))
 
 
 def replaces_builds(state: CommandState, replaced: Collection[str]) -> bool:
@@ -79,7 +79,7 @@ def tidy(
         return []
     texts = (*context.requested, *context.indexes.configuration.requirements)
     asked = {normalized(name_of(text) or "") for text in texts}
-    gone = explanation.unneeded(before, now, changed, asked)
+    gone = wheel_selection.unneeded(before, now, changed, asked)
     is_switch = context.preferences.switch and context.scope is Scope.ENVIRONMENT
     if gone and (is_switch or removes):
         if not context.is_quiet:
@@ -91,7 +91,7 @@ def tidy(
         names_gone = [each.project for each in gone]
         warn(f"nothing requires {_listed(gone)} any more: uv pip uninstall {' '.join(names_gone)}")
     folders = [str(folder) for each in context.environments for folder in site_packages(each)]
-    found = explanation.repairs(folders, now, changed, {each.project for each in gone})
+    found = wheel_selection.repairs(folders, now, changed, {each.project for each in gone})
     if found.again:
         if not context.is_quiet:
             warn(f"installing again, as others had the same files: {_listed(found.again)}")

@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from pep_variants import explanation, machines
+from pep_variants import machines
+from pep_variants import selection as wheel_selection
 
 from ._checks import admitted_choices
 from ._named_projects import admits, name_of, normalized
@@ -111,7 +112,7 @@ def _names(state: CommandState, changes: Changes) -> list[str]:
     named = {normalized(name) for text in listed if (name := name_of(text)) is not None}
     wanted = dict.fromkeys((*context.requested, *sorted(named), *changes.along))
     if context.invocation.has("upgrade", "U") and state.installed:
-        wanted |= dict.fromkeys(sorted(explanation.required_by(state.installed, wanted)))
+        wanted |= dict.fromkeys(sorted(wheel_selection.required_by(state.installed, wanted)))
     names = [*filter(puts_first(context), wanted)]
     present = {*_kept(context, state)} - {*changes.along} | changes.held if names else ()
     return [name for name in names if name not in present]

@@ -11,6 +11,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import InvalidName, canonicalize_name
 
+from pep_variants import labels as wheel_labels
 from pep_variants import limits
 from pep_variants import metadata as variant_metadata
 from pep_variants.errors import CatalogError, InvalidProperty, shortened
@@ -205,7 +206,7 @@ class _Reader(PropertyTree):
         texts = self.strings(table, "properties", path)
         path = f"{path}.properties"
         self.check_count(texts, path, limits.VALUES, "properties")
-        if bool(texts) is (label == variant_metadata.NULL_LABEL):
+        if bool(texts) is (label == wheel_labels.NULL_LABEL):
             problem = "the null variant has none" if texts else f"{shortened(label)} needs some"
             raise self.error(path, problem)
         seen = set()
@@ -235,7 +236,7 @@ class _Reader(PropertyTree):
         self.name(
             PLACEHOLDER.sub(_SAMPLE, found.label),
             f"{path}.label",
-            variant_metadata.LABEL,
+            wheel_labels.LABEL,
             "variant label",
         )
 

@@ -19,6 +19,7 @@ from typing import IO
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from pep_variants import labels as wheel_labels
 from pep_variants import markers, wheel_files
 from pep_variants import metadata as variant_metadata
 from pep_variants.errors import CatalogError, InvalidMarker, InvalidWheel, without_userinfo
@@ -121,12 +122,10 @@ def added_files(
     if not file.is_rewritten:
         return {}
     added = {
-        variant_metadata.VARIANT_FILE: variant_metadata.write_metadata(
-            entry.metadata([file])
-        ).encode()
+        wheel_labels.VARIANT_FILE: variant_metadata.write_metadata(entry.metadata([file])).encode()
     }
     if file.origin:
-        added[variant_metadata.ORIGIN_FILE] = write_origin(Origin.of_file(file, url, hashes))
+        added[wheel_labels.ORIGIN_FILE] = write_origin(Origin.of_file(file, url, hashes))
     return added
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pep_variants import explanation, machines
+from pep_variants import machines
 from pep_variants import preferences as user_preferences
 from pep_variants import selection as wheel_selection
 from pep_variants.machines import Platform
@@ -102,7 +102,7 @@ def _unfit(
     ]
     if not taken or not devices or any(item in fitting for _, item in taken):
         return ""
-    why = explanation.why_not(ranking, taken[0][0])[0]
+    why = wheel_selection.why_not(ranking, taken[0][0])[0]
     does = _instead(name, version, fitting)
     return f"{name} {version} does not run on the {devices[0]} that is here ({why}); " + (
         f"{does} does" if does else f"no build of {entry.name} does"

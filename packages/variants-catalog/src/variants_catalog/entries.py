@@ -17,6 +17,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from pep_variants import labels as wheel_labels
 from pep_variants import limits, wheel_files
 from pep_variants import metadata as variant_metadata
 from pep_variants.metadata import Features, Metadata, Properties, Property, ProviderInfo
@@ -210,7 +211,7 @@ class CatalogProject:
         """
         if variant.requires:
             return target(variant) == self.name
-        return variant.place is None and variant.label != variant_metadata.NULL_LABEL
+        return variant.place is None and variant.label != wheel_labels.NULL_LABEL
 
     def may_take(self, own: Mapping[Version, int], version: Version, position: int) -> bool:
         """Return whether a build of one of the `targets` stands for the project's *version*.
@@ -385,10 +386,7 @@ def _named(filename: str) -> tuple[str, Version] | None:
     if not filename.endswith(".whl") or len(filename) > limits.FILENAME_CHARACTERS:
         return None
     parts = filename.split("-")
-    if (
-        not _PARTS <= len(parts) <= _PARTS + 1
-        or variant_metadata.split_label(filename)[1] is not None
-    ):
+    if not _PARTS <= len(parts) <= _PARTS + 1 or wheel_labels.split_label(filename)[1] is not None:
         return None
     version = wheel_files.read_version(parts[1].replace("_", "-"))
     return None if version is None else (canonicalize_name(parts[0]), version)

@@ -17,7 +17,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidSdistFilename, parse_sdist_filename
 from packaging.version import Version
 
-from pep_variants import metadata as variant_metadata
+from pep_variants import labels as wheel_labels
 from pep_variants import wheel_files
 from pep_variants.errors import some, without_userinfo
 
@@ -345,7 +345,7 @@ class PlaceReader(Generic[F]):
             elif not known.is_rewritten and at_places.issuperset(_uses(known)):
                 continue  # the same build of the project's own index
             # Wheels for Macs for example, which stay as the user's index lists them.
-            is_own = known.label == variant_metadata.NULL_LABEL and not known.is_rewritten
+            is_own = known.label == wheel_labels.NULL_LABEL and not known.is_rewritten
             same = is_own and hashes.get(known.published) == item.listed.sha256 is not None
             if known.version in real or same:
                 continue
@@ -428,7 +428,7 @@ def _yanked(own: Iterable[Listed[F]]) -> dict[Version, str]:
 
 def _variant_version(filename: str) -> Version | None:
     """Return the version of a variant wheel, None for any other file."""
-    if not filename.endswith(".whl") or variant_metadata.split_label(filename)[1] is None:
+    if not filename.endswith(".whl") or wheel_labels.split_label(filename)[1] is None:
         return None
     return wheel_files.read_version(filename.split("-", 2)[1].replace("_", "-"))
 

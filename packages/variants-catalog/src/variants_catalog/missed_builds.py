@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from packaging.version import Version
 
-from pep_variants import explanation, machines, safe_files
+from pep_variants import machines, safe_files
 from pep_variants import metadata as variant_metadata
 from pep_variants import selection as wheel_selection
 from pep_variants.machines import Platform
@@ -175,7 +175,7 @@ def missed_build(
     if not tags:
         lack = f"has no wheel that uses {device}"
     elif own is not None and namespace in own.properties:
-        lack = f"does not run on {device} ({explanation.why_not(ranking, _OWN)[0]})"
+        lack = f"does not run on {device} ({wheel_selection.why_not(ranking, _OWN)[0]})"
     else:
         lack = f"does not use {device}"
     label = "" if PLACEHOLDER.search(found.label) else found.label

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pep_variants import labels as wheel_labels
 from pep_variants import metadata as variant_metadata
 from pep_variants.errors import MetadataError, VariantError, shortened
 from pep_variants.metadata import Metadata, Property
@@ -66,18 +67,18 @@ def add_variant(project: Metadata, label: str, properties: Sequence[Property]) -
         DescriptionError: properties of the null variant, none of another one, or properties that
             *project* rules out.
     """
-    variant_metadata.check_label(label)
-    if label == variant_metadata.NULL_LABEL and properties:
+    wheel_labels.check_label(label)
+    if label == wheel_labels.NULL_LABEL and properties:
         raise DescriptionError(
-            f"the variant {variant_metadata.NULL_LABEL!r} has no properties: choose another label, "
+            f"the variant {wheel_labels.NULL_LABEL!r} has no properties: choose another label, "
             "or remove the properties"
         )
     if not properties and label in project.variants:
         return replace(project, variants={label: project.variants[label]})
-    if label != variant_metadata.NULL_LABEL and not properties:
+    if label != wheel_labels.NULL_LABEL and not properties:
         raise DescriptionError(
             f"variant {label!r} has no properties: add at least one, "
-            f"or use the label {variant_metadata.NULL_LABEL!r} for the variant that is compatible "
+            f"or use the label {wheel_labels.NULL_LABEL!r} for the variant that is compatible "
             "with every machine"
         )
     if not project.namespaces:

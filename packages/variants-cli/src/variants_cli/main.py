@@ -105,9 +105,9 @@ def cli(context: click.Context, verbose: bool) -> None:
     `variants COMMAND --help` describes the options of a command.
     """
     if verbose:
-        from pep_variants import explanation  # which most runs do without
+        from pep_variants import selection as wheel_selection
 
-        explanation.log_decisions("variants")
+        wheel_selection.log_decisions("variants")
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 

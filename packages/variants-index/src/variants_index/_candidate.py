@@ -8,7 +8,7 @@ from typing import Final
 
 from packaging.version import Version
 
-from pep_variants import metadata as variant_metadata
+from pep_variants import labels as wheel_labels
 
 from ._catalog_builds import CatalogFile
 from .pages import PageFile
@@ -109,9 +109,7 @@ class Candidate:
     def installed_filename(self) -> str:
         """Name of the wheel that is installed: a rewritten one has no label, for any installer."""
         return (
-            self.published
-            if self.rewritten is None
-            else variant_metadata.split_label(self.filename)[0]
+            self.published if self.rewritten is None else wheel_labels.split_label(self.filename)[0]
         )
 
     @property
@@ -128,7 +126,7 @@ class Candidate:
     @property
     def label(self) -> str | None:
         """The variant label, None for a non-variant file."""
-        return variant_metadata.split_label(self.filename)[1] if self.is_wheel else None
+        return wheel_labels.split_label(self.filename)[1] if self.is_wheel else None
 
     @property
     def is_wheel(self) -> bool:

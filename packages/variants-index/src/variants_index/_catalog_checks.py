@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pep_variants import metadata as variant_metadata
+from pep_variants import labels as wheel_labels
 from pep_variants.preferences import Sources
 from variants_catalog import catalogs, listings
 from variants_catalog.catalogs import FileCatalog, Finding
@@ -131,9 +131,9 @@ def _taken(variant: CatalogVariant, project: Project) -> _Versions:
             else:  # the project's own wheels are the null variant
                 plain = (
                     item.filename.endswith(".whl")
-                    and variant_metadata.split_label(item.filename)[1] is None
+                    and wheel_labels.split_label(item.filename)[1] is None
                 )
-                is_taken = plain and variant.label == variant_metadata.NULL_LABEL
+                is_taken = plain and variant.label == wheel_labels.NULL_LABEL
             if is_taken:
                 found.setdefault(version, []).append(item)
     return found

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from pep_variants import labels as wheel_labels
 from pep_variants import metadata as variant_metadata
 from pep_variants import safe_files, wheel_files
 from pep_variants.errors import MetadataError, redacted
@@ -171,12 +172,12 @@ def _has(path: Path, hashes: Mapping[str, str]) -> bool:
 
 
 def _check_variant(path: Path, wanted: Download) -> None:
-    label = variant_metadata.split_label(wanted.filename)[1]
+    label = wheel_labels.split_label(wanted.filename)[1]
     if label is None or wanted.metadata is None:
         return
     found = wheel_files.read_wheel_metadata(path, wanted.url)
     if found is None:
         raise MetadataError(
-            wanted.url, "", f"is named a variant wheel, but has no {variant_metadata.VARIANT_FILE}"
+            wanted.url, "", f"is named a variant wheel, but has no {wheel_labels.VARIANT_FILE}"
         )
     variant_metadata.check_promise(wanted.metadata, found, label)

@@ -10,6 +10,7 @@ from operator import attrgetter
 
 from packaging.version import Version
 
+from pep_variants import labels as wheel_labels
 from pep_variants import metadata as variant_metadata
 from pep_variants import selection as wheel_selection
 
@@ -152,7 +153,7 @@ class CandidateEvaluator:
     def _unfit(self, filename: str) -> str:
         """Return whether a wheel is for another system, or for another Python."""
         tags = filename.removesuffix(".whl").split("-")
-        is_label = variant_metadata.split_label(filename)[1] is not None
+        is_label = wheel_labels.split_label(filename)[1] is not None
         systems = tags[-2 if is_label else -1].split(".")
         fits = not self._target.systems.isdisjoint(systems) or "any" in systems
         return self.no_python if fits else self.no_system

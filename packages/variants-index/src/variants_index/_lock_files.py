@@ -37,6 +37,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from pep_variants import labels as wheel_labels
 from pep_variants import limits, lock_entries, markers, safe_files
 from pep_variants import metadata as variant_metadata
 from pep_variants.errors import LockError, without_userinfo
@@ -98,7 +99,7 @@ class Locked:
     @property
     def label(self) -> str | None:
         """Variant label, None for a non-variant file."""
-        return variant_metadata.split_label(self.filename)[1]
+        return wheel_labels.split_label(self.filename)[1]
 
     def to_tree(self) -> dict[str, Any]:
         """Return it as JSON data."""
@@ -224,7 +225,7 @@ def _locked(
     if not isinstance(file, (PackageWheel, PackageSdist, PackageArchive)):
         return Locked(package.name, version, "", None, {})
     filename = (
-        safe_files.filename_of_url(file.url or file.path or "")
+        wheel_labels.filename_of_url(file.url or file.path or "")
         if isinstance(file, PackageArchive)
         else file.filename
     )
@@ -538,7 +539,7 @@ def _file(
     """Return the arguments that all classes of files in `packaging.pylock` take."""
     file = candidate.file
     local = safe_files.is_local(file.url)
-    named = safe_files.filename_of_url(file.url) == candidate.published
+    named = wheel_labels.filename_of_url(file.url) == candidate.published
     return {
         "name": None if named else candidate.published,
         "upload_time": None if file.upload_time is None else _time(file.upload_time),

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from pep_variants import labels as wheel_labels
 from pep_variants import limits, safe_files, wheel_files
-from pep_variants import metadata as variant_metadata
 from pep_variants import preferences as user_preferences
 from pep_variants.errors import redacted, without_userinfo
 from pep_variants.preferences import Preferences, Sources
@@ -295,7 +295,7 @@ class PackageFinder:
         if safe_files.is_local(url) and safe_files.local_path(url).is_dir():
             return by_version(directory_files(safe_files.local_path(url)))
         if safe_files.is_local(url) and not url.endswith((".html", ".htm")):
-            return by_version((PageFile(safe_files.filename_of_url(url), url),))
+            return by_version((PageFile(wheel_labels.filename_of_url(url), url),))
         return by_version(self.session.fetch_page(url).files)
 
 
@@ -379,7 +379,7 @@ def _project(
         if versions[version]
     }
     has_variants = any(
-        variant_metadata.split_label(item.filename)[1] is not None
+        wheel_labels.split_label(item.filename)[1] is not None
         for files in ordered.values()
         for item in files
     )
@@ -398,7 +398,7 @@ def directory_files(folder: Path) -> Iterator[PageFile]:
     """Yield the wheels, sdists and variant metadata files of *folder*, by name ascending."""
     names = {path.name for path in folder.iterdir()}
     for name in sorted(names):
-        if name.endswith((".whl", variant_metadata.METADATA_SUFFIX, *SDISTS)):
+        if name.endswith((".whl", wheel_labels.METADATA_SUFFIX, *SDISTS)):
             core_metadata: dict[str, str] | None = {} if f"{name}.metadata" in names else None
             yield PageFile(name, (folder / name).as_uri(), core_metadata=core_metadata)
 

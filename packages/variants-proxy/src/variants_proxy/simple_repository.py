@@ -19,6 +19,7 @@ from packaging.version import Version
 from simple_repository import SimpleRepository, errors, model
 from simple_repository.components.core import RepositoryContainer
 
+from pep_variants import labels as wheel_labels
 from pep_variants import machines
 from pep_variants import metadata as variant_metadata
 from pep_variants.errors import VariantError
@@ -232,8 +233,8 @@ def _page_file(file: model.File) -> PageFile:
 def _is_plain(filename: str) -> bool:
     """Return whether it is a file that installers without variants know."""
     return (
-        not filename.endswith(variant_metadata.METADATA_SUFFIX)
-        and variant_metadata.split_label(filename)[1] is None
+        not filename.endswith(wheel_labels.METADATA_SUFFIX)
+        and wheel_labels.split_label(filename)[1] is None
     )
 
 
@@ -242,7 +243,7 @@ def _release_file(file: PageFile) -> ReleaseFile:
 
 
 def _under(filename: str, file: model.File) -> model.File:
-    label = variant_metadata.split_label(file.filename)[1]
+    label = wheel_labels.split_label(file.filename)[1]
     if label is None:
         return file
     private = file.private_metadata | {"_variant_label": label}

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from pep_variants import metadata as variant_metadata
+from pep_variants import labels as wheel_labels
 
 from .._distributions import read_file
 from .._errors import logger
@@ -86,16 +86,17 @@ class _Dist(_Wrapper):
 
 
 def _abi_requirements(_original: object, dist: Any) -> list[InstalledRequirement]:
-    text = read_file(dist, variant_metadata.VARIANT_FILE)
+    text = read_file(dist, wheel_labels.VARIANT_FILE)
     if text is None:
         return []
+    from pep_variants import metadata as variant_metadata
     from pep_variants import selection as wheel_selection
     from pep_variants.errors import VariantError
 
     try:
-        variants = variant_metadata.read_metadata(text, variant_metadata.VARIANT_FILE).variants
+        variants = variant_metadata.read_metadata(text, wheel_labels.VARIANT_FILE).variants
     except VariantError as error:  # pip must work with any content of the file
-        logger.debug("%s of %s cannot be read: %s", variant_metadata.VARIANT_FILE, dist, error)
+        logger.debug("%s of %s cannot be read: %s", wheel_labels.VARIANT_FILE, dist, error)
         return []
     return [
         InstalledRequirement(label, dependency)

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
-from pep_variants import metadata as variant_metadata
+from pep_variants import labels as wheel_labels
 from pep_variants.options import OPTIONS
 
 from .._catalog import with_hashes
@@ -37,10 +37,10 @@ def patch_finder(module: ModuleType) -> None:
         for link in links:
             # Called with every link of every page: test the text before parsing anything.
             url = link.url
-            if variant_metadata.METADATA_SUFFIX in url:
+            if wheel_labels.METADATA_SUFFIX in url:
                 if resolving is not None:
                     resolving.note_metadata(link)
-            elif url.count("-") >= 5 and variant_metadata.split_label(link.filename)[1] is not None:
+            elif url.count("-") >= 5 and wheel_labels.split_label(link.filename)[1] is not None:
                 if resolving is not None:
                     resolving.note_variants(link_evaluator.project_name)
                 elif session is None or not session.lists_variants():

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from pep_variants import metadata as variant_metadata
+from pep_variants import labels as wheel_labels
 
 from .._guard import Original, replace
 from .._markers import reduce_contents
@@ -51,7 +51,7 @@ def _reduce(lib_dir: str, path: str) -> bool:
     metadata = os.path.join(folder, name)  # noqa: PTH118
     contents = _read(metadata)
     try:
-        beside = _read(os.path.join(folder, variant_metadata.VARIANT_FILE))  # noqa: PTH118
+        beside = _read(os.path.join(folder, wheel_labels.VARIANT_FILE))  # noqa: PTH118
     except FileNotFoundError:
         beside = None
     reduced = reduce_contents(contents, beside)

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from pep_variants import labels as wheel_labels
 from pep_variants import limits
-from pep_variants import metadata as variant_metadata
 
 from .._guard import Original, replace, switch
 from .._links import rewritten_link
@@ -89,7 +89,7 @@ def _limit_variant_file(module: ModuleType) -> None:
 
     @replace(module, "read_wheel_metadata_file")
     def read_file(original: Original, source: zipfile.ZipFile, path: str) -> bytes:
-        if path.partition("/")[2] != variant_metadata.VARIANT_FILE:
+        if path.partition("/")[2] != wheel_labels.VARIANT_FILE:
             data: bytes = original(source, path)
             return data
         from pep_variants import wheel_files
@@ -108,7 +108,7 @@ def _reduced_files(files: Mapping[Any, bytes]) -> Mapping[Any, bytes]:
     name = next((name for name in files if str(name) == _METADATA_FILE), None)
     if name is None:
         return files
-    beside = files.get(type(name)(variant_metadata.VARIANT_FILE))
+    beside = files.get(type(name)(wheel_labels.VARIANT_FILE))
     reduced = reduce_contents(files[name], beside)
     return files if reduced is files[name] else {**files, name: reduced}
 

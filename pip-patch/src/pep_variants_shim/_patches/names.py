@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from pep_variants import metadata as variant_metadata
+from pep_variants import labels as wheel_labels
 
 from .._guard import Original, replace, switch
 
@@ -19,7 +19,7 @@ def patch_wheel(module: ModuleType) -> None:
         if not (switch.on or switch.used):
             original(self, filename)
             return
-        plain, label = variant_metadata.split_label(filename)
+        plain, label = wheel_labels.split_label(filename)
         if label is not None:
             switch.used = True
         try:
@@ -34,4 +34,4 @@ def patch_sources(module: ModuleType) -> None:
 
     @replace(module, "parse_wheel_filename")
     def parse(original: Original, filename: str) -> Any:
-        return original(variant_metadata.split_label(filename)[0])
+        return original(wheel_labels.split_label(filename)[0])

@@ -10,7 +10,7 @@ from typing import Any
 
 from pip._internal.exceptions import InstallationError
 
-from pep_variants import metadata as variant_metadata
+from pep_variants import labels as wheel_labels
 
 from .._errors import VariantsOff
 from .._guard import Original, replace, switch
@@ -30,7 +30,7 @@ def patch_prepare(module: ModuleType) -> None:
     @replace(module.RequirementPreparer, "_prepare_linked_requirement", always=True, checks=True)
     def prepare_linked(original: Original, self: Any, req: Any, *args: Any, **kwargs: Any) -> Any:
         link = req.link  # pip may replace it by the one of a cached or downloaded file
-        label = variant_metadata.split_label(link.filename)[1]
+        label = wheel_labels.split_label(link.filename)[1]
         if not switch.on:
             if label is not None:
                 raise VariantsOff(switch.reason)

@@ -9,7 +9,7 @@ from typing import Any
 from pip._internal.exceptions import DistributionNotFound
 from pip._vendor.packaging.utils import canonicalize_name
 
-from pep_variants import metadata as variant_metadata
+from pep_variants import labels as wheel_labels
 
 from .._errors import VariantsOff, logger
 from .._guard import Original, fault, is_ours, iterated, replace, require, switch
@@ -105,10 +105,7 @@ def _plain(infos: Iterator[Any]) -> Iterator[Info]:
     """Yield *infos* without variants; also after a fault, so without what may have failed."""
     for info in infos:
         link = info[1].keywords["link"]
-        if (
-            not isinstance(link, CatalogLink)
-            and variant_metadata.split_label(link.filename)[1] is None
-        ):
+        if not isinstance(link, CatalogLink) and wheel_labels.split_label(link.filename)[1] is None:
             yield info
 
 

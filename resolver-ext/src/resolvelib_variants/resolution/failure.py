@@ -7,7 +7,8 @@ from typing import Any
 
 from packaging.version import Version
 
-from pep_variants import explanation, markers
+from pep_variants import markers
+from pep_variants import selection as wheel_selection
 from pep_variants.selection import File
 from variants_index import finder as package_finder
 from variants_index.finder import Candidate, CandidateEvaluator, PackageFinder
@@ -89,7 +90,7 @@ def _by_marker(
         return
     file = File(parent.filename, parent.source, parent)
     requires = filter(markers.uses_variant_terms, plain.core_metadata(parent).requires)
-    yield from explanation.required_by_marker(
+    yield from wheel_selection.required_by_marker(
         parent.project, parent.version, selection, file, requires, wanted
     )
 
@@ -139,7 +140,7 @@ def _variants(
     unfit = provider.ordering.unfit(project)
     if unfit is not None:
         plain = _plain_versions(project, evaluator)
-        said = explanation.nothing_fits(project, *unfit, plain=plain, more="variants explain")
+        said = wheel_selection.nothing_fits(project, *unfit, plain=plain, more="variants explain")
         yield from str(said).splitlines()
         if len(judged) > 1:
             yield f"… and {len(judged) - 1} more versions of {project}"
@@ -149,7 +150,7 @@ def _variants(
         if selection.unknown:
             yield f"  not listed in the variant metadata: {', '.join(selection.unknown)}"
         for ranking in selection.rankings.values():
-            for notice in explanation.notices(ranking):
+            for notice in wheel_selection.notices(ranking):
                 if notice.actionable:
                     yield f"  {notice.text}"
         assert isinstance(version, Version)

@@ -21,6 +21,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 from resolvelib import AbstractProvider
 
+from pep_variants import labels as wheel_labels
 from pep_variants import markers, safe_files
 from pep_variants.errors import InvalidMarker, redacted
 from pep_variants.metadata import Metadata
@@ -462,7 +463,7 @@ class IndexProvider(_Base):
                 name,
                 Version(version),
                 redacted(plain),
-                PageFile(safe_files.filename_of_url(plain), plain, hashes),
+                PageFile(wheel_labels.filename_of_url(plain), plain, hashes),
                 direct=True,
             )
         return self._direct[url]

@@ -17,7 +17,8 @@ from urllib.parse import urlsplit
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name, parse_sdist_filename
 
-from pep_variants import limits, safe_files, wheel_files
+from pep_variants import labels as wheel_labels
+from pep_variants import limits, wheel_files
 from pep_variants.errors import InvalidWheelFilename, redacted, shortened
 
 from .errors import RequirementError
@@ -141,7 +142,7 @@ def distribution_name(url: str, origin: str = "") -> tuple[str, str]:
     _check_url(url, origin)
     if _VCS.match(url):
         raise RequirementError(f"{_place(origin)}{redacted(url)}: {_NOT_BUILT}")
-    filename = safe_files.filename_of_url(url)
+    filename = wheel_labels.filename_of_url(url)
     try:
         if filename.endswith(".whl"):
             wheel = wheel_files.parse_filename(filename)

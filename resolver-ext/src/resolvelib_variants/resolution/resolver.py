@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from packaging.version import Version
 from resolvelib import BaseReporter, ResolutionImpossible, ResolutionTooDeep, Resolver
 
-from pep_variants import explanation
-from pep_variants import metadata as variant_metadata
+from pep_variants import labels as wheel_labels
 from pep_variants import preferences as user_preferences
 from pep_variants import selection as wheel_selection
 from pep_variants.errors import NoSuchVariant, redacted
@@ -487,9 +486,7 @@ class Relatives:
         for name in self._wanted:
             entry = self._finder.entries.entry(name)
             if name != project and entry is not None and self(project, name):
-                yield frozenset(item.label for item in entry.variants) - {
-                    variant_metadata.NULL_LABEL
-                }
+                yield frozenset(item.label for item in entry.variants) - {wheel_labels.NULL_LABEL}
 
 
 @dataclass
@@ -516,7 +513,7 @@ class Notes:
             self.lacking.update(dict.fromkeys(problems))
         for ranking in selection.rankings.values():
             self.seen.append(ranking.metadata)
-            for notice in explanation.notices(ranking):
+            for notice in wheel_selection.notices(ranking):
                 if notice.actionable:
                     self._add(notice.text)
 

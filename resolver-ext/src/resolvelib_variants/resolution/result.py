@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
-from pep_variants import explanation, markers
+from pep_variants import markers
 from pep_variants import metadata as variant_metadata
+from pep_variants import selection as wheel_selection
 from pep_variants.metadata import Metadata, Properties
 from pep_variants.selection import File, VersionNote
 from variants_index.finder import Candidate
@@ -203,7 +204,7 @@ def _package(
     if selection is not None:
         wanted = (candidate.filename, candidate.source)
         own = (file for file in selection.files if (file.filename, file.source) == wanted)
-        why = explanation.why_this(selection, next(own, File(*wanted, candidate)), project)
+        why = wheel_selection.why_this(selection, next(own, File(*wanted, candidate)), project)
         if candidate.published_as is not None:
             why = "; ".join(filter(None, (why, f"published as {candidate.published_name}")))
     return Package(

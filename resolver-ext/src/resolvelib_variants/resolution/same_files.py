@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
-from pep_variants import explanation, machines
+from pep_variants import machines
+from pep_variants import selection as wheel_selection
 from pep_variants.errors import NoSuchVariant, redacted
 from variants_catalog.entries import same_files as catalog_builds
 from variants_index.finder import PackageFinder
@@ -90,7 +91,7 @@ def agreeing(resolve: Callable[[Mapping[str, Collection[str]]], Resolution]) -> 
     """
     excluded: dict[str, set[str]] = {}
     found, notes, tried = resolve(excluded), list[str](), set[tuple[str, str]]()
-    while pair := next(explanation.rivals(found.by_name), ()):
+    while pair := next(wheel_selection.rivals(found.by_name), ()):
         for package in found.packages:
             key = package.name, package.label or ""
             own = _required(found.by_name, package.name).intersection(pair)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from pep_variants import explanation
-from pep_variants.explanation import Verdict
-from pep_variants.selection import Ranking, Selection, VersionNote
+from pep_variants import selection as wheel_selection
+from pep_variants.selection import Ranking, Selection, Verdict, VersionNote
 from variants_catalog import catalogs
 from variants_index.finder import Candidate, CandidateEvaluator, Project
 from variants_index.target import Target
@@ -79,7 +78,7 @@ class Explanation:
         ranking = self.rankings[source]
         chosen = self.chosen.label if self.chosen is not None else None
         rows = []
-        for row in explanation.verdicts(ranking, chosen):
+        for row in wheel_selection.verdicts(ranking, chosen):
             if row.verdict != "rejected" and not self.files(source, row.label):
                 other = self.others.get(row.label)
                 lack = f"has no wheel for {self.target.interpreter} on {self.target.system}"

@@ -30,7 +30,7 @@ def why_chosen(supported: Properties) -> str:
 
     Empty for the null variant. The publisher's order of builds is not a demand, and is left out.
 
-    >>> from pep_variants.explanation import why_chosen
+    >>> from pep_variants.selection import why_chosen
     >>> why_chosen({"nvidia": {"cuda_version_lower_bound": ("12.8",), "sm_arch": ("90_real",)}})
     'CUDA driver 12.8 or newer, compute capability 9.0'
     """
@@ -107,7 +107,7 @@ def asked(namespace: str, feature: str) -> str:
 def answered(namespace: str, feature: str, value: str) -> str:
     """Return *value* as an answer to `asked`: ``CUDA driver``: ``13.0 or newer``.
 
-    >>> from pep_variants.explanation import answered, asked
+    >>> from pep_variants.selection import answered, asked
     >>> feature = "nvidia", "cuda_version_lower_bound"
     >>> f"{asked(*feature)}: {answered(*feature, '13.0')}"
     'CUDA driver: 13.0 or newer'
@@ -235,7 +235,7 @@ def verdicts(ranking: Ranking, chosen: str | None) -> tuple[Verdict, ...]:
         ranking: the judged variants.
         chosen: label that was taken, None if none was.
 
-    >>> from pep_variants.explanation import verdicts
+    >>> from pep_variants.selection import verdicts
     >>> from pep_variants.machines import load_machine
     >>> from pep_variants.metadata import Metadata
     >>> from pep_variants.selection import rank
@@ -266,7 +266,7 @@ def verdicts(ranking: Ranking, chosen: str | None) -> tuple[Verdict, ...]:
 def table_lines(rows: Sequence[tuple[str, str, str]]) -> Iterator[str]:
     """Yield *rows*, each a `Verdict` or what it is made of, as lines with aligned columns.
 
-    >>> from pep_variants.explanation import table_lines
+    >>> from pep_variants.selection import table_lines
     >>> list(table_lines([("cu128", "chosen", "CUDA driver 12.8"), ("null", "compatible", "")]))
     ['cu128  chosen      CUDA driver 12.8', 'null   compatible  ']
     """

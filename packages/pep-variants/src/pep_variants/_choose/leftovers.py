@@ -88,7 +88,7 @@ def rivals(names: Iterable[str]) -> Iterator[tuple[str, ...]]:
     NVIDIA's packages whose names end in the version have the same folder, and files without a
     version in their names.
 
-    >>> from pep_variants.explanation import rivals
+    >>> from pep_variants.selection import rivals
     >>> list(rivals(["nvidia-nccl-cu12", "nvidia-nccl-cu13", "numpy"]))
     [('nvidia-nccl-cu12', 'nvidia-nccl-cu13')]
     """

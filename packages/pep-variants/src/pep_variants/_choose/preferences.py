@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._formats.tree import PropertyTree
-from .._model.label import check_label
 from .._model.property import NAME, Features, Selector
 from ..errors import InvalidLabel, InvalidProperty, PreferenceError, printable, redacted, shortened
+from ..labels import check_label
 from ..limits import SETTINGS_VALUES
 from ..options import OPTIONS
 

@@ -22,10 +22,10 @@ from itertools import repeat
 from typing import NamedTuple
 
 from .._gc_pause import paused
-from .._model.label import NULL_LABEL, ZERO_LABEL
 from .._model.metadata import Metadata
 from .._model.platform import Platform
 from .._model.property import ABI_DEPENDENCY, Features, Properties, Selector
+from ..labels import NULL_LABEL, ZERO_LABEL
 from .preferences import Preferences, unique
 
 

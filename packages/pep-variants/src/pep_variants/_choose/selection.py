@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from .._formats.merging import merge
 from .._model.filename import parse_filename
-from .._model.label import split_label
 from .._model.metadata import Metadata
 from .._model.platform import Platform
 from .._model.property import Properties
@@ -26,6 +25,7 @@ from ..errors import (
     VariantError,
     redacted,
 )
+from ..labels import split_label
 from ..markers import NON_VARIANT, VariantContext
 from .explanation import joined_reasons, why_chosen, why_not
 from .preferences import NON_VARIANT_LABEL, Preferences, unique

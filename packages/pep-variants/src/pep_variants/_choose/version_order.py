@@ -14,9 +14,9 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .._model.label import NULL_LABEL, ZERO_LABEL
 from .._model.metadata import Metadata
 from .._providers.registry import ACCELERATORS, BUILTIN_NAMESPACES
+from ..labels import NULL_LABEL, ZERO_LABEL
 from .rejections import Advice, advise, why_not_better, why_unfit
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ error, or a notice if the user wants failing plugins skipped.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -323,7 +324,6 @@ def provider_id(namespace: str, requires: Sequence[str], plugin_api: str | None)
 
     It stands for the namespace as well: what a plugin says in one means nothing in another.
     """
-    import hashlib
     import json
 
     text = json.dumps([namespace, list(requires), plugin_api])

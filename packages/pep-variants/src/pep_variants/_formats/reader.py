@@ -17,10 +17,10 @@ from typing import Any
 from .. import limits
 from .._gc_pause import paused
 from .._model.generation import BY_SHAPE, Generation, UnknownSchema, generation_of, schema_version
-from .._model.label import LABEL, NULL_LABEL, ZERO_LABEL
 from .._model.metadata import Metadata, ProviderInfo
 from .._model.property import NAME, VALUE, Features, Properties
 from ..errors import MetadataError, UnsupportedSchema, cut, printable, redacted, shortened
+from ..labels import LABEL, NULL_LABEL, ZERO_LABEL
 from .tree import PropertyTree, Tree, in_order
 
 _PLUGIN_API = re.compile(r"[A-Za-z_][\w.]*(\s*:\s*[A-Za-z_][\w.]*)?", re.ASCII)

@@ -31,8 +31,8 @@ from .._choose.rejections import why_this
 from .._choose.selection import File, Selection, missing_variant, select
 from .._formats.reader import metadata_from_tree
 from .._model.generation import V0_0_2, V0_0_3, V0_1_0, V0_1_1, Generation, schema_version
-from .._model.label import NULL_LABEL, ZERO_LABEL
 from ..errors import InvalidMarker, LockError, MetadataError, shortened
+from ..labels import NULL_LABEL, ZERO_LABEL
 from ..markers import NON_VARIANT, VariantContext, reduce_requirement
 from .wheels import KEY, Table, filename_of, labels_of, plainly_named, unlabelled
 

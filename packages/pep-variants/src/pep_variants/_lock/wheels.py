@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .._model.label import split_label
-from .._urls import filename_of_url
+from ..labels import filename_of_url, split_label
 
 KEY = "variants-json"
 """The table of a package that has the metadata of its variants (PEP 825)."""

@@ -23,8 +23,8 @@ from packaging.utils import InvalidWheelFilename as _PackagingInvalidWheelFilena
 from packaging.version import Version
 
 from ..errors import InvalidWheelFilename, shortened
+from ..labels import LABEL, METADATA_SUFFIX, split_label
 from ..limits import FILENAME_CHARACTERS, FILENAME_TAGS
-from .label import LABEL, METADATA_SUFFIX, split_label
 
 
 @dataclass(frozen=True)

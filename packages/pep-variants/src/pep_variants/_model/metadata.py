@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..errors import in_words
+from ..labels import NULL_LABEL, ZERO_LABEL
 from .generation import spells_null_in_zeros
-from .label import NULL_LABEL, ZERO_LABEL
 from .property import Features, Properties
 
 _NUMBER = re.compile(r"([0-9]+)")

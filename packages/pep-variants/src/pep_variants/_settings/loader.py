@@ -35,10 +35,10 @@ from .._choose.preferences import (
 from .._detect.machines import names_file
 from .._files import Content, read_regular
 from .._ownership import NotPrivate, check_private
+from .._places import Place, Role, places
 from ..errors import PreferenceError, printable
 from ..limits import SETTINGS_BYTES
 from ..options import OPTIONS, Option
-from .places import Place, Role, places
 from .trust import Approvals, approval_digest, covered_files
 
 _logger = logging.getLogger(__name__)

@@ -14,8 +14,8 @@ from packaging.version import Version
 from .._files import read_regular
 from .._formats.reader import read_metadata
 from .._model.filename import read_version
-from .._model.label import VARIANT_FILE
 from ..errors import InvalidWheel, MetadataError
+from ..labels import VARIANT_FILE
 from ..limits import CORE_METADATA_BYTES, DOCUMENT_BYTES, RECORD_BYTES
 from .core_metadata import METADATA_FILE, first_field, read_fields, requirements_of
 from .record import RECORD_FILE, read_record

@@ -12,8 +12,8 @@ from typing import IO, TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from .._model.label import VARIANT_FILE
 from ..errors import InvalidWheel
+from ..labels import VARIANT_FILE
 from ..limits import CORE_METADATA_BYTES, RECORD_BYTES
 from .core_metadata import METADATA_FILE, iter_fields
 from .record import (

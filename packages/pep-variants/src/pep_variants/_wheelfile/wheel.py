@@ -15,8 +15,8 @@ from packaging.utils import canonicalize_name
 
 from .._formats.reader import read_metadata
 from .._model.filename import WheelFilename, parse_filename, read_version
-from .._model.label import VARIANT_FILE
 from ..errors import InvalidWheel, InvalidWheelFilename, redacted, shortened
+from ..labels import VARIANT_FILE
 from ..limits import CORE_METADATA_BYTES, DOCUMENT_BYTES
 from .core_metadata import METADATA_FILE
 from .zip_reading import open_zip, read_entry

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from pep_variants import metadata as variant_metadata
+from pep_variants import labels as wheel_labels
 from pep_variants import safe_files, wheel_files
 from variants_catalog.catalogs import Finding
 from variants_index import pages as index_pages
@@ -67,7 +67,7 @@ def check_directory(directory: Path) -> tuple[int, list[Finding]]:
         if wheel.release is not None:
             releases[wheel.release].wheels.append(wheel)
             releases[wheel.release].labels.add(wheel.label)
-    documents = files(f"*{variant_metadata.METADATA_SUFFIX}")
+    documents = files(f"*{wheel_labels.METADATA_SUFFIX}")
     for path in documents:
         metadata, found = check_index_metadata(path)
         report.findings += found

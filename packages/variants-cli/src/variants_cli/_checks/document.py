@@ -12,6 +12,7 @@ from packaging.markers import InvalidMarker, Marker
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from pep_variants import labels as wheel_labels
 from pep_variants import limits, machines, safe_files, wheel_files
 from pep_variants import metadata as variant_metadata
 from pep_variants import selection as wheel_selection
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 def check_index_metadata(path: Path) -> tuple[Metadata | None, list[Finding]]:
     """Check a ``*-variants.json``; return it if it is readable, and what was found."""
     metadata, findings = check_document(_read(path), str(path))
-    if path.name.endswith(variant_metadata.METADATA_SUFFIX):
+    if path.name.endswith(wheel_labels.METADATA_SUFFIX):
         findings += check_name(path.name, str(path))
     return metadata, findings
 

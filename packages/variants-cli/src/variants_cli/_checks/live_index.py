@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from packaging.utils import canonicalize_name
 
+from pep_variants import labels as wheel_labels
 from pep_variants import limits, wheel_files
-from pep_variants import metadata as variant_metadata
 from pep_variants.errors import InvalidWheelFilename, redacted
 from variants_catalog.catalogs import Finding
 from variants_index import finder as package_finder
@@ -73,7 +73,7 @@ def check_live(
     held: dict[Release, ReleaseFiles] = defaultdict(ReleaseFiles)
     checked = 1
     for file, (release, label) in files:
-        is_document = file.filename.endswith(variant_metadata.METADATA_SUFFIX)
+        is_document = file.filename.endswith(wheel_labels.METADATA_SUFFIX)
         is_first = release is not None and label not in held[release].labels
         if release is not None and file.filename.endswith(".whl"):
             held[release].labels.add(label)
@@ -99,7 +99,7 @@ def _check_entries(report: Report, files: Iterable[PageFile]) -> None:
         other = seen.setdefault(name, file)
         if (other.url, other.hashes) != (file.url, file.hashes):
             report.add("listed-twice", name, "is listed twice, with different hashes or URLs")
-        if not file.hashes and name.endswith((".whl", variant_metadata.METADATA_SUFFIX)):
+        if not file.hashes and name.endswith((".whl", wheel_labels.METADATA_SUFFIX)):
             message = "has no hash: installers cannot verify that it is the published file"
             report.add("hash-missing", name, message)
         if name.endswith(".whl"):

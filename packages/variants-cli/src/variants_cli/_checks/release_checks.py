@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from pep_variants import labels as wheel_labels
 from pep_variants import limits, markers, wheel_files
 from pep_variants import metadata as variant_metadata
 from pep_variants.errors import (
@@ -110,9 +111,9 @@ def check_wheel(
         with wheel_files.open_wheel(
             path if stream is None else stream, file, filename=name
         ) as contents:
-            data = contents.read(variant_metadata.VARIANT_FILE)
+            data = contents.read(wheel_labels.VARIANT_FILE)
             if data is not None:
-                prefix = f"{contents.dist_info}/{variant_metadata.VARIANT_FILE}: "
+                prefix = f"{contents.dist_info}/{wheel_labels.VARIANT_FILE}: "
                 checked.variant_digest = hashlib.sha256(data).digest()
                 checked.metadata, findings = check_document(data, file, prefix)
                 report.findings += findings
@@ -159,7 +160,7 @@ def _check_label(report: Report, checked: CheckedWheel, *, has_metadata: bool) -
     if problem is None:
         return
     if has_metadata and checked.label is not None:
-        report.add("label-mismatch", f"{variant_metadata.VARIANT_FILE}: variants", problem)
+        report.add("label-mismatch", f"{wheel_labels.VARIANT_FILE}: variants", problem)
     else:
         report.add("label-missing" if has_metadata else "metadata-missing", "", problem)
 
@@ -182,14 +183,14 @@ def _check_record(report: Report, contents: WheelContents, variant: bytes | None
     if gone := sorted(rows.keys() - names):
         message = f"lists {some(gone, 3)}, which the wheel does not contain"
         report.add("record-incomplete", place, message)
-    row = rows.get(f"{contents.dist_info}/{variant_metadata.VARIANT_FILE}")
+    row = rows.get(f"{contents.dist_info}/{wheel_labels.VARIANT_FILE}")
     if variant is None or row is None:
         return
     is_sha256 = not row.digest or row.digest.startswith("sha256=")
     found = wheel_files.digest_of(variant) if is_sha256 else row.digest
     if (row.digest, row.size) != (found, str(len(variant))):
         message = f"says {row.digest or 'no hash'} and size {row.size!r} of "
-        message += f"{variant_metadata.VARIANT_FILE}, which "
+        message += f"{wheel_labels.VARIANT_FILE}, which "
         report.add("record-mismatch", place, f"{message}is {found} and has {len(variant)} bytes")
 
 
@@ -251,7 +252,7 @@ def check_releases(report: Report, releases: Mapping[Release, ReleaseFiles]) -> 
             variants.update(metadata.variants)
         for wheel in wheels:
             variants.update(wheel.metadata.variants if wheel.metadata is not None else {})
-        if labels and not {None, variant_metadata.NULL_LABEL, variant_metadata.ZERO_LABEL} & labels:
+        if labels and not {None, wheel_labels.NULL_LABEL, wheel_labels.ZERO_LABEL} & labels:
             message = "all its wheels are variants: machines that fit none of them, and "
             message += "installers that do not know variants, get no wheel"
             report.add("no-fallback", f"{release[0]} {release[1]}", message)
@@ -286,7 +287,7 @@ def _check_index(
     names = {wheel.label: wheel.path.name for wheel in wheels}
     variant_labels = {label for label in labels if label is not None}
     for label in sorted(variant_labels):
-        if index.label_of(label) not in {*index.variants, variant_metadata.NULL_LABEL}:
+        if index.label_of(label) not in {*index.variants, wheel_labels.NULL_LABEL}:
             message = f"does not list label {label!r} of {names.get(label, 'a wheel')}: "
             message += "installers treat it as incompatible"
             report.add("label-not-indexed", "variants", message, file=index.source)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pep_variants import explanation as reasons
+from pep_variants import selection as wheel_selection
 from resolvelib_variants import resolution
 from resolvelib_variants.resolution import RequirementError
 
@@ -87,7 +87,7 @@ def _tree(explanation: Explanation) -> dict[str, Any]:
         labels = sorted(ranking.metadata.variants)
         files = {label: list(explanation.files(source, label)) for label in labels}
         sources.append(
-            {"source": source, **reasons.ranking_tree(ranking, selected), "files": files}
+            {"source": source, **wheel_selection.ranking_tree(ranking, selected), "files": files}
         )
     return {
         "project": explanation.project,

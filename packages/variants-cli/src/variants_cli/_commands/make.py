@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 from packaging.requirements import Requirement
 
+from pep_variants import labels as wheel_labels
 from pep_variants import markers, safe_files, wheel_files
-from pep_variants import metadata as variant_metadata
 from pep_variants.errors import VariantError
 from pep_variants.metadata import Property
 from pep_variants.wheel_files import Edits
@@ -207,7 +207,7 @@ def _write(jobs: Sequence[Job], edits: Edits, output: Path | None, *, force: boo
     targets: dict[Path, Job] = {}
     for job in jobs:
         name, version, rest = (
-            variant_metadata.split_label(job.wheel.name)[0].removesuffix(".whl").split("-", 2)
+            wheel_labels.split_label(job.wheel.name)[0].removesuffix(".whl").split("-", 2)
         )
         parts = (*edits.renamed(name, version), rest, *([job.label] if job.label else []))
         target = (output or job.wheel.parent) / f"{'-'.join(parts)}.whl"

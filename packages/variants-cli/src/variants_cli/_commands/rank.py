@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pep_variants import explanation
 from pep_variants import preferences as user_preferences
 from pep_variants import selection as wheel_selection
 
@@ -41,14 +40,14 @@ def rank(file: Path, as_json: bool, **options: Any) -> None:  # noqa: ANN401
     )
     selected = ranking.labels[0] if ranking.labels else None
     if as_json:
-        print_json(explanation.ranking_tree(ranking, selected))
+        print_json(wheel_selection.ranking_tree(ranking, selected))
         return
     rows = list(_rows(ranking, selected))
     if rows:
         print_table(("label", "verdict", "why"), rows)
     else:
         note(f"{file} lists no variants")
-    for notice in explanation.notices(ranking):
+    for notice in wheel_selection.notices(ranking):
         note(notice.text)
 
 
@@ -57,10 +56,10 @@ def _rows(ranking: Ranking, selected: str | None) -> Iterator[tuple[str, str, st
 
     Notices of whole namespaces follow once, below the table.
     """
-    for label, verdict, why in explanation.verdicts(ranking, selected):
+    for label, verdict, why in wheel_selection.verdicts(ranking, selected):
         if verdict != "rejected":
             yield label, verdict, why
             continue
-        first, *more = explanation.why_not(ranking, label, notices=False)
+        first, *more = wheel_selection.why_not(ranking, label, notices=False)
         yield label, verdict, first
         yield from (("", "", phrase) for phrase in more)

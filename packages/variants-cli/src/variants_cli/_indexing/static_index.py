@@ -22,7 +22,7 @@ from urllib.parse import quote
 
 from filelock import FileLock, Timeout
 
-from pep_variants import metadata as variant_metadata
+from pep_variants import labels as wheel_labels
 from pep_variants import safe_files
 from pep_variants.errors import VariantError
 from variants_index import pages as index_pages
@@ -362,7 +362,7 @@ def read_own_page(folder: Path, project: str) -> Page | None:
 
 def _is_document(path: str) -> bool:
     """Return whether *path*, relative to the directory, is of a metadata document of an index."""
-    return "/" not in path and path.endswith(variant_metadata.METADATA_SUFFIX)
+    return "/" not in path and path.endswith(wheel_labels.METADATA_SUFFIX)
 
 
 def _relative(path: Path, start: Path) -> str:

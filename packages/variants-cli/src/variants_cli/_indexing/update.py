@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+from pep_variants import labels as wheel_labels
 from pep_variants import limits, wheel_files
 from pep_variants import metadata as variant_metadata
 from pep_variants.errors import InvalidWheelFilename, MetadataError, VariantError, redacted
@@ -148,7 +149,7 @@ def release_of(filename: str) -> tuple[Release, str | None] | None:
 
     None for any other file.
     """
-    if filename.endswith(variant_metadata.METADATA_SUFFIX):
+    if filename.endswith(wheel_labels.METADATA_SUFFIX):
         release = wheel_files.parse_metadata_filename(filename)
         return None if release is None else (release, None)
     try:
@@ -234,7 +235,7 @@ def _place(
 ) -> tuple[bool, Version | None, bool, str]:
     """Return the sort key of a file: by version, the document after the distributions."""
     found = released[filename]
-    is_document = filename.endswith(variant_metadata.METADATA_SUFFIX)
+    is_document = filename.endswith(wheel_labels.METADATA_SUFFIX)
     return found is not None, None if found is None else found[0][1], is_document, filename
 
 
@@ -254,10 +255,8 @@ def write_merged(files: Sequence[VariantFile]) -> bytes:
     merged = variant_metadata.merge_all(file.metadata for file in files)
     lost = lost_priorities(merged)
     if any(map(_in_zeros, files)):
-        place = f"variants.{variant_metadata.ZERO_LABEL}"
-        problem = (
-            f"with this label: make its wheels again with the label {variant_metadata.NULL_LABEL}"
-        )
+        place = f"variants.{wheel_labels.ZERO_LABEL}"
+        problem = f"with this label: make its wheels again with the label {wheel_labels.NULL_LABEL}"
     elif lost:
         place, problem = lost[0], "with priorities that the current format does not have"
     else:
@@ -276,8 +275,8 @@ def write_merged(files: Sequence[VariantFile]) -> bytes:
 def _in_zeros(file: VariantFile) -> bool:
     """Return whether *file* is of a null variant that is labelled in zeros."""
     return (
-        variant_metadata.NULL_LABEL in file.metadata.variants
-        and variant_metadata.ZERO_LABEL in json.loads(file.data)["variants"]
+        wheel_labels.NULL_LABEL in file.metadata.variants
+        and wheel_labels.ZERO_LABEL in json.loads(file.data)["variants"]
     )
 
 

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING
 
 from packaging.utils import parse_sdist_filename
 
+from pep_variants import labels as wheel_labels
 from pep_variants import metadata as variant_metadata
 from pep_variants import wheel_files
 from pep_variants.errors import InvalidSdist, InvalidWheel, MetadataError, redacted
@@ -146,10 +147,10 @@ def read_distribution(path: Path, sha256: str | None = None) -> Distribution:
                     raise InvalidWheel(
                         f"has no {contents.dist_info}/{wheel_files.METADATA_FILE}", path
                     )
-                data = contents.read(variant_metadata.VARIANT_FILE)
+                data = contents.read(wheel_labels.VARIANT_FILE)
                 if data is not None:
                     variant = VariantFile(
-                        data, f"{path}: {contents.dist_info}/{variant_metadata.VARIANT_FILE}"
+                        data, f"{path}: {contents.dist_info}/{wheel_labels.VARIANT_FILE}"
                     )
             problem = label_problem(label, variant.metadata if variant else None)
             if problem is not None:
@@ -179,14 +180,14 @@ def read_variant_file(file: PageFile, session: Session) -> VariantFile:
             package_finder.opened(session, file.url, file.hashes) as stream,
             wheel_files.open_wheel(stream, place) as wheel,
         ):
-            data = wheel.read(variant_metadata.VARIANT_FILE)
+            data = wheel.read(wheel_labels.VARIANT_FILE)
     except OSError as error:
         raise PackageIndexError(f"{place}: {error.strerror or error}") from None
     if data is None:
         raise InvalidWheel(
-            f"the wheel has no {variant_metadata.VARIANT_FILE}, but its name has a label", place
+            f"the wheel has no {wheel_labels.VARIANT_FILE}, but its name has a label", place
         )
-    return VariantFile(data, f"{place}: {variant_metadata.VARIANT_FILE}")
+    return VariantFile(data, f"{place}: {wheel_labels.VARIANT_FILE}")
 
 
 def digest_of(stream: IO[bytes]) -> tuple[int, str]:
@@ -232,7 +233,7 @@ def label_problem(label: str | None, metadata: Metadata | None) -> str | None:
         label: from the filename of a wheel.
         metadata: from inside the wheel, None if it has none.
     """
-    name = variant_metadata.VARIANT_FILE
+    name = wheel_labels.VARIANT_FILE
     if metadata is None:
         if label is None:
             return None

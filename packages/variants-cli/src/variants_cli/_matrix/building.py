@@ -27,6 +27,7 @@ from typing import IO
 from filelock import FileLock, Timeout
 from packaging.tags import sys_tags
 
+from pep_variants import labels as wheel_labels
 from pep_variants import markers, safe_files, wheel_files
 from pep_variants import metadata as variant_metadata
 from pep_variants.errors import InvalidWheelFilename, VariantError
@@ -273,7 +274,7 @@ def _with_abi_dependency(variant: Variant, after: After, wheel: Path) -> Variant
 
     The null variant has no properties.
     """
-    if not after.abi or variant.label == variant_metadata.NULL_LABEL:
+    if not after.abi or variant.label == wheel_labels.NULL_LABEL:
         return variant
     release = wheel_files.parse_filename(wheel.name).version.release
     value = ".".join(map(str, (*release, 0, 0)[: after.abi]))
@@ -308,10 +309,10 @@ def _plain(wheel: Path, folder: Path) -> Path:
     It has no ``variant.json``, and of the dependencies those of the variant: installers without
     variants refuse variant markers (PEP 825, "Environment markers").
     """
-    label = wheel_files.parse_filename(wheel.name).label or variant_metadata.NULL_LABEL
-    path = folder / variant_metadata.split_label(wheel.name)[0]
+    label = wheel_files.parse_filename(wheel.name).label or wheel_labels.NULL_LABEL
+    path = folder / wheel_labels.split_label(wheel.name)[0]
     with wheel_files.open_source(wheel) as source, path.open("wb") as stream:
-        variant_json = source.contents.read(variant_metadata.VARIANT_FILE) or b"{}"
+        variant_json = source.contents.read(wheel_labels.VARIANT_FILE) or b"{}"
         context = VariantContext(
             label, variant_metadata.read_metadata(variant_json, label).properties_of(label) or {}
         )
@@ -339,7 +340,7 @@ def _pack(wheel: Path, output: Path, variant: Variant, variant_json: bytes) -> t
         )
         if label is not None:
             own = variant_metadata.read_metadata(
-                source.contents.read(variant_metadata.VARIANT_FILE) or b"{}", wheel.name
+                source.contents.read(wheel_labels.VARIANT_FILE) or b"{}", wheel.name
             )
             wanted = variant_metadata.read_metadata(variant_json, variant.label).properties_of(
                 variant.label

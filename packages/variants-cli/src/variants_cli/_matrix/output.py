@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from pep_variants import explanation
 from pep_variants import metadata as variant_metadata
+from pep_variants import selection as wheel_selection
 from pep_variants.errors import VariantError
 from pep_variants.metadata import Property
 
@@ -39,12 +39,12 @@ def needs(properties: Iterable[Property]) -> str:
     for namespace, features in variant_metadata.group_properties(properties).items():
         for feature, values in features.items():
             texts = dict.fromkeys(
-                explanation.answered(namespace, feature, value) for value in values
+                wheel_selection.answered(namespace, feature, value) for value in values
             )
             if len(texts) > 1:
-                parts.append(f"{explanation.asked(namespace, feature)} {', '.join(texts)}")
+                parts.append(f"{wheel_selection.asked(namespace, feature)} {', '.join(texts)}")
             else:
-                parts.append(explanation.why_chosen({namespace: {feature: values}}))
+                parts.append(wheel_selection.why_chosen({namespace: {feature: values}}))
     return ", ".join(dict.fromkeys(parts))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from packaging.markers import Marker
 from packaging.specifiers import SpecifierSet
 
+from pep_variants import labels as wheel_labels
 from pep_variants import metadata as variant_metadata
 from pep_variants import wheel_files
 from pep_variants.errors import shortened
@@ -155,7 +156,7 @@ def _value(values: Table, name: str, axis: str, names: Names) -> Value:
 def _override(table: Table, names: Names) -> Override:
     table.check_keys("where", "label", *_SETTINGS)
     where = _where(table.table("where"), names)
-    return Override(where, table.read("label", variant_metadata.check_label), _settings(table))
+    return Override(where, table.read("label", wheel_labels.check_label), _settings(table))
 
 
 def _where(table: Table, names: Names) -> Where:

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
+from pep_variants import labels as wheel_labels
 from pep_variants import machines, wheel_files
-from pep_variants import metadata as variant_metadata
 from pep_variants import selection as wheel_selection
 
 from .._console import some
@@ -105,7 +105,7 @@ def _kind_of(item: Distribution) -> UploadKind:
         return UploadKind.WHEELS
     return (
         UploadKind.NULL
-        if item.label in (variant_metadata.NULL_LABEL, variant_metadata.ZERO_LABEL)
+        if item.label in (wheel_labels.NULL_LABEL, wheel_labels.ZERO_LABEL)
         else UploadKind.VARIANTS
     )
 
@@ -156,7 +156,7 @@ def best_first(document: bytes) -> tuple[str, ...]:
     Args:
         document: a ``*-variants.json``.
     """
-    metadata = VariantFile(document, variant_metadata.METADATA_SUFFIX).metadata
+    metadata = VariantFile(document, wheel_labels.METADATA_SUFFIX).metadata
     labels = sorted(metadata.variants, reverse=True)
     better: dict[str, set[str]] = {label: set() for label in labels}
     for name in machines.BY_NAME:
@@ -278,7 +278,7 @@ def _attestations(item: Distribution) -> tuple[Path, ...]:
         except (ValueError, KeyError, TypeError, RecursionError):
             raise PublishError(f"{file}: is not an attestation of one file (PEP 740)") from None
         if digest != item.sha256:
-            plain = variant_metadata.split_label(path.name)[0]
+            plain = wheel_labels.split_label(path.name)[0]
             kind = "the plain wheel " if name == plain != path.name else ""
             raise PublishError(
                 f"{file}: is of {kind}{name[:200]} with the SHA-256 {str(digest)[:64]}, and "

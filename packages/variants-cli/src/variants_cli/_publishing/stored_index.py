@@ -34,8 +34,8 @@ from posixpath import relpath
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote, unquote
 
+from pep_variants import labels as wheel_labels
 from pep_variants import limits, wheel_files
-from pep_variants import metadata as variant_metadata
 from pep_variants.errors import VariantError, shortened
 from variants_index import pages as index_pages
 from variants_index.http import PackageIndexError
@@ -414,7 +414,7 @@ def _matching(page: Page, pattern: str) -> list[str]:
     names = [
         file.filename
         for file in page.files
-        if not file.filename.endswith(variant_metadata.METADATA_SUFFIX)
+        if not file.filename.endswith(wheel_labels.METADATA_SUFFIX)
     ]
     found = [name for name in names if name == pattern or fnmatchcase(name, pattern)]
     if not found:

@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 
 from filelock import FileLock, Timeout
 
+from pep_variants import labels as wheel_labels
 from pep_variants import limits, safe_files
-from pep_variants import metadata as variant_metadata
 from pep_variants.errors import redacted
 from variants_index import pages as index_pages
 
@@ -323,7 +323,7 @@ def _attributes(path: str) -> dict[str, str]:
         kind, cached = index_pages.JSON, _CHANGING
     elif name == HTML_PAGE:
         kind, cached = "text/html; charset=utf-8", _CHANGING
-    elif name.endswith(variant_metadata.METADATA_SUFFIX):
+    elif name.endswith(wheel_labels.METADATA_SUFFIX):
         kind = "application/json"
     elif name.endswith(CORE_METADATA_SUFFIX):
         kind = "text/plain; charset=utf-8"

@@ -49,8 +49,8 @@ from twine.package import PackageFile
 from twine.settings import Settings
 from twine.utils import EnvironmentFlag
 
+from pep_variants import labels as wheel_labels
 from pep_variants import limits, wheel_files
-from pep_variants import metadata as variant_metadata
 from pep_variants.errors import VariantError, printable, redacted
 from variants_index import finder as package_finder
 from variants_index import http
@@ -339,7 +339,7 @@ class UploadApi:
             if dry or (there is not None and there.data == data):
                 continue
             files = page.files if page is not None else ()
-            if any(file.filename.endswith(variant_metadata.METADATA_SUFFIX) for file in files):
+            if any(file.filename.endswith(wheel_labels.METADATA_SUFFIX) for file in files):
                 accepted.add(release.project)
             if there is not None or release.project not in accepted:
                 self._publish(release)
@@ -532,14 +532,14 @@ class UploadApi:
         """Return the metadata of wheels on *page* whose labels no document has, one per label."""
         found: dict[str, VariantFile] = {}
         for file in page.files if page is not None else ():
-            label = variant_metadata.split_label(file.filename)[1]
+            label = wheel_labels.split_label(file.filename)[1]
             if label is None or label in found or own.metadata.label_of(label) in known:
                 continue
             try:
                 name = wheel_files.parse_filename(file.filename)
                 if (name.name, name.version) != (release.project, release.version):
                     continue
-                if own.metadata.label_of(label) != variant_metadata.NULL_LABEL:
+                if own.metadata.label_of(label) != wheel_labels.NULL_LABEL:
                     variant = read_variant_file(file, self._session)
                     _ = variant.metadata
                     found[label] = variant

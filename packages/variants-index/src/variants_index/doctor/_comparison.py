@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
 
-from pep_variants import explanation, machines
+from pep_variants import machines
 from pep_variants import preferences as user_preferences
 from pep_variants import selection as wheel_selection
 from pep_variants.errors import PluginFailed
-from pep_variants.explanation import Advice
 from pep_variants.machines import Platform, Surroundings
 from pep_variants.metadata import Metadata
 from pep_variants.preferences import Preferences
-from pep_variants.selection import Admitted, File, Selection
+from pep_variants.selection import Admitted, Advice, File, Selection
 from variants_catalog import installed_builds
 
 from .._candidate import Candidate
@@ -180,13 +179,13 @@ class Comparison:
         missed = ""
         is_forced = item.project in self._preferences.forced
         if advice is None and own.chosen is not None and not is_forced:
-            missed = explanation.why_not_better(own, own.chosen)
+            missed = wheel_selection.why_not_better(own, own.chosen)
         return replace(
             found,
             selection=own,
             advice=None if kept else advice,
             kept=kept,
-            unfit=() if advice or kept else explanation.why_unfit(own, found.label),
+            unfit=() if advice or kept else wheel_selection.why_unfit(own, found.label),
             missed=missed,
             untrusted=_untrusted(own),
             warnings=(*found.warnings, *_warnings(item.project, release, own)),
@@ -316,7 +315,7 @@ def agreed(found: Iterable[Compared], together: Callable[[str, str], bool]) -> l
 
 def _agreed(group: list[Compared]) -> list[Compared]:
     items = {each.item.project: each.item for each in group}
-    needed = [name for each in items for name in explanation.required_by(items, [each])]
+    needed = [name for each in items for name in wheel_selection.required_by(items, [each])]
     group.sort(key=lambda each: (-needed.count(each.item.project), each.item.project))
     first, *others = group
     common = [label for label in first.labels if all(label in each.labels for each in others)]
@@ -342,6 +341,6 @@ def _warnings(project: str, version: Version, selection: Selection[Any]) -> Iter
     yield from wheel_selection.problems_of(project, version, selection)
     untrusted = _untrusted(selection).values()
     for ranking in selection.distinct_rankings.values():
-        for notice in explanation.notices(ranking):
+        for notice in wheel_selection.notices(ranking):
             if notice.actionable and not any(text in notice.text for text in untrusted):
                 yield notice.text

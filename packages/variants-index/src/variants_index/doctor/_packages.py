@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pep_variants import metadata as variant_metadata
+from pep_variants import labels as wheel_labels
 from pep_variants import wheel_files
 from pep_variants.errors import PluginFailed, listed
-from pep_variants.explanation import Advice
+from pep_variants.selection import Advice
 from variants_catalog import catalogs, listings
 from variants_catalog.listings import Unavailable
 
@@ -116,7 +116,7 @@ def shown_states(found: Iterable[Compared], asked: str, named: Collection[str] =
         for each in sorted(found, key=lambda each: each.item.project)
         if each.label is not None
         or each.advice is not None
-        or each.now not in (None, variant_metadata.NULL_LABEL)
+        or each.now not in (None, wheel_labels.NULL_LABEL)
         or each.item.project in named
     ]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from pep_variants import explanation
+from pep_variants import selection as wheel_selection
 
 if TYPE_CHECKING:
     from packaging.version import Version
@@ -70,7 +70,7 @@ class Requirers:
 
     def required(self, without: Iterable[str] = ()) -> set[str]:
         """Return the names that what is installed requires, but for what is in *without*."""
-        return explanation.required_by(self.items, self.items.keys() - set(without))
+        return wheel_selection.required_by(self.items, self.items.keys() - set(without))
 
     def orphans(self) -> list[str]:
         """Return the projects with libraries for one version of CUDA that nothing requires."""

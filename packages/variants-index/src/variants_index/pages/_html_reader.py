@@ -14,7 +14,8 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from pep_variants import limits, safe_files
+from pep_variants import labels as wheel_labels
+from pep_variants import limits
 
 from ._page import Links, Page, PageFile, check_number, check_version, is_filename, too_many_values
 
@@ -183,7 +184,7 @@ def _html_file(attributes: Mapping[str, str | None], links: Links) -> PageFile |
     url = links.join(address)
     if url is None:
         return None
-    filename = safe_files.filename_of_url(url)
+    filename = wheel_labels.filename_of_url(url)
     if not is_filename(filename):
         return None
     digest = _HASH.search(fragment)

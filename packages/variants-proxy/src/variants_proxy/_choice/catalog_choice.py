@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from packaging.version import Version
 
-from pep_variants import metadata as variant_metadata
+from pep_variants import labels as wheel_labels
 from variants_index import target as target_machines
 from variants_index.pages import Page, PageFile
 
@@ -54,7 +54,7 @@ def locked_names(
     names: dict[str, list[str]] = {}
     for file in page.files:
         if (own := published(file)) is not None:
-            plain, label = variant_metadata.split_label(file.filename)
+            plain, label = wheel_labels.split_label(file.filename)
             names.setdefault(own.original.filename, []).append(variant_path(label, plain))
     renamed: dict[Version, tuple[str, ...]] = {}
     for version, items in locked.items():
@@ -97,7 +97,7 @@ def _arranged(decision: VersionDecision, target: str) -> VersionDecision:
             arranged.append(offer)
     # Nothing has variant markers where all variants are the publishers' files.
     others = [file for file in decision.release.wheels if published(file) is None]
-    is_plain = all(variant_metadata.split_label(file.filename)[1] is None for file in others)
+    is_plain = all(wheel_labels.split_label(file.filename)[1] is None for file in others)
     return replace(
         decision,
         offers={
@@ -115,7 +115,7 @@ def _label(decision: VersionDecision) -> tuple[str | None, bool]:
         offer.label for offer in decision.locked.values() if published(offer.file) is not None
     }
     if locked:
-        labels = locked - {variant_metadata.NULL_LABEL} or locked  # of Macs for example
+        labels = locked - {wheel_labels.NULL_LABEL} or locked  # of Macs for example
         return (next(iter(labels)) if len(labels) == 1 else None), True
     chosen = decision.selection.chosen
     if decision.locked or chosen is None or published(chosen.item) is None:
@@ -129,7 +129,7 @@ def _of_label(
     """Yield the other wheels of *label*: those for other platforms, or those for all."""
     names = {offer.filename for offer in kept}
     for file in decision.release.wheels:
-        plain, its_label = variant_metadata.split_label(file.filename)
+        plain, its_label = wheel_labels.split_label(file.filename)
         wanted = everywhere or not is_for_target(plain, target)
         if its_label == label and wanted and plain not in names and published(file):
             names.add(plain)
@@ -140,8 +140,8 @@ def _others(decision: VersionDecision, target: str) -> list[Offer]:
     """Return the wheels without properties for other platforms, those without local part first."""
     offers = []
     for file in decision.release.wheels:
-        plain, label = variant_metadata.split_label(file.filename)
-        is_null = label == variant_metadata.NULL_LABEL and published(file) is not None
+        plain, label = wheel_labels.split_label(file.filename)
+        is_null = label == wheel_labels.NULL_LABEL and published(file) is not None
         if not is_for_target(plain, target) and (label is None or is_null):
             offers.append(Offer(file, plain, label))
     return sorted(offers, key=lambda offer: _version(offer.file).local is not None)

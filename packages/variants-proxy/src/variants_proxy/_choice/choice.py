@@ -17,8 +17,8 @@ from urllib.parse import unquote, urlsplit
 
 from packaging.version import Version
 
-from pep_variants import explanation, markers
-from pep_variants import metadata as variant_metadata
+from pep_variants import labels as wheel_labels
+from pep_variants import markers
 from pep_variants import preferences as user_preferences
 from pep_variants import selection as wheel_selection
 from pep_variants.errors import PluginFailed, VariantError
@@ -113,13 +113,13 @@ def locked_offers(
     """
     wheels: dict[str, dict[str | None, PageFile]] = {}
     for file in release.wheels:
-        plain, label = variant_metadata.split_label(file.filename)
+        plain, label = wheel_labels.split_label(file.filename)
         wheels.setdefault(plain, {}).setdefault(label, file)
     offers: dict[str, Offer] = {}
     for plain, by_label in wheels.items():
         wheel = locked.pick(plain, by_label)
         if wheel is not None:
-            label = variant_metadata.split_label(wheel.filename)[1]
+            label = wheel_labels.split_label(wheel.filename)[1]
             offers[plain] = Offer(
                 wheel, plain, label, markers.NON_VARIANT if label is None else context(label)
             )
@@ -150,7 +150,7 @@ def named_wheel(item: str) -> tuple[str, str | None]:
     return plain, label
 
 
-_NULLS = (variant_metadata.NULL_LABEL, variant_metadata.ZERO_LABEL)
+_NULLS = (wheel_labels.NULL_LABEL, wheel_labels.ZERO_LABEL)
 OWN = ""
 """Source of the page's own files in a selection."""
 
@@ -341,7 +341,7 @@ class Chooser:
             own.original.filename if own is not None else file.filename: Offer(file, plain, label)
             for file in release.wheels
             for own in (published(file),)
-            for plain, label in (variant_metadata.split_label(file.filename),)
+            for plain, label in (wheel_labels.split_label(file.filename),)
             if exact_version(file) in exact
             and (label in fitting or self.portable or not is_for_target(plain, self._target))
         }
@@ -445,8 +445,8 @@ def _supported(machine: Machine) -> tuple[str, ...]:
 
 def _without_variants(files: Iterable[PageFile], marked: Collection[Version]) -> Iterable[Offer]:
     for file in files:
-        if variant_metadata.split_label(file.filename)[1] is None and not file.filename.endswith(
-            variant_metadata.METADATA_SUFFIX
+        if wheel_labels.split_label(file.filename)[1] is None and not file.filename.endswith(
+            wheel_labels.METADATA_SUFFIX
         ):
             is_marked = bool(marked) and wheel_version(file.filename) in marked
             yield Offer(file, file.filename, None, VariantContext("", {}) if is_marked else None)
@@ -458,7 +458,7 @@ def _unevaluated(
     """Return the decision on a version beyond the limit: wheels that are for every machine."""
     offers: dict[str, Offer] = {}
     for file in release.wheels:
-        plain, label = variant_metadata.split_label(file.filename)
+        plain, label = wheel_labels.split_label(file.filename)
         if forced is not None or (label is not None and label not in _NULLS):
             continue
         if label is not None or plain not in offers:
@@ -479,10 +479,11 @@ def _refused(offers: Sequence[Offer], decisions: Iterable[VersionDecision]) -> I
     if not versions or not all(version and version.is_prerelease for version in versions):
         return
     for decision in decisions:
-        if not decision.release.version.is_prerelease and explanation.is_unfit(decision.selection):
+        if not decision.release.version.is_prerelease and wheel_selection.is_unfit(
+            decision.selection
+        ):
             files = {
-                variant_metadata.split_label(file.filename)[0]: file
-                for file in decision.release.wheels
+                wheel_labels.split_label(file.filename)[0]: file for file in decision.release.wheels
             }
             for plain, file in files.items():
                 yield Offer(file, plain, refused=True)
@@ -543,7 +544,7 @@ def _tail(tail: str, target: str) -> tuple[str, str | None, bool]:
 
     Cached: most versions of a project have the same parts.
     """
-    plain, label = variant_metadata.split_label(f"name-0-{tail}")
+    plain, label = wheel_labels.split_label(f"name-0-{tail}")
     return plain[len("name-0-") :], label, is_for_target(plain, target)
 
 

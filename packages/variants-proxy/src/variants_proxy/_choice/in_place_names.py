@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from urllib.parse import quote, unquote, urlsplit
 
-from pep_variants import metadata as variant_metadata
+from pep_variants import labels as wheel_labels
 
 FOLDER = ".variant"
 """Folder of a project page with the files that are not the upstream's."""
@@ -58,7 +58,7 @@ def label_folder(label: str) -> str:
 def label_in_folder(folder: str) -> str | None:
     """Return the label that the name of a folder stands for, None if it stands for none."""
     label = folder.removeprefix(_ESCAPE)
-    if not variant_metadata.LABEL.fullmatch(label) or label_folder(label) != folder:
+    if not wheel_labels.LABEL.fullmatch(label) or label_folder(label) != folder:
         return None
     return label
 

@@ -9,10 +9,9 @@ from packaging.version import Version
 
 from pep_variants import machines
 from pep_variants import selection as wheel_selection
-from pep_variants.explanation import Advice
 from pep_variants.metadata import Properties
 from pep_variants.preferences import Preferences
-from pep_variants.selection import Admitted
+from pep_variants.selection import Admitted, Advice
 from pep_variants.wheel_files import Installed
 from variants_catalog import installed_builds
 

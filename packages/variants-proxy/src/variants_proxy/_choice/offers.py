@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from packaging.utils import parse_sdist_filename
 from packaging.version import Version
 
-from pep_variants import metadata as variant_metadata
+from pep_variants import labels as wheel_labels
 from pep_variants.markers import VariantContext
 from pep_variants.selection import Admitted, Selection
 from variants_index import target as target_machines
@@ -67,9 +67,7 @@ class VersionDecision:
     @property
     def admitted(self) -> Admitted:
         """The version as one of several, among which a build for an accelerator is looked for."""
-        labels = [
-            variant_metadata.split_label(file.filename)[1] or "" for file in self.release.wheels
-        ]
+        labels = [wheel_labels.split_label(file.filename)[1] or "" for file in self.release.wheels]
         return Admitted(self.release.version, labels, lambda: self.selection)
 
     def is_for(self, python: str) -> bool:

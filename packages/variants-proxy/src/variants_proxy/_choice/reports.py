@@ -9,13 +9,11 @@ from typing import Any
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pep_variants import explanation
 from pep_variants import metadata as variant_metadata
 from pep_variants import selection as wheel_selection
 from pep_variants.errors import some
-from pep_variants.explanation import Verdict
 from pep_variants.metadata import ProviderInfo
-from pep_variants.selection import Admitted, File, NewestBuild, Selection
+from pep_variants.selection import Admitted, File, NewestBuild, Selection, Verdict
 from variants_catalog import catalogs
 from variants_catalog.listings import Unavailable
 
@@ -259,7 +257,7 @@ def _is_notable(decision: VersionDecision) -> bool:
     selection = decision.selection
     return bool(
         selection.problems
-        or explanation.is_unfit(selection)
+        or wheel_selection.is_unfit(selection)
         or left_out(selection)
         or decision.unhashed
         or is_as_listed(decision)
@@ -267,7 +265,7 @@ def _is_notable(decision: VersionDecision) -> bool:
         or any(
             notice.actionable
             for each in selection.distinct_rankings.values()
-            for notice in explanation.notices(each)
+            for notice in wheel_selection.notices(each)
         )
     )
 
@@ -307,7 +305,7 @@ def refusal(choice: Choice, project: str, filename: str) -> str:
         return ""
     others = (version_in(offer.filename) for offer in choice.offers if not offer.refused)
     newest = max(version for version in others if version is not None)
-    unfit = explanation.nothing_fits(project, decision.release.version, decision.selection)
+    unfit = wheel_selection.nothing_fits(project, decision.release.version, decision.selection)
     return f"{unfit}\nThe pre-release fits: to take it, require {project}=={newest}."
 
 
@@ -425,31 +423,31 @@ def version_report(
     version, selection, offers = decision.release.version, decision.selection, decision.offers
     rankings = selection.distinct_rankings.values()
     chosen = selection.chosen.label if selection.chosen else None
-    why = explanation.why_this(selection, selection.chosen, project) if selection.chosen else ""
+    why = wheel_selection.why_this(selection, selection.chosen, project) if selection.chosen else ""
     if decision.agrees:
         why = f"{why}; as for {decision.agrees}, which it belongs to"
     unfit = passed = ""
-    if explanation.is_unfit(selection):
+    if wheel_selection.is_unfit(selection):
         plain = _plain_versions(choice, version)
-        unfit = str(explanation.nothing_fits(project, version, selection, plain=plain))
-        passed = explanation.passed_over(project, [(version, selection)], _TAKEN)
+        unfit = str(wheel_selection.nothing_fits(project, version, selection, plain=plain))
+        passed = wheel_selection.passed_over(project, [(version, selection)], _TAKEN)
     return VersionReport(
         version,
         {name: offer.label for name, offer in offers.items()},
         verdicts=tuple(
             row._replace(verdict="locked") if row.label in decision.kept else row
             for ranking in rankings
-            for row in explanation.verdicts(ranking, None if decision.kept else chosen)
+            for row in wheel_selection.verdicts(ranking, None if decision.kept else chosen)
         ),
         why=why,
         is_missed=bool(
             selection.chosen
             and project not in selection.preferences.forced
-            and explanation.why_not_better(selection, selection.chosen)
+            and wheel_selection.why_not_better(selection, selection.chosen)
         ),
         missing=_missing(decision, project),
         notices=tuple(
-            notice.text for ranking in rankings for notice in explanation.notices(ranking)
+            notice.text for ranking in rankings for notice in wheel_selection.notices(ranking)
         ),
         problems=tuple(map(str, selection.problems.values())),
         providers={
@@ -536,7 +534,7 @@ def _locked(decision: VersionDecision) -> Iterator[LockedLabel]:
             reason
             for ranking in selection.distinct_rankings.values()
             if not fits and label is not None
-            for reason in explanation.why_not(ranking, label)
+            for reason in wheel_selection.why_not(ranking, label)
         )
         chosen = selection.chosen.label if selection.chosen else None
         yield LockedLabel(label, fits, "; ".join(reasons), chosen)

@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 from packaging.requirements import InvalidRequirement, Requirement
 
-from pep_variants import explanation
 from pep_variants import preferences as user_preferences
+from pep_variants import selection as wheel_selection
 from pep_variants.errors import VariantError
 
 from .._index_urls import index_url, keyed_url, proxy_base
@@ -47,7 +47,7 @@ def cli(verbose: bool) -> None:
     machine as a plain wheel.
     """
     if verbose:
-        explanation.log_decisions("variants-proxy")
+        wheel_selection.log_decisions("variants-proxy")
 
 
 @cli.command(context_settings=_VARIABLES)

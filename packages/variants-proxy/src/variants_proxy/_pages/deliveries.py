@@ -16,8 +16,8 @@ from urllib.parse import quote
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from pep_variants import labels as wheel_labels
 from pep_variants import markers, wheel_files
-from pep_variants import metadata as variant_metadata
 from pep_variants.errors import MetadataError, VariantError
 from pep_variants.markers import VariantContext
 from pep_variants.metadata import Metadata
@@ -164,7 +164,7 @@ class Deliveries:
         file, context, release = resolved
         page_upstream, upstream = upstream, self._upstreams.origin(upstream, file)
         is_metadata = filename.endswith(".metadata")
-        plain, label = variant_metadata.split_label(file.filename)
+        plain, label = wheel_labels.split_label(file.filename)
         is_direct = self._upstreams.is_direct(upstream, file.url, at_index=client.at_index)
         # Pages may have no hashes of these: the proxy compares them with the upstream's.
         unhashed = not (client.hashes or is_cheap(file))
@@ -264,7 +264,7 @@ class Deliveries:
     async def _entry(
         self, shown: ProjectView, file: PageFile, metadata: Metadata, *, served: bool
     ) -> IndexWheel:
-        plain, label = variant_metadata.split_label(file.filename)
+        plain, label = wheel_labels.split_label(file.filename)
         context = own_context(label or "", metadata)
         wheel = IndexWheel(
             file.filename,
@@ -335,7 +335,7 @@ def _find_file(
 
 def _file_with(upstream: Upstream, page: Page, plain: str, label: str | None) -> PageFile:
     for file in page.files:
-        if variant_metadata.split_label(file.filename) == (plain, label):
+        if wheel_labels.split_label(file.filename) == (plain, label):
             return file
         own = published(file)
         if own is not None and (own.original.filename, own.published.label) == (plain, label):
@@ -384,5 +384,5 @@ def _requires(metadata: bytes) -> list[str]:
 
 def _python_tags(filename: str) -> str:
     """Return python and ABI tag of a wheel."""
-    plain, _ = variant_metadata.split_label(filename)
+    plain, _ = wheel_labels.split_label(filename)
     return "-".join(plain.removesuffix(".whl").split("-")[-3:-1])

@@ -30,8 +30,8 @@ from operator import attrgetter
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
+from pep_variants import labels as wheel_labels
 from pep_variants import markers, wheel_files
-from pep_variants import metadata as variant_metadata
 from pep_variants.errors import VariantError
 from pep_variants.markers import Term
 
@@ -182,7 +182,7 @@ def _default(wheels: Sequence[WheelMetadata], each: Sequence[_Fields]) -> tuple[
     plain = Counter(
         fields.requires
         for wheel, fields in zip(wheels, each, strict=True)
-        if wheel.label in (None, variant_metadata.NULL_LABEL, variant_metadata.ZERO_LABEL)
+        if wheel.label in (None, wheel_labels.NULL_LABEL, wheel_labels.ZERO_LABEL)
     )
     if plain:
         return plain.most_common(1)[0][0]

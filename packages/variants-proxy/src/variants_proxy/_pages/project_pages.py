@@ -10,8 +10,8 @@ from hashlib import sha256
 
 from packaging.version import Version
 
+from pep_variants import labels as wheel_labels
 from pep_variants import markers
-from pep_variants import metadata as variant_metadata
 from variants_index import pages as index_pages
 from variants_index.pages import Page, PageFile
 
@@ -291,7 +291,7 @@ def _unread(choice: Choice) -> set[str]:
         for decision in choice.decisions
         if known_variants(decision.release.wheels) is not None
         for file in decision.release.wheels
-        if variant_metadata.split_label(file.filename)[1] is None
+        if wheel_labels.split_label(file.filename)[1] is None
     }
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from pep_variants import labels as wheel_labels
 from pep_variants import markers, wheel_files
-from pep_variants import metadata as variant_metadata
 from pep_variants import preferences as user_preferences
 from pep_variants.errors import InvalidMarker, PluginFailed
 from variants_index.pages import Page
@@ -290,7 +290,7 @@ class ProjectViews:
             best = (each.selection.chosen for each in exact or choice.decisions)
             labels += [file.label for file in best if file is not None]
             # One version without a build for the accelerator says nothing of those that have one.
-            labels = [each for each in labels if each != variant_metadata.NULL_LABEL] or labels
+            labels = [each for each in labels if each != wheel_labels.NULL_LABEL] or labels
         return tuple(dict.fromkeys(label for label in labels if label is not None))
 
     async def _required(

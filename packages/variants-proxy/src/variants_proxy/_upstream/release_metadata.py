@@ -13,6 +13,7 @@ from functools import partial
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from pep_variants import labels as wheel_labels
 from pep_variants import metadata as variant_metadata
 from pep_variants.errors import MetadataError, VariantError
 from pep_variants.metadata import Metadata
@@ -137,7 +138,7 @@ def _release_key(release: PageRelease) -> str:
             [
                 identity(file)
                 for file in release.wheels
-                if variant_metadata.split_label(file.filename)[1]
+                if wheel_labels.split_label(file.filename)[1]
             ]
         )
     return f"{document.url} {document.hashes.get('sha256', document.hashes)}"

@@ -18,7 +18,7 @@ from functools import cached_property
 
 from packaging.version import Version
 
-from pep_variants import metadata as variant_metadata
+from pep_variants import labels as wheel_labels
 from pep_variants import wheel_files
 from pep_variants.metadata import Metadata
 from variants_catalog.entries import CatalogProject
@@ -51,9 +51,7 @@ class PageRelease:
     @cached_property
     def has_variants(self) -> bool:
         """Whether one of the wheels has a label."""
-        return any(
-            variant_metadata.split_label(file.filename)[1] is not None for file in self.wheels
-        )
+        return any(wheel_labels.split_label(file.filename)[1] is not None for file in self.wheels)
 
 
 def versions_of(page: Page) -> tuple[PageRelease, ...]:
@@ -80,9 +78,7 @@ def plain_releases(page: Page, found: Sequence[PageRelease] = ()) -> tuple[PageR
         if each.version not in decided
         and (
             plain := tuple(
-                file
-                for file in each.wheels
-                if variant_metadata.split_label(file.filename)[1] is None
+                file for file in each.wheels if wheel_labels.split_label(file.filename)[1] is None
             )
         )
     )
@@ -106,7 +102,7 @@ def release_with(file: PageFile, page: Page) -> PageRelease | None:
         item
         for item in page.files
         if wheel_version(item.filename) == version
-        or item.filename.endswith(variant_metadata.METADATA_SUFFIX)
+        or item.filename.endswith(wheel_labels.METADATA_SUFFIX)
     )
     return next((item for item in releases(Page(page.project, same)) if file in item.wheels), None)
 

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 from packaging.utils import InvalidName, canonicalize_name, parse_sdist_filename
 from packaging.version import Version
 
-from pep_variants import metadata as variant_metadata
+from pep_variants import labels as wheel_labels
 from pep_variants import safe_files, wheel_files
 from pep_variants.errors import redacted
 from variants_index import finder as package_finder
@@ -416,9 +416,7 @@ def _parsed(sent: SentPage, project: str) -> SentPage:
 def _newest_plain(page: Page) -> PageRelease | None:
     """Return the newest version of a page without variants, see `FetchedPage.newest`."""
     versions = versions_of(page)
-    has_documents = any(
-        each.filename.endswith(variant_metadata.METADATA_SUFFIX) for each in page.files
-    )
+    has_documents = any(each.filename.endswith(wheel_labels.METADATA_SUFFIX) for each in page.files)
     if has_documents or any(each.has_variants for each in versions):
         return None
     return next(iter(versions), PageRelease(Version("0"), (), None))
@@ -460,7 +458,7 @@ def project_of(filename: str) -> str | None:
     """Return the normalized project name in *filename*, None for other files."""
     if filename.endswith(".whl"):
         return canonicalize_name(filename.partition("-")[0])
-    if filename.endswith(variant_metadata.METADATA_SUFFIX):
+    if filename.endswith(wheel_labels.METADATA_SUFFIX):
         parsed = wheel_files.parse_metadata_filename(filename)
         return parsed[0] if parsed else None
     try:

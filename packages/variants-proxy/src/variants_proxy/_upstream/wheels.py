@@ -21,6 +21,7 @@ from typing import IO
 
 from packaging.version import Version
 
+from pep_variants import labels as wheel_labels
 from pep_variants import markers, safe_files, wheel_files
 from pep_variants import metadata as variant_metadata
 from pep_variants.errors import MetadataError, redacted
@@ -300,7 +301,7 @@ def _compare(stream: IO[bytes], file: PageFile, label: str, metadata: Metadata |
     with wheel_files.open_wheel(stream, file.url, filename=file.filename) as contents:
         inside = contents.variant_metadata()
     if inside is None:
-        problem = f"is named a variant wheel, but has no {variant_metadata.VARIANT_FILE}"
+        problem = f"is named a variant wheel, but has no {wheel_labels.VARIANT_FILE}"
         raise MetadataError(redacted(file.url), "", problem)
     variant_metadata.check_promise(metadata or inside, inside, label)
 

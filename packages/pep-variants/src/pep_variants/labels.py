@@ -7,9 +7,15 @@ whether there are variants at all.
 from __future__ import annotations
 
 import re
+from urllib.parse import unquote, urlsplit
 
-from ..errors import InvalidLabel, shortened
-from ..limits import FILENAME_CHARACTERS, LABEL_LENGTH
+from .errors import InvalidLabel, shortened
+from .limits import FILENAME_CHARACTERS, LABEL_LENGTH
+
+__all__ = [
+    "LABEL", "METADATA_SUFFIX", "NULL_LABEL", "ORIGIN_FILE", "VARIANT_FILE", "ZERO_LABEL",
+    "check_label", "filename_of_url", "split_label",
+]  # fmt: skip
 
 NULL_LABEL = "null"
 """Label of the null variant: zero properties, always compatible."""
@@ -36,7 +42,7 @@ def check_label(label: str) -> str:
     Raises:
         InvalidLabel: it is empty, too long or has other characters than ``0-9 a-z _ .``.
 
-    >>> from pep_variants.metadata import check_label
+    >>> from pep_variants.labels import check_label
     >>> check_label("cu128")
     'cu128'
     """
@@ -53,7 +59,7 @@ def split_label(filename: str) -> tuple[str, str | None]:
     Names other than labelled wheel filenames, malformed and too long ones included, come back as
     they are with None: the parser of wheel filenames reports them.
 
-    >>> from pep_variants.metadata import split_label
+    >>> from pep_variants.labels import split_label
     >>> split_label("torch-2.8.0-cp313-cp313-linux_x86_64-cu128.whl")
     ('torch-2.8.0-cp313-cp313-linux_x86_64.whl', 'cu128')
     >>> split_label("torch-2.8.0-cp313-cp313-linux_x86_64.whl")
@@ -77,3 +83,19 @@ def split_label(filename: str) -> tuple[str, str | None]:
 def _is_label(text: str) -> bool:
     """Return whether `LABEL` matches all of *text*."""
     return 0 < len(text) <= LABEL_LENGTH and _CHARACTERS.issuperset(text)
+
+
+def filename_of_url(url: str) -> str:
+    """Return the last component of the path of *url*, percent-decoded; empty without one.
+
+    Some mirrors encode the plus sign of a local version twice.
+
+    Raises:
+        ValueError: *url* cannot be parsed.
+
+    >>> from pep_variants.labels import filename_of_url
+    >>> filename_of_url("https://host.example/torch-2.8.0%2Bcu128-py3-none-any.whl?token=1")
+    'torch-2.8.0+cu128-py3-none-any.whl'
+    """
+    filename = unquote(urlsplit(url).path.rpartition("/")[2])
+    return filename.replace("%2B", "+").replace("%2b", "+") if "%2" in filename else filename

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from .. import _directories as directories
+from . import _directories as directories
 
 FILENAME = "variants.toml"
 FOUND = "found from the working directory"
@@ -80,11 +80,6 @@ def _prefix() -> str:
     if active and active != sys.prefix and is_of_tool(sys.prefix):
         return active
     return sys.prefix
-
-
-def any_file() -> bool:
-    """Return whether there is anything at one of the `places`, readable or not."""
-    return any(os.path.lexists(place.path) for place in places())
 
 
 def active_environment(environ: Mapping[str, str], cwd: Path) -> tuple[Path, str] | None:

@@ -8,6 +8,7 @@ requirements. A build that stays keeps its label, and new members of its family 
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 INSTALLS = (("run",), ("sync",), ("add",), ("remove",), ("tool", "run"))
 INSTALLS_TOO = (("pip", "install"), ("pip", "sync"), ("tool", "install"), ("tool", "upgrade"))
 
+logger = logging.getLogger(__name__)
+
 _LIBRARY = re.compile(r"-cu(?:da)?\d+$")
 """In names of packages with libraries of one version of CUDA."""
 
@@ -47,7 +50,7 @@ class Changes(NamedTuple):
         pins: versions that they get, as requirements.
         along: installed projects that uv has to resolve with those that the command names.
         held: projects that stay, whatever is upgraded.
-        judged: projects that were judged; all others are compared by `InstalledState.replaced`.
+        judged: projects that were judged; `with_outdated` compares all others.
         before, after: lines for the user, before and after uv runs.
     """
 
@@ -92,7 +95,13 @@ def changes_of(state: CommandState) -> Changes:
     asked = _Asked(state)
     changes = NO_CHANGES
     for family in asked.families():
-        changes = changes.with_others(asked.decided(family))
+        decided = asked.decided(family)
+        if decided.judged:
+            logger.debug(
+                "Installed builds of %s: installed again: %s; resolved with them: %s; kept: %s",
+                ", ".join(family), decided.replaced, decided.along, sorted(decided.held),
+            )  # fmt: skip
+        changes = changes.with_others(decided)
     return changes
 
 

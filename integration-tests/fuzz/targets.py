@@ -24,13 +24,13 @@ from pep_variants._formats.merging import merge
 from pep_variants._formats.platform_file import read_platform, write_platform
 from pep_variants._formats.reader import read_metadata, read_pyproject
 from pep_variants._formats.writer import write_metadata
+from pep_variants._lazy_file import read_content_range
 from pep_variants._lock.lock_selection import Machine, select_packages
 from pep_variants._model.filename import parse_filename, parse_metadata_filename
 from pep_variants._model.metadata import Metadata
 from pep_variants._model.platform import Platform
 from pep_variants._settings.trust import AllowList
 from pep_variants._wheelfile.core_metadata import requirements_of
-from pep_variants._wheelfile.lazy_file import read_content_range
 from pep_variants._wheelfile.record import read_record, with_contents, write_record
 from pep_variants._wheelfile.rewriting import with_metadata
 from pep_variants._wheelfile.wheel import open_wheel

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pep_variants._wheelfile import lazy_file as parts
-from pep_variants._wheelfile.lazy_file import (
+from pep_variants import _lazy_file as parts
+from pep_variants._lazy_file import (
     Part,
     PartialFile,
     RangeRefused,

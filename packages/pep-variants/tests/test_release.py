@@ -8,6 +8,7 @@ import re
 import pytest
 from release_files import NAME, a_wheel, document, wheel
 
+from pep_variants._lazy_file import FIRST_PART, Part, Range
 from pep_variants._release import (
     Absent,
     Failed,
@@ -19,7 +20,6 @@ from pep_variants._release import (
     Whole,
 )
 from pep_variants._release import read_response as read
-from pep_variants._wheelfile.lazy_file import FIRST_PART, Part, Range
 from pep_variants.errors import MetadataError, VariantError
 from pep_variants.limits import DOCUMENT_BYTES, INSPECTED_WHEEL_BYTES, INSPECTED_WHEELS
 

@@ -31,11 +31,21 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
-from typing import IO, TYPE_CHECKING, NoReturn, Protocol, TypeAlias, TypeVar
+from typing import IO, NoReturn, Protocol, TypeAlias, TypeVar
 
 from ._digests import Digests
 from ._formats.merging import check_promise, merge_all
 from ._formats.reader import read_metadata
+from ._lazy_file import (
+    FIRST_PART,
+    Part,
+    PartialFile,
+    Range,
+    RangeRefused,
+    is_refused,
+    last_part_ranges,
+    read_content_range,
+)
 from ._model.filename import metadata_filename, parse_filename
 from ._model.metadata import Metadata
 from ._urls import is_local
@@ -44,9 +54,6 @@ from .labels import VARIANT_FILE, split_label
 from .limits import DOCUMENT_BYTES, INSPECTED_WHEEL_BYTES, INSPECTED_WHEELS
 
 _logger = logging.getLogger(__name__)
-
-if TYPE_CHECKING:
-    from ._wheelfile.lazy_file import Part, Range
 
 _T = TypeVar("_T")
 
@@ -202,8 +209,6 @@ def read_response(
         return _whole_body(fetch, headers, read)
     if fetch.range is None:
         return failed
-    from ._wheelfile.lazy_file import Part, is_refused, read_content_range
-
     if is_refused(fetch.range, status, headers.get("Accept-Ranges", "")):
         return NoRanges.REFUSED
     if status == _OK:
@@ -523,8 +528,6 @@ def _wheel_file(wheel: ReleaseFile, label: str, check: Callable[[ReleaseFile], N
 
 def _wheel_stream(wheel: ReleaseFile, stack: ExitStack) -> Generator[Fetch, FetchAnswer, IO[bytes]]:
     """Return the wheel as a seekable file: of parts, or whole where there are no ranges."""
-    from ._wheelfile.lazy_file import FIRST_PART, Part, PartialFile, RangeRefused, last_part_ranges
-
     ranges = last_part_ranges(FIRST_PART)
     step = partial(next, ranges)
     tail: Part | None = None
@@ -553,8 +556,6 @@ def _read(
     wheel: ReleaseFile, file: IO[bytes], read: Callable[[], _T]
 ) -> Generator[Fetch, FetchAnswer, _T]:
     """Return the result of *read*, which is called again when a missing part was fetched."""
-    from ._wheelfile.lazy_file import Part, PartialFile
-
     while True:
         try:
             return read()

@@ -1,5 +1,16 @@
 """Wheels and source distributions: filenames, core metadata, RECORD, contents, rewriting."""
 
+from ._lazy_file import (
+    FIRST_PART,
+    REFUSED,
+    Part,
+    PartialFile,
+    Range,
+    RangeRefused,
+    is_refused,
+    last_part,
+    read_content_range,
+)
 from ._model.filename import (
     WheelFilename,
     metadata_filename,
@@ -20,17 +31,6 @@ from ._wheelfile.installed import (
     find_installed,
     metadata_field,
     ownership_problems,
-)
-from ._wheelfile.lazy_file import (
-    FIRST_PART,
-    REFUSED,
-    Part,
-    PartialFile,
-    Range,
-    RangeRefused,
-    is_refused,
-    last_part,
-    read_content_range,
 )
 from ._wheelfile.record import (
     RECORD_FILE,

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
-from click import HelpFormatter
-
 from pep_variants.errors import PreferenceError
 from pep_variants.options import OPTIONS
 
@@ -97,6 +95,8 @@ def print_help(program: str) -> None:
     Args:
         program: ``uv-variants``, or ``uvx-variants``, which has no commands.
     """
+    from click import HelpFormatter  # which only the help takes
+
     is_uvx = program == "uvx-variants"
     formatter = HelpFormatter(max_width=100)
     formatter.write_usage(program, f"[OPTIONS] {'TOOL' if is_uvx else 'COMMAND'} [ARGS]...")

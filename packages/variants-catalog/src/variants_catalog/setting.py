@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import tomlkit
-
 from pep_variants import limits, safe_files
 from pep_variants import preferences as user_preferences
 from pep_variants.errors import PreferenceError
@@ -146,6 +144,8 @@ def _set(value: str | None) -> Path:
 
     None removes it.
     """
+    import tomlkit  # which only this takes
+
     path = next(place.path for place in user_preferences.places() if place.role is Role.USER)
     try:
         data = safe_files.read_regular(path, limits.SETTINGS_BYTES).data

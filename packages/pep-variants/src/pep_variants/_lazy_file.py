@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from ..limits import PARTIAL_BYTES, PARTIAL_PARTS
+from .limits import PARTIAL_BYTES, PARTIAL_PARTS
 
 FIRST_PART = 64 * 1024
 """Bytes of the end of a file that are fetched first, for the central directory and dist-info."""

@@ -1,4 +1,4 @@
-"""No code of ours reads the words of an error back: what it needs is a field or a type."""
+"""Our code does not parse the messages of its own errors: it uses their types and fields."""
 
 from __future__ import annotations
 

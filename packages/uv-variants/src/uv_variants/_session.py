@@ -329,7 +329,7 @@ class CommandSession:
         except Exception as error:
             self._problem = error
         finally:
-            self._listening.close()  # so uv does not wait for ever
+            self._listening.close()  # uv would wait forever
             self._ready.set()
 
     def close(self) -> None:

@@ -363,7 +363,7 @@ def agreement(
 
 
 class _Asked:
-    """Wishes of one command about projects that are installed."""
+    """What one command asks for, compared with what is installed."""
 
     def __init__(self, state: CommandState) -> None:
         context = state.context

@@ -1,8 +1,8 @@
 """The user's uv: finding the program, its version, and running it in place of this process.
 
-What uv needs no index for, as ``uv-variants pip list``, is told apart here, so that it becomes uv
-at once; command lines that begin with an option are left to `command_line`, which knows all of uv's
-options.
+Commands that need no index, such as ``uv-variants pip list``, are recognized here and replaced by
+uv at once. Command lines that begin with an option are left to `_command_line`, which knows all of
+uv's options.
 """
 
 # ruff: noqa: PTH100, PTH120 - pathlib would take as long as the rest

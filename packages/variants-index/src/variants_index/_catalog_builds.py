@@ -1,6 +1,6 @@
 """The files that the catalogue of existing builds adds to those of a project.
 
-`variants_catalog.listings` decides what they are; whoever fetches its pages passes them on here.
+`variants_catalog.listings` decides which files they are. Callers fetch its pages and pass them in.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def doctor(
         is_read = all(problem.code != "configuration" for problem in Findings(parts).problems)
         if is_read and not offline:
             try:
-                with machines.recorded():  # what detection warns of is told already
+                with machines.recorded():  # its warnings have been shown already
                     groups = look.compared(every=True)
             except (click.ClickException, VariantError) as error:
                 text = error.message if isinstance(error, click.ClickException) else str(error)

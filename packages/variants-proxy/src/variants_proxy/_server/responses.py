@@ -1,4 +1,4 @@
-"""Responses for pages and files to a client that is known, whoever sends them."""
+"""Responses with pages and files for a known client, over HTTP or in the same process."""
 
 from __future__ import annotations
 

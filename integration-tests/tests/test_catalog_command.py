@@ -64,10 +64,28 @@ def test_explain_as_json(world):
         "builds": {
             label: f"{place_url(world.places, place)}/torch/" for label, place in BUILDS.items()
         },
+        "measured": {label: [] for label in BUILDS if label != "null"},
     }
     assert tree["sources"][0]["files"] == {
         label: [f"torch-2.9.0+{place}-py3-none-any.whl"] for label, place in BUILDS.items()
     }
+
+
+def test_explain_tells_what_the_lists_rest_on(world):
+    unmeasured = (
+        "GPU code of cuda12.6, cuda12.8, cuda13.0: as the publisher's page says, not measured"
+    )
+    assert unmeasured in world.run("explain", "torch").out.splitlines()
+    path, wheel = world.catalog / "torch.toml", "torch-2.9.0+cu128-py3-none-any.whl"
+    row = f'{{ file = "{wheel}", sha256 = "{"0" * 64}", date = "2026-11-29" }}'
+    text = path.read_text()
+    path.write_text(text.replace('local = "cu128"\n', f'local = "cu128"\nmeasured = [{row}]\n'))
+    said = world.run("explain", "torch").out.splitlines()
+    assert f"GPU code of cuda12.8: read from {wheel} on 2026-11-29" in said
+    tree = json.loads(world.run("explain", "torch", "--json").out)
+    assert tree["catalog"]["measured"]["cuda12.8"] == [
+        {"file": wheel, "sha256": "0" * 64, "date": "2026-11-29"}
+    ]
 
 
 def test_a_catalogue_that_cannot_be_read(world):

@@ -23,7 +23,7 @@ from variants_catalog._catalogs import (
 )
 from variants_catalog._entry_reader import read_entry
 from variants_catalog._installed_builds import installed_metadata
-from variants_catalog.entries import CatalogProject
+from variants_catalog.entries import CatalogProject, Measured, basis
 
 WHL = "https://example.org/whl"
 TORCH = entry(
@@ -51,6 +51,11 @@ INDEX = VARIANT + 'index = "https://e.org"\n'
 
 def app(variant: str) -> CatalogProject:
     return read_entry(VARIANT + variant, "app.toml")
+
+
+def measured(file="app-1.0-py3-none-any.whl", sha256="0" * 64, date="2026-11-29"):
+    row = f'{{ file = "{file}", sha256 = "{sha256}", date = "{date}" }}'
+    return f"{INDEX}measured = [{row}]\n"
 
 
 FILES = [
@@ -219,6 +224,27 @@ BAD = {
     "variant 1.platforms": [
         (INDEX + 'platforms = ["linux"]\n', "'linux' is not a valid entry"),
     ],
+    "variant 1.measured": [
+        (INDEX + 'measured = ["app-1.0-py3-none-any.whl"]\n', "expected tables"),
+        (
+            HEAD + '[[variant]]\nlabel = "null"\nmeasured = [{ file = "x" }]\n',
+            "there are no properties",
+        ),
+    ],
+    "variant 1.measured.file": [
+        (measured("app-1.0.tar.gz"), "app-1.0.tar.gz"),
+        (measured("folder/app-1.0-py3-none-any.whl"), "folder/app"),
+        (INDEX + 'measured = [{ date = "2026-11-29" }]\n', "is missing"),
+    ],
+    "variant 1.measured.sha256": [
+        (measured(sha256="0" * 63), "is not a valid SHA-256"),
+        (measured(sha256="A" * 64), "is not a valid SHA-256"),
+    ],
+    "variant 1.measured.date": [
+        (measured(date="yesterday"), "'yesterday' is not a day"),
+        (measured().replace('"2026-11-29"', "2026-11-29"), "expected a string"),
+    ],
+    "variant 1.measured.size": [(measured().replace(" }", ", size = 1 }"), "unknown key")],
     "variant 1.requires": [
         (
             VARIANT + "requires = [\"b=={version}; python_version > '3'\"]\n",
@@ -260,6 +286,23 @@ def test_bad_entries(text, place, problem):
     assert problem in caught.value.problem
     assert str(caught.value).startswith("app.toml")
     assert "secret" not in str(caught.value)
+
+
+def test_wheels_that_were_read():
+    """The one of the version is named, else the last; a list without any rests on a page."""
+    first = Measured("app-1.0+cu128-cp312-cp312-win_amd64.whl", "0" * 64, "2026-11-28")
+    last = Measured("app-2.0+cu128-cp312-cp312-win_amd64.whl", "1" * 64, "2026-11-29")
+    text = "".join(
+        f'{{ file = "{each.file}", sha256 = "{each.sha256}", date = "{each.date}" }},'
+        for each in (last, first)
+    )
+    found = read_entry(f"{INDEX}measured = [{text}]\n", "app.toml")
+    assert found.variants[0].measured == (last, first)
+    (file,) = found.files("https://e.org", first.file)
+    assert file.measured == (last, first)
+    assert basis(file.measured) == f"read from {last.file} on 2026-11-29"
+    assert basis(file.measured, Version("1.0")) == f"read from {first.file} on 2026-11-28"
+    assert basis(()) == "as the publisher's page says, not measured"
 
 
 class TestStores:

@@ -84,6 +84,15 @@ def test_show(variants, entries):
     assert first.split()[:3] == ["cuda12", "all", "app-cu12=={version}"]
     assert "nvidia :: cuda_version_lower_bound :: 12.0; priority :: order :: 1" in first
     assert "https://mirror.example/all/cu128 (+cu128)" in second
+    assert "as the publisher's page says, not measured  nvidia ::" in second
+    row = f'{{ file = "app-1.0-py3-none-any.whl", sha256 = "{"0" * 64}", date = "2026-11-29" }}'
+    entries(app=f"{INDEX}measured = [{row}]\n")
+    done = variants("catalog", "show", "app", "--variant-catalog", folder)
+    assert "read from app-1.0-py3-none-any.whl on 2026-11-29  nvidia ::" in done.out
+    (tree,) = variants("catalog", "list", "--json", "--variant-catalog", folder).json
+    assert [item["file"] for item in tree["variants"][0]["measured"]] == [
+        "app-1.0-py3-none-any.whl"
+    ]
     done = variants("catalog", "show", "nothing-here")
     assert (done.code, done.out) == (1, "")
     assert "nothing-here: the catalogue has no such project" in done.err

@@ -12,21 +12,23 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import InvalidName, canonicalize_name
 
 from pep_variants import labels as wheel_labels
-from pep_variants import limits
+from pep_variants import limits, wheel_files
 from pep_variants import metadata as variant_metadata
-from pep_variants.errors import CatalogError, InvalidProperty, shortened
+from pep_variants.errors import CatalogError, InvalidProperty, InvalidWheelFilename, shortened
 from pep_variants.metadata import Property, PropertyTree
 
-from .entries import PLACEHOLDER, CatalogProject, CatalogVariant, filled
+from .entries import PLACEHOLDER, CatalogProject, CatalogVariant, Measured, filled
 
 FORMAT_VERSION = "1"
 _SAMPLE = "1.0"
 """Stands for the value of any placeholder when a template is checked."""
 _LOCAL = re.compile(r"[a-z0-9]+(\.[a-z0-9]+)*|")
 _PLATFORM = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 _BETWEEN = re.compile(r"\}([^{}]*)\{")
 _KINDS = ("index", "links", "requires")
-_VARIANT_KEYS = ("label", *_KINDS, "local", "versions", "properties", "platforms")
+_VARIANT_KEYS = ("label", *_KINDS, "local", "versions", "properties", "platforms", "measured")
+_MEASURED_KEYS = ("file", "sha256", "date")
 _PROJECT_KEYS = (
     "name", "documentation", "sources", "coherent", "variants-index", "default-priorities",
     "static-properties", "placeholder", "before-version", "checked",
@@ -105,7 +107,7 @@ class _Reader(PropertyTree):
             static,
             self._versions(table, "placeholder", "project") if "placeholder" in table else None,
             self.boolean(table, "before-version", "project", False),
-            self._day(table),
+            self._day(table.get("checked", ""), "project.checked"),
             self._source,
         )
 
@@ -129,9 +131,28 @@ class _Reader(PropertyTree):
             self._requirements(table, path, name),
             self._properties(table, path, label, namespaces),
             self.names(table.get("platforms", []), f"{path}.platforms", _PLATFORM),
+            self._measured(table, path),
         )
         self._check_placeholders(found, path)
         return found
+
+    def _measured(self, table: Mapping[str, Any], path: str) -> tuple[Measured, ...]:
+        rows = self.tables(table, "measured", path)
+        path = f"{path}.measured"
+        self.check_count(rows, path, limits.VALUES, "wheels")
+        if rows and not table.get("properties"):
+            raise self.error(path, "there are no properties that it would be about")
+        found = []
+        for row in rows:
+            self.check_keys(row, path, _MEASURED_KEYS)
+            file, day = self._text(row, "file", path), self._text(row, "date", path)
+            try:
+                wheel_files.parse_filename(file)
+            except InvalidWheelFilename as error:
+                raise self.error(f"{path}.file", str(error)) from None
+            digest = self.name(row.get("sha256"), f"{path}.sha256", _SHA256, "SHA-256")
+            found.append(Measured(file, digest, self._day(day, f"{path}.date")))
+        return tuple(found)
 
     def _local(self, table: Mapping[str, Any], path: str) -> tuple[str, ...] | None:
         value = table.get("local")
@@ -161,13 +182,12 @@ class _Reader(PropertyTree):
             problem = f"{shortened(text)} is not a version specifier, such as '>=2.7,<2.9'"
             raise self.error(f"{path}.{key}", problem) from None
 
-    def _day(self, table: Mapping[str, Any]) -> str:
-        value = table.get("checked", "")
+    def _day(self, value: object, path: str) -> str:
         try:
             return str(value and date.fromisoformat(str(value)))
         except ValueError:
             problem = f"{shortened(value)} is not a day, such as 2026-11-25"
-            raise self.error("project.checked", problem) from None
+            raise self.error(path, problem) from None
 
     def _requirements(self, table: Mapping[str, Any], path: str, name: str) -> tuple[str, ...]:
         texts = self.strings(table, "requires", path)

@@ -23,7 +23,8 @@ from pep_variants import metadata as variant_metadata
 from pep_variants.metadata import Features, Metadata, Properties, Property, ProviderInfo
 
 __all__ = [
-    "CatalogProject", "CatalogVariant", "PublishedFile", "filled", "platform_kind", "same_files",
+    "CatalogProject", "CatalogVariant", "Measured", "PublishedFile", "basis", "filled",
+    "platform_kind", "same_files",
 ]  # fmt: skip
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
@@ -31,6 +32,21 @@ _NUMBER = r"[0-9]+(?:\.[0-9]+)*"
 _SYSTEM = re.compile(r"^(?:(?:many|musl)?linux[0-9]*(?:_[0-9]+_[0-9]+)?|(macosx)_[0-9]+_[0-9]+)_")
 _PARTS = 5
 """Parts of a wheel's filename without build tag and label."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A wheel whose GPU code was read to write the properties of a variant.
+
+    Attributes:
+        file: its filename.
+        sha256: hexadecimal.
+        date: day on which it was read, ISO 8601.
+    """
+
+    file: str
+    sha256: str
+    date: str
 
 
 @dataclass(frozen=True)
@@ -47,6 +63,7 @@ class PublishedFile:
             wheel's own project stands for the dependencies of its extras.
         origin: normalized name that the publisher gave the wheel, if it is not the project's; it
             is installed under the project's name, see `rewriting`.
+        measured: as of `CatalogVariant`.
     """
 
     filename: str
@@ -56,6 +73,7 @@ class PublishedFile:
     properties: Properties
     requires: tuple[str, ...] = ()
     origin: str = ""
+    measured: tuple[Measured, ...] = ()
 
     @property
     def published_version(self) -> str:
@@ -85,6 +103,8 @@ class CatalogVariant:
         properties: templates of properties.
         platforms: platform tags of the machines that it is for, empty for all. A file for any
             platform counts as one for these.
+        measured: wheels that the properties were read from; without any, they are as the
+            documentation and the sources of the entry say.
     """
 
     label: str
@@ -95,6 +115,7 @@ class CatalogVariant:
     requires: tuple[str, ...] = ()
     properties: tuple[str, ...] = ()
     platforms: tuple[str, ...] = ()
+    measured: tuple[Measured, ...] = ()
 
     @property
     def place(self) -> str | None:
@@ -320,12 +341,26 @@ class CatalogProject:
             label,
             item.properties_of(values),
             tuple(filled(text, known) for text in item.requires),
+            measured=item.measured,
         )
 
     def _provider(self, namespace: str) -> ProviderInfo:
         if namespace in self.static:
             return ProviderInfo(static=self.static[namespace])
         return ProviderInfo(builtin=namespace)
+
+
+def basis(measured: Sequence[Measured], version: Version | None = None) -> str:
+    """Return in words where the properties of a build are from.
+
+    Args:
+        measured: the wheels that they were read from; the last one is named.
+        version: of the build; a wheel of that version is named rather than another.
+    """
+    if not measured:
+        return "as the publisher's page says, not measured"
+    last = max(measured, key=lambda item: (_is_of(item.file, version), item.date))
+    return f"read from {last.file} on {last.date}"
 
 
 def moved(url: str, starts: Iterable[tuple[str, str]]) -> str | None:
@@ -390,6 +425,12 @@ def _named(filename: str) -> tuple[str, Version] | None:
         return None
     version = wheel_files.read_version(parts[1].replace("_", "-"))
     return None if version is None else (canonicalize_name(parts[0]), version)
+
+
+def _is_of(filename: str, version: Version | None) -> bool:
+    """Return whether a wheel is of a public version."""
+    named = _named(filename)
+    return named is not None and _public(named[1]) == version
 
 
 def _platforms(tags: str, wanted: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ from .requirements import Wanted
 from .resolver import IndexResolver, Notes, asked_versions
 
 if TYPE_CHECKING:
-    from variants_catalog.entries import CatalogProject
+    from variants_catalog.entries import CatalogProject, Measured
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class Explanation:
         warnings: what the user should know.
         entry: of the project in the catalogue, None without one.
         builds: by label, where the catalogue has it from: a URL, or what is required instead.
+        measured: by label that needs something, what its properties were read from; labels of
+            files for the target alone.
         lack: that the version has no variants for the target, and where some are; empty if it
             has, or if variants are switched off.
         version_note: which other version there is for the sake of an accelerator.
@@ -55,6 +57,7 @@ class Explanation:
     warnings: tuple[str, ...]
     entry: CatalogProject | None = None
     builds: Mapping[str, str] = field(default_factory=dict)
+    measured: Mapping[str, tuple[Measured, ...]] = field(default_factory=dict)
     lack: str = ""
     version_note: VersionNote | None = None
     others: Mapping[str | None, Version] = field(default_factory=dict)
@@ -173,6 +176,11 @@ def explain(
         tuple(dict.fromkeys(warnings)),
         resolver.finder.entries.entry(project),
         {} if shown.direct else _builds(resolver.finder.project(project), shown.release),
+        {
+            known.label: known.measured
+            for known in (item.catalog.published for item in every if item.catalog is not None)
+            if known.properties
+        },
         _lack(resolver, project, shown.release, others) if lacking else "",
         note,
         others,

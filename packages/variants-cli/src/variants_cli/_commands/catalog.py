@@ -15,7 +15,7 @@ from pep_variants import limits, safe_files
 from pep_variants import preferences as user_preferences
 from pep_variants.errors import redacted
 from pep_variants.preferences import Sources
-from variants_catalog import catalogs, setting
+from variants_catalog import catalogs, entries, setting
 from variants_index import finder as package_finder
 from variants_index.finder import Session
 from variants_index.http import PackageIndexError
@@ -51,11 +51,11 @@ def catalog() -> None:
 def list_projects(as_json: bool, **options: Any) -> None:  # noqa: ANN401
     """List the projects of the catalogue that is enabled, else of the default one."""
     found = _opened(options)
-    entries = [entry for name in found.names() if (entry := found.project(name)) is not None]
+    projects = [entry for name in found.names() if (entry := found.project(name)) is not None]
     if as_json:
-        print_json([_tree(entry) for entry in entries])
+        print_json([_tree(entry) for entry in projects])
         return
-    print_table(("project", "from", "variants"), setting.catalog_rows(entries))
+    print_table(("project", "from", "variants"), setting.catalog_rows(projects))
 
 
 @catalog.command()
@@ -76,10 +76,10 @@ def show(name: str, **options: Any) -> None:  # noqa: ANN401
     if entry.variants_index:
         click.echo(f"variant wheels: {entry.variants_index}")
     rows = [
-        (item.label, str(item.versions) or "all", _source(item), _needs(item))
+        (item.label, str(item.versions) or "all", _source(item), _basis(item), _needs(item))
         for item in entry.variants
     ]
-    print_table(("variant", "versions", "from", "needs"), rows)
+    print_table(("variant", "versions", "from", "GPU code", "needs"), rows)
 
 
 @catalog.command()
@@ -111,9 +111,9 @@ def check(
         checks.append(catalogs.check_entries(found, known or list(found.names())))
     findings = [finding for check in checks for finding in check.findings]
     if live:
-        entries = [entry for check in checks for entry in check.entries]
+        visited = [entry for check in checks for entry in check.entries]
         with _session() as (session, user), progress() as show:
-            findings += package_finder.check_live(session, user, entries, show)
+            findings += package_finder.check_live(session, user, visited, show)
     checked = sum(check.number for check in checks)
     context.exit(report(findings, checked, noun="project", as_json=as_json))
 
@@ -217,6 +217,10 @@ def _source(item: CatalogVariant) -> str:
         return place + on
     marks = (f"+{text}" if text else "no local version" for text in item.local)
     return f"{place} ({' or '.join(marks)}){on}"
+
+
+def _basis(item: CatalogVariant) -> str:
+    return entries.basis(item.measured) if item.properties else "-"
 
 
 def _needs(item: CatalogVariant) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,6 +10,7 @@ import click
 from pep_variants import selection as wheel_selection
 from resolvelib_variants import resolution
 from resolvelib_variants.resolution import RequirementError
+from variants_catalog import entries
 
 from .._console import note, print_json, print_table, warn
 from .arguments import Command, json_option, option_values
@@ -76,6 +78,11 @@ def _show(explanation: Explanation, *, several: bool) -> None:
             [(*row[:2], build, row[2]) for row, build in zip(shown, builds, strict=True)],
         )
         click.echo(f"Source: {entry.source}; see {entry.documentation}")
+        of: dict[str, list[str]] = {}
+        for label, measured in explanation.measured.items():
+            of.setdefault(entries.basis(measured, explanation.version), []).append(label)
+        for basis, labels in of.items():
+            click.echo(f"GPU code of {', '.join(sorted(labels))}: {basis}")
 
 
 def _tree(explanation: Explanation) -> dict[str, Any]:
@@ -99,6 +106,10 @@ def _tree(explanation: Explanation) -> dict[str, Any]:
             "entry": entry.source,
             "documentation": entry.documentation,
             "builds": dict(explanation.builds),
+            "measured": {
+                label: [asdict(item) for item in measured]
+                for label, measured in explanation.measured.items()
+            },
         },
         "plain": [item.filename for item in explanation.candidates if item.label is None],
         "sources": sources,

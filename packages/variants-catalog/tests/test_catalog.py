@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from packaging.version import Version
 
@@ -56,6 +58,12 @@ def app(variant: str) -> CatalogProject:
 def measured(file="app-1.0-py3-none-any.whl", sha256="0" * 64, date="2026-11-29"):
     row = f'{{ file = "{file}", sha256 = "{sha256}", date = "{date}" }}'
     return f"{INDEX}measured = [{row}]\n"
+
+
+def broken(**fault):
+    keys = {"gpu": "7.*", "versions": "<2", "source": "https://e.org/1", **fault}
+    row = ", ".join(f'{key} = "{value}"' for key, value in keys.items())
+    return f"{INDEX}broken = [{{ {row} }}]\n"
 
 
 FILES = [
@@ -245,6 +253,21 @@ BAD = {
         (measured().replace('"2026-11-29"', "2026-11-29"), "expected a string"),
     ],
     "variant 1.measured.size": [(measured().replace(" }", ", size = 1 }"), "unknown key")],
+    "variant 1.broken": [
+        (INDEX + 'broken = ["12.*"]\n', "expected tables"),
+    ],
+    "variant 1.broken.fault": [(broken(fault="no GPU"), "unknown key")],
+    "variant 1.broken.gpu": [
+        (broken(gpu="12"), "'12' is not a valid GPU"),
+        (broken(gpu="*"), "is not a valid GPU"),
+        (broken(gpu="gfx*"), "is not a valid GPU"),
+        (INDEX + 'broken = [{ source = "https://e.org" }]\n', "is not a valid GPU"),
+    ],
+    "variant 1.broken.versions": [(broken(versions="new"), "'new' is not a version specifier")],
+    "variant 1.broken.source": [
+        (broken(source="an issue"), "not a URL of http"),
+        (INDEX + 'broken = [{ gpu = "12.*" }]\n', "is missing"),
+    ],
     "variant 1.requires": [
         (
             VARIANT + "requires = [\"b=={version}; python_version > '3'\"]\n",
@@ -303,6 +326,36 @@ def test_wheels_that_were_read():
     assert basis(file.measured) == f"read from {last.file} on 2026-11-29"
     assert basis(file.measured, Version("1.0")) == f"read from {first.file} on 2026-11-28"
     assert basis(()) == "as the publisher's page says, not measured"
+
+
+@pytest.mark.parametrize(
+    ("listed", "gpu", "kept"),
+    [
+        (["90_real", "120_virtual"], "12.*", ["120_virtual_broken", "90_real"]),
+        (["120_real"], "12.*", ["120_real_broken"]),
+        (["120_real"], "12.0", ["121_real"]),  # newer ones of the generation have no fault
+        (["120_real"], "12.1", ["122_real"]),
+        (["80_real", "89_real", "90_real"], "8.6", ["87_real", "89_real", "90_real"]),
+        (["80_real"], "8.9", ["80_real_broken"]),
+        (["gfx90a", "gfx942"], "gfx942", ["gfx90a", "gfx942_broken"]),
+        (["gfx942"], "gfx942", ["gfx942_broken"]),
+        (["75_real"], "12.*", ["75_real"]),
+        (["75_real"], "gfx942", ["75_real"]),
+    ],
+)
+def test_known_faults(listed, gpu, kept):
+    """A build never becomes one for all GPUs, and of other versions nothing changes."""
+    feature = "amd :: gfx_arch" if listed[0].startswith("gfx") else "nvidia :: sm_arch"
+    namespace, _, name = feature.partition(" :: ")
+    texts = ", ".join(f'"{feature} :: {value}"' for value in listed)
+    text = re.sub(r"(?m)^properties = .*$", f"properties = [{texts}]", broken(gpu=gpu))
+    found = read_entry(text.replace('["nvidia"]', '["nvidia", "amd"]'), "app.toml")
+    (hit,) = found.files("https://e.org", "app-1.0-py3-none-any.whl")
+    (other,) = found.files("https://e.org", "app-2.0-py3-none-any.whl")
+    assert hit.properties[namespace][name] == tuple(kept)
+    assert other.properties[namespace][name] == tuple(sorted(listed))
+    assert bool(hit.faults) is (sorted(listed) != kept)
+    assert not other.faults
 
 
 class TestStores:

@@ -257,9 +257,10 @@ CASES = {
         cuda13: {CUDA13}
          : {AMD}, {INTEL}, {REST}
         """,
+    # The code for an RTX 50 has a known fault.
     "tensorflow 2.21.0": f"""
-        cuda12: pascal, pascal 13, v100 13, {CUDA12}, h100 13, rtx5090
-        null: spark, thor, {AMD}, {INTEL}, {REST}
+        cuda12: pascal, pascal 13, v100 13, {CUDA12}, h100 13
+        null: rtx5090, spark, thor, {AMD}, {INTEL}, {REST}
         """,
     # The GPU builds are for Linux, and not for the oldest driver of CUDA 12.
     "mlx 0.32.4": f"""
@@ -354,6 +355,9 @@ REASONS = {
     ("jax 0.12.0", "arc-b580-zen3"): "no NVIDIA driver in arc-b580-zen3",
     # An old driver, no accelerator at all.
     ("onnxruntime 1.31.1", "h100-zen4"): f"cuda13 {NEEDS_13}",
+    ("tensorflow 2.21.0", "rtx-5090-zen5"): (
+        "cuda12 has a known fault on compute capability 12.*: https://github.com/tensorflow/"
+    ),
     ("torch 2.13.0", "cpu-zen4"): f"{ALL_MISSING} in cpu-zen4",
     ("torch 2.13.0", ""): f"{ALL_MISSING} found",
 }

@@ -21,6 +21,7 @@ from variants_catalog.entries import CatalogVariant
 CUDA12 = variant("cuda12", 'requires = ["app-cu12=={version}"]', cuda="12.0")
 INDEX = variant("cuda12.8", 'index = "https://example.org/cu128"\nlocal = "cu128"', cuda="12.0")
 OWN = variant("cuda12.8", 'local = ""', cuda="12.0")
+BROKEN = 'broken = [{ gpu = "12.*", versions = ">=2", source = "https://example.org/1" }]\n'
 NO_FAULT = "1 project checked: 0 errors, 0 warnings\n"
 
 
@@ -109,6 +110,19 @@ def test_a_build_that_the_own_index_has_as_well(variants, entries):
     assert variants("catalog", "check", path).code == 0
 
 
+def test_a_known_fault(variants, entries):
+    properties = CUDA12.replace("12.0", "12.0', 'nvidia :: sm_arch :: 120_real")
+    folder = entries(app=properties + BROKEN)
+    assert variants("catalog", "check", folder).code == 0
+    done = variants("catalog", "show", "app", "--variant-catalog", folder)
+    said = "cuda12 >=2 has a known fault on compute capability 12.*: https://example.org/1"
+    assert said in done.out.splitlines()
+    (tree,) = variants("catalog", "list", "--json", "--variant-catalog", folder).json
+    assert tree["variants"][0]["broken"] == [
+        {"gpu": "12.*", "versions": ">=2", "source": "https://example.org/1"}
+    ]
+
+
 def codes(result):
     return [(item["severity"], item["code"], item["place"]) for item in result.json["findings"]]
 
@@ -123,6 +137,8 @@ def codes(result):
         (CUDA12 + 'versions = ">=3,<2"\n', "no-version", "variant 1.versions"),
         (CUDA12 + 'versions = "<2"\n' + CUDA12 + 'versions = ">=1.9"\n', "overlap", "variant 2"),
         (CUDA12 + CUDA12, "overlap", "variant 2"),
+        (CUDA12 + BROKEN, "fault-without-effect", "variant 1.broken"),
+        (CUDA12 + 'versions = ">=3"\n' + BROKEN, "fault-without-effect", "variant 1.broken"),
         (INDEX + INDEX.replace("cuda12.8", "cuda12"), "overlap", "variant 2"),
         (INDEX + OWN.replace("12.0", "12.8"), "overlap", "variant 2"),
     ],

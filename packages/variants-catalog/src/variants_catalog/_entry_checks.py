@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -94,7 +94,12 @@ def check_entries(catalog: Catalog, names: Sequence[str]) -> CheckedEntries:
             continue
         if entry is not None:
             checked.entries.append(entry)
-            for check in (_properties(entry), _versions(entry), _references(entry, catalog)):
+            for check in (
+                _properties(entry),
+                _versions(entry),
+                _faults(entry),
+                _references(entry, catalog),
+            ):
                 checked.findings.extend(check)
     return checked
 
@@ -156,6 +161,19 @@ def _versions(entry: CatalogProject) -> Iterator[Finding]:
                 message = f"{what}, for version {each} for example"
                 yield error("overlap", entry.source, f"variant {second}", message, remedy)
                 break
+
+
+def _faults(entry: CatalogProject) -> Iterator[Finding]:
+    """Yield known faults that change nothing."""
+    for number, variant in enumerate(entry.variants, 1):
+        for fault in variant.broken:
+            alone = replace(variant, broken=(fault,))
+            versions = sample_versions([variant, replace(variant, versions=fault.versions)])
+            if not any(variant.admits(each) and alone.faults(each) for each in versions):
+                message = f"changes nothing of {variant.label!r} on {fault.gpu}"
+                place = f"variant {number}.broken"
+                remedy = "list the GPU code in properties, and versions that the variant has"
+                yield error("fault-without-effect", entry.source, place, message, remedy)
 
 
 def sample_versions(variants: Iterable[CatalogVariant]) -> list[Version]:

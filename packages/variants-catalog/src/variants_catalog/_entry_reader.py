@@ -17,7 +17,7 @@ from pep_variants import metadata as variant_metadata
 from pep_variants.errors import CatalogError, InvalidProperty, InvalidWheelFilename, shortened
 from pep_variants.metadata import Property, PropertyTree
 
-from .entries import PLACEHOLDER, CatalogProject, CatalogVariant, Measured, filled
+from .entries import PLACEHOLDER, CatalogProject, CatalogVariant, Fault, Measured, filled
 
 FORMAT_VERSION = "1"
 _SAMPLE = "1.0"
@@ -27,7 +27,11 @@ _PLATFORM = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _BETWEEN = re.compile(r"\}([^{}]*)\{")
 _KINDS = ("index", "links", "requires")
-_VARIANT_KEYS = ("label", *_KINDS, "local", "versions", "properties", "platforms", "measured")
+_VARIANT_KEYS = (
+    "label", *_KINDS, "local", "versions", "properties", "platforms", "measured", "broken",
+)  # fmt: skip
+_FAULT_KEYS = ("gpu", "versions", "source")
+_GPU = re.compile(r"[0-9]{1,2}\.(?:[0-9]|\*)|gfx[0-9a-f]{3,5}")
 _MEASURED_KEYS = ("file", "sha256", "date")
 _PROJECT_KEYS = (
     "name", "documentation", "sources", "coherent", "variants-index", "default-priorities",
@@ -132,6 +136,7 @@ class _Reader(PropertyTree):
             self._properties(table, path, label, namespaces),
             self.names(table.get("platforms", []), f"{path}.platforms", _PLATFORM),
             self._measured(table, path),
+            self._broken(table, f"{path}.broken"),
         )
         self._check_placeholders(found, path)
         return found
@@ -153,6 +158,20 @@ class _Reader(PropertyTree):
             digest = self.name(row.get("sha256"), f"{path}.sha256", _SHA256, "SHA-256")
             found.append(Measured(file, digest, self._day(day, f"{path}.date")))
         return tuple(found)
+
+    def _broken(self, table: Mapping[str, Any], path: str) -> tuple[Fault, ...]:
+        rows = self.tables(table, "broken", path.rpartition(".")[0])
+        self.check_count(rows, path, limits.VALUES, "faults")
+        for row in rows:
+            self.check_keys(row, path, _FAULT_KEYS)
+        return tuple(
+            Fault(
+                self.name(row.get("gpu"), f"{path}.gpu", _GPU, "GPU, such as '12.*' or 'gfx1151'"),
+                self._versions(row, "versions", path),
+                self._checked_url(self._text(row, "source", path), f"{path}.source"),
+            )
+            for row in rows
+        )
 
     def _local(self, table: Mapping[str, Any], path: str) -> tuple[str, ...] | None:
         value = table.get("local")

@@ -83,7 +83,14 @@ def _unfit(
     """Return the line about one build; empty where it runs, and without an accelerator."""
     variants = [item for item in entry.variants if item.requires and item.properties]
     files = [
-        PublishedFile("", "", version, str(number), item.properties_of({}))
+        PublishedFile(
+            "",
+            "",
+            version,
+            str(number),
+            item.properties_of({}, version),
+            faults=item.faults(version),
+        )
         for number, item in enumerate(variants)
     ]
     metadata = entry.metadata(files)

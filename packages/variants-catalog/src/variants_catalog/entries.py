@@ -23,13 +23,14 @@ from pep_variants import metadata as variant_metadata
 from pep_variants.metadata import Features, Metadata, Properties, Property, ProviderInfo
 
 __all__ = [
-    "CatalogProject", "CatalogVariant", "Measured", "PublishedFile", "basis", "filled",
+    "CatalogProject", "CatalogVariant", "Fault", "Measured", "PublishedFile", "basis", "filled",
     "platform_kind", "same_files",
 ]  # fmt: skip
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _NUMBER = r"[0-9]+(?:\.[0-9]+)*"
 _SYSTEM = re.compile(r"^(?:(?:many|musl)?linux[0-9]*(?:_[0-9]+_[0-9]+)?|(macosx)_[0-9]+_[0-9]+)_")
+_SM_ARCH = re.compile(r"([0-9]+)([0-9])[af]?_(?:real|virtual)")
 _PARTS = 5
 """Parts of a wheel's filename without build tag and label."""
 
@@ -50,6 +51,44 @@ class Measured:
 
 
 @dataclass(frozen=True)
+class Fault:
+    """A known fault of builds on a GPU that they have code for.
+
+    Attributes:
+        gpu: compute capability, ``12.0``, or all of a generation, ``12.*``; or an AMD
+            architecture, ``gfx1151``.
+        versions: public versions that have it.
+        source: URL of the publisher's issue.
+    """
+
+    gpu: str
+    versions: SpecifierSet
+    source: str
+
+    def __str__(self) -> str:
+        kind = "" if self.gpu.startswith("gfx") else "compute capability "
+        return f"has a known fault on {kind}{self.gpu}: {self.source}"
+
+    def without(self, item: Property) -> Property:
+        """Return what a build has in place of *item*: the same if that admits no such GPU.
+
+        Otherwise it is a value that no machine has, or, of one compute capability, the code of
+        the next one, as newer GPUs of the generation have no fault. Older ones go with it: they
+        run the same code.
+        """
+        generation, _, minor = self.gpu.partition(".")
+        code = _SM_ARCH.fullmatch(item.value) if item.feature == "sm_arch" else None
+        if code is not None:
+            is_hit = code[1] == generation and (minor == "*" or code[2] <= minor)
+        else:
+            is_hit = item.feature == "gfx_arch" and item.value == self.gpu
+        if not is_hit:
+            return item
+        newer = f"{generation}{int(minor) + 1}_real" if minor.isdecimal() and minor < "9" else ""
+        return item._replace(value=newer or f"{item.value}_broken")
+
+
+@dataclass(frozen=True)
 class PublishedFile:
     """A published wheel as a variant wheel.
 
@@ -64,6 +103,7 @@ class PublishedFile:
         origin: normalized name that the publisher gave the wheel, if it is not the project's; it
             is installed under the project's name, see `rewriting`.
         measured: as of `CatalogVariant`.
+        faults: as of `Metadata`, of the label.
     """
 
     filename: str
@@ -74,6 +114,7 @@ class PublishedFile:
     requires: tuple[str, ...] = ()
     origin: str = ""
     measured: tuple[Measured, ...] = ()
+    faults: Mapping[Property, str] = field(default_factory=dict)
 
     @property
     def published_version(self) -> str:
@@ -105,6 +146,7 @@ class CatalogVariant:
             platform counts as one for these.
         measured: wheels that the properties were read from; without any, they are as the
             documentation and the sources of the entry say.
+        broken: known faults.
     """
 
     label: str
@@ -116,6 +158,7 @@ class CatalogVariant:
     properties: tuple[str, ...] = ()
     platforms: tuple[str, ...] = ()
     measured: tuple[Measured, ...] = ()
+    broken: tuple[Fault, ...] = ()
 
     @property
     def place(self) -> str | None:
@@ -142,15 +185,36 @@ class CatalogVariant:
     def _patterns(self) -> tuple[re.Pattern[str], ...]:
         return tuple(map(_pattern, self.local or ()))
 
-    def properties_of(self, values: Mapping[str, str]) -> dict[str, Features]:
-        """Return the properties, with the *values* of placeholders."""
-        found = variant_metadata.group_properties(
-            Property.parse(filled(text, values)) for text in self.properties
-        )
+    def properties_of(
+        self, values: Mapping[str, str], version: Version | None = None
+    ) -> dict[str, Features]:
+        """Return the properties, with the *values* of placeholders.
+
+        GPUs on which *version* has a known fault are none that it is for.
+        """
+        items = [Property.parse(filled(text, values)) for text in self.properties]
+        for fault in self._faults(version) if version is not None else ():
+            items = list(map(fault.without, items))
+        found = variant_metadata.group_properties(items)
         return {
             namespace: {feature: tuple(sorted(set(held))) for feature, held in features.items()}
             for namespace, features in found.items()
         }
+
+    def faults(self, version: Version) -> dict[Property, str]:
+        """Return the properties that *version* lacks for a known fault, each with that in words."""
+        items = [Property.parse(text) for text in self.properties if not PLACEHOLDER.search(text)]
+        return {
+            item: str(fault)
+            for fault in self._faults(version)
+            for item in items
+            if fault.without(item) != item
+        }
+
+    def _faults(self, version: Version) -> Iterator[Fault]:
+        for fault in self.broken:
+            if fault.versions.contains(version.public, prereleases=True):
+                yield fault
 
 
 @dataclass(frozen=True)
@@ -298,6 +362,7 @@ class CatalogProject:
             {name: self._provider(name) for name in self.namespaces},
             schema=variant_metadata.V0_2_0.schema,
             source=self.source,
+            faults={item.label: item.faults for item in files if item.faults},
         )
 
     def mirrored(self, mirrors: Mapping[str, str]) -> CatalogProject:
@@ -339,9 +404,10 @@ class CatalogProject:
             filename,
             _public(version),
             label,
-            item.properties_of(values),
+            item.properties_of(values, version),
             tuple(filled(text, known) for text in item.requires),
             measured=item.measured,
+            faults=item.faults(version),
         )
 
     def _provider(self, namespace: str) -> ProviderInfo:

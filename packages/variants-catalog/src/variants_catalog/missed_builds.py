@@ -195,7 +195,7 @@ def _best(
     listed = sample_versions(fitting) if taken.listed is None else taken.listed
     for version in sorted(filter(taken.admits, listed), reverse=True):
         for item in fitting if not version.is_prerelease else ():
-            if item.admits(version):
+            if item.admits(version) and not item.faults(version):
                 return item, True
     return None, False
 

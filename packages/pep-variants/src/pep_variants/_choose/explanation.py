@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from .._model.platform import Platform, Support
-from .._model.property import ABI_DEPENDENCY, Properties, properties_tree
+from .._model.property import ABI_DEPENDENCY, Properties, Property, properties_tree
 from .._providers.base import FeatureWords
 from .._providers.registry import ACCELERATORS, find_vendor
 from ..errors import cut, listed
@@ -171,7 +171,10 @@ def why_not(ranking: Ranking, label: str, *, notices: bool = True) -> tuple[str,
         unmet = [reason for reason in reasons if reason.excluded is None]
         phrases += (why_rejected(reason) for reason in reasons if reason.excluded is not None)
         if support.features or support.facts or not unmet:
-            phrases += (why_rejected(reason, ranking.platform) for reason in unmet)
+            phrases += (
+                _fault(ranking, label, reason) or why_rejected(reason, ranking.platform)
+                for reason in unmet
+            )
             continue
         if namespace == ABI_DEPENDENCY:
             phrases.append(" and ".join(map(needs, unmet)) + UNRESOLVED)
@@ -180,6 +183,13 @@ def why_not(ranking: Ranking, label: str, *, notices: bool = True) -> tuple[str,
         needed = " and ".join(map(needs, unmet))
         phrases.append(f"{needed}; {lacking(ranking.platform, [namespace])}{notice}")
     return tuple(phrases)
+
+
+def _fault(ranking: Ranking, label: str, reason: Reason) -> str:
+    """Return the known fault of *label* that is the *reason* against it; empty if none is."""
+    known = ranking.metadata.faults.get(label, {})
+    here = (Property(reason.namespace, reason.feature, value) for value in reason.supported)
+    return next((known[item] for item in here if item in known), "")
 
 
 def lacking(platform: Platform, namespaces: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ..errors import in_words
 from ..labels import NULL_LABEL, ZERO_LABEL
 from .generation import spells_null_in_zeros
-from .property import Features, Properties
+from .property import Features, Properties, Property
 
 _NUMBER = re.compile(r"([0-9]+)")
 
@@ -75,6 +75,8 @@ class Metadata:
         property_priorities: ``default-priorities.property`` by namespace and feature.
         schema: the ``$schema`` URL as found, None if there was none.
         source: file or URL it came from, for messages; does not take part in comparisons.
+        faults: by label, properties that it lacks though the build has them, each with the known
+            fault that is the reason, as a phrase for messages; no file has them.
 
     >>> from pep_variants.metadata import Metadata
     >>> metadata = Metadata(("x86_64",), {"v3": {"x86_64": {"level": ("v3",)}}, "null": {}})
@@ -89,6 +91,7 @@ class Metadata:
     property_priorities: Mapping[str, Features] = field(default_factory=dict)
     schema: str | None = field(default=None, compare=False)
     source: str = field(default="", compare=False)
+    faults: Mapping[str, Mapping[Property, str]] = field(default_factory=dict, compare=False)
 
     def label_of(self, label: str) -> str:
         """Return the label under which *label* of a filename is known here.

@@ -80,6 +80,9 @@ def show(name: str, **options: Any) -> None:  # noqa: ANN401
         for item in entry.variants
     ]
     print_table(("variant", "versions", "from", "GPU code", "needs"), rows)
+    for item in entry.variants:
+        for fault in item.broken:
+            click.echo(f"{item.label} {fault.versions} {fault}")
 
 
 @catalog.command()
@@ -204,7 +207,16 @@ def _tree(entry: CatalogProject) -> dict[str, Any]:
         "placeholder": None if entry.placeholder is None else str(entry.placeholder),
         "checked": entry.checked or None,
         "file": entry.source,
-        "variants": [{**asdict(item), "versions": str(item.versions)} for item in entry.variants],
+        "variants": [
+            {
+                **asdict(item),
+                "versions": str(item.versions),
+                "broken": [
+                    {**asdict(fault), "versions": str(fault.versions)} for fault in item.broken
+                ],
+            }
+            for item in entry.variants
+        ],
     }
 
 

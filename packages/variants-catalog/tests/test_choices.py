@@ -211,6 +211,41 @@ CASES = {
         cuda13.0_torch2.11: {CUDA13}
          : pascal, v100, t4, pascal 13, v100 13, {AMD}, {INTEL}, {REST}
         """,
+    "causal-conv1d 1.6.2.post1": f"""
+        cuda13.0_torch2.11: {CUDA13}
+        cuda12.8_torch2.11: t4, a100, h100, b200
+         : pascal, v100, pascal 13, v100 13, {AMD}, {INTEL}, {REST}
+        """,
+    "mmcv 2.2.0, transformer-engine-torch 2.16.0": f"""
+        cuda13.0_torch2.11: h100 13, rtx5090, spark
+        cuda12.8_torch2.11: {CUDA12}, v100 13
+         : thor, pascal, pascal 13, {AMD}, {INTEL}, {REST}
+        """,
+    "pytorch3d 0.7.9": f"""
+        cuda12.8_torch2.11: {CUDA12}, v100 13, h100 13, rtx5090, spark
+         : thor, pascal, pascal 13, {AMD}, {INTEL}, {REST}
+        """,
+    # For Hopper alone.
+    "flash-attn-3 3.0.0b1": f"""
+        cuda13.0_torch2.11: h100 13
+        cuda12.8_torch2.11: h100
+         : v100, t4, a100, b200, rtx5090, spark, thor, pascal, pascal 13, v100 13, {AMD}, {INTEL}, {REST}
+        """,
+    "deep-gemm 2.1.1": f"""
+        cuda13.0_torch2.11: h100 13
+        cuda12.8_torch2.11: h100, b200
+         : v100, t4, a100, rtx5090, spark, thor, pascal, pascal 13, v100 13, {AMD}, {INTEL}, {REST}
+        """,
+    # Neither before Ampere nor on B200.
+    "sageattention 2.2.0": f"""
+        cuda13.0_torch2.11: h100 13, rtx5090, spark
+        cuda12.8_torch2.11: a100, h100
+         : v100, t4, b200, thor, pascal, pascal 13, v100 13, {AMD}, {INTEL}, {REST}
+        """,
+    "megablocks 0.10.0": f"""
+        cuda12.8_torch2.11: {CUDA12}, v100 13, h100 13, rtx5090, spark
+         : thor, pascal, pascal 13, {AMD}, {INTEL}, {REST}
+        """,
     # The newest torch that there is a wheel for.
     "torch-scatter 2.1.2": f"""
         cuda12.8_torch2.9: pascal, pascal 13, v100 13, {CUDA12}, {CUDA13}
@@ -261,6 +296,10 @@ CASES = {
     "tensorflow 2.21.0": f"""
         cuda12: pascal, pascal 13, v100 13, {CUDA12}, h100 13
         null: rtx5090, spark, thor, {AMD}, {INTEL}, {REST}
+        """,
+    "tensorflow 2.20.0": f"""
+        cuda12: pascal, pascal 13, v100, t4, a100, h100, v100 13, h100 13
+        null: b200, rtx5090, spark, thor, {AMD}, {INTEL}, {REST}
         """,
     # The GPU builds are for Linux, and not for the oldest driver of CUDA 12.
     "mlx 0.32.4": f"""
@@ -357,6 +396,7 @@ REASONS = {
     ("onnxruntime 1.31.1", "h100-zen4"): f"cuda13 {NEEDS_13}",
     ("tensorflow 2.21.0", "rtx-5090-zen5"): (
         "cuda12 has a known fault on compute capability 12.*: https://github.com/tensorflow/"
+        "tensorflow/issues/111958"
     ),
     ("torch 2.13.0", "cpu-zen4"): f"{ALL_MISSING} in cpu-zen4",
     ("torch 2.13.0", ""): f"{ALL_MISSING} found",

@@ -297,6 +297,27 @@ CASES = {
         cuda12: pascal, pascal 13, v100 13, {CUDA12}, h100 13
         null: rtx5090, spark, thor, {AMD}, {INTEL}, {REST}
         """,
+    "transformer-engine 2.20.2": f"""
+        cuda12: v100 13, {CUDA12}
+        cuda13: h100 13, rtx5090, spark
+         : pascal, pascal 13, thor, {AMD}, {INTEL}, {REST}
+        """,
+    "cuquantum-python 26.9.0": f"""
+        cuda12: v100 13, {CUDA12}
+        cuda13: {CUDA13}
+         : pascal, pascal 13, {AMD}, {INTEL}, {REST}
+        """,
+    "numba-cuda 0.30.4": f"""
+        cuda12: pascal, pascal 13, v100 13, {CUDA12}
+        cuda13: {CUDA13}
+         : {AMD}, {INTEL}, {REST}
+        """,
+    # For x86_64 alone, with PTX for newer GPUs.
+    "qiskit-aer 0.18.2": f"""
+        cuda11: old
+        cuda12: v100 13, {CUDA12}, h100 13, rtx5090
+         : pascal, pascal 13, spark, thor, {AMD}, {INTEL}, cpu, apple
+        """,
     "tensorflow 2.20.0": f"""
         cuda12: pascal, pascal 13, v100, t4, a100, h100, v100 13, h100 13
         null: b200, rtx5090, spark, thor, {AMD}, {INTEL}, {REST}
@@ -391,7 +412,7 @@ REASONS = {
     ("cupy 13.6.0", "mi300x-rocm7.0"): NO_AMD,
     # A project without builds for this maker.
     ("onnxruntime 1.31.1", "mi300x-rocm7.0"): "no NVIDIA driver in mi300x-rocm7.0",
-    ("jax 0.12.0", "arc-b580-zen3"): "no NVIDIA driver in arc-b580-zen3",
+    ("jax 0.12.0", "arc-b580-zen3"): "no NVIDIA driver and no TPU in arc-b580-zen3",
     # An old driver, no accelerator at all.
     ("onnxruntime 1.31.1", "h100-zen4"): f"cuda13 {NEEDS_13}",
     ("tensorflow 2.21.0", "rtx-5090-zen5"): (
@@ -430,6 +451,11 @@ def test_a_gpu_that_is_too_old_is_no_missing_gpu(release, driver, reason):
     platform = Platform({**dict.fromkeys(ACCELERATORS, Support()), "nvidia": nvidia})
     selection = selected(*release.split(), platform)
     assert reason in why_not_better(selection, selection.chosen)
+
+
+def test_a_tpu():
+    platform = Platform({"tpu": Support({"present": ("true",)})})
+    assert selected("jax", "0.12.0", platform).chosen.label == "tpu"
 
 
 def test_there_are_entries():

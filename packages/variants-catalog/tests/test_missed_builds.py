@@ -41,7 +41,8 @@ def missed(machine, name, version, tags, *, preferences=None, system="linux_x86_
         (OLDER, "torch", "2.15.0", LINUX, DRIVER, "cuda12.6 of another release"),
         (OLDER, "torch", "2.14.0", LINUX, DRIVER, "cuda12.6"),
         (OLDEST, "torch", "2.15.0", LINUX, DRIVER, "cuda11.8 of another release"),
-        (OLDER, "vllm", "0.29.0", LINUX, DRIVER, "cuda12.9"),
+        (OLDER, "vllm", "0.29.0", LINUX, DRIVER, "cuda12.9 of another release"),
+        (OLDER, "vllm", "0.26.0", LINUX, DRIVER, "cuda12.9"),
         (V100, "torch", "2.15.0", LINUX, "does not run on", "cuda12.6 of another release"),
         # The GPU stands idle.
         (MI300X, "torch", "2.15.0", LINUX, IDLE.format(AMD), "rocm7.2 of another release"),

@@ -62,7 +62,9 @@ def test_list(variants):
     assert any(line.startswith("xgboost ") and "xgboost-cpu, your own" in line for line in lines)
     tree = {entry["name"]: entry for entry in variants("catalog", "list", "--json").json}
     assert tree["torch"]["coherent"][0] == "torchvision"
-    assert {item["label"] for item in tree["jax"]["variants"]} == {"cuda12", "cuda13", "null"}
+    assert {item["label"] for item in tree["jax"]["variants"]} == {
+        *("cuda12", "cuda13", "tpu", "null")
+    }
     assert (tree["faiss"]["checked"], tree["faiss"]["placeholder"]) == ("2026-11-25", "==1.5.3")
 
 

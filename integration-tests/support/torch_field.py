@@ -11,6 +11,9 @@ code for, as published for each release, and drivers as NVIDIA documents them. T
   from 2.9 to 2.13: not for 2.12.0, not for Windows, the architectures of CUDA 13.0)
 - https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html (drivers)
 - https://github.com/NixOS/nixos-hardware/pull/1843 (590 is not for Pascal and Volta)
+- https://github.com/vllm-project/vllm/issues/44335 and
+  https://github.com/allenai/open-instruct/pull/1874 (vLLM 0.25.1 and 0.26.0 for CUDA 12.9 are on
+  indexes of the publisher's; Astral's, config/index.toml of its index, stops at 0.25.0)
 - ``Requires-Dist`` of the wheels on PyPI (which CUDA they are for, which torch they require)
 
 PTX is left out: no machine here needs it. So are the builds of 2.14 and later for ROCm 7.14: it
@@ -81,7 +84,7 @@ BUILDS = {
         Build("rocm7.2", "==2.11.*", LINUX_ONLY, 0, f"{ROCM} gfx950 gfx1150 gfx1151"),
     ),
     "vllm": (
-        Build("cu129", "", LINUX_ONLY, 12, TURING),
+        Build("cu129", "<0.27", LINUX_ONLY, 12, TURING),
         Build("cu130", ">=0.20", LINUX_ONLY, 13, TURING),
     ),
 }
@@ -224,7 +227,7 @@ def newest(project: str, box: Box) -> str | None:
 
 
 def standin() -> Field:
-    """Return all the indexes: PyPI, PyTorch's, and Astral's for vLLM."""
+    """Return all the indexes: PyPI, PyTorch's, and Astral's and the publisher's for vLLM."""
     found = Field(Index(), Builds())
     whl, astral = "https://download.pytorch.org/whl", "https://wheels.astral.sh/simple"
     for name in ("torch", "torchvision"):
@@ -249,5 +252,7 @@ def standin() -> Field:
         for local in ("cpu", *(each.local for each in builds_of("vllm", release))):
             if on_pypi is None or local != on_pypi.local:
                 wheel = Wheel("vllm", f"{release}+{local}", tag=LINUX, requires=requires)
-                found.builds.put(f"{astral}/{local}/vllm/", wheel)
+                own = local != "cpu" and Version(release) > Version("0.25.0")
+                place = f"https://wheels.vllm.ai/{release}/{local}" if own else f"{astral}/{local}"
+                found.builds.put(f"{place}/vllm/", wheel)
     return found

@@ -119,6 +119,7 @@ CUDA13 = "h100 13, rtx5090, spark, thor"
 AMD = "mi300x, rx7900, strix, rx5700"
 INTEL = "arc, b580"
 REST = "cpu, apple, old"
+OTHERS = f"{AMD}, {INTEL}, {REST}"
 ALL = f"pascal, pascal 13, v100 13, {CUDA12}, {CUDA13}, {AMD}, {INTEL}, {REST}"
 
 CASES = {
@@ -229,7 +230,7 @@ CASES = {
     "flash-attn-3 3.0.0b1": f"""
         cuda13.0_torch2.11: h100 13
         cuda12.8_torch2.11: h100
-         : v100, t4, a100, b200, rtx5090, spark, thor, pascal, pascal 13, v100 13, {AMD}, {INTEL}, {REST}
+         : v100, t4, a100, b200, rtx5090, spark, thor, pascal, pascal 13, v100 13, {OTHERS}
         """,
     "deep-gemm 2.1.1": f"""
         cuda13.0_torch2.11: h100 13
@@ -280,12 +281,17 @@ CASES = {
         """,
     # Since 1.27 for CUDA 13 only.
     "onnxruntime 1.31.1": f"""
-        cuda13: {CUDA13}
-         : pascal, pascal 13, v100 13, {CUDA12}, {AMD}, {INTEL}, {REST}
+        cuda13: h100 13, rtx5090, spark
+         : thor, pascal, pascal 13, v100 13, {CUDA12}, {AMD}, {INTEL}, {REST}
         """,
     "onnxruntime 1.26.0": f"""
         cuda12: pascal, pascal 13, v100 13, {CUDA12}, {CUDA13}
          : {AMD}, {INTEL}, {REST}
+        """,
+    # The PTX of this one release is for 9.0a.
+    "onnxruntime 1.23.0": f"""
+        cuda12: pascal, pascal 13, v100 13, v100, t4, a100, h100, h100 13
+         : b200, rtx5090, spark, thor, {AMD}, {INTEL}, {REST}
         """,
     "jax 0.12.0, nvidia-dali 2.4.0": f"""
         cuda12: pascal, pascal 13, v100 13, {CUDA12}

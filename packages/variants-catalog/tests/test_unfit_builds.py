@@ -32,7 +32,8 @@ def lines(machine, *, preferences=None, **versions):
         ("mi300x-rocm7.0", "cupy_cuda12x", "14.2.0",
          NO_DRIVER.format(" and built for compute capability 5.0, 5.2, 6.0, 6.1, … (12 values)"),
          "cupy-rocm-7-0==14.2.0 does"),
-        ("mi300x-rocm7.0", "onnxruntime_gpu", "1.26.0", NO_DRIVER.format(""),
+        ("mi300x-rocm7.0", "onnxruntime_gpu", "1.26.0",
+         NO_DRIVER.format(" and built for compute capability 5.2, 6.0, 6.1, 7.0, … (12 values)"),
          "no build of onnxruntime does"),
     ],
 )  # fmt: skip

@@ -203,12 +203,12 @@ class CatalogVariant:
 
     def faults(self, version: Version) -> dict[Property, str]:
         """Return the properties that *version* lacks for a known fault, each with that in words."""
+        faults = list(self._faults(version))
+        if not faults:  # of nearly all files
+            return {}
         items = [Property.parse(text) for text in self.properties if not PLACEHOLDER.search(text)]
         return {
-            item: str(fault)
-            for fault in self._faults(version)
-            for item in items
-            if fault.without(item) != item
+            item: str(fault) for fault in faults for item in items if fault.without(item) != item
         }
 
     def _faults(self, version: Version) -> Iterator[Fault]:

@@ -15,8 +15,9 @@ from variants_catalog.missed_builds import MissedBuild, Taken, line_of_day, miss
 CATALOG = shipped_catalog()
 LINUX, ARM, PURE, SDIST = ["manylinux_2_28_x86_64"], ["manylinux_2_28_aarch64"], ["any"], []
 H100, OLDER, OLDEST = (f"cuda={cuda},sm=9.0,cpu=zen4" for cuda in ("13.0", "12.8", "11.4"))
-V100, MI300X, ARC = (
+V100, RTX5090, MI300X, ARC = (
     "cuda=13.0,sm=7.0,cpu=zen4",
+    "cuda=13.0,sm=12.0,cpu=zen4",
     "rocm=7.0,gfx=gfx942,cpu=zen4",
     "arc-a770-alderlake",
 )
@@ -55,6 +56,11 @@ def missed(machine, name, version, tags, *, preferences=None, system="linux_x86_
         (OLDER, "cupy", "14.2.0", SDIST, NO_WHEEL.format(NVIDIA), "cuda12"),
         (MI300X, "cupy", "14.2.0", SDIST, NO_WHEEL.format(AMD), "rocm7.0"),
         (OLDER, "faiss", "1.5.3", SDIST, NO_WHEEL.format(NVIDIA), "cuda12"),
+        # A known fault counts on the GPU that has it, and for the release that has it.
+        (H100, "onnxruntime", "1.23.0", LINUX, IDLE.format(NVIDIA), "cuda12"),
+        (RTX5090, "onnxruntime", "1.23.0", LINUX, IDLE.format(NVIDIA), "cuda13 of another release"),
+        (RTX5090, "onnxruntime", "1.22.0", LINUX, IDLE.format(NVIDIA), "cuda12"),
+        (RTX5090, "tensorflow", "2.21.0", LINUX, None, ""),
         # It is used, there is none, or there is no better build.
         (H100, "torch", "2.15.0", LINUX, None, ""),
         (OLDER, "torch", "2.10.0", LINUX, None, ""),
@@ -107,6 +113,10 @@ def test_what_requirements_admit():
     assert missed(OLDER, "torch", "2.15.0", LINUX, listed=[newest]) is None
     listed = [Version("2.9.1"), newest]
     assert missed(OLDER, "torch", "2.15.0", LINUX, listed=listed).label == "cuda12.8"
+    listed = [Version("1.23.0"), Version("1.32.0")]
+    assert missed(OLDER, "onnxruntime", "1.32.0", LINUX, listed=listed).label == "cuda12"
+    blackwell = RTX5090.replace("13.0", "12.8")
+    assert missed(blackwell, "onnxruntime", "1.32.0", LINUX, listed=listed) is None
     beside = {"torch": Version("2.9.0")}
     found = missed(OLDER, "torch-scatter", "2.1.2", SDIST, beside=beside)
     assert found.label == "cuda12.8_torch2.9"

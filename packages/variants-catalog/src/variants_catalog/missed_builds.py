@@ -23,6 +23,7 @@ from pep_variants import selection as wheel_selection
 from pep_variants.machines import Platform
 from pep_variants.metadata import Metadata, Properties
 from pep_variants.preferences import Preferences
+from pep_variants.selection import Ranking
 
 from ._catalogs import shipped_catalog
 from ._entry_checks import sample_versions
@@ -163,11 +164,22 @@ def missed_build(
     files = [_file(str(number), version, _accelerated(item)) for number, item in enumerate(builds)]
     if own is not None and own.properties:
         files.append(_file(_OWN, version, own.properties))
-    metadata = entry.metadata(files)
-    ranking = wheel_selection.rank(metadata, platform(metadata), preferences)
+
+    def ranked(files: Sequence[PublishedFile]) -> Ranking:
+        metadata = entry.metadata(files)
+        return wheel_selection.rank(metadata, platform(metadata), preferences)
+
+    def works(item: CatalogVariant, version: Version) -> bool:
+        """Whether no fault that *version* is known for is one on this machine."""
+        if not item.faults(version):
+            return True
+        return bool(ranked([_file("0", version, _accelerated(item, version))]).labels)
+
+    ranking = ranked(files)
     if _OWN in ranking.labels:
         return None
-    found, is_other = _best(entry, [builds[int(label)] for label in ranking.labels], taken)
+    fitting = [builds[int(label)] for label in ranking.labels]
+    found, is_other = _best(entry, fitting, works, taken)
     if found is None or (tags and own is None and not _tells_own(entry, found, version)):
         return None
     namespace = next(name for name in _accelerated(found) if name in machines.ACCELERATORS)
@@ -183,19 +195,29 @@ def missed_build(
 
 
 def _best(
-    entry: CatalogProject, fitting: Sequence[CatalogVariant], taken: Taken
+    entry: CatalogProject,
+    fitting: Sequence[CatalogVariant],
+    works: Callable[[CatalogVariant, Version], bool],
+    taken: Taken,
 ) -> tuple[CatalogVariant | None, bool]:
-    """Return which of the *fitting* builds, best first, is taken; whether of another release."""
+    """Return which of the *fitting* builds, best first, is taken; whether of another release.
+
+    It is one that *works* in that release.
+    """
     is_placeholder = entry.placeholder is not None and taken.version in entry.placeholder
     if is_placeholder:
         return next(iter(fitting), None), False
-    own = next((item for item in fitting if item.admits(taken.version)), None)
+
+    def is_build(item: CatalogVariant, version: Version) -> bool:
+        return item.admits(version) and works(item, version)
+
+    own = next((item for item in fitting if is_build(item, taken.version)), None)
     if own is not None or not entry.before_version:
         return own, False
     listed = sample_versions(fitting) if taken.listed is None else taken.listed
     for version in sorted(filter(taken.admits, listed), reverse=True):
         for item in fitting if not version.is_prerelease else ():
-            if item.admits(version) and not item.faults(version):
+            if is_build(item, version):
                 return item, True
     return None, False
 
@@ -223,18 +245,23 @@ def _is_for(item: CatalogVariant, machine: str, beside: Mapping[str, Version | N
     )
 
 
-def _accelerated(item: CatalogVariant) -> Properties:
-    """Return the properties of a variant about accelerators, and the order among such builds."""
+def _accelerated(item: CatalogVariant, version: Version | None = None) -> Properties:
+    """Return the properties of a variant about accelerators, and the order among such builds.
+
+    Those of *version*, without the GPUs on which it has a known fault.
+    """
     found = {
-        name: each for name, each in _known(item).items() if name != variant_metadata.ABI_DEPENDENCY
+        name: each
+        for name, each in _known(item, version).items()
+        if name != variant_metadata.ABI_DEPENDENCY
     }
     return {} if machines.ACCELERATORS.keys().isdisjoint(found) else found
 
 
-def _known(item: CatalogVariant) -> Properties:
+def _known(item: CatalogVariant, version: Version | None = None) -> Properties:
     """Return the properties of a variant that are the same for all of its files."""
     known = tuple(text for text in item.properties if not PLACEHOLDER.search(text))
-    return replace(item, properties=known).properties_of({})
+    return replace(item, properties=known).properties_of({}, version)
 
 
 def _file(label: str, version: Version, properties: Properties) -> PublishedFile:

@@ -358,6 +358,26 @@ def test_known_faults(listed, gpu, kept):
     assert not other.faults
 
 
+def test_a_label_with_other_properties_on_other_platforms():
+    table = """[[variant]]
+label = "a"
+index = "https://e.org"
+properties = ["nvidia :: sm_arch :: {}_real"]
+platforms = ["manylinux_2_28_{}"]
+"""
+    text = HEAD + table.format("75", "x86_64") + table.format("80", "aarch64")
+    found = read_entry(text, "app.toml")
+
+    def archs(tag):
+        files = found.files("https://e.org", f"app-1.0-cp312-cp312-{tag}.whl")
+        return [(each.kinds, each.properties["nvidia"]["sm_arch"]) for each in files]
+
+    assert archs("manylinux_2_17_x86_64") == [({"linux_x86_64"}, ("75_real",))]
+    assert archs("linux_aarch64") == [({"linux_aarch64"}, ("80_real",))]
+    assert [each for _, each in archs("any")] == [("75_real",), ("80_real",)]
+    assert archs("win_amd64") == []
+
+
 class TestStores:
     def test_a_directory(self, tmp_path):
         (tmp_path / "torch.toml").write_text(TORCH)

@@ -107,6 +107,16 @@ def test_the_shipped_catalogue(variants):
     assert done.out.split(" ", 1)[1] == "projects checked: 0 errors, 0 warnings\n"
 
 
+def test_a_label_on_several_platforms(variants, entries):
+    on = INDEX + 'platforms = ["manylinux_2_28_{}"]\n'
+    path = entries(app=on.format("x86_64") + on.format("aarch64")) / "app.toml"
+    assert variants("catalog", "check", path).out == NO_FAULT
+    for other in (on.format("x86_64"), INDEX):
+        entries(app=on.format("x86_64") + other)
+        done = variants("catalog", "check", path, "--json")
+        assert [each["code"] for each in done.json["findings"]] == ["overlap"]
+
+
 def test_a_build_that_the_own_index_has_as_well(variants, entries):
     path = entries(app=INDEX + OWN) / "app.toml"
     assert variants("catalog", "check", path).code == 0

@@ -146,14 +146,16 @@ def _versions(entry: CatalogProject) -> Iterator[Finding]:
         kept_twice = entry.is_own(one) is not entry.is_own(other)
         if one.label == other.label and kept_twice and one.properties == other.properties:
             continue  # the project's own index has the build as well
+        if not one.is_for(other.platforms):
+            continue
         if one.label == other.label:
             what = f"has the label {one.label!r} of variant {first}"
-            remedy = "give the two disjoint versions, or different labels"
+            remedy = "give the two disjoint versions or platforms, or different labels"
         elif one.place == other.place is not None and (
             no_mark or set(one.local or ()) & set(other.local or ())
         ):
             what = f"is about the same files as variant {first}, which counts"
-            remedy = "give the two different local versions, or disjoint versions"
+            remedy = "give the two different local versions, or disjoint versions or platforms"
         else:
             continue
         for each in sample_versions([one, other]):

@@ -23,6 +23,7 @@ def installed_build(
     platforms: Iterable[str],
     requires: Iterable[str],
     installed: Mapping[str, Version | None],
+    machine: str = "",
 ) -> PublishedFile | None:
     """Return the build that is installed of the project, None if nothing tells.
 
@@ -34,8 +35,10 @@ def installed_build(
         requires: its ``Requires-Dist`` values.
         installed: versions of what is installed, by normalized name; None for one that is not
             valid.
+        machine: platform tag of the machine, where the wheel does not tell; may be empty.
     """
     tags = ".".join(dict.fromkeys(platforms)) or "any"
+    tags = machine if tags == "any" and machine else tags
     filename = f"{entry.name}-{version}-py3-none-{tags}.whl"
     marked = {item.place for item in entry.variants if item.place and item.local}
     for place in entry.places if version.local else ():

@@ -28,6 +28,7 @@ def unfit_builds(
     versions: Mapping[str, Version],
     platform: Callable[[Metadata], Platform],
     preferences: Preferences,
+    machine: str = "",
 ) -> Iterator[str]:
     """Yield a line for each build that does not run on the accelerator that is here.
 
@@ -35,6 +36,7 @@ def unfit_builds(
         versions: of what is taken, by normalized name.
         platform: gives the supported values for metadata, e.g. `Detector.platform`.
         preferences: of the user, which name a catalogue; the shipped one counts where none is on.
+        machine: platform tag of the target, such as ``linux_x86_64``; may be empty.
 
     Raises:
         CatalogError: the catalogue cannot be read.
@@ -45,7 +47,7 @@ def unfit_builds(
     known = frozenset(catalog.names())
     for name, version in sorted(versions.items()):
         entry = _entry(name, known, catalog)
-        line = "" if entry is None else _unfit(entry, name, version, platform, preferences)
+        line = "" if entry is None else _unfit(entry, name, version, platform, preferences, machine)
         if line:
             yield line
 
@@ -79,9 +81,11 @@ def _unfit(
     version: Version,
     platform: Callable[[Metadata], Platform],
     preferences: Preferences,
+    machine: str,
 ) -> str:
     """Return the line about one build; empty where it runs, and without an accelerator."""
-    variants = [item for item in entry.variants if item.requires and item.properties]
+    builds = (item for item in entry.variants if item.requires and item.properties)
+    variants = [item for item in builds if item.is_for([machine] if machine else [])]
     files = [
         PublishedFile(
             "",

@@ -122,6 +122,11 @@ class PublishedFile:
         return self.published.split("-", 2)[1].replace("_", "-")
 
     @property
+    def kinds(self) -> frozenset[str]:
+        """The `platform_kind` of its platform tags: other platforms may have other properties."""
+        return frozenset(map(platform_kind, self.filename.rsplit("-", 2)[1].split(".")))
+
+    @property
     def is_rewritten(self) -> bool:
         """Whether the wheel that is installed differs from the publisher's."""
         return bool(self.requires or self.origin)
@@ -164,6 +169,13 @@ class CatalogVariant:
     def place(self) -> str | None:
         """URL of the index or find-links page, None for a variant that has neither."""
         return self.index or self.links
+
+    def is_for(self, platforms: Iterable[str]) -> bool:
+        """Return whether it is for a machine with one of the tags *platforms*; none are all."""
+        kinds = set(map(platform_kind, platforms))
+        return not (kinds and self.platforms) or not kinds.isdisjoint(
+            map(platform_kind, self.platforms)
+        )
 
     def admits(self, version: Version) -> bool:
         """Return whether it is about the public part of *version*, pre-releases included."""
@@ -319,10 +331,18 @@ class CatalogProject:
         )
 
     def files(self, place: str, filename: str) -> Iterator[PublishedFile]:
-        """Yield what the wheel *filename* of one of the `places` is; nothing if no variant."""
+        """Yield what the wheel *filename* of one of the `places` is; nothing if no variant.
+
+        The first variant that it is counts; a wheel for several platforms may be another on each.
+        """
+        taken: set[str] = set()
         for item, version, values in self._matching(filename, lambda item: item.place == place):
-            yield from self._file(item, filename, version, values)
-            return
+            for file in self._file(item, filename, version, values):
+                if taken.isdisjoint(file.kinds) and (item.platforms or not taken):
+                    yield file
+                taken |= file.kinds
+            if not item.platforms:
+                return
 
     def own_files(self, filename: str) -> Iterator[PublishedFile]:
         """Yield what the project's own non-variant wheel *filename* is, with each of the extras."""

@@ -29,7 +29,7 @@ from ._catalogs import shipped_catalog
 from ._entry_checks import sample_versions
 from ._recognition import installed_build
 from ._unfit_builds import unfit_builds
-from .entries import PLACEHOLDER, CatalogProject, CatalogVariant, PublishedFile, platform_kind
+from .entries import PLACEHOLDER, CatalogProject, CatalogVariant, PublishedFile
 from .listings import own_place
 
 __all__ = [
@@ -156,7 +156,11 @@ def missed_build(
     is_chosen = entry.name in preferences.forced or own_place(entry, taken.indexes) is not None
     if is_chosen or not taken.beside.keys().isdisjoint(entry.targets):
         return None
-    own = installed_build(entry, version, tags, taken.requires, taken.beside) if tags else None
+    own = (
+        installed_build(entry, version, tags, taken.requires, taken.beside, machine)
+        if tags
+        else None
+    )
     was_built_here = not version.local and any(tag.startswith("linux_") for tag in tags)
     if was_built_here or (own is None and version.local):
         return None
@@ -236,9 +240,7 @@ def _is_for(item: CatalogVariant, machine: str, beside: Mapping[str, Version | N
     """Return whether a variant is for accelerators, for *machine*, and for what is *beside* it."""
     if not _accelerated(item):
         return False
-    if item.platforms and platform_kind(machine) not in map(platform_kind, item.platforms):
-        return False
-    return all(
+    return item.is_for([machine]) and all(
         needed.allows(beside[needed.project])
         for needed in wheel_selection.abi_dependencies(_known(item))
         if beside.get(needed.project) is not None

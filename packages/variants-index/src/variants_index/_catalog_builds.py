@@ -43,7 +43,8 @@ class CatalogFile(PlacedFile):
     Attributes:
         original: as the page has it.
         published: what it counts as.
-        variants: variant metadata of its version, one object for equal ones.
+        variants: variant metadata of its version, one object for equal ones; `variants_of` tells
+            what counts where a label has other properties on other platforms.
     """
 
     original: Final[PageFile] = field(compare=False, repr=False)
@@ -113,6 +114,22 @@ def catalog_files(entry: CatalogProject, found: Sequence[Found[At]]) -> list[Pla
         metadata = entry.metadata(sorted(published, key=lambda file: file.filename))
         variants[version] = next((each for each in variants.values() if each == metadata), metadata)
     return [_placed(entry, item, variants) for item in found]
+
+
+def variants_of(files: Iterable[CatalogFile]) -> Metadata | None:
+    """Return the variant metadata that counts for *files* of one version, None without any.
+
+    A label has the properties that it has for these, on the platform that they are for. Those of
+    labels that only others have are there as well.
+    """
+    metadata: Metadata | None = None
+    for file in files:
+        metadata = metadata or file.variants
+        published = file.published
+        if metadata.variants.get(published.label) != published.properties:
+            own = {**metadata.variants, published.label: published.properties}
+            metadata = replace(metadata, variants=own)
+    return metadata
 
 
 def _placed(

@@ -15,6 +15,7 @@ from pep_variants import metadata as variant_metadata
 from pep_variants import selection as wheel_selection
 
 from ._candidate import Candidate
+from ._catalog_builds import variants_of
 from ._package_finder import PackageFinder, Project
 from ._version_metadata import ReleaseMetadata, fetch_release_metadata
 from .target import Target, meets_python
@@ -103,7 +104,10 @@ class CandidateEvaluator:
         if candidate.direct:
             return fetch_release_metadata(session, prefetcher, [candidate.file], None, source=None)
         if candidate.catalog is not None:
-            variants = candidate.catalog.variants
+            usable = self.candidates(candidate.project, candidate.release, pinned=True)
+            files = [item.catalog for item in reversed(usable) if item.catalog is not None]
+            variants = variants_of([*files, candidate.catalog])
+            assert variants is not None
             return ReleaseMetadata(
                 variants, {"": variant_metadata.write_metadata(variants).encode()}
             )

@@ -2,7 +2,7 @@
 
 from ._cache import Store
 from ._candidate import Candidate, CoreMetadata
-from ._catalog_builds import At, CatalogFile, PlacedFile, catalog_files, listed
+from ._catalog_builds import At, CatalogFile, PlacedFile, catalog_files, listed, variants_of
 from ._catalog_checks import check_live
 from ._distribution_metadata import fetch_core_metadata, fetch_metadata_file
 from ._downloads import MAX_DOWNLOAD, Download, download_files, opened
@@ -20,5 +20,5 @@ __all__ = [
     "ReleaseMetadata", "Response", "Session", "Store", "by_version", "catalog_files", "catalog_of",
     "check_digests", "check_live", "directory_files", "download_files", "fetch_core_metadata",
     "fetch_metadata_file", "fetch_release_metadata", "is_pinned", "listed", "opened", "read_lock",
-    "read_response", "retry_after", "revalidated", "select_locked", "write_lock",
+    "read_response", "retry_after", "revalidated", "select_locked", "variants_of", "write_lock",
 ]  # fmt: skip

@@ -31,7 +31,13 @@ from variants_index import target as target_machines
 from variants_index.pages import Page, PageFile
 
 from .._key import Machine
-from .._upstream.releases import PageRelease, exact_version, published, wheel_version
+from .._upstream.releases import (
+    PageRelease,
+    exact_version,
+    known_variants,
+    published,
+    wheel_version,
+)
 from .in_place_names import wheel_at
 from .offers import (
     NO_AGREEMENT,
@@ -367,7 +373,10 @@ class Chooser:
 
         def read(source: str) -> Metadata:
             at_source, metadata = sources[source]
-            return metadata(at_source)
+            here = (
+                file for (each, _), same in wheels.items() if each == source for _, file in same
+            )
+            return known_variants(here) or metadata(at_source)
 
         return wheel_selection.select(
             [File(same[0][1].filename, source, same[0][1]) for (source, _), same in wheels.items()],

@@ -169,5 +169,8 @@ def is_rewritten(file: PageFile) -> bool:
 
 
 def known_variants(wheels: Iterable[PageFile]) -> Metadata | None:
-    """Return the variant metadata of a version whose variants the catalogue describes."""
-    return next((file.variants for file in wheels if isinstance(file, CatalogFile)), None)
+    """Return the variant metadata of a version whose variants the catalogue describes.
+
+    Of *wheels* of one platform it is theirs, see `variants_of`.
+    """
+    return package_finder.variants_of(file for file in wheels if isinstance(file, CatalogFile))

@@ -48,19 +48,34 @@ def read_regular(path: str | os.PathLike[str], limit: int) -> Content:
         OSError: it cannot be opened or read, is not a regular file, or is larger than *limit*;
             ``strerror`` says which.
     """
+    with open_regular(path, limit) as stream:
+        status = os.fstat(stream.fileno())
+        # Files in /proc say that they have no bytes, and others may grow.
+        data = stream.read(limit + 1)
+    if len(data) > limit:
+        raise _too_large(path, limit)
+    return Content(data, status)
+
+
+@contextlib.contextmanager
+def open_regular(path: str | os.PathLike[str], limit: int | None = None) -> Iterator[IO[bytes]]:
+    """Open the regular file at *path*; symbolic links are followed.
+
+    Args:
+        path: of the file.
+        limit: most bytes it may have, None for any number.
+
+    Raises:
+        OSError: as `read_regular`.
+    """
     # Opening a device can have side effects, so look before; a path can be replaced
     # meanwhile, so look again after. Opening a named pipe without O_NONBLOCK waits for a writer.
     _check(os.stat(path), path, limit)  # noqa: PTH116 - bytes and str paths alike
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
     flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(path, flags), "rb") as stream:
-        status = os.fstat(stream.fileno())
-        _check(status, path, limit)
-        # Files in /proc say that they have no bytes, and others may grow.
-        data = stream.read(limit + 1)
-    if len(data) > limit:
-        raise _too_large(path, limit)
-    return Content(data, status)
+        _check(os.fstat(stream.fileno()), path, limit)
+        yield stream
 
 
 def read_text(path: str | os.PathLike[str], limit: int, *, errors: str = "strict") -> str:
@@ -165,12 +180,12 @@ def write_if_changed(path: Path, data: bytes) -> bool:
     return True
 
 
-def _check(status: os.stat_result, path: str | os.PathLike[str], limit: int) -> None:
+def _check(status: os.stat_result, path: str | os.PathLike[str], limit: int | None) -> None:
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
-    if status.st_size > limit:
+    if limit is not None and status.st_size > limit:
         raise _too_large(path, limit)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -105,6 +106,14 @@ def find_installed(paths: Iterable[str]) -> Iterator[Installed]:
             if item.project not in distributions:
                 distributions[item.project] = _with_label(item)
     yield from (distributions[project] for project in sorted(distributions))
+
+
+def installed_files(item: Installed) -> Iterator[str]:
+    """Yield the paths of the files of *item*, as its RECORD has them; nothing without one."""
+    folder = os.path.dirname(os.path.realpath(item.folder))  # noqa: PTH120
+    with suppress(InvalidWheel):
+        for row in read_record(_read(item.folder, RECORD_FILE, RECORD_BYTES), RECORD_FILE):
+            yield os.path.normpath(os.path.join(folder, row.path))  # noqa: PTH118
 
 
 def ownership_problems(paths: Iterable[str]) -> list[OwnershipProblem]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import tomli_w
@@ -12,6 +12,7 @@ import tomli_w
 from conformance.case import read_cases
 from conformance.place import MACHINES
 from hostile.content import evaluate
+from support import gpu_libraries
 
 # ruff: noqa: UP031 - JSON, TOML and URLs are full of braces
 
@@ -150,6 +151,7 @@ WORDS: dict[str, tuple[str, ...]] = {
         "data-yanked", "data-core-metadata", "file:///", "//", "#sha256=", "<script>", "</",
     ),
     "json_page": (*_JSON_WORDS, "meta", "files", "url", "hashes", "file:///", "yanked", "size"),
+    "library": ("\x7fELF", "MZ", "CCOB", "__CLANG_OFFLOAD_BUNDLE__", "amdgcn-amd-amdhsa--gfx"),
     "wheel": ("PK\x01\x02", "PK\x03\x04", "PK\x05\x06", "PK\x06\x06", "PK\x06\x07"),
 }  # fmt: skip
 """Words of the format by target, which mutations use; targets without share `ALIKE`'s."""
@@ -198,4 +200,14 @@ def _known() -> Mapping[str, Sequence[bytes]]:
         ],
         "wheel": wheels,
         "wheel_rewriting": wheels,
+        "library": list(_libraries()),
     }
+
+
+def _libraries() -> Iterator[bytes]:
+    fat = gpu_libraries.fat_binary(["75", "90a"], ["90"])
+    bundles = (gpu_libraries.bundle(["gfx90a"], version=version) for version in range(4))
+    yield gpu_libraries.library(cuda=["75", "120"], ptx=["120"], hip=["gfx1100"], isa=7)
+    yield gpu_libraries.pe({".nv_fatb": fat})
+    yield gpu_libraries.mach({"__nv_fatbin": fat})
+    yield from (fat, *bundles)

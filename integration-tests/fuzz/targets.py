@@ -24,6 +24,7 @@ from pep_variants._formats.merging import merge
 from pep_variants._formats.platform_file import read_platform, write_platform
 from pep_variants._formats.reader import read_metadata, read_pyproject
 from pep_variants._formats.writer import write_metadata
+from pep_variants._gpucode.libraries import library_code
 from pep_variants._lazy_file import read_content_range
 from pep_variants._lock.lock_selection import Machine, select_packages
 from pep_variants._model.filename import parse_filename, parse_metadata_filename
@@ -161,6 +162,15 @@ def _wheel(data: bytes) -> None:
         wheel.read("METADATA")
 
 
+def _library(data: bytes) -> None:
+    code = library_code(io.BytesIO(data), "kernels_gfx90a.co")
+    for gpu in ("7.5", "12.0", "gfx1100"):
+        code.runs_on(gpu, "12.8")
+    code.properties()
+    if code | code != code:
+        raise AssertionError("a library together with itself is another one")
+
+
 def _wheel_rewriting(data: bytes) -> None:
     stream = io.BytesIO(data)
     directory = read_directory(stream, "name.whl")
@@ -226,6 +236,7 @@ TARGETS: dict[str, Callable[[bytes], object]] = {
     "plugin_answer": lambda data: read_answer(data, "acme", "acme-provider"),
     "allowed_requirements": _allowed_requirements,
     "wheel": _wheel,
+    "library": _library,
     "wheel_rewriting": _wheel_rewriting,
     "record": _record,
     "html_page": lambda data: _page(data, "text/html", html_page),

@@ -33,7 +33,7 @@ _GENERIC = {
     "gfx9-4-generic": ("gfx940", "gfx941", "gfx942", "gfx950"),
     "gfx10-1-generic": ("gfx1010", "gfx1011", "gfx1012", "gfx1013"),
     "gfx10-3-generic": tuple(f"gfx103{number}" for number in range(7)),
-    "gfx11-generic": tuple(f"gfx11{number}" for number in ("00 01 02 03 50 51 52 53".split())),
+    "gfx11-generic": tuple(f"gfx11{base + step:02}" for base in (0, 50) for step in range(4)),
     "gfx12-generic": ("gfx1200", "gfx1201"),
 }
 """GPUs of the generic targets, https://llvm.org/docs/AMDGPUUsage.html."""

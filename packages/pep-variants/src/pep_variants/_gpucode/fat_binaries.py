@@ -11,7 +11,6 @@ import re
 import struct
 from collections.abc import Iterator
 
-from ..limits import FAT_BINARY_ENTRIES
 from .code import GpuCode
 from .sections import ByteReader, Section
 
@@ -36,15 +35,11 @@ def section_code(reader: ByteReader, section: Section) -> GpuCode:
     """Return the code of all fat binaries in *section*."""
     cuda: set[str] = set()
     ptx: dict[str, tuple[int, int]] = {}
-    left = FAT_BINARY_ENTRIES
     for kind, version, architecture in _entries(reader, section):
         if kind == _CUBIN:
             cuda.add(architecture)
         elif kind == _PTX:
             ptx[architecture] = max(version, ptx.get(architecture, version))
-        left -= 1
-        if left == 0:
-            break
     newest = max(ptx.values(), default=None)
     return GpuCode(
         frozenset(cuda), frozenset(ptx), f"{newest[0]}.{newest[1]}" if newest is not None else ""

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 import struct
 import zlib
+from contextlib import suppress
 from importlib import import_module
 
-from ..limits import OFFLOAD_BUNDLES
 from .code import GpuCode
 from .sections import ByteReader, ObjectFile, Section
 
@@ -34,12 +34,9 @@ def section_code(reader: ByteReader, section: Section) -> GpuCode:
     targets: set[str] = set()
     packed = False
     place, end = section.start, section.start + section.size
-    left = OFFLOAD_BUNDLES
-    while place < end and left:
-        start = reader.at(place, len(MAGIC))
+    while place < end and (start := reader.at(place, len(MAGIC))):
         size = 0
         if start.startswith((MAGIC, COMPRESSED)):
-            left -= 1
             start = reader.at(place, min(_START, end - place))
             if start.startswith(COMPRESSED):
                 start, size = _unpacked(start)
@@ -86,13 +83,11 @@ def _unpacked(start: bytes) -> tuple[bytes, int]:
         return b"", 0
     size = struct.unpack_from(layout, start)[2] if version > 1 else 0
     data = start[struct.calcsize(layout) :]
-    try:
+    with suppress(Exception):  # damaged; each library has errors of its own
         if method == _ZLIB:
             return zlib.decompressobj().decompress(data, _START), size
         if method == _ZSTD:
             return _decompressed(data), size
-    except Exception:  # damaged; each library has errors of its own
-        pass
     return b"", size
 
 

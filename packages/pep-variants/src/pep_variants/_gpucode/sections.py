@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from typing import IO, NamedTuple
 
-from ..limits import LIBRARY_SECTIONS
+from ..limits import LIBRARY_READS, LIBRARY_SECTIONS
 
 AMD_GPU, CUDA = 224, 190
 """Machines of ELF files that are GPU code themselves."""
@@ -19,6 +19,10 @@ AMD_GPU, CUDA = 224, 190
 _NOTHING = 8  # SHT_NOBITS
 _NAMES = 1 << 20
 """Bytes of the names of sections that are read."""
+_WIDEST = 256
+"""Bytes of a row of a table of sections."""
+_BLOCK = 4096
+"""Bytes that count as another read."""
 _X86_64H = 0x01000007, 8
 """CPU type and subtype of Mach-O code for Haswell and newer, which is x86-64-v3."""
 
@@ -58,6 +62,8 @@ class ObjectFile(NamedTuple):
 class ByteReader:
     """Reads a file at offsets; goes back in it as seldom as possible, as a zip file unpacks again.
 
+    After `LIBRARY_READS` it reads nothing, so that no file makes a reader work for long.
+
     Attributes:
         size: of the file.
     """
@@ -65,12 +71,14 @@ class ByteReader:
     def __init__(self, stream: IO[bytes], size: int | None = None) -> None:
         self._stream = stream
         self._last, self._start = b"", 0
+        self._left = LIBRARY_READS
         self.size = stream.seek(0, os.SEEK_END) if size is None else size
 
     def at(self, offset: int, size: int) -> bytes:
         """Return *size* bytes from *offset* on, fewer at the end of the file."""
         size = min(size, self.size - offset)
-        if offset < 0 or size <= 0:
+        self._left -= 1 + size // _BLOCK
+        if offset < 0 or size <= 0 or self._left < 0:
             return b""
         known = b""
         if self._start <= offset < self._start + len(self._last):
@@ -129,7 +137,7 @@ def _elf(reader: ByteReader, header: bytes) -> ObjectFile:
         count = reader.numbers(layout, table)[5]
     if names == 0xFFFF:
         (names,) = reader.numbers(f"{order}I", table + (40 if is_64 else 24))
-    width = max(width, size)
+    width = width if size <= width <= _WIDEST else size
     data = reader.at(table, width * min(count, LIBRARY_SECTIONS))
     rows = [
         struct.unpack_from(layout, data, offset)

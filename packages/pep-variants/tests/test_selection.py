@@ -6,6 +6,7 @@ from pep_variants._choose.selection import File, missing_variant, select
 from pep_variants._model.metadata import Metadata
 from pep_variants._model.platform import Platform, Support
 from pep_variants.errors import MetadataError, NoSuchVariant
+from pep_variants.selection import is_built_only, nothing_fits
 
 INDEX = "https://index/simple/p/"
 OTHER = "https://other/simple/p/"
@@ -35,7 +36,7 @@ def wheel(label, source=INDEX, tag="py3-none-any"):
 SDIST = File("p-1.tar.gz", INDEX, object())
 
 
-def chosen(files, *, metadata=METADATA, platform=CPU, tags=None, **options):
+def chosen(files, *, metadata=METADATA, platform=CPU, tags=None, builds=(), **options):
     """Select with metadata that is the same for all sources, or told by source."""
 
     def read(source):
@@ -51,7 +52,24 @@ def chosen(files, *, metadata=METADATA, platform=CPU, tags=None, **options):
         preferences=preferences_from_options(options),
         project="p",
         tags=tags,
+        builds=builds,
     )
+
+
+def test_a_build_without_label_is_not_for_everyone():
+    """Nor are sources beside it; where it is all there is, or asked for, it is taken."""
+    gpu, build, other = wheel("gpu"), wheel(None), wheel(None, OTHER)
+    files = [gpu, build, SDIST]
+    found = chosen(files, builds={INDEX})
+    assert (found.files, found.rejected) == ((), (gpu, build, SDIST))
+    assert is_built_only(found)
+    assert "with --variant p=" in nothing_fits("p", "1", found, plain=["0"]).advice
+    assert chosen(files, builds={INDEX}, platform=WITH_GPU).files == (gpu,)
+    assert chosen([*files, other], builds={INDEX}).files == (other,)
+    assert chosen([*files, wheel("v2")], builds={INDEX}).chosen.label == "v2"
+    assert chosen([build, SDIST], builds={INDEX}).files == (build, SDIST)
+    for options in ({"variant": ["p="]}, {"no-variants": True}):
+        assert chosen(files, builds={INDEX}, **options).files == (build, SDIST)
 
 
 def test_metadata_is_asked_for_once():

@@ -79,6 +79,30 @@ def test_a_place_of_the_user(url, expected):
     assert own_place(ENTRY, ["https://pypi.org/simple", url]) == expected
 
 
+def test_own_wheels_that_are_builds():
+    """Not those for other platforms, nor of versions without a table, nor sources."""
+    linux = 'platforms = ["manylinux_2_17_x86_64"]\nlocal = ""\nversions = ">=2"'
+    place = 'index = "https://example.org/cu128"\nlocal = "cu128"'
+    tables = [variant("cu128", place, cuda="12.8"), variant("cu128", linux, cuda="12.8")]
+
+    def tagged(version: str, tag: str) -> Listed:
+        return Listed(f"app-{version}-py3-none-{tag}.whl", object())
+
+    x86, mac = "manylinux_2_28_x86_64", "macosx_14_0_arm64"
+    own = [tagged("2.0", x86), tagged("2.0", mac), tagged("1.0", x86), sdist("2.0")]
+    for more, at_place, real, expected in (
+        ([], [], [], {own[0].filename}),
+        ([], [tagged("2.0+cu128", x86)], [], {own[0].filename}),  # the same build
+        ([], [], [wheel("2.0", "x")], set()),
+        ([variant("null", "")], [], [], set()),
+    ):
+        reader: PlaceReader = PlaceReader(read_entry(entry("app", [*tables, *more]), "app.toml"))
+        for page in reader.pages:
+            reader.answer(page, at_place)
+        reader.files([*own, *real], {})
+        assert reader.builds == expected
+
+
 def test_the_first_place_and_the_newer_local_version_count():
     plain, local, later = wheel("1.0"), wheel("1.0+cu128"), wheel("1.0+cu126")
     found = read(cu128=[plain, local], cu126=[later], cpu=[wheel("1.0+cpu")])

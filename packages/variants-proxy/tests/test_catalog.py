@@ -436,3 +436,29 @@ def test_an_index_of_variants(upstream, other, catalog, start):
     assert asked.get(file["url"]).headers["Location"].startswith(other.root)
     data = other.files["app"]["app-2.0-py3-none-any-cu128.whl"]
     assert file["hashes"]["sha256"] == hashlib.sha256(data).hexdigest()
+
+
+def test_an_own_build_that_does_not_fit(own, catalog, start):
+    """Nor are there sources of it, or of older versions, which an installer would compile."""
+    for version in ("2.8.0", "2.9.0", "1.0"):
+        own.add("torch", f"torch-{version}.tar.gz", b"")
+    table = (
+        '[[variant]]\nlabel = "cuda13.0"\nlocal = ""\nversions = "VERSIONS"\n'
+        'platforms = ["manylinux_2_17_x86_64"]\n'
+        'properties = ["nvidia :: cuda_version_lower_bound :: 13.0"]\n'
+    )
+    head = 'catalog-version = "1"\n[project]\nname = "torch"\ndocumentation = "https://a.example"\n'
+    text = f'{head}default-priorities.namespace = ["nvidia"]\n{table}'
+    proxy = start(own, catalog=catalog(text.replace("VERSIONS", ">=2.8")))
+    files = proxy.files("torch")
+    assert not [name for name in files if LINUX in name or name.endswith(".tar.gz")]
+    assert f"torch-2.9.0-cp312-cp312-{WINDOWS}.whl" in files  # for a lock
+    newest = proxy.report("torch")["versions"][0]
+    assert "--variant torch=" in newest["unfit"]
+    asked = proxy.files("torch", key(variant=["torch="]))
+    assert {PLAIN, "torch-2.9.0.tar.gz"} <= asked.keys()
+    # An older version that fits, for which there is no table, has its wheel and sources.
+    catalog(text.replace("VERSIONS", ">=2.9"))
+    files = start(own, catalog=catalog()).files("torch")
+    assert {f"torch-2.8.0-cp312-cp312-{LINUX}.whl"} <= files.keys()
+    assert "torch-2.9.0.tar.gz" not in files

@@ -88,7 +88,7 @@ class CandidateOrdering:
         """
         self.detect = detect
         self.preferences = preferences
-        self._files = InfoFiles(links, network)
+        self._files = InfoFiles(links, network, catalog.is_build)
         self._provider = provider
         self._installed = PipInstalled(
             provider, catalog.installed, catalog.family if preferences.switch else None

@@ -80,6 +80,9 @@ class SessionCatalog:
         self._hashed: set[str] = set()
         self._unavailable: list[Unavailable] = []
         self.lacking: list[str] = []
+        self._asked: set[str] = set()
+        # Names of wheels of the user's indexes that are variants, see `PlaceReader.builds`.
+        self._builds: set[str] = set()
         self._present = present
         self._families: dict[str, frozenset[str]] = {}
 
@@ -127,6 +130,16 @@ class SessionCatalog:
         if found is not own:
             switch.used = True
         return found
+
+    def note_asked(self, project: str) -> None:
+        """Take note that the user names the very files of *project*, by hash or with ``===``."""
+        self._asked.add(canonicalize_name(project))
+
+    def is_build(self, link: Any) -> bool:
+        """Return whether the wheel at *link*, which has no label, is a variant all the same."""
+        if link is None or link.filename not in self._builds or catalog_link(link) is not None:
+            return False
+        return canonicalize_name(link.filename.partition("-")[0]) not in self._asked
 
     def together(self, project: str, other: str) -> bool:
         """Return whether two projects should have the same label, see `Together`."""
@@ -335,6 +348,7 @@ class SessionCatalog:
         targets = {name: self._own(name, listed(name)) for name in entry.targets}
         found = reader.files(self._own(entry.name, own), targets)
         self._unavailable += reader.unavailable
+        self._builds |= reader.builds
         added = [_candidate(entry, item) for item in found if item.listed.file is not None]
         if added:
             logger.log(

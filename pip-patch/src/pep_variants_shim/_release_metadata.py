@@ -6,7 +6,7 @@ What is fetched, and what is made of it, is decided by `pep_variants._release`.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pip._internal.models.link import Link
@@ -38,13 +38,17 @@ if TYPE_CHECKING:
 class InfoFiles:
     """`ProviderFiles` over pip's infos, and over the candidates that pip makes of them."""
 
-    def __init__(self, links: MetadataLinks, network: Any) -> None:
+    def __init__(
+        self, links: MetadataLinks, network: Any, is_own_build: Callable[[Any], bool]
+    ) -> None:
         """Set up.
 
         Args:
             links: links to metadata files, as they become known.
             network: pip's network session.
+            is_own_build: tells of a link what `is_build` does.
         """
+        self._is_own_build = is_own_build
         self._links = links
         self._network = network
         self._given: dict[str, Sequence[Info]] = {}
@@ -69,6 +73,10 @@ class InfoFiles:
         """Return the filename that the link ends in, or the labelled name of the catalogue."""
         link = link_of(candidate)
         return None if link is None else filename_of(link)
+
+    def is_build(self, candidate: Any) -> bool:
+        """Return whether a wheel without label is a variant all the same."""
+        return self._is_own_build(link_of(candidate))
 
     def project(self, identifier: str) -> str:
         """Return the normalized project name."""

@@ -21,7 +21,7 @@ from pep_variants.selection import Admitted, File, Selection
 
 from ._decision import Decision, file_of
 from ._pins import Pins
-from .interfaces import CandidateFiles, InstalledDistributions, Listener
+from .interfaces import CandidateFiles, InstalledDistributions, Listener, OwnBuilds
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +43,8 @@ class VersionJudge(Generic[CT]):
         latest: by project, the label that was chosen last; None for files that are no variants.
         previews: of versions that may never be offered, None for those that cannot be judged.
         metadata: what was read, by project, version and source; or the error of that.
+        built_only: projects of which a version has nothing but builds that do not fit, though
+            their wheels have no label. Older sources do not stand in for them.
     """
 
     files: CandidateFiles[CT]
@@ -56,6 +58,7 @@ class VersionJudge(Generic[CT]):
     latest: dict[str, str | None] = field(default_factory=dict)
     previews: dict[tuple[str, Hashable], Selection[CT] | None] = field(default_factory=dict)
     metadata: dict[tuple[str, Hashable, str], Metadata | Exception] = field(default_factory=dict)
+    built_only: set[str] = field(default_factory=set)
 
     def forces(self, project: str) -> bool:
         """Return whether the user forced a label of *project*, or its non-variant wheel."""
@@ -97,6 +100,8 @@ class VersionJudge(Generic[CT]):
         if decision is None or len(offered) > len(decision.files):
             selection = self._decided(project, version, tuple(offered.values()))
             decision = self.decisions[project, version] = Decision(offered, selection)
+            if wheel_selection.is_built_only(selection):
+                self.built_only.add(project)
             if selection.rankings and selection.chosen is not None:
                 self.latest[project] = selection.chosen.label
                 logger.debug("%s %s: %s fits best", project, version, selection.chosen.filename)
@@ -162,12 +167,19 @@ class VersionJudge(Generic[CT]):
                 raise answer
             return answer
 
+        tells = self.files if isinstance(self.files, OwnBuilds) else None
+        builds = {
+            file.source
+            for file in files
+            if tells is not None and file.label is None and tells.is_build(file.item)
+        }
         return wheel_selection.select(
             files,
             metadata=metadata,
             platform=platform,
             preferences=self.preferences,
             project=project,
+            builds=builds,
         )
 
     def _supporting(self, metadata: Metadata) -> Platform:

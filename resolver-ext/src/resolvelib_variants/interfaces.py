@@ -12,7 +12,7 @@ from pep_variants.selection import Selection
 
 __all__ = [
     "CandidateFiles", "Chosen", "CoherenceListener", "InstalledDistributions", "Listener",
-    "MetadataHashes", "ProviderFiles", "VersionOrder",
+    "MetadataHashes", "OwnBuilds", "ProviderFiles", "VersionOrder",
 ]  # fmt: skip
 
 CT_contra = TypeVar("CT_contra", contravariant=True)
@@ -56,6 +56,15 @@ class MetadataHashes(Protocol[CT_contra]):
 
     def metadata_hash(self, candidate: CT_contra) -> Hashable | None:
         """Return a value that files with equal METADATA share, None if that is not known."""
+        ...
+
+
+@runtime_checkable
+class OwnBuilds(Protocol[CT_contra]):
+    """Optional extension of `CandidateFiles`: which files without label are variants, too."""
+
+    def is_build(self, candidate: CT_contra) -> bool:
+        """Return whether the file is one of the variants, and not for everyone, see `select`."""
         ...
 
 

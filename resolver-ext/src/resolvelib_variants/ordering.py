@@ -295,6 +295,10 @@ class VariantOrdering(Generic[CT]):
             order = [group[at] for at in decision.choice(files, fitting) if at < offered]
             if agreeing:  # follows what is pinned at the moment
                 return order
+        elif project in self._judge.built_only and all(
+            file.filename and not file.filename.endswith(".whl") for file in files
+        ):
+            order = []
         self._arrangements[project, version] = Arrangement(group, offered, order)
         return order
 

@@ -29,6 +29,7 @@ from ._choose.ranking import Ranking, Reason, rank
 from ._choose.rejections import (
     Advice,
     choice_line,
+    is_built_only,
     is_unfit,
     nothing_fits,
     passed_over,
@@ -53,7 +54,7 @@ __all__ = [
     "MORE", "AbiDependency", "Admitted", "Advice", "File", "NewestBuild", "Ranking", "Reason",
     "Selection", "Verdict", "VersionNote", "abi_dependencies", "abi_projects",
     "advise_over_releases", "answered", "asked", "by_tags", "choice_line", "covers",
-    "has_accelerator", "is_accelerated", "is_release", "is_unfit", "log_decisions",
+    "has_accelerator", "is_accelerated", "is_built_only", "is_release", "is_unfit", "log_decisions",
     "missing_variant", "newest_build", "nothing_fits", "notices", "passed_over", "problems_of",
     "rank", "ranking_tree", "repairs", "required_by", "required_by_marker", "rivals", "select",
     "supporting", "table_lines", "unneeded", "verdicts", "why_chosen", "why_not", "why_not_better",

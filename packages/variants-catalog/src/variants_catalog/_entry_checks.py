@@ -146,6 +146,8 @@ def _versions(entry: CatalogProject) -> Iterator[Finding]:
         kept_twice = entry.is_own(one) is not entry.is_own(other)
         if one.label == other.label and kept_twice and one.properties == other.properties:
             continue  # the project's own index has the build as well
+        if one.is_own_null is not other.is_own_null:
+            continue  # another null variant comes before it
         if not one.is_for(other.platforms):
             continue
         if one.label == other.label:

@@ -177,6 +177,12 @@ class CatalogVariant:
             map(platform_kind, self.platforms)
         )
 
+    @property
+    def is_own_null(self) -> bool:
+        """Whether it says no more than that the project's own wheels are for everyone."""
+        is_null = self.label == wheel_labels.NULL_LABEL
+        return is_null and self.place is None and not self.requires
+
     def admits(self, version: Version) -> bool:
         """Return whether it is about the public part of *version*, pre-releases included."""
         return self.versions.contains(version.public, prereleases=True)
@@ -302,13 +308,19 @@ class CatalogProject:
         return any(map(self.is_own, self.variants))
 
     def is_own(self, variant: CatalogVariant) -> bool:
-        """Return whether *variant* is of the project's own files, wherever the user has them.
-
-        A null variant without place says no more than that there are such files.
-        """
+        """Return whether *variant* is of the project's own files, wherever the user has them."""
         if variant.requires:
             return target(variant) == self.name
-        return variant.place is None and variant.label != wheel_labels.NULL_LABEL
+        return variant.place is None and not variant.is_own_null
+
+    def is_build(self, file: PublishedFile) -> bool:
+        """Return whether *file*, the project's own, is a variant alone, and not for everyone.
+
+        It is for everyone as well where the entry has a null variant of the project's own files.
+        """
+        return bool(file.properties and not file.is_rewritten) and not any(
+            item.is_own_null and item.admits(file.version) for item in self.variants
+        )
 
     def may_take(self, own: Mapping[Version, int], version: Version, position: int) -> bool:
         """Return whether a build of one of the `targets` stands for the project's *version*.

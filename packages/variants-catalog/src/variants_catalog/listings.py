@@ -249,9 +249,12 @@ class PlaceReader(Generic[F]):
     Attributes:
         entry: of the project.
         unavailable: what cannot be had, one item for each host and reason.
+        builds: names of the user's own files that are variants, and so not for everyone, whether
+            or not `files` has them as such. Set by that.
     """
 
     entry: CatalogProject
+    builds: frozenset[str] = frozenset()
     _listed: dict[PlacePage, Sequence[Listed[F]]] = field(default_factory=dict)
     _failed: dict[PlacePage, str] = field(default_factory=dict)
     _failed_targets: dict[str, str] = field(default_factory=dict)
@@ -337,9 +340,12 @@ class PlaceReader(Generic[F]):
         yanked = _yanked(own)
         releases: dict[Version, dict[str, Found[F]]] = {}
         at_places: set[tuple[str, ...]] = set()
+        builds: set[str] = set()
         for item in self._described(own, targets):
             known = item.published
             assert known is not None
+            if not item.url and known.version not in real and self.entry.is_build(known):
+                builds.add(known.published)
             if item.url:
                 at_places.update(_uses(known))
             elif not known.is_rewritten and at_places.issuperset(_uses(known)):
@@ -354,6 +360,7 @@ class PlaceReader(Generic[F]):
             if before is None or _is_newer(item, before):
                 reason = yanked.get(known.version)
                 files[known.filename] = replace(item, yanked=reason) if reason is not None else item
+        self.builds = frozenset(builds)
         return [*added, *(item for files in releases.values() for item in files.values())]
 
     def _variant_wheels(self, real: set[Version]) -> Iterator[Found[F]]:

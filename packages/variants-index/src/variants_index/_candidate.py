@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from pep_variants import labels as wheel_labels
 
-from ._catalog_builds import CatalogFile
+from ._catalog_builds import CatalogFile, OwnBuild
 from .pages import PageFile
 
 
@@ -61,6 +61,11 @@ class Candidate:
     def catalog(self) -> CatalogFile | None:
         """The published file that counts as a variant, None for one that is listed as such."""
         return self.file if isinstance(self.file, CatalogFile) else None
+
+    @property
+    def is_build(self) -> bool:
+        """Whether the catalogue has this very file, which has no label, as a variant."""
+        return isinstance(self.file, OwnBuild)
 
     # Needed many times in each round of a resolution.
     @cached_property

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from packaging.version import Version
 
@@ -21,6 +21,14 @@ from variants_catalog.entries import CatalogProject, PublishedFile
 from variants_catalog.listings import Found, Listed
 
 from .pages import PageFile
+
+
+@dataclass
+class OwnBuild(PageFile):
+    """A wheel of the project's own that is one of its variants, and so not for everyone.
+
+    It stays on the page: for locks, and for whoever asks for it.
+    """
 
 
 @dataclass(kw_only=True)
@@ -132,11 +140,21 @@ def variants_of(files: Iterable[CatalogFile]) -> Metadata | None:
     return metadata
 
 
+def with_builds(files: Iterable[PageFile], builds: Container[str]) -> Iterator[PageFile]:
+    """Yield *files* of a page, those named in *builds* (`PlaceReader.builds`) as `OwnBuild`."""
+    for file in files:
+        yield OwnBuild(**_values(file)) if file.filename in builds else file
+
+
+def _values(file: PageFile) -> dict[str, Any]:
+    return {each.name: getattr(file, each.name) for each in fields(PageFile)}
+
+
 def _placed(
     entry: CatalogProject, found: Found[At], variants: Mapping[Version, Metadata]
 ) -> PlacedFile:
     (file, place), published = found.listed.file, found.published
-    listed = {each.name: getattr(file, each.name) for each in fields(PageFile)}
+    listed = _values(file)
     if published is None:
         return PlacedFile(**listed, place=place, entry=entry)
     return CatalogFile(

@@ -60,6 +60,10 @@ class CandidateEvaluator:
         """Return all files of a project; raises PackageIndexError."""
         return self._finder.project(name)
 
+    def has_hashes(self, name: str) -> bool:
+        """Return whether hashes are given of the files of a project."""
+        return bool(self._hashes.get(name))
+
     def candidates(
         self, name: str, version: Version, *, pinned: bool = False
     ) -> tuple[Candidate, ...]:

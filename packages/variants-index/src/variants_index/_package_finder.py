@@ -27,7 +27,7 @@ from variants_catalog.entries import CatalogProject
 from variants_catalog.listings import Listed, PlacePage, PlaceReader, Unavailable
 
 from ._candidate import Candidate
-from ._catalog_builds import At, CatalogFile, catalog_files, listed
+from ._catalog_builds import At, CatalogFile, catalog_files, listed, with_builds
 from ._errors import NotFound, PackageIndexError
 from ._http.session import Session
 from ._prefetch import Prefetcher
@@ -218,7 +218,7 @@ class PackageFinder:
         for place, wheels in variant_wheels.items():
             for version, group in by_version(wheels, name).get(name, {}).items():
                 added[version] = group.candidates(name, version, place)
-        versions = own.files(name)
+        versions = own.files(name, reader.builds)
         for version, files in added.items():
             versions[version] = [*files, *versions.get(version, ())]
         sources = [*own.sources, *(without_userinfo(page.url) for page in reader.pages)]
@@ -349,11 +349,20 @@ class _Own:
         """URLs of the sources that know the project."""
         return [group.source for group in self.groups]
 
-    def files(self, name: str) -> dict[Version, list[Candidate]]:
-        """Return the files of the project by version, those of preferred sources first."""
+    def files(
+        self, name: str, builds: frozenset[str] = frozenset()
+    ) -> dict[Version, list[Candidate]]:
+        """Return the files of the project by version, those of preferred sources first.
+
+        Args:
+            name: normalized name of the project.
+            builds: see `PlaceReader`.
+        """
         versions: dict[Version, list[Candidate]] = {}
         for source, by_number, _ in self.groups:
             for version, group in by_number.items():
+                if builds:
+                    group = replace(group, files=[*with_builds(group.files, builds)])
                 versions.setdefault(version, []).extend(group.candidates(name, version, source))
         return versions
 

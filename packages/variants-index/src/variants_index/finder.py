@@ -2,7 +2,16 @@
 
 from ._cache import Store
 from ._candidate import Candidate, CoreMetadata
-from ._catalog_builds import At, CatalogFile, PlacedFile, catalog_files, listed, variants_of
+from ._catalog_builds import (
+    At,
+    CatalogFile,
+    OwnBuild,
+    PlacedFile,
+    catalog_files,
+    listed,
+    variants_of,
+    with_builds,
+)
 from ._catalog_checks import check_live
 from ._distribution_metadata import fetch_core_metadata, fetch_metadata_file
 from ._downloads import MAX_DOWNLOAD, Download, download_files, opened
@@ -16,9 +25,10 @@ from ._version_metadata import ReleaseMetadata, fetch_release_metadata
 
 __all__ = [
     "BUSY", "MAX_DOWNLOAD", "REWRITTEN", "At", "Candidate", "CandidateEvaluator", "CatalogFile",
-    "CoreMetadata", "Download", "Locked", "PackageFinder", "PlacedFile", "Prefetcher", "Project",
-    "ReleaseMetadata", "Response", "Session", "Store", "by_version", "catalog_files", "catalog_of",
-    "check_digests", "check_live", "directory_files", "download_files", "fetch_core_metadata",
-    "fetch_metadata_file", "fetch_release_metadata", "is_pinned", "listed", "opened", "read_lock",
-    "read_response", "retry_after", "revalidated", "select_locked", "variants_of", "write_lock",
+    "CoreMetadata", "Download", "Locked", "OwnBuild", "PackageFinder", "PlacedFile", "Prefetcher",
+    "Project", "ReleaseMetadata", "Response", "Session", "Store", "by_version", "catalog_files",
+    "catalog_of", "check_digests", "check_live", "directory_files", "download_files",
+    "fetch_core_metadata", "fetch_metadata_file", "fetch_release_metadata", "is_pinned", "listed",
+    "opened", "read_lock", "read_response", "retry_after", "revalidated", "select_locked",
+    "variants_of", "with_builds", "write_lock",
 ]  # fmt: skip

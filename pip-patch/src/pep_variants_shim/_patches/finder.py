@@ -72,6 +72,9 @@ def _patch_candidates(finder: Any) -> None:
     def find_best_candidate(
         original: Original, self: Any, project_name: str, specifier: Any = None, hashes: Any = None
     ) -> Any:
+        session = session_of(self)
+        if session is not None and (hashes or "===" in str(specifier)):
+            session.catalog.note_asked(project_name)
         with with_hashes(hashes):
             return original(self, project_name, specifier, hashes)
 

@@ -176,6 +176,7 @@ class IndexProvider(_Base):
         self._pre = pre
         self._matching: dict[tuple[str, frozenset[str]], tuple[list[Version], list[Version]]] = {}
         self._provided = provided
+        self._exact: set[str] = set()  # required with ``===``
 
     # --- what resolvelib asks
 
@@ -301,6 +302,12 @@ class IndexProvider(_Base):
         # A project that is only wanted by the URL of a file need not be on any index.
         return not direct and self._evaluator.project(project).has_variants
 
+    def is_build(self, candidate: Candidate) -> bool:
+        """Return whether a file without label is a variant; not if the user names the very file."""
+        project = candidate.project
+        is_asked = project in self._exact or self._evaluator.has_hashes(project)
+        return candidate.is_build and not is_asked
+
     def metadata_hash(self, candidate: Candidate) -> tuple[tuple[str, str], ...] | None:
         """Return the hashes of METADATA that its page gives, None if it gives none."""
         known = None if candidate.catalog else candidate.file.core_metadata  # it may add some
@@ -391,6 +398,7 @@ class IndexProvider(_Base):
         self, project: str, extra: str, texts: frozenset[str], excluded: set[Candidate]
     ) -> Iterator[Candidate]:
         pinned = package_finder.is_pinned([*texts])
+        self._exact.update([project] if any("===" in text for text in texts) else ())
         finals, others = self._versions(project, texts)
         anything = False
         for version in (*finals, *others):

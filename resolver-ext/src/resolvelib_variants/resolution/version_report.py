@@ -67,6 +67,15 @@ class Explanation:
         """The judgements by source; sources that agree are one."""
         return {} if self.selection is None else self.selection.distinct_rankings
 
+    @property
+    def plain(self) -> list[str]:
+        """Names of the files without label that are for everyone."""
+        rejected = () if self.selection is None else self.selection.rejected
+        builds = {file.item for file in rejected if file.label is None}
+        return [
+            item.filename for item in self.candidates if item.label is None and item not in builds
+        ]
+
     def files(self, source: str, label: str) -> tuple[str, ...]:
         """Return the filenames of a variant in a source that are for the target."""
         ranking = self.rankings[source]
@@ -91,8 +100,7 @@ class Explanation:
             rows.append(row)
         # Compatible ones first, also where some of them have no wheel.
         rows.sort(key=lambda row: row.verdict == "rejected")
-        plain = [item.filename for item in self.candidates if item.label is None]
-        if plain:
+        if plain := self.plain:
             is_wheel = any(name.endswith(".whl") for name in plain)
             kind = "plain wheel" if is_wheel else "source distribution"
             verdict = "chosen" if self.chosen and self.chosen.label is None else "compatible"

@@ -340,6 +340,11 @@ def is_unfit(selection: Selection[Any]) -> bool:
     )
 
 
+def is_built_only(selection: Selection[Any]) -> bool:
+    """Return whether `is_unfit` is so of wheels without label, see `select`."""
+    return is_unfit(selection) and any(file.label is None for file in selection.rejected)
+
+
 @dataclass(frozen=True)
 class Unfit:
     """Why nothing of a version can be installed.
@@ -398,7 +403,9 @@ def _advice(project: str, selection: Selection[Any], plain: Sequence[object]) ->
         helpful.append(f"do not exclude {excluded}")
     if driver := _driver(selection):
         helpful.append(f"update the NVIDIA driver to one that supports CUDA {driver}")
-    if plain:
+    if any(file.label is None for file in selection.rejected):
+        helpful.append(f"take its wheel anyway with --variant {project}=")
+    elif plain:
         helpful.append(f"ask for {project}=={plain[0]}, which has a non-variant file")
     described = all(ranking.platform.described for ranking in selection.rankings.values())
     helpful.append(

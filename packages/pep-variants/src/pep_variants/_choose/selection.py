@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -74,7 +74,8 @@ class Selection(Generic[_T]):
         problems: sources whose variant wheels are unusable, with the error.
         unknown: labels that occur in filenames but that metadata does not know, ascending.
         preferences: what was asked for.
-        rejected: files of variants that must not be installed, in the client's order.
+        rejected: files of variants that must not be installed, in the client's order; also their
+            names without label, see `select`.
     """
 
     files: tuple[File[_T], ...]
@@ -118,6 +119,7 @@ def select(
     preferences: Preferences,
     project: str,
     tags: Sequence[Tag] | None = None,
+    builds: Container[str] = (),
 ) -> Selection[_T]:
     """Choose among the files of one version of one project.
 
@@ -132,6 +134,9 @@ def select(
         project: normalized project name, to find forced labels.
         tags: platform compatibility tags of the target, most preferred first, for clients that
             have not filtered and ordered by them. Files other than wheels are put last.
+        builds: sources whose non-variant wheel is one of the variants, too: such a build, and a
+            source distribution beside it, is not for everyone. It is taken where it is asked for,
+            or where there is nothing else.
 
     A null variant and a non-variant wheel promise the same: to run anywhere. So the label outranks
     only the non-variant wheels of its own source. Between sources the client's order decides, as
@@ -196,10 +201,17 @@ def select(
         elif (place := places.get((file.source, label))) is not None:
             ordered.append((place, number, file))
     ordered.sort()  # no two have the same number
-    plain = [] if forced is not None else [file for file in files if file.label is None]
+    others = [file for file in files if file.label is None]
+    plain = [] if forced is not None else [file for file in others if file.source not in builds]
     kept = (*[file for *_, file in ordered], *_anywhere(files, null, plain))
     taken = set(map(id, kept))
-    rejected = tuple([file for file in files if file.label is not None and id(file) not in taken])
+    rejected = tuple(
+        [
+            file
+            for file in files
+            if (file.label is not None or file.source in builds) and id(file) not in taken
+        ]
+    )
     selection = Selection(kept, rankings, problems, tuple(sorted(unknown)), preferences, rejected)
     if _logger.isEnabledFor(logging.DEBUG):
         _log(project, selection, len(files))

@@ -111,7 +111,7 @@ def _tree(explanation: Explanation) -> dict[str, Any]:
                 for label, measured in explanation.measured.items()
             },
         },
-        "plain": [item.filename for item in explanation.candidates if item.label is None],
+        "plain": explanation.plain,
         "sources": sources,
         "warnings": list(explanation.warnings),
         "version_note": explanation.version_note and explanation.version_note._asdict(),

@@ -225,6 +225,7 @@ class Comparison:
             platform=self._platform,
             preferences=self._preferences,
             project=project,
+            builds={each.source for each in candidates if each.is_build},
         )
 
     def _platform(self, metadata: Metadata) -> Platform:

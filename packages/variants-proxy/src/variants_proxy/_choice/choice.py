@@ -28,6 +28,7 @@ from pep_variants.metadata import Metadata
 from pep_variants.preferences import Preferences
 from pep_variants.selection import File, Selection
 from variants_index import target as target_machines
+from variants_index.finder import OwnBuild
 from variants_index.pages import Page, PageFile
 
 from .._key import Machine
@@ -251,6 +252,7 @@ class Chooser:
             wheels.update([file.filename for file in decision.release.wheels])
             offered.update({offer.file.filename: offer for offer in decision.offers.values()})
         sources = {each.release.version for each in decisions if forced and each.locked}
+        without_sources = _without_sources(decisions)
         offers = []
         for file in page.files:
             filename = file.filename
@@ -258,6 +260,8 @@ class Chooser:
                 # A page may list a filename twice.
                 if (offer := offered.pop(filename, None)) is not None:
                     offers.append(offer)
+            elif not filename.endswith(".whl") and without_sources(version_in(filename)):
+                continue  # an installer would compile it
             elif forced is None or version_in(filename) in sources:
                 offers += _without_variants((file,), self.marked)
         choice = Choice((*offers, *_refused(offers, decisions)), tuple(decisions))
@@ -303,7 +307,7 @@ class Chooser:
         if exact:
             described = _where(described, lambda file: exact_version(file) in exact)
         standing, unhashed = described, ""
-        chosen = partial(self._selection, project, sources)
+        chosen = partial(self._selection, project, sources, is_exact=bool(exact))
         selection = chosen(standing)
         if self.unhashed and (best := selection.chosen) is not None:
             some = _where(standing, lambda file: file.filename not in self.unhashed)
@@ -367,6 +371,7 @@ class Chooser:
         sources: Mapping[str, _Source],
         wheels: _ByLabel,
         *,
+        is_exact: bool = False,
         forced: bool = True,
     ) -> Selection[PageFile]:
         preferences = self.machine.preferences
@@ -384,6 +389,7 @@ class Chooser:
             platform=self._platform,
             preferences=preferences if forced else replace(preferences, forced={}),
             project=project,
+            builds=() if is_exact else _builds(wheels),
         )
 
     def _for_others(self, project: str, decision: VersionDecision, forced: str) -> VersionDecision:
@@ -420,6 +426,31 @@ class Chooser:
         )
         offers = with_locked(decision.offers, wheels)
         return replace(decision, offers=offers, locked=wheels, kept=tuple(here))
+
+
+def _builds(wheels: _ByLabel) -> set[str]:
+    """Return the sources whose wheels without label are variants, see `select`."""
+    return {
+        source
+        for (source, label), same in wheels.items()
+        if label is None and any(isinstance(file, OwnBuild) for _, file in same)
+    }
+
+
+def _without_sources(decisions: Sequence[VersionDecision]) -> Callable[[Version | None], bool]:
+    """Return what tells whether sources of a version would stand in for builds that do not fit.
+
+    They would where a version, or a newer one, has nothing else, see `is_built_only`.
+    """
+    unfit = [
+        each.release.version
+        for each in decisions
+        if not each.locked and wheel_selection.is_built_only(each.selection)
+    ]
+    fitting = {each.release.version for each in decisions if each.locked or each.selection.files}
+    return lambda version: bool(
+        unfit and version and version <= max(unfit) and version not in fitting
+    )
 
 
 def _held_back(choice: Choice, project: str, python: str) -> Choice:

@@ -320,11 +320,13 @@ def _combined(
             reader.fail_target(name, answer.reason, may_pass=answer.may_pass)
     files = reader.files(own.listed(), {name: each.listed() for name, each in targets.items()})
     given = hashes.get(entry.name)
+    builds = reader.builds if given is None else ()  # with hashes the user names the very files
     admitted = [item for item in files if given is None or _is_given(item, given)]
     page = Page(entry.name, ()) if own.page is None else own.page.page
     added = package_finder.catalog_files(entry, admitted)
     # The versions that a page lists (PEP 700) would have to be those that a client is shown.
-    page = replace(page, files=(*page.files, *added), versions=None if added else page.versions)
+    own_files = package_finder.with_builds(page.files, builds)
+    page = replace(page, files=(*own_files, *added), versions=None if added else page.versions)
     return FetchedPage(
         page,
         digest,

@@ -46,7 +46,7 @@ class GpuCode:
     Attributes:
         cuda: machine code of CUDA by compute capability, ``90`` for ``sm_90``. An ``a`` at the end
             is of code for this one alone, an ``f`` of code for its family.
-        ptx: PTX, which the driver compiles: ``90`` for ``compute_90``.
+        ptx: PTX, which the driver compiles: ``90`` for ``compute_90``; not that of few kernels.
         ptx_version: the newest version of PTX, such as ``8.7``; empty without.
         hip: targets of AMD's GPUs, such as ``gfx90a`` or ``gfx11-generic``, without features.
         sycl: targets of SYCL: ``spir64`` is compiled for any device, ``spir64_gen`` is for GPUs of

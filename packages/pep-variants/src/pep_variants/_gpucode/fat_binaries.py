@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from .code import GpuCode
 from .sections import ByteReader, Section
@@ -25,25 +26,34 @@ _EXACT, _FAMILY = 0x100000, 0x200000
 _ALIGNMENT = 8
 _CHUNK = 1 << 16
 _LONGEST_HEADER = 1 << 16
+_TEXT = 128
+"""Bytes at the start of PTX that are read."""
 
 _CUBIN_ABI = 8
 """Version of the ABI since which cubins have the architecture in the second byte of the flags."""
 _TARGET = re.compile(rb"^\s*\.version\s+([0-9]+\.[0-9]+)\s+\.target\s+sm_([0-9]+[af]?)", re.M)
 
 
-def section_code(reader: ByteReader, section: Section) -> GpuCode:
-    """Return the code of all fat binaries in *section*."""
+def sections_code(reader: ByteReader, sections: Iterable[Section]) -> GpuCode:
+    """Return the code of all fat binaries in *sections*.
+
+    PTX that fewer than half of the fat binaries with PTX have is left out: most kernels of the
+    library cannot be compiled from it.
+    """
     cuda: set[str] = set()
-    ptx: dict[str, tuple[int, int]] = {}
-    for kind, version, architecture in _entries(reader, section):
-        if kind == _CUBIN:
-            cuda.add(architecture)
-        elif kind == _PTX:
-            ptx[architecture] = max(version, ptx.get(architecture, version))
-    newest = max(ptx.values(), default=None)
-    return GpuCode(
-        frozenset(cuda), frozenset(ptx), f"{newest[0]}.{newest[1]}" if newest is not None else ""
-    )
+    ptx: Counter[str] = Counter()
+    with_ptx: set[int] = set()
+    newest = (0, 0)
+    for section in sections:
+        for place, kind, version, architecture in _entries(reader, section):
+            if kind == _CUBIN:
+                cuda.add(architecture)
+            elif kind == _PTX:
+                ptx[architecture] += 1
+                with_ptx.add(place)
+                newest = max(newest, version)
+    common = frozenset(each for each, count in ptx.items() if 2 * count >= len(with_ptx))
+    return GpuCode(frozenset(cuda), common, "{}.{}".format(*newest) if common else "")
 
 
 def cubin_code(abi: int, flags: int) -> GpuCode:
@@ -62,8 +72,10 @@ def ptx_code(text: bytes) -> GpuCode:
     return GpuCode(ptx=frozenset([match[2].decode()]), ptx_version=match[1].decode())
 
 
-def _entries(reader: ByteReader, section: Section) -> Iterator[tuple[int, tuple[int, int], str]]:
-    """Yield kind, version and architecture of each entry of the fat binaries in *section*."""
+def _entries(
+    reader: ByteReader, section: Section
+) -> Iterator[tuple[int, int, tuple[int, int], str]]:
+    """Yield place of its fat binary, kind, version and architecture of each entry in *section*."""
     place, end = section.start, section.start + section.size
     while place + _HEADER.size <= end:
         magic, version, header, size = _HEADER.unpack(
@@ -81,10 +93,21 @@ def _entries(reader: ByteReader, section: Section) -> Iterator[tuple[int, tuple[
             if not _ENTRY.size <= length <= _LONGEST_HEADER:
                 break
             suffix = "a" if flags & _EXACT else "f" if flags & _FAMILY else ""
+            if kind == _PTX and not suffix:
+                suffix = _suffix(reader.at(entry + length, min(payload, _TEXT)))
             if 0 < number < 1000:
-                yield kind, (major, minor), f"{number}{suffix}"
+                yield place, kind, (major, minor), f"{number}{suffix}"
             entry += length + payload
         place = last + -(last - section.start) % _ALIGNMENT
+
+
+def _suffix(text: bytes) -> str:
+    """Return the suffix of PTX whose flags tell none, as those that Clang writes.
+
+    The target stands at the beginning, which LZ4 leaves as it is.
+    """
+    match = re.search(rb"\.target\s+sm_[0-9]+([af])\b", text)
+    return match[1].decode() if match is not None else ""
 
 
 def _next(reader: ByteReader, place: int, end: int) -> int:

@@ -27,8 +27,10 @@ _LIBRARY = re.compile(
 )
 _NAMED = re.compile(r"(gfx[0-9]+[0-9a-f]{2})[^/\\]*\.(?:co|hsaco|dat)$", re.IGNORECASE)
 """Kernels of ROCm's libraries in folders of their own, which have the architecture in the name."""
-_KINDS = (("nv_fatb", fat_binaries), ("nv_rel", fat_binaries), ("hip_fat", offload_bundles))
-"""Beginnings of the names of sections with GPU code, as far as PE keeps them."""
+_FAT_BINARIES, _BUNDLES = re.compile("nv_(?:fatb|rel)"), re.compile("hip_fat(?!.*[Ss]egment)")
+"""Names of sections, as far as PE keeps them; those of segments have tables."""
+_DATA = ("rodata", "rdata")
+"""Sections where frameworks with a compiler of their own keep fat binaries."""
 _SYCL = re.compile(r"__CLANG_OFFLOAD_BUNDLE__sycl-(\w+)")
 _PROPERTIES = ".note.gnu.property"
 _ISA_NEEDED = 0xC0008002  # GNU_PROPERTY_X86_ISA_1_NEEDED
@@ -59,7 +61,7 @@ def library_code(stream: IO[bytes], name: str = "", size: int | None = None) -> 
     start = reader.at(0, len(offload_bundles.MAGIC))
     whole = Section("", 0, reader.size)
     if start.startswith(fat_binaries.MAGIC):
-        return fat_binaries.section_code(reader, whole)
+        return fat_binaries.sections_code(reader, [whole])
     if start.startswith((offload_bundles.MAGIC, offload_bundles.COMPRESSED)):
         return known | offload_bundles.section_code(reader, whole)
     if name.lower().endswith(".ptx"):
@@ -122,11 +124,16 @@ def installed_code(item: Installed) -> dict[str, GpuCode]:
 
 
 def _sections_code(reader: ByteReader, found: ObjectFile) -> Iterator[GpuCode]:
-    for section in found.sections:
-        name = section.name.lstrip("._")
-        for beginning, format_ in _KINDS:
-            if name.startswith(beginning) and not name.lower().endswith("segment"):
-                yield format_.section_code(reader, section)
+    names = [section.name.lstrip("._") for section in found.sections]
+    if any(map(_FAT_BINARIES.match, names)):
+        sections = zip(names, found.sections, strict=True)
+        yield fat_binaries.sections_code(
+            reader,
+            [each for name, each in sections if _FAT_BINARIES.match(name) or name in _DATA],
+        )
+    for name, section in zip(names, found.sections, strict=True):
+        if _BUNDLES.match(name):
+            yield offload_bundles.section_code(reader, section)
         if match := _SYCL.match(section.name):
             yield GpuCode(sycl=frozenset([match[1]]))
         if section.name == _PROPERTIES:

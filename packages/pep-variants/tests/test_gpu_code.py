@@ -223,6 +223,36 @@ def test_properties_say_what_runs():
     )
 
 
+@pytest.mark.parametrize(
+    ("code", "nvidia", "amd", "lacking", "unnamed"),
+    [
+        (cuda("75", "86"), "75_real 86_real", "", {}, ""),
+        (cuda("75"), "70_real 75_virtual 80_real", "",
+         {"70_real": "7.0 7.2", "80_real": "8.0 8.6 8.7 8.9"}, ""),
+        # A value for its whole generation, of which there is code for one GPU alone.
+        (cuda("100a"), "100_real", "", {"100_real": "10.3"}, ""),
+        # PTX stands in for machine code, and for GPUs that nobody named.
+        (GpuCode(ptx=frozenset({"100"})), "100_real 100_virtual", "", {}, "11.0 12.0 12.1"),
+        (cuda("75"), "", "", {}, ""),
+        (GpuCode(), "90_real", "gfx90a", {}, ""),
+        (GpuCode(isa="v3"), "90_real", "gfx90a", {}, ""),
+        (TWO, "", "gfx90a gfx942", {"gfx942": "gfx942"}, "gfx1100"),
+        (TWO, "90_real", "", {"90_real": "9.0"}, ""),
+        (GpuCode(packed=True), "", "gfx942", {}, ""),
+        (cuda("75"), "words", "", {}, "7.5"),
+    ],
+)  # fmt: skip
+def test_properties_beside_code(code, nvidia, amd, lacking, unnamed):
+    properties = {
+        namespace: {feature: tuple(values.split())}
+        for namespace, feature, values in (("nvidia", "sm_arch", nvidia), ("amd", "gfx_arch", amd))
+        if values
+    }
+    found = code.compared(properties)
+    assert {each.value: " ".join(gpus) for each, gpus in found.lacking.items()} == lacking
+    assert " ".join(found.unnamed) == unnamed
+
+
 def test_code_of_a_wheel(tmp_path):
     data = wheel_of(
         {

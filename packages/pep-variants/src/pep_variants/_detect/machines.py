@@ -26,8 +26,10 @@ from .._choose.preferences import NATIVE
 from .._formats.platform_file import load_platform, write_platform
 from .._model.platform import Platform, Support
 from .._providers.aarch64 import AArch64Provider
+from .._providers.amd import GFX_ARCH
 from .._providers.base import FactWord, Provider
 from .._providers.cpu import Cpu
+from .._providers.nvidia import LOWER_BOUND, SM_ARCH, capability_of
 from .._providers.registry import ACCELERATORS, BUILTIN_NAMESPACES, KnownProvider, ask_known
 from .._providers.x86_64 import X8664Provider
 from ..errors import PlatformFileError, listed, printable, shortened
@@ -74,6 +76,23 @@ def load_machine(machine: str | os.PathLike[str]) -> Platform:
                 raise _no_such(machine) from None
             raise
     return Platform(support_of(_facts(machine)), machine)
+
+
+def gpus_of(platform: Platform) -> dict[str, str]:
+    """Return the GPUs of a machine in the words of `GpuCode.runs_on`, each with its CUDA version.
+
+    Where the machine is described and not this one, the one GPU of NVIDIA that counts.
+
+    >>> from pep_variants.machines import gpus_of, load_machine
+    >>> gpus_of(load_machine("h100-zen4")), gpus_of(load_machine("gfx=gfx1100"))
+    ({'9.0': '12.8'}, {'gfx1100': ''})
+    """
+    nvidia, amd = platform.support("nvidia"), platform.support("amd")
+    gpus = [fact.value for fact in nvidia.facts if fact.what == "compute capability"]
+    gpus = gpus or [capability_of(value) for value in nvidia.features.get(SM_ARCH, ())[:1]]
+    drivers = nvidia.features.get(LOWER_BOUND, ())
+    found = dict.fromkeys(gpus, drivers[0]) if drivers else {}
+    return found | dict.fromkeys(amd.features.get(GFX_ARCH, ()), "")
 
 
 def machine_text(machine: str, created_by: str) -> str:

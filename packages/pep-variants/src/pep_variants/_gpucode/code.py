@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import reduce
 from operator import or_
+from typing import NamedTuple
 
-from .._model.property import Property
+from .._model.property import Properties, Property
 
 Capability = tuple[int, int]
+
+_VALUE = re.compile(r"([0-9]+)([0-9])_(real|virtual)")
+"""A value of ``sm_arch``."""
 
 _CAPABILITIES: tuple[Capability, ...] = (
     (5, 0), (5, 2), (5, 3), (6, 0), (6, 1), (6, 2), (7, 0), (7, 2), (7, 5), (8, 0), (8, 6), (8, 7),
@@ -126,16 +130,9 @@ class GpuCode:
         PTX counts for each newer generation, which the values cannot say at once. Code for one
         GPU alone is left out where its property would admit another one that has none.
         """
-        runs = {each for each in _CAPABILITIES if self.runs_on(f"{each[0]}.{each[1]}")}
-        values = [
-            f"{major}{minor}_real"
-            for major, minor in sorted({_parsed(code)[0] for code in self.cuda})
-            if all(
-                each in runs
-                for each in _CAPABILITIES
-                if each[0] == major and each[1] >= minor
-            )
-        ]  # fmt: skip
+        capabilities = sorted({_parsed(code)[0] for code in self.cuda})
+        values = [f"{major}{minor}_real" for major, minor in capabilities]
+        values = [value for value in values if all(map(self.runs_on, _admitted(value)))]
         majors = sorted({major for major, _ in _CAPABILITIES})
         for major in majors:
             if any(_compiles(code, (major, 0)) for code in self.ptx):
@@ -144,6 +141,41 @@ class GpuCode:
             *(Property("nvidia", "sm_arch", value) for value in values),
             *(Property("amd", "gfx_arch", each) for each in sorted_targets(self._architectures)),
         )
+
+    def compared(self, properties: Properties) -> Comparison:
+        """Return where *properties* of a variant and this code contradict each other.
+
+        Without any GPU code nothing does: kernels may be made at run time.
+        """
+        lacking: dict[Property, tuple[str, ...]] = {}
+        unnamed: list[str] = []
+        values = properties.get("nvidia", {}).get("sm_arch", ())
+        if self and values:
+            named = {value: _admitted(value) for value in values}
+            for value, gpus in named.items():
+                if without := tuple(gpu for gpu in gpus if not self.runs_on(gpu)):
+                    lacking[Property("nvidia", "sm_arch", value)] = without
+            admitted = {gpu for gpus in named.values() for gpu in gpus}
+            unnamed += (gpu for gpu in map(_dotted, _CAPABILITIES) if gpu not in admitted)
+        values = properties.get("amd", {}).get("gfx_arch", ())
+        if self and values and not self.packed:
+            for gpu in values:
+                if not self.runs_on(gpu):
+                    lacking[Property("amd", "gfx_arch", gpu)] = (gpu,)
+            unnamed += sorted_targets(self._architectures - {*values})
+        return Comparison(lacking, tuple(gpu for gpu in unnamed if self.runs_on(gpu)))
+
+
+class Comparison(NamedTuple):
+    """Where the properties of a variant and its GPU code contradict each other.
+
+    Attributes:
+        lacking: properties that admit GPUs without code, and those GPUs.
+        unnamed: GPUs with code that no property admits.
+    """
+
+    lacking: Mapping[Property, tuple[str, ...]]
+    unnamed: tuple[str, ...]
 
 
 def combined(codes: Iterable[GpuCode]) -> GpuCode:
@@ -159,6 +191,19 @@ def sorted_targets(targets: Iterable[str]) -> list[str]:
 def _numbers(text: str) -> tuple[int, ...]:
     match = re.match(r"(?:gfx)?([0-9]+)", text)
     return (int(match[1]),) if match else ()
+
+
+def _admitted(value: str) -> list[str]:
+    """Return the GPUs that *value* of ``sm_arch`` admits."""
+    match = _VALUE.fullmatch(value)
+    if match is None or (match[3] == "virtual" and match[2] != "0"):
+        return []
+    oldest = int(match[1]), int(match[2])
+    return [_dotted(each) for each in _CAPABILITIES if each[0] == oldest[0] and each >= oldest]
+
+
+def _dotted(capability: Capability) -> str:
+    return f"{capability[0]}.{capability[1]}"
 
 
 def _version(text: str) -> Capability:

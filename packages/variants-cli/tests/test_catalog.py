@@ -1,7 +1,9 @@
 """`variants catalog`: entries, their faults, the user's setting; the publishers' pages, live."""
 
+import hashlib
 import json
 import os
+from datetime import datetime, timezone
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,7 @@ from packaging.version import Version
 
 from pep_variants import _directories as directories
 from support.catalog_places import add, entry, page, place_url, variant
+from support.gpu_libraries import library, wheel_of
 from support.index import JSON, Answer, Index
 from support.loopback import served_folder
 from support.published_builds import Builds, Field, standing_in
@@ -437,3 +440,133 @@ class TestLive:
             assert live.check(more=index) == expected
         live.places.files.clear()
         assert live.check(more=index) == [("error", "source-unusable", "")]
+
+
+class TestWheels:
+    """GPU code of wheels on a publisher's place and the user's index, against an entry."""
+
+    SM = "nvidia :: sm_arch :: "
+
+    @staticmethod
+    def table(*architectures, where='local = ""', more=""):
+        listed = json.dumps([f"{TestWheels.SM}{each}" for each in architectures])
+        return f'[[variant]]\nlabel = "cuda12"\n{where}\nproperties = {listed}\n{more}'
+
+    @staticmethod
+    def wheel(version, *cuda, name="app", tag="py3-none-any", **code):
+        data = wheel_of({f"{name}/lib.so": library(cuda=cuda, **code)}, name=name, version=version)
+        return f"{name.replace('-', '_')}-{version}-{tag}.whl", data
+
+    def put(self, live, *arguments, name="app", **code):
+        filename, data = self.wheel(*arguments, name=name, **code)
+        live.index.add(name, filename, data)
+        return measured(filename, data)
+
+    def check(self, live, *tables, asked="app.toml", more=()):
+        with open("app.toml", "w") as stream:
+            stream.write(entry("app", tables))
+        command = ("catalog", "check", asked, "--wheels", "--json", *more)
+        found = live.variants(*command, "--variant-catalog", "app.toml").json
+        self.message = " ".join(each["message"] for each in found["findings"])
+        self.read = [each["measured"]["file"] for each in found["wheels"]]
+        self.listed = [each["properties"] for each in found["wheels"]]
+        return [(each["severity"], each["code"]) for each in found["findings"]]
+
+    def test_an_entry_as_its_wheels(self, live):
+        row = self.put(live, "1.0", "75", "90", ptx=["90"])
+        full = self.table("75_real", "90_real", "90_virtual", "100_virtual", "110_virtual",
+                          "120_virtual", more=row)  # fmt: skip
+        assert self.check(live, full) == []
+        assert self.listed == [[f"{self.SM}{each}" for each in (
+            "75_real", "90_real", "90_virtual", "100_virtual", "110_virtual", "120_virtual",
+        )]]  # fmt: skip
+
+    def test_differences(self, live):
+        row = self.put(live, "1.0", "75", "90")
+        assert self.check(live, self.table("75_real", "80_real", more=row)) == [
+            ("error", "code-missing"), ("warning", "code-unlisted"),
+        ]  # fmt: skip
+        assert "no code for 8.0, 8.6, 8.7, 8.9" in self.message
+        assert "has code for 9.0 as well" in self.message
+
+    def test_code_that_no_list_can_say(self, live):
+        """Code for one GPU alone, of a generation that has more."""
+        row = self.put(live, "1.0", "90", "100a")
+        assert self.check(live, self.table("90_real", more=row)) == []
+
+    def test_rows(self, live):
+        row = self.put(live, "1.0", "75")
+        other = row.replace(row.split('"')[3], "0" * 64)
+        gone = row.replace("app-1.0", "app-0.9")
+        for text in (other, gone):
+            found = self.check(live, self.table("75_real", more=text))
+            assert found == [("error", "measured-mismatch")]
+            assert self.read == ["app-1.0-py3-none-any.whl"]
+        assert self.check(live, self.table("75_real")) == [("warning", "not-measured")]
+
+    def test_which_wheels_are_read(self, live):
+        """Of each platform the oldest and the newest release, and those that are measured."""
+        tags = "manylinux_2_28_x86_64", "manylinux_2_28_aarch64", "win_amd64"
+        rows = {
+            (version, tag): self.put(live, version, "75", tag=f"py3-none-{tag}")
+            for version in ("0.9", "1.0", "1.1", "1.2", "1.3rc1")
+            for tag in tags
+        }
+        where = 'local = ""\nversions = ">=1"\nplatforms = ["manylinux_2_28_x86_64", "win_amd64"]'
+        table = self.table("75_real", where=where, more=rows["1.1", tags[0]])
+        assert self.check(live, table) == []
+        wanted = [("1.0", tags[0]), ("1.0", tags[2]), ("1.1", tags[0]), ("1.2", tags[0])]
+        wanted += [("1.2", tags[2])]
+        assert sorted(self.read) == [f"app-{version}-py3-none-{tag}.whl" for version, tag in wanted]
+        assert self.check(live, table, asked="app==1.0") == []
+        assert sorted(self.read) == [f"app-1.0-py3-none-{tag}.whl" for tag in tags[::2]]
+        assert live.variants("catalog", "check", "app==1.0").code == 2
+        assert live.variants("catalog", "check", "a b", "--wheels").code == 2
+
+    def test_code_in_what_a_build_requires(self, live):
+        live.own("app", "1.0", "2.0", extra=("cuda12",))
+        where = 'requires = ["{name}[cuda12]=={version}"]'
+        found = self.check(live, self.table("75_real", where=where))
+        assert found == [("warning", "not-measured"), *[("warning", "code-missing")] * 2]
+        assert self.read == []
+        row = self.put(live, "1.0", "75", name="app-libs")
+        self.put(live, "2.0", "80", name="app-libs")
+        found = self.check(live, self.table("75_real", where=where, more=row))
+        assert found == [("error", "code-missing"), ("warning", "code-unlisted")]
+        assert "app_libs-2.0-py3-none-any.whl has no code for 7.5" in self.message
+
+    def test_wheels_that_cannot_be_read(self, live):
+        """Neither a damaged wheel, a large one nor a host that does not answer ends the check."""
+        self.put(live, "1.0", "75")
+        live.index.add("app", "app-2.0-py3-none-any.whl", b"PK\5\6")
+        live.places.faults[page("cu128")] = Answer(403)
+        lost = f'index = "{place_url(live.places, "cu128")}"'
+        tables = self.table("75_real"), self.table("75_real", where=lost).replace("a12", "a12.8")
+        unread, lost = ("warning", "wheel-unread"), ("warning", "source-unusable")
+        assert self.check(live, *tables) == [("warning", "not-measured"), unread, lost]
+        live.index.sizes = True
+        live.index.add("app", "app-2.0-py3-none-any.whl", bytes(2 << 20))
+        assert unread in self.check(live, *tables, more=("--max-size", "1"))
+        assert "has 2097152 bytes" in self.message
+        live.index.sizes = False
+        assert unread in self.check(live, *tables, more=("--max-size", "1"))
+        assert "larger than the 1048576 bytes" in self.message
+
+    def test_lines_for_an_entry(self, live):
+        """What is printed is what an entry takes; wheels with other code stand apart."""
+        self.put(live, "1.0", "75")
+        row = self.put(live, "1.1", "75", "80")
+        with open("app.toml", "w") as stream:
+            stream.write(entry("app", [self.table("75_real")]))
+        printed = live.variants("catalog", "check", "app.toml", "--wheels").out
+        one, two, _ = printed.split("\n\n")
+        assert one.startswith(
+            '# app, variant 1, cuda12\nproperties = [\n    "nvidia :: sm_arch :: 75'
+        )
+        assert [row.strip() for row in two.splitlines()[-2:]] == [row[12:-2] + ",", "]"]
+
+
+def measured(filename, data):
+    """Return the line of an entry that says that it was read from the file."""
+    digest, day = hashlib.sha256(data).hexdigest(), datetime.now(timezone.utc).date()
+    return f'measured = [{{ file = "{filename}", sha256 = "{digest}", date = "{day}" }}]\n'

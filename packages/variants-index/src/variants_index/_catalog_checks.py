@@ -85,7 +85,7 @@ def _check(finder: PackageFinder, entry: CatalogProject, project: Project) -> It
     yield from _names(finder, entry, project)
     lost = {label for each in project.unavailable for label in each.labels}
     held = {
-        number: _taken(variant, project)
+        number: taken(variant, project)
         for number, variant in enumerate(entry.variants, 1)
         if variant.label not in lost
     }
@@ -120,7 +120,7 @@ def _check(finder: PackageFinder, entry: CatalogProject, project: Project) -> It
             yield from _extras(finder, entry, variant, place, own, versions[own][0])
 
 
-def _taken(variant: CatalogVariant, project: Project) -> _Versions:
+def taken(variant: CatalogVariant, project: Project) -> _Versions:
     """Return the files that installers take as *variant*."""
     label = re.compile(re.sub(r"\\{\w+\\}", ".+", re.escape(variant.label)))
     found: dict[Version, list[Candidate]] = {}

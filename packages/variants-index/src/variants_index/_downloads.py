@@ -70,6 +70,7 @@ def download(
     hashes: Mapping[str, str],
     *,
     size: int | None = None,
+    limit: int = MAX_DOWNLOAD,
     notice: str = "",
 ) -> None:
     """Download *url* to *target*, and check *hashes* and *size*.
@@ -80,6 +81,7 @@ def download(
         target: is written to.
         hashes: expected digests.
         size: expected, None if it is not known.
+        limit: bytes that are taken at most of a file whose size is not known.
         notice: logged as a warning if the file is so large that it takes a while.
 
     Raises:
@@ -89,7 +91,7 @@ def download(
     check = Digests(hashes)
     logger.debug("Downloading %s, checked against %d hashes", redacted(url), len(check.found))
     written = 0
-    limit = MAX_DOWNLOAD if size is None else size
+    limit = limit if size is None else size
     with session.stream(url) as chunks:
         for chunk in chunks:
             written += len(chunk)

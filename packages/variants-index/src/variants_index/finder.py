@@ -22,13 +22,14 @@ from ._lock_files import Locked, read_lock, select_locked, write_lock
 from ._package_finder import PackageFinder, Project, by_version, catalog_of, directory_files
 from ._prefetch import Prefetcher
 from ._version_metadata import ReleaseMetadata, fetch_release_metadata
+from ._wheel_checks import ReadWheel, WheelCheck
 
 __all__ = [
     "BUSY", "MAX_DOWNLOAD", "REWRITTEN", "At", "Candidate", "CandidateEvaluator", "CatalogFile",
     "CoreMetadata", "Download", "Locked", "OwnBuild", "PackageFinder", "PlacedFile", "Prefetcher",
-    "Project", "ReleaseMetadata", "Response", "Session", "Store", "by_version", "catalog_files",
-    "catalog_of", "check_digests", "check_live", "directory_files", "download_files",
-    "fetch_core_metadata", "fetch_metadata_file", "fetch_release_metadata", "is_pinned", "listed",
-    "opened", "read_lock", "read_response", "retry_after", "revalidated", "select_locked",
-    "variants_of", "with_builds", "write_lock",
+    "Project", "ReadWheel", "ReleaseMetadata", "Response", "Session", "Store", "WheelCheck",
+    "by_version", "catalog_files", "catalog_of", "check_digests", "check_live", "directory_files",
+    "download_files", "fetch_core_metadata", "fetch_metadata_file", "fetch_release_metadata",
+    "is_pinned", "listed", "opened", "read_lock", "read_response", "retry_after", "revalidated",
+    "select_locked", "variants_of", "with_builds", "write_lock",
 ]  # fmt: skip

@@ -148,7 +148,9 @@ def require_valid(findings: Sequence[Finding]) -> None:
         warn(message)
 
 
-def report(findings: Sequence[Finding], checked: int, *, noun: str, as_json: bool) -> int:
+def report(
+    findings: Sequence[Finding], checked: int, *, noun: str, as_json: bool, **more: object
+) -> int:
     """Print *findings* and how many there are; return the exit code, 1 if there are errors.
 
     Args:
@@ -156,12 +158,13 @@ def report(findings: Sequence[Finding], checked: int, *, noun: str, as_json: boo
         checked: number of things that were checked.
         noun: what these are, in the singular.
         as_json: print JSON for programs.
+        more: keys of the JSON.
     """
     errors = sum(finding.severity == ERROR for finding in findings)
     warnings = sum(finding.severity == WARNING for finding in findings)
     if as_json:
         tree = {"checked": checked, "errors": errors, "warnings": warnings}
-        print_json({**tree, "findings": [asdict(finding) for finding in findings]})
+        print_json({**tree, "findings": [asdict(finding) for finding in findings], **more})
         return 1 if errors else 0
     for finding in findings:
         _show(finding)

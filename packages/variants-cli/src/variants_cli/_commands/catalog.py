@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from pep_variants import limits, safe_files
@@ -17,7 +20,7 @@ from pep_variants.errors import redacted
 from pep_variants.preferences import Sources
 from variants_catalog import catalogs, entries, setting
 from variants_index import finder as package_finder
-from variants_index.finder import Session
+from variants_index.finder import Session, WheelCheck
 from variants_index.http import PackageIndexError
 
 from .._checks.finding import report
@@ -26,10 +29,11 @@ from .arguments import NEW_FILE, json_option, option_values, preference_options
 from .index_options import progress
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from variants_catalog.catalogs import Catalog
-    from variants_catalog.entries import CatalogProject, CatalogVariant
+    from variants_catalog.entries import CatalogProject, CatalogVariant, Measured
+    from variants_index.finder import ReadWheel
 
 _OPTIONS = ("variant-catalog", "variant-catalog-mirror")
 _RETRIES = 2
@@ -86,8 +90,17 @@ def show(name: str, **options: Any) -> None:  # noqa: ANN401
 
 
 @catalog.command()
-@click.argument("names", metavar="[PROJECT|FILE|DIR]...", nargs=-1)
+@click.argument("names", metavar="[PROJECT[==VERSION]|FILE|DIR]...", nargs=-1)
 @click.option("--live", is_flag=True, help="Visit every source.")
+@click.option("--wheels", is_flag=True, help="Read the GPU code in wheels of every source.")
+@click.option(
+    "--max-size",
+    metavar="MIB",
+    type=click.IntRange(min=1),
+    default=2048,
+    show_default=True,
+    help="Leave out larger wheels.",
+)
 @preference_options(*_OPTIONS)
 @json_option
 @click.pass_context
@@ -96,29 +109,49 @@ def check(
     /,
     names: tuple[str, ...],
     live: bool,
+    wheels: bool,
+    max_size: int,
     as_json: bool,
     **options: Any,  # noqa: ANN401
 ) -> None:
     """Check entries: of PROJECT, in FILE or DIR, by default of the whole catalogue.
 
     With --live, every source is visited: what is missing there is an error, what is new a
-    warning. Projects that an entry names are looked up on your own indexes. Exits with 1 if there
-    are errors.
+    warning. Projects that an entry names are looked up on your own indexes.
+
+    With --wheels, wheels are downloaded and thrown away: those that an entry was measured by, and
+    of each variant and platform those of the oldest and the newest release; of PROJECT==VERSION,
+    those of that version. GPU code that an entry promises and a wheel lacks is an error, code that
+    it leaves out a warning. What the wheels have is printed as lines for the entry.
+
+    Exits with 1 if there are errors.
     """
     paths = [Path(name) for name in names if _is_path(name)]
-    projects = [name for name in names if not _is_path(name)]
+    asked = dict(_asked(name) for name in names if not _is_path(name))
+    if not wheels and any(map(str, asked.values())):
+        raise click.UsageError("a version is for --wheels")
     checks = [catalogs.check_file(path) for path in paths]
-    if projects or not paths:
+    if asked or not paths:
         found = _opened(options)
-        known = [_known(found, name) for name in projects]
+        known = [_known(found, name) for name in asked]
         checks.append(catalogs.check_entries(found, known or list(found.names())))
     findings = [finding for check in checks for finding in check.findings]
-    if live:
-        visited = [entry for check in checks for entry in check.entries]
+    visited = [entry for check in checks for entry in check.entries]
+    more: dict[str, object] = {}
+    if live or wheels:
         with _session() as (session, user), progress() as show:
-            findings += package_finder.check_live(session, user, visited, show)
+            if live:
+                findings += package_finder.check_live(session, user, visited, show)
+            if wheels:
+                reader = WheelCheck(session, user, max_size * limits.MIB, show or _quiet)
+                for entry in visited:
+                    reader.check(entry, asked.get(entry.name, SpecifierSet()))
+                findings += reader.findings
+                more["wheels"] = [asdict(wheel) for wheel in reader.wheels]
+                if not as_json:
+                    click.echo(_lines(reader.wheels), nl=False)
     checked = sum(check.number for check in checks)
-    context.exit(report(findings, checked, noun="project", as_json=as_json))
+    context.exit(report(findings, checked, noun="project", as_json=as_json, **more))
 
 
 @catalog.command()
@@ -190,6 +223,40 @@ def _known(found: Catalog, name: str) -> str:
             f"{name}: the catalogue has no such project (variants catalog list shows them)"
         )
     return project
+
+
+def _asked(text: str) -> tuple[str, SpecifierSet]:
+    """Return the project and the versions that an argument names."""
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement:
+        raise click.UsageError(f"{text}: neither a project nor a file") from None
+    return canonicalize_name(requirement.name), requirement.specifier
+
+
+def _lines(wheels: Iterable[ReadWheel]) -> str:
+    """Return what *wheels* have as lines of entries; those that have the same stand together."""
+    groups: dict[tuple[str, str, str, tuple[str, ...]], list[Measured]] = {}
+    for wheel in wheels:
+        key = wheel.project, wheel.place, wheel.label, wheel.properties
+        groups.setdefault(key, []).append(wheel.measured)
+    lines = []
+    for (project, place, label, properties), rows in groups.items():
+        items = ", ".join(f'"{text}"' for text in properties).replace(" :: ", "\0::\0")
+        listed = textwrap.wrap(f"{items},", 96, break_on_hyphens=False, break_long_words=False)
+        lines += [f"# {project}, {place}, {label}", "properties = ["]
+        lines += [f"    {line}".replace("\0", " ") for line in listed]
+        lines += ["]", "measured = ["]
+        lines += [
+            f'    {{ file = "{row.file}", sha256 = "{row.sha256}", date = "{row.date}" }},'
+            for row in rows
+        ]
+        lines += ["]", ""]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _quiet(_: str) -> None:
+    """Show nothing."""
 
 
 def _is_path(name: str) -> bool:

@@ -1,0 +1,230 @@
+"""Entries of the catalogue against the GPU code in the wheels that they are about.
+
+A wheel is downloaded to a temporary file: nearly all of it is libraries, and these are deflated,
+so that ranges would not be cheaper.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from pep_variants import metadata as variant_metadata
+from pep_variants import wheel_files
+from pep_variants.errors import InvalidWheel
+from pep_variants.metadata import Property
+from pep_variants.preferences import Sources
+from pep_variants.wheel_files import GpuCode
+from variants_catalog import catalogs, entries
+from variants_catalog.catalogs import FileCatalog, Finding
+from variants_catalog.entries import CatalogProject, CatalogVariant, Measured
+
+from ._cache import temporary_file
+from ._catalog_checks import taken
+from ._downloads import download
+from ._errors import PackageIndexError
+from ._http.responses import CHUNK
+from ._http.session import Session
+from ._package_finder import PackageFinder, Project
+from .pages import PageFile
+
+_GPU_CODE = (("nvidia", "sm_arch"), ("amd", "gfx_arch"))
+_UNREAD = "try again later, or with a larger limit"
+
+
+@dataclass(frozen=True)
+class ReadWheel:
+    """A wheel whose GPU code was read.
+
+    Attributes:
+        project: that the entry is of.
+        place: the variant in the entry.
+        label: of the variant.
+        measured: the wheel, as a row of the entry.
+        properties: of the variant, those about GPU code as the wheel has it.
+    """
+
+    project: str
+    place: str
+    label: str
+    measured: Measured
+    properties: tuple[str, ...]
+
+
+@dataclass
+class WheelCheck:
+    """Reads wheels of entries; collects what they say and findings, so that one run reports all.
+
+    Attributes:
+        session: fetches pages and wheels.
+        sources: the user's indexes, which have the projects that entries name.
+        largest: bytes of a wheel; larger ones are not read.
+        progress: called with what is read.
+        wheels: that were read.
+        findings: what is wrong.
+    """
+
+    session: Session
+    sources: Sources
+    largest: int
+    progress: Callable[[str], None]
+    wheels: list[ReadWheel] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+    def check(self, entry: CatalogProject, wanted: SpecifierSet) -> None:
+        """Read wheels of *entry*, of the versions *wanted*.
+
+        They are those that it names, and of each variant and platform those of the oldest and the
+        newest release. A variant that names wheels of other projects has its code in these.
+        """
+        finder = PackageFinder(
+            self.session, self.sources, None, FileCatalog("", {}, {entry.name: entry})
+        )
+        self.progress(entry.name)
+        try:
+            project = finder.project(entry.name)
+            lost = {label for each in project.unavailable for label in each.labels}
+            for number, variant in enumerate(entry.variants, 1):
+                if _others(variant) == list(variant.properties):
+                    continue
+                if variant.label in lost and variant.place is not None:
+                    continue
+                self._check_variant(finder, entry, f"variant {number}", variant, project, wanted)
+        except PackageIndexError as problem:
+            self._warn("source-unusable", entry, "", str(problem), "try again later")
+        else:
+            for each in project.unavailable:
+                self._warn("source-unusable", entry, "", str(each), "try again later")
+
+    def _check_variant(
+        self,
+        finder: PackageFinder,
+        entry: CatalogProject,
+        place: str,
+        variant: CatalogVariant,
+        project: Project,
+        wanted: SpecifierSet,
+    ) -> None:
+        own = canonicalize_name(entries.target(variant) if variant.requires else entry.name)
+        names = {wheel_files.parse_filename(row.file).name for row in variant.measured} or {own}
+        files: dict[str, tuple[Version, PageFile]] = {}
+        for name in sorted(names):
+            versions = taken(variant, project) if name == own else finder.project(name).versions
+            for version, items in versions.items():
+                for item in items:
+                    file = item.file if item.catalog is None else item.catalog.original
+                    files[file.filename] = version, file
+        if not variant.measured:
+            message = f"the GPU code of {variant.label} is as a page says"
+            self._warn("not-measured", entry, f"{place}.properties", message, "add measured")
+        for row in variant.measured:
+            found = files.get(row.file)
+            if found is None or found[1].hashes.get("sha256", row.sha256) != row.sha256:
+                what = "is not on its index" if found is None else "has another SHA-256 there"
+                self.findings.append(
+                    catalogs.error(
+                        "measured-mismatch",
+                        entry.source,
+                        f"{place}.measured",
+                        f"{row.file} {what}",
+                        "measure another wheel",
+                    )
+                )
+        for file in _chosen(variant, files, wanted):
+            self._read(entry, place, variant, file)
+
+    def _read(
+        self, entry: CatalogProject, place: str, variant: CatalogVariant, file: PageFile
+    ) -> None:
+        self.progress(f"{entry.name}, {variant.label}: {file.filename}")
+        try:
+            if (file.size or 0) > self.largest:
+                raise InvalidWheel(f"has {file.size} bytes", file.filename)
+            with temporary_file(self.session.store) as copy:
+                download(
+                    self.session, file.url, copy, file.hashes, size=file.size, limit=self.largest
+                )
+                copy.seek(0)
+                digest = hashlib.sha256()
+                while chunk := copy.read(CHUNK):
+                    digest.update(chunk)
+                code = wheel_files.combined(wheel_files.wheel_code(copy, file.filename).values())
+        except (PackageIndexError, InvalidWheel, OSError) as problem:
+            self._warn("wheel-unread", entry, place, f"{file.filename}: {problem}", _UNREAD)
+            return
+        if code:
+            day = datetime.now(timezone.utc).date().isoformat()
+            row = Measured(file.filename, digest.hexdigest(), day)
+            said = (*_others(variant), *map(str, code.properties()))
+            self.wheels.append(ReadWheel(entry.name, place, variant.label, row, said))
+        self.findings += _differences(entry, place, variant, file.filename, code)
+
+    def _warn(self, code: str, entry: CatalogProject, place: str, message: str, way: str) -> None:
+        self.findings.append(catalogs.warning(code, entry.source, place, message, way))
+
+
+def _differences(
+    entry: CatalogProject, place: str, variant: CatalogVariant, filename: str, code: GpuCode
+) -> Iterator[Finding]:
+    """Yield where the properties of a variant and the *code* of one of its wheels differ."""
+    place = f"{place}.properties"
+    parsed = [Property.parse(text) for text in variant.properties if "{" not in text]
+    found = code.compared(variant_metadata.group_properties(parsed))
+    sayable = code.compared(variant_metadata.group_properties(code.properties()))
+    lacking = dict.fromkeys(gpu for gpus in found.lacking.values() for gpu in gpus)
+    unlisted = [gpu for gpu in found.unnamed if gpu not in sayable.unnamed]
+    if not code:
+        message = f"{filename} has no GPU code"
+        remedy = "if it requires a wheel that has it, name that in measured"
+        yield catalogs.warning("code-missing", entry.source, place, message, remedy)
+    if lacking:
+        message = f"{filename} has no code for {', '.join(lacking)}"
+        remedy = "list what it has, or limit versions or platforms"
+        yield catalogs.error("code-missing", entry.source, place, message, remedy)
+    if unlisted:
+        message = f"{filename} has code for {', '.join(unlisted)} as well"
+        yield catalogs.warning("code-unlisted", entry.source, place, message, "list it")
+
+
+def _others(variant: CatalogVariant) -> list[str]:
+    """Return the properties of *variant* that are not about GPU code."""
+    return [
+        text
+        for text in variant.properties
+        if "{" in text or Property.parse(text)[:2] not in _GPU_CODE
+    ]
+
+
+def _chosen(
+    variant: CatalogVariant, files: Mapping[str, tuple[Version, PageFile]], wanted: SpecifierSet
+) -> Sequence[PageFile]:
+    """Return the *files* that are read, each once.
+
+    Of the wheels of a release for a platform, which differ in Python alone, it is the measured one.
+    """
+    rows = {row.file for row in variant.measured}
+    builds: dict[str, dict[Version, PageFile]] = {}
+    chosen = {}
+    for filename, (version, file) in files.items():
+        if not filename.endswith(".whl") or not wanted.contains(version.public, prereleases=True):
+            continue
+        if filename in rows:
+            chosen[filename] = file
+        if version.is_prerelease or file.yanked is not None or not variant.admits(version):
+            continue
+        tags = filename.removesuffix(".whl").rpartition("-")[2].split(".")
+        for tag in tags if tags == ["any"] or variant.is_for(tags) else ():
+            releases = builds.setdefault(entries.platform_kind(tag), {})
+            if version not in releases or filename in rows:
+                releases[version] = file
+    for releases in builds.values():
+        chosen |= {
+            file.filename: file for file in (releases[min(releases)], releases[max(releases)])
+        }
+    return list(chosen.values())

@@ -373,6 +373,20 @@ class TestLive:
         assert live.check(limited) == [("warning", "version-new", "")]
         assert "torch has version 2.12.0, the newest with" in live.message
 
+    def test_a_label_of_several_platforms(self, live):
+        """Each table has the wheels of its own platforms."""
+        tables = [
+            live.backend("cuda12.8", "cu128") + f'platforms = ["manylinux_2_17_{cpu}"]\n'
+            for cpu in ("aarch64", "x86_64")
+        ]
+        tags = [f"py3-none-manylinux_2_17_{cpu}" for cpu in ("x86_64", "aarch64")]
+        add(live.places, "cu128", Wheel("torch", "2.9.0+cu128", tag=tags[0]))
+        assert live.check(*tables) == MISSING
+        add(live.places, "cu128", Wheel("torch", "2.9.0+cu128", tag=tags[1]))
+        assert live.check(*tables) == []
+        add(live.places, "cu128", Wheel("torch", "2.10.0+cu128", tag=tags[0]))
+        assert live.check(*tables) == [("warning", "version-missing", "variant 1")]
+
     def test_new_values_of_placeholders(self, live):
         """A build against a torch that the entry does not rank would never be chosen."""
         table = live.backend("cuda12_torch{torch}", "cu128", "cu.12.8.torch.{torch}")

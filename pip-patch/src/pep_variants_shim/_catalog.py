@@ -12,12 +12,13 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from pip._internal.exceptions import PipError
+from pip._internal.models.link import Link
 from pip._vendor.packaging.utils import canonicalize_name
 from pip._vendor.packaging.version import Version
 
 from pep_variants import labels as wheel_labels
 
-from ._distributions import label_of, platforms_of
+from ._distributions import label_of, machine_of, platforms_of
 from ._errors import logger
 from ._guard import switch
 from ._links import CatalogLink, catalog_link, index_position, placed, rewritten_link
@@ -349,7 +350,19 @@ class SessionCatalog:
         found = reader.files(self._own(entry.name, own), targets)
         self._unavailable += reader.unavailable
         self._builds |= reader.builds
-        added = [_candidate(entry, item) for item in found if item.listed.file is not None]
+
+        def takes(file: PublishedFile | None) -> bool:
+            """Whether pip takes a wheel for any platform where the entry has it for some."""
+            if file is None or not file.published.endswith("-any.whl"):
+                return True
+            name = wheel_labels.split_label(file.filename)[0]
+            return finder.get_install_candidate(evaluator, Link(f"file:///{name}")) is not None
+
+        added = [
+            _candidate(entry, item)
+            for item in found
+            if item.listed.file is not None and takes(item.published)
+        ]
         if added:
             logger.log(
                 VERBOSE, "The catalogue has %d files of %s: %s",
@@ -382,6 +395,7 @@ class SessionCatalog:
             platforms_of(dist),
             dist.metadata.get_all("Requires-Dist", []),
             {name: wheel_files.read_version(str(other.version)) for name, other in others.items()},
+            machine_of(self._finder),
         )
 
 

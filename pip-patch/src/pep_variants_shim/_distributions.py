@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pip._internal.exceptions import PipError
+from pip._vendor.packaging.tags import sys_tags
 
 from pep_variants import labels as wheel_labels
 
@@ -58,6 +59,11 @@ def platforms_of(dist: Any) -> list[str]:
     """Return the platform tags of an installed wheel, nothing if its WHEEL file does not tell."""
     lines = (read_file(dist, "WHEEL") or "").splitlines()
     return [line.rpartition("-")[2].strip() for line in lines if line.startswith("Tag:")]
+
+
+def machine_of(finder: Any) -> str:
+    """Return a platform tag of the machine that pip's *finder* finds files for."""
+    return str(next(iter(finder.target_python.platforms or ()), next(sys_tags()).platform))
 
 
 def origin_of(dist: Any) -> Origin | None:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import logging
 import os
-import sysconfig
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pep_variants import limits
 
-from ._distributions import label_of, platforms_of
+from ._distributions import label_of, machine_of, platforms_of
 from ._errors import logger
 from ._options import VARIABLE
 
@@ -83,7 +82,8 @@ def _unfit(session: Session, result: Any, names: Collection[str]) -> list[str]:
     detect = detect_for(preferences, session.finder, foreign=session._foreign)
     read = {name: wheel_files.read_version(str(result.mapping[name].version)) for name in names}
     known = {name: version for name, version in read.items() if version is not None}
-    return [*missed_builds.unfit_builds(known, detect, preferences)]
+    machine = machine_of(session.finder)
+    return [*missed_builds.unfit_builds(known, detect, preferences, machine)]
 
 
 def _tell(session: Session, found: list[MissedBuild]) -> None:
@@ -109,7 +109,7 @@ def _missed(session: Session, result: Any, names: Sequence[str]) -> list[MissedB
 
     preferences = session.options.read_settings()
     detect = detect_for(preferences, session.finder, foreign=session._foreign)
-    machine = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    machine = machine_of(session.finder)
     taken = ((name, _taken(session, result, name)) for name in names)
     return [*missed_builds.missed_builds(taken, machine, detect, preferences)]
 

@@ -16,6 +16,7 @@ from pep_variants.machines import Detector
 from variants_catalog import missed_builds, possible_builds, project_names
 from variants_catalog.entries import platform_kind
 from variants_catalog.missed_builds import MissedBuild, Taken
+from variants_index import target as target_machines
 
 from ._command_line import Scope
 from ._environments import installed, installed_requirements
@@ -90,9 +91,10 @@ def _unfit_lines(state: CommandState, names: set[str], planned: Planned) -> Iter
     if not builds or platform is None:
         return
     detect = Detector(enabled=context.preferences.enable, platform=platform).platform
+    machine = target_machines.platform_tag(state.machine.machine.target)
     versions = _versions(state, planned)
     newest = {name: max(versions[name]) for name in builds if name in versions}
-    yield from missed_builds.unfit_builds(newest, detect, context.preferences)
+    yield from missed_builds.unfit_builds(newest, detect, context.preferences, machine)
 
 
 def _versions(state: CommandState, planned: Planned) -> dict[str, set[Version]]:
@@ -129,7 +131,7 @@ def _missed(state: CommandState, names: Iterable[str], planned: Planned) -> Iter
     if key.platform is None:
         return
     detect = Detector(enabled=context.preferences.enable, platform=key.platform).platform
-    machine = key.machine.target.replace("-", "_").replace("win_x86_64", "win_amd64")
+    machine = target_machines.platform_tag(key.machine.target)
     taken = ((name, _taken(state, name, machine, planned)) for name in names)
     for missed in missed_builds.missed_builds(taken, machine, detect, context.preferences):
         # Tools get no bounds of versions.

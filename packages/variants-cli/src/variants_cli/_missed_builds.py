@@ -72,8 +72,8 @@ def unfit_lines(resolver: IndexResolver, resolutions: Sequence[Resolution]) -> l
         versions = {package.name: package.version for package in each.packages}
         builds = {name: versions[name] for name in possible_builds(versions)}
         if builds:
-            detect = resolver.detector(each.target).platform
-            found += missed_builds.unfit_builds(builds, detect, resolver.preferences)
+            machine, detect = each.target.tags[0].platform, resolver.detector(each.target).platform
+            found += missed_builds.unfit_builds(builds, detect, resolver.preferences, machine)
     return found
 
 

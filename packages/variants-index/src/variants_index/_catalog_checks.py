@@ -127,7 +127,8 @@ def taken(variant: CatalogVariant, project: Project) -> _Versions:
     for version, files in project.versions.items():
         for item in files if variant.admits(version) else ():
             if item.catalog is not None:
-                is_taken = label.fullmatch(item.catalog.published.label) is not None
+                known = item.catalog.published
+                is_taken = label.fullmatch(known.label) is not None and variant.is_for(known.kinds)
             else:  # the project's own wheels are the null variant
                 plain = (
                     item.filename.endswith(".whl")

@@ -45,7 +45,8 @@ from ._errors import TargetError
 
 __all__ = [
     "MACS", "WINDOWS", "Target", "covers", "environment_of", "host_target", "is_for_platform",
-    "load_target", "make_target", "meets_python", "platform_of_namespaces", "read_target",
+    "load_target", "make_target", "meets_python", "platform_of_namespaces", "platform_tag",
+    "read_target",
 ]  # fmt: skip
 
 NAMES = {
@@ -391,20 +392,31 @@ def environment_of(platform: str) -> dict[str, str]:
     >>> environment_of("macosx-aarch64")["platform_machine"]
     'arm64'
     """
-    system, _, machine = (platform or "linux-x86_64").partition("-")
-    tag = f"linux_{machine}"
-    if system == "win":
-        tag = {family: name for name, family in WINDOWS.items()}.get(machine, "win_amd64")
-    elif system == "macosx":
-        tag = f"macosx_11_0_{'arm64' if machine == 'aarch64' else machine}"
     return {
         "implementation_name": "cpython",
         "implementation_version": "3.12.0",
         "python_full_version": "3.12.0",
         "platform_python_implementation": "CPython",
         "python_version": "3.12",
-        **(machines.system_markers(tag) or {}),
+        **(machines.system_markers(platform_tag(platform or "linux-x86_64")) or {}),
     }
+
+
+def platform_tag(platform: str) -> str:
+    """Return a platform tag of wheels for *platform*, of Linux for an unknown system.
+
+    Empty for an empty one.
+
+    >>> from variants_index.target import platform_tag
+    >>> platform_tag("macosx-aarch64"), platform_tag("any-x86_64")
+    ('macosx_11_0_arm64', 'linux_x86_64')
+    """
+    system, _, machine = platform.partition("-")
+    if system == "win":
+        return {family: name for name, family in WINDOWS.items()}.get(machine, "win_amd64")
+    if system == "macosx":
+        return f"macosx_11_0_{'arm64' if machine == 'aarch64' else machine}"
+    return f"linux_{machine}" if machine else ""
 
 
 @lru_cache(maxsize=65536)

@@ -160,7 +160,7 @@ class Checkup:
         beside = {name: each.version for name, each in self.requirers.items.items()}
         urls = (*self.sources.indexes, *self.sources.links)
         taken = Taken(item.version, item.platforms, item.requires, beside, indexes=urls)
-        machine = next(iter(self.target.tags)).platform
+        machine = self.target.tags[0].platform
         return missed_builds.missed_build(entry, taken, machine, self.detect, self.preferences)
 
     def _build(self, owners: Sequence[str]) -> str:
@@ -173,7 +173,8 @@ class Checkup:
             return entry.name
         for owner in owners:
             name, _, text = owner.partition("==")
-            wheel = f"{name.replace('-', '_')}-{wheel_files.read_version(text)}-py3-none-any.whl"
+            version, machine = wheel_files.read_version(text), self.target.tags[0].platform
+            wheel = f"{name.replace('-', '_')}-{version}-py3-none-{machine}.whl"
             metadata = entry.metadata(list(entry.renamed_files(wheel)))
             ranking = wheel_selection.rank(metadata, self.detect(metadata), self.preferences)
             if any(not machines.ACCELERATORS.keys().isdisjoint(ranking.supported(label))

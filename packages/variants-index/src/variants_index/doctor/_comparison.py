@@ -137,6 +137,7 @@ class Comparison:
         self._surroundings = surroundings
         self._detect = platform
         self._evaluator = CandidateEvaluator(finder, target)
+        self._machine = target.tags[0].platform
 
     def compare(self, item: Installed) -> Compared:
         """Return what the indexes have of the project of *item*.
@@ -194,7 +195,7 @@ class Comparison:
     def _build(self, entry: CatalogProject, item: Installed) -> PublishedFile | None:
         versions = {name: each.version for name, each in self._requirers.items.items()}
         return installed_builds.installed_build(
-            entry, item.version, item.platforms, item.requires, versions
+            entry, item.version, item.platforms, item.requires, versions, self._machine
         )
 
     def _admitted(self, project: str, release: Version) -> Iterator[Admitted]:

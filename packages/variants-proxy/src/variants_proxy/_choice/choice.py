@@ -34,6 +34,7 @@ from variants_index.pages import Page, PageFile
 from .._key import Machine
 from .._upstream.releases import (
     PageRelease,
+    differs_by_platform,
     exact_version,
     known_variants,
     published,
@@ -161,6 +162,10 @@ _NULLS = (wheel_labels.NULL_LABEL, wheel_labels.ZERO_LABEL)
 OWN = ""
 """Source of the page's own files in a selection."""
 
+_PLATFORMS = tuple(
+    f"{system}-{cpu}" for system in ("linux", "win", "macosx") for cpu in ("x86_64", "aarch64")
+)
+
 _ByLabel: TypeAlias = "dict[tuple[str, str | None], list[tuple[str, PageFile]]]"
 """Plain filename and file by source and label."""
 
@@ -287,8 +292,39 @@ class Chooser:
             answers={**machine.answers, **self.failures},
         ).platform
 
+    @cached_property
+    def _possible(self) -> Mapping[str, Chooser]:
+        """Choosers for the platforms that the machine may be of, none if that is known."""
+        return {
+            platform: replace(self, machine=replace(self.machine, target=platform))
+            for platform in _PLATFORMS
+            if self._target in ("", f"any-{platform.partition('-')[2]}")
+        }
+
     def _decide(self, project: str, release: PageRelease) -> VersionDecision:
-        """Return the decision on *release*."""
+        """Return the decision on *release*.
+
+        Where platforms differ in what a label has, each decides on its own wheels.
+        """
+        if not self._possible or not differs_by_platform(release.wheels):
+            return self._decided(project, release)
+        decisions = {
+            platform: chooser._decided(project, release)
+            for platform, chooser in self._possible.items()
+        }
+        first = max(
+            decisions.values(),
+            key=lambda each: wheel_selection.is_accelerated(each.selection, each.selection.chosen),
+        )
+        offers = {
+            plain: offer
+            for platform, each in decisions.items()
+            for plain, offer in each.offers.items()
+            if is_for_target(plain, platform)
+        }
+        return replace(first, offers={**first.offers, **offers})
+
+    def _decided(self, project: str, release: PageRelease) -> VersionDecision:
         sources = self._sources(release)
         # By label: the metadata of a label is that of all its wheels in a source.
         described: _ByLabel = {}

@@ -20,7 +20,7 @@ from packaging.version import Version
 
 from pep_variants import labels as wheel_labels
 from pep_variants import wheel_files
-from pep_variants.metadata import Metadata
+from pep_variants.metadata import Metadata, Properties
 from variants_catalog.entries import CatalogProject
 from variants_catalog.listings import Unavailable
 from variants_index import finder as package_finder
@@ -166,6 +166,17 @@ def published_as(file: PageFile) -> str:
 def is_rewritten(file: PageFile) -> bool:
     """Return whether the wheel *file* is changed before it is installed."""
     return isinstance(file, CatalogFile) and file.published.is_rewritten
+
+
+def differs_by_platform(wheels: Iterable[PageFile]) -> bool:
+    """Return whether the catalogue has other properties of a label for other platforms."""
+    found: dict[str, Properties] = {}
+    return any(
+        found.setdefault(file.published.label, file.published.properties)
+        != file.published.properties
+        for file in wheels
+        if isinstance(file, CatalogFile)
+    )
 
 
 def known_variants(wheels: Iterable[PageFile]) -> Metadata | None:

@@ -57,6 +57,19 @@ def opened(
             yield parts  # type: ignore[misc] # has all that readers of archives use
         return
     notice = f"{redacted(url)}: downloading all of it for its metadata: its server has no ranges"
+    with downloaded(session, url, hashes, notice=notice) as copy:
+        yield copy
+
+
+@contextmanager
+def downloaded(
+    session: Session, url: str, hashes: Mapping[str, str] | None = None, *, notice: str = ""
+) -> Iterator[IO[bytes]]:
+    """Yield the file at *url*, all of it, as a temporary file.
+
+    Raises:
+        PackageIndexError, OSError: as `download`, which has the other arguments.
+    """
     with temporary_file(session.store) as copy:
         download(session, url, copy, hashes or {}, notice=notice)
         copy.seek(0)

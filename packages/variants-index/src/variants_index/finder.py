@@ -14,7 +14,7 @@ from ._catalog_builds import (
 )
 from ._catalog_checks import check_live
 from ._distribution_metadata import fetch_core_metadata, fetch_metadata_file
-from ._downloads import MAX_DOWNLOAD, Download, download_files, opened
+from ._downloads import MAX_DOWNLOAD, Download, download_files, downloaded, opened
 from ._evaluator import REWRITTEN, CandidateEvaluator, is_pinned
 from ._http.responses import BUSY, Response, check_digests, read_response, retry_after, revalidated
 from ._http.session import Session
@@ -29,7 +29,7 @@ __all__ = [
     "CoreMetadata", "Download", "Locked", "OwnBuild", "PackageFinder", "PlacedFile", "Prefetcher",
     "Project", "ReadWheel", "ReleaseMetadata", "Response", "Session", "Store", "WheelCheck",
     "by_version", "catalog_files", "catalog_of", "check_digests", "check_live", "directory_files",
-    "download_files", "fetch_core_metadata", "fetch_metadata_file", "fetch_release_metadata",
-    "is_pinned", "listed", "opened", "read_lock", "read_response", "retry_after", "revalidated",
-    "select_locked", "variants_of", "with_builds", "write_lock",
+    "download_files", "downloaded", "fetch_core_metadata", "fetch_metadata_file",
+    "fetch_release_metadata", "is_pinned", "listed", "opened", "read_lock", "read_response",
+    "retry_after", "revalidated", "select_locked", "variants_of", "with_builds", "write_lock",
 ]  # fmt: skip

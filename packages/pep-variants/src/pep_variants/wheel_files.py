@@ -51,12 +51,12 @@ from ._wheelfile.zip_rewriting import Piece, Rewrite
 
 __all__ = [
     "FIRST_PART", "METADATA_FILE", "RECORD_FILE", "REFUSED", "SIGNATURE_FILES", "Comparison",
-    "Edits", "GpuCode", "Installed", "OwnershipProblem", "Part", "PartialFile", "Piece",
-    "Range", "RangeRefused", "Rewrite", "Row", "WheelContents", "WheelFilename", "combined",
-    "digest_of", "find_installed", "first_field", "installed_code", "installed_files",
-    "is_refused", "iter_fields", "last_part", "library_code", "may_have_code", "metadata_field",
+    "Edits", "GpuCode", "Installed", "OwnershipProblem", "Part", "PartialFile", "Piece", "Range",
+    "RangeRefused", "Rewrite", "Row", "WheelContents", "WheelFilename", "combined", "digest_of",
+    "find_installed", "first_field", "installed_code", "installed_files", "is_refused",
+    "iter_fields", "last_part", "library_code", "may_have_code", "metadata_field",
     "metadata_filename", "open_source", "open_wheel", "ownership_problems", "parse_filename",
-    "parse_metadata_filename", "read_content_range", "read_entry", "read_fields",
-    "read_pkg_info", "read_record", "read_version", "read_wheel_metadata", "record_line",
-    "requirements_of", "sorted_targets", "wheel_code", "with_metadata",
+    "parse_metadata_filename", "read_content_range", "read_entry", "read_fields", "read_pkg_info",
+    "read_record", "read_version", "read_wheel_metadata", "record_line", "requirements_of",
+    "sorted_targets", "wheel_code", "with_metadata",
 ]  # fmt: skip

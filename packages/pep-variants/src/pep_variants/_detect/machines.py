@@ -26,10 +26,8 @@ from .._choose.preferences import NATIVE
 from .._formats.platform_file import load_platform, write_platform
 from .._model.platform import Platform, Support
 from .._providers.aarch64 import AArch64Provider
-from .._providers.amd import GFX_ARCH
 from .._providers.base import FactWord, Provider
 from .._providers.cpu import Cpu
-from .._providers.nvidia import LOWER_BOUND, SM_ARCH, capability_of
 from .._providers.registry import ACCELERATORS, BUILTIN_NAMESPACES, KnownProvider, ask_known
 from .._providers.x86_64 import X8664Provider
 from ..errors import PlatformFileError, listed, printable, shortened
@@ -78,21 +76,22 @@ def load_machine(machine: str | os.PathLike[str]) -> Platform:
     return Platform(support_of(_facts(machine)), machine)
 
 
-def gpus_of(platform: Platform) -> dict[str, str]:
+def gpus(platform: Platform) -> dict[str, str]:
     """Return the GPUs of a machine in the words of `GpuCode.runs_on`, each with its CUDA version.
 
     Where the machine is described and not this one, the one GPU of NVIDIA that counts.
 
-    >>> from pep_variants.machines import gpus_of, load_machine
-    >>> gpus_of(load_machine("h100-zen4")), gpus_of(load_machine("gfx=gfx1100"))
+    >>> from pep_variants.machines import gpus, load_machine
+    >>> gpus(load_machine("h100-zen4")), gpus(load_machine("gfx=gfx1100"))
     ({'9.0': '12.8'}, {'gfx1100': ''})
     """
-    nvidia, amd = platform.support("nvidia"), platform.support("amd")
-    gpus = [fact.value for fact in nvidia.facts if fact.what == "compute capability"]
-    gpus = gpus or [capability_of(value) for value in nvidia.features.get(SM_ARCH, ())[:1]]
-    drivers = nvidia.features.get(LOWER_BOUND, ())
-    found = dict.fromkeys(gpus, drivers[0]) if drivers else {}
-    return found | dict.fromkeys(amd.features.get(GFX_ARCH, ()), "")
+    nvidia, words = platform.support("nvidia"), BUILTIN_NAMESPACES["nvidia"].vendor
+    names = [fact.value for fact in nvidia.facts if fact.what == words.counted]
+    newest = nvidia.features.get("sm_arch", ())[:1]
+    names = names or list(map(words.features["sm_arch"].answer, newest))
+    drivers = nvidia.features.get("cuda_version_lower_bound")
+    others = platform.support("amd").features.get("gfx_arch", ())
+    return (dict.fromkeys(names, drivers[0]) if drivers else {}) | dict.fromkeys(others, "")
 
 
 def machine_text(machine: str, created_by: str) -> str:

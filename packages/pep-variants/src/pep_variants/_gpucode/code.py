@@ -147,23 +147,21 @@ class GpuCode:
 
         Without any GPU code nothing does: kernels may be made at run time.
         """
-        lacking: dict[Property, tuple[str, ...]] = {}
-        unnamed: list[str] = []
         values = properties.get("nvidia", {}).get("sm_arch", ())
-        if self and values:
-            named = {value: _admitted(value) for value in values}
-            for value, gpus in named.items():
-                if without := tuple(gpu for gpu in gpus if not self.runs_on(gpu)):
-                    lacking[Property("nvidia", "sm_arch", value)] = without
-            admitted = {gpu for gpus in named.values() for gpu in gpus}
-            unnamed += (gpu for gpu in map(_dotted, _CAPABILITIES) if gpu not in admitted)
-        values = properties.get("amd", {}).get("gfx_arch", ())
-        if self and values and not self.packed:
-            for gpu in values:
-                if not self.runs_on(gpu):
-                    lacking[Property("amd", "gfx_arch", gpu)] = (gpu,)
-            unnamed += sorted_targets(self._architectures - {*values})
-        return Comparison(lacking, tuple(gpu for gpu in unnamed if self.runs_on(gpu)))
+        targets = () if self.packed else properties.get("amd", {}).get("gfx_arch", ())
+        admitted = {Property("nvidia", "sm_arch", value): _admitted(value) for value in values}
+        admitted |= {Property("amd", "gfx_arch", target): [target] for target in targets}
+        gpus = [*map(_dotted, _CAPABILITIES)] if values else []
+        gpus += sorted_targets(self._architectures) if targets else []
+        named = {gpu for each in admitted.values() for gpu in each}
+        lacking = {
+            each: tuple(gpu for gpu in gpus if not self.runs_on(gpu))
+            for each, gpus in (admitted if self else {}).items()
+        }
+        return Comparison(
+            {each: gpus for each, gpus in lacking.items() if gpus},
+            tuple(gpu for gpu in gpus if gpu not in named and self.runs_on(gpu)),
+        )
 
 
 class Comparison(NamedTuple):

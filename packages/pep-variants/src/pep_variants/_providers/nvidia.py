@@ -295,8 +295,7 @@ def _check(facts: Mapping[str, Sequence[str]]) -> str:
     return ""
 
 
-def capability_of(value: str) -> str:
-    """Return the compute capability of *value* of ``sm_arch``."""
+def _capability_of(value: str) -> str:
     match = re.fullmatch(r"(\d+)(\d[a-z]?)_(real|virtual)", value)
     return f"{match[1]}.{match[2]}" if match else value
 
@@ -499,13 +498,13 @@ VENDOR = Vendor(
         ),
         SM_ARCH: FeatureWords(
             "Compute capability",
-            fits=lambda value: f"compute capability {capability_of(value)}",
+            fits=lambda value: f"compute capability {_capability_of(value)}",
             needs=lambda values: (
                 "built for compute capability "
-                + listed(sorted(set(map(capability_of, values)), key=numbers))
+                + listed(sorted(set(map(_capability_of, values)), key=numbers))
             ),
-            answer=capability_of,
-            has=lambda values: f"this GPU has {capability_of(values[0])}",
+            answer=_capability_of,
+            has=lambda values: f"this GPU has {_capability_of(values[0])}",
         ),
     },
     facts={

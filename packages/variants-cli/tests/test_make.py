@@ -14,6 +14,7 @@ from wheel_files import check_record, contents
 from pep_variants._wheelfile.wheel import read_wheel_metadata
 from pep_variants.errors import InvalidWheel
 from pep_variants.wheel_files import Edits, requirements_of
+from support.gpu_libraries import library
 
 PLAIN = "example_pkg-1.0-py3-none-any.whl"
 VARIANT = "example_pkg-1.0-py3-none-any-x86_64_v3.whl"
@@ -90,6 +91,54 @@ def test_namespaces_and_properties(build_wheel, variants):
             }
         },
     }
+
+
+def test_properties_of_the_gpu_code(tmp_path, build_wheel, variants):
+    code = {"a.so": library(cuda=["80", "90"], ptx=["90"], hip=["gfx942"])}
+    wheel = build_wheel(files=code)
+    # They are proposed where none are given, and not taken before somebody says so.
+    result = variants("make", wheel, "--label", "cuda")
+    assert (result.code, result.out) == (1, "")
+    assert "variant 'cuda' has no properties: --gpu-code adds those of its GPU code, nvidia" in (
+        result.err
+    )
+    lowest = "nvidia :: cuda_version_lower_bound :: 12.0"
+    more = ("--gpu-code", "--property", lowest)
+    result = variants("make", wheel, "--label", "cuda", *more)
+    assert result.code == 0, result.err
+    assert json.loads(contents(result.out.strip())[f"{INFO}/variant.json"])["variants"] == {
+        "cuda": {
+            "nvidia": {
+                "cuda_version_lower_bound": ["12.0"],
+                "sm_arch": ["100_virtual", "110_virtual", "120_virtual", "80_real", "90_real",
+                            "90_virtual"],
+            },
+            "amd": {"gfx_arch": ["gfx942"]},
+        }
+    }  # fmt: skip
+    assert variants("validate", result.out.strip(), "--json").json["findings"] == []
+    # Wheels of one label have the same properties.
+    name = "example_pkg-1.0-py3-none-win_amd64.whl"
+    same, other = (
+        build_wheel(name, folder=tmp_path / folder, files=files)
+        for folder, files in (("same", code), ("other", {"a.so": library(cuda=["80"])}))
+    )
+    result = variants("make", wheel, same, "--label", "x", *more, "-o", tmp_path / "new")
+    assert result.code == 0, result.err
+    result = variants("make", wheel, other, "--label", "x", *more)
+    assert f"{wheel} and {other} have code for different GPUs" in result.err
+
+
+def test_no_gpu_code_to_take_properties_from(tmp_path, build_wheel, variants):
+    wheel = build_wheel(files={"a.so": library()})
+    for more in ((), ("--gpu-code",)):
+        result = variants("make", wheel, "--label", "x", *more)
+        assert result.code == 1
+        assert "variant 'x' has no properties: add at least one" in result.err
+    matrix = tmp_path / "matrix.toml"
+    matrix.touch()
+    result = variants("make", wheel, "--matrix", matrix, "--gpu-code")
+    assert (result.code, "--matrix cannot be combined" in result.err) == (2, True)
 
 
 PYPROJECT = """

@@ -75,6 +75,10 @@ def _dependency(text: str) -> str:
     "values of one feature, one has to be supported.",
 )  # fmt: skip
 @click.option(
+    "--gpu-code", is_flag=True,
+    help="Add the properties of the GPU code in the wheels, as variants inspect shows them.",
+)  # fmt: skip
+@click.option(
     "--namespace", "namespaces", metavar="NAMESPACE", multiple=True,
     help="Namespaces of the project's variants, most important first. Repeatable. Those of "
     "--property are appended.",
@@ -117,6 +121,7 @@ def make(
     wheels: tuple[Path, ...],
     label: str | None,
     properties: tuple[Property, ...],
+    gpu_code: bool,
     namespaces: tuple[str, ...],
     pyproject: Path | None,
     matrix_file: Path | None,
@@ -140,7 +145,7 @@ def make(
     """
     if only and matrix_file is None:
         raise click.UsageError("--only needs --matrix")
-    if matrix_file and (label or properties or namespaces or pyproject):
+    if matrix_file and (label or properties or gpu_code or namespaces or pyproject):
         raise click.UsageError(
             "--matrix cannot be combined with --label, --property and other options of variants"
         )
@@ -156,10 +161,18 @@ def make(
         assert matrix_file is not None
         jobs = _from_matrix(matrix_file, only, wheels, variant_allow_provider)
     else:
+        if gpu_code:
+            properties = (*properties, *_of_gpu_code(wheels))
         if pyproject is None:
             project = from_options(namespaces, properties)
         else:
             project = from_pyproject(pyproject.read_bytes(), str(pyproject))
+        is_described = properties or label in (wheel_labels.NULL_LABEL, *project.variants)
+        if not is_described and (proposed := _of_gpu_code(wheels)):
+            raise click.ClickException(
+                f"variant {label!r} has no properties: --gpu-code adds those of its GPU code, "
+                f"{', '.join(map(str, proposed))}"
+            )
         project = with_build_providers(project, variant_allow_provider)
         document = write_description(add_variant(project, label, properties))
         jobs = [Job(wheel, label, document) for wheel in wheels]
@@ -181,6 +194,18 @@ def unmake(wheels: tuple[Path, ...], output: Path | None, force: bool) -> None:
     for wheel in wheels:
         wheel_files.parse_filename(wheel.name)
     _write([Job(wheel) for wheel in wheels], Edits(), output, force=force)
+
+
+def _of_gpu_code(wheels: Sequence[Path]) -> tuple[Property, ...]:
+    """Return the properties of the GPU code in *wheels*, which is the same in all; maybe none."""
+    codes = {wheel: wheel_files.wheel_code(wheel, str(wheel)).values() for wheel in wheels}
+    found = {wheel_files.combined(each).properties(): wheel for wheel, each in codes.items()}
+    if len(found) > 1:
+        raise click.ClickException(
+            f"{' and '.join(map(str, found.values()))} have code for different GPUs, and wheels of "
+            "one label the same properties: give those of all of them with --property"
+        )
+    return next(iter(found), ())
 
 
 def _from_matrix(

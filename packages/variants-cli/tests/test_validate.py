@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pep_variants._wheelfile.record import digest_of
+from support.gpu_libraries import library
 from support.loopback import served_folder
 from variants_cli._checks.document import check_document
 from variants_cli._checks.finding import KINDS
@@ -302,6 +303,51 @@ def test_no_fallback(labels, warned, batch, variants):
         for finding in result.json["findings"]:
             assert finding["place"] == "demo 1.0"
             assert "variants make --label null" in finding["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("code", "nvidia", "amd", "expected"),
+    [
+        ({"cuda": ["75", "80"]}, ["75_real", "80_real"], [], []),
+        ({"cuda": ["80"]}, ["70_real", "80_real"], [], [
+            ("warning", "gpu-code-missing", "'nvidia :: sm_arch :: 70_real' admits GPUs without "
+             "code in the wheel: 7.0, 7.2, 7.5"),
+        ]),
+        ({"cuda": ["75"], "ptx": ["80"]}, ["75_real", "80_virtual", "90_virtual"], [], [
+            ("note", "gpu-code-unnamed", "no property admits GPUs that have code in the wheel: "
+             "10.0, 10.3, 11.0, 12.0, 12.1"),
+        ]),
+        ({"hip": ["gfx90a", "gfx1100"]}, [], ["gfx90a", "gfx942"], [
+            ("warning", "gpu-code-missing", "'amd :: gfx_arch :: gfx942' admits GPUs without code "
+             "in the wheel: gfx942"),
+            ("note", "gpu-code-unnamed", "no property admits GPUs that have code in the wheel: "
+             "gfx1100"),
+        ]),
+        # A wheel for GPUs of another vendor.
+        ({"hip": ["gfx90a"]}, ["80_real"], [], [
+            ("warning", "gpu-code-missing", "'nvidia :: sm_arch :: 80_real' admits GPUs without "
+             "code in the wheel: 8.0, 8.6, 8.7, 8.9"),
+        ]),
+        # Kernels that are made at run time.
+        ({}, ["70_real"], ["gfx942"], []),
+    ],
+)  # fmt: skip
+def test_gpu_code_beside_properties(
+    build_wheel, variant_json, variants, code, nvidia, amd, expected
+):
+    properties = {"nvidia": {"sm_arch": nvidia}, "amd": {"gfx_arch": amd}}
+    properties = {name: found for name, found in properties.items() if any(found.values())}
+    tree = variant_json("gpu", properties, namespaces=("nvidia", "amd"))
+    files = {"demo/lib.so": library(**code)}
+    wheel = build_wheel("demo-1.0-py3-none-any-gpu.whl", variant=tree, files=files)
+    result = variants("validate", wheel, "--json")
+    assert result.code == 0
+    keys = ("severity", "code", "message")
+    assert [tuple(each[key] for key in keys) for each in result.json["findings"]] == expected
+    assert {each["place"] for each in result.json["findings"]} <= {"variant.json: variants.gpu"}
+    assert result.json["warnings"] == sum(each[0] == "warning" for each in expected)
+    if expected:
+        assert f": {expected[-1][0]}: {expected[-1][2]} [" in variants("validate", wheel).out
 
 
 def test_every_code_is_documented():

@@ -31,8 +31,8 @@ class Finding:
     """An error, or a warning about a probable mistake, of an entry or a publisher's files.
 
     Attributes:
-        severity: ``error`` for what breaks the format or makes variants unusable, else
-            ``warning``.
+        severity: ``error`` for what breaks the format or makes variants unusable, ``note`` for
+            what may be meant so, else ``warning``.
         code: stable name of the kind of finding, see docs/reference/findings.md.
         file: the file it is in.
         place: where in the file, empty for the whole of it.
@@ -40,7 +40,7 @@ class Finding:
         remedy: what to do about it.
     """
 
-    severity: Literal["error", "warning"]
+    severity: Literal["error", "warning", "note"]
     code: str
     file: str
     place: str

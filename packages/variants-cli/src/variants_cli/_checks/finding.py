@@ -16,18 +16,19 @@ if TYPE_CHECKING:
 
 ERROR: Final = "error"
 WARNING: Final = "warning"
+NOTE: Final = "note"
 
 
 class Kind(NamedTuple):
     """What all findings of one code have in common.
 
     Attributes:
-        severity: ``error`` or ``warning``.
+        severity: ``error``, ``warning``, or ``note`` for what may be meant so.
         remedy: what to do about it. ``{again}`` is how the index is written again; other values
             come with the finding.
     """
 
-    severity: Literal["error", "warning"]
+    severity: Literal["error", "warning", "note"]
     remedy: str
 
 
@@ -78,6 +79,13 @@ KINDS = {
         ERROR, "correct it: installers refuse the wheel or drop the dependency"
     ),
     "marker-never-true": Kind(WARNING, "correct the label or property that it names, or remove it"),
+    "gpu-code-missing": Kind(
+        WARNING,
+        "build for them, or remove the property unless kernels are made at run time",
+    ),
+    "gpu-code-unnamed": Kind(
+        NOTE, "add their properties, if it is meant for them: variants inspect shows all"
+    ),
     "record-missing": _REBUILD,
     "record-invalid": _REBUILD,
     "record-incomplete": _REBUILD,

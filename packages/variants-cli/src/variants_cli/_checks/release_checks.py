@@ -14,7 +14,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from pep_variants import labels as wheel_labels
-from pep_variants import limits, markers, wheel_files
+from pep_variants import limits, machines, markers, wheel_files
 from pep_variants import metadata as variant_metadata
 from pep_variants.errors import (
     InconsistentMetadata,
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from pep_variants.metadata import Metadata, Properties
 
     Release = tuple[NormalizedName, Version]
+
+_SHOWN = 12
+"""GPUs that a finding names."""
 
 
 @dataclass
@@ -88,7 +91,9 @@ class ReleaseFiles:
 def check_wheel(
     path: Path, stream: IO[bytes] | None = None, url: str | None = None
 ) -> CheckedWheel:
-    """Check the wheel *path*; only the files of dist-info are decompressed.
+    """Check the wheel *path*.
+
+    Of one on an index, only the files of dist-info are read.
 
     Args:
         path: where it is; for one on an index, its filename.
@@ -123,9 +128,29 @@ def check_wheel(
             )
             _check_label(report, checked, has_metadata=data is not None)
             _check_record(report, contents, data)
+        if stream is None and checked.metadata is not None:
+            _check_gpu_code(report, path, checked.metadata)
     except InvalidWheel as problem:
         report.add("invalid-wheel", "", problem.problem)
     return checked
+
+
+def _check_gpu_code(report: Report, path: Path, metadata: Metadata) -> None:
+    """Report where the code of a wheel is for other GPUs than its properties say."""
+    for label, properties in metadata.variants.items():
+        if properties.keys().isdisjoint(machines.ACCELERATORS):
+            continue
+        code = wheel_files.combined(wheel_files.wheel_code(path, report.file).values())
+        lacking, unnamed = code.compared(properties)
+        place = f"{wheel_labels.VARIANT_FILE}: variants.{label}"
+        for each, gpus in lacking.items():
+            message = f"'{each}' admits GPUs without code in the wheel: {some(gpus, _SHOWN)}"
+            report.add("gpu-code-missing", place, message)
+        if unnamed:
+            message = (
+                f"no property admits GPUs that have code in the wheel: {some(unnamed, _SHOWN)}"
+            )
+            report.add("gpu-code-unnamed", place, message)
 
 
 def _check_core_metadata(report: Report, checked: CheckedWheel, place: str) -> None:

@@ -21,6 +21,8 @@ _TARGET = re.compile(rb"amdgcn-amd-amdhsa--(gfx[0-9a-z-]{1,20})")
 _START = 1 << 14
 """Bytes at the start of a bundle that are read for its table, and that of a compressed one are
 unpacked."""
+_BLOCK = 1 << 18
+"""More than the first block of Zstandard, of which nothing can be unpacked without its end."""
 _ALIGNMENT = 1 << 12
 """Of bundles in a section, as HIP's runtime wants it."""
 _HEADERS = {1: "<4x2HI8x", 2: "<4x2HII8x", 3: "<4x2HQQ8x"}
@@ -40,6 +42,8 @@ def section_code(reader: ByteReader, section: Section) -> GpuCode:
             start = reader.at(place, min(_START, end - place))
             if start.startswith(COMPRESSED):
                 start, size = _unpacked(start)
+                if not start and size > _START:
+                    start, _ = _unpacked(reader.at(place, min(size, _BLOCK, end - place)))
                 packed |= not start
             else:
                 size = _size(start)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -73,6 +74,10 @@ def path_or_url(text: str) -> object:
         click.BadParameter: it is neither.
     """
     if text.startswith(("http://", "https://", "file://")):
+        try:
+            urlsplit(text)
+        except ValueError as error:
+            raise click.BadParameter(f"{text!r} is not a valid URL: {error}") from None
         return text
     return click.Path(exists=True, path_type=Path).convert(text, None, None)
 

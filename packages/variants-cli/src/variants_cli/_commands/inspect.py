@@ -31,7 +31,7 @@ from .._indexing.wheelhouse import label_problem
 from .arguments import json_option, option_values, path_or_url, preference_options
 
 if TYPE_CHECKING:
-    from pep_variants.metadata import ProviderInfo
+    from pep_variants.metadata import Properties, ProviderInfo
 
 _WIDEST = 10_000
 """Characters that are shown of one variant or provider."""
@@ -97,7 +97,7 @@ def inspect(wheel: Path | str, as_json: bool, **options: Any) -> None:  # noqa: 
     for headers, rows in (
         (("library", "code", "for"), list(grouped(_code_rows(merged)))),
         (("", ""), [("no GPU code", _WITHOUT)] if may_have_code and not code else []),
-        (("", ""), [("properties", in_words(proposed, _WIDEST))] if proposed else []),
+        (("", "feature", "values"), list(grouped(_property_rows(proposed)))),
         (("GPU", "code for it"), list(_verdicts(merged, gpus))),
     ):
         if rows:
@@ -161,6 +161,12 @@ def _code_rows(codes: Mapping[str, GpuCode]) -> Iterator[tuple[str, str, str]]:
         ):  # fmt: skip
             if text := f"{' '.join(wheel_files.sorted_targets(targets))}{more}".strip():
                 yield path, kind, text
+
+
+def _property_rows(properties: Properties) -> Iterator[tuple[str, str, str]]:
+    for namespace, features in properties.items():
+        for feature, values in features.items():
+            yield "properties", f"{namespace} :: {feature}", " ".join(values)
 
 
 def _runs(codes: Mapping[str, GpuCode], gpu: str, driver: str) -> bool | None:

@@ -328,11 +328,12 @@ CASES = {
         cuda12: pascal, pascal 13, v100, t4, a100, h100, v100 13, h100 13
         null: b200, rtx5090, spark, thor, {AMD}, {INTEL}, {REST}
         """,
-    # The GPU builds are for Linux, and not for the oldest driver of CUDA 12.
+    # The GPU builds are for Linux, and not for the oldest driver of CUDA 12. Code of 10.0a is not
+    # for all of 10.
     "mlx 0.32.4": f"""
-        cuda12: a100, h100, b200
-        cuda13: {CUDA13}
-        null: pascal, v100, t4, pascal 13, v100 13, {AMD}, {INTEL}, cpu, old
+        cuda12: a100, h100
+        cuda13: h100 13, rtx5090, spark
+        null: pascal, v100, t4, b200, thor, pascal 13, v100 13, {AMD}, {INTEL}, cpu, old
          : apple
         """,
     "pyg-lib 0.9.0": f"""
@@ -374,6 +375,10 @@ CASES = {
     "xgboost 3.4.1": f"""
         cuda13: h100 13, rtx5090, spark
         null: pascal, pascal 13, v100 13, {CUDA12}, thor, {AMD}, {INTEL}, {REST}
+        """,
+    "xgboost 3.3.0": f"""
+        cuda12: t4, a100, h100, b200, h100 13, rtx5090, spark
+        null: v100, v100 13, pascal, pascal 13, thor, {AMD}, {INTEL}, {REST}
         """,
     "xgboost 3.2.0": f"""
         cuda12: pascal, pascal 13, v100 13, {CUDA12}, h100 13, rtx5090, spark

@@ -54,7 +54,8 @@ MACHINES = {
 PLATFORMS = {name: load_machine(text) for name, text in MACHINES.items()}
 
 TAGS = {"apple": "macosx", "spark": "_aarch64", "thor": "_aarch64"}
-"""What platform tags contain; the other machines are ``_x86_64``."""
+TAGS |= {"aarch64": "_aarch64", "win": "win_amd64"}
+"""What platform tags contain; the other machines are ``linux_x86_64``."""
 
 
 def published(entry, version):
@@ -79,7 +80,7 @@ def published(entry, version):
 def runs_on(filename, name):
     """Whether the platform tags of a labelled wheel are of the machine called *name*."""
     tags = filename.rsplit("-", 2)[1]
-    return tags == "any" or TAGS.get(name, "_x86_64") in tags
+    return tags == "any" or re.search(TAGS.get(name, "linux.*_x86_64"), tags) is not None
 
 
 def choice(name, version, on):
@@ -285,8 +286,8 @@ CASES = {
          : thor, pascal, pascal 13, v100 13, {CUDA12}, {AMD}, {INTEL}, {REST}
         """,
     "onnxruntime 1.26.0": f"""
-        cuda12: pascal, pascal 13, v100 13, {CUDA12}, {CUDA13}
-         : {AMD}, {INTEL}, {REST}
+        cuda12: pascal, pascal 13, v100 13, {CUDA12}, h100 13, rtx5090
+         : spark, thor, {AMD}, {INTEL}, {REST}
         """,
     # The PTX of this one release is for 9.0a.
     "onnxruntime 1.23.0": f"""
@@ -400,6 +401,33 @@ def test_choice(release, text):
         wanted |= dict.fromkeys(machines.strip().split(", "), label)
     assert set(wanted) == set(MACHINES)
     assert {each: choice(name, version, each) for each in wanted} == wanted
+
+
+@pytest.mark.parametrize(
+    ("release", "tag", "machines"),
+    [
+        ("torch 2.15.0", "aarch64", {"13.0 7.5": "null", "13.0 8.0": "cuda13.2"}),
+        # The build for CUDA 12.6 has code for Maxwell to Turing on x86_64 and Windows alone.
+        ("torch 2.14.0", "aarch64",
+         {"12.8 7.5": "null", "12.8 8.6": "cuda12.6", "12.8 10.0": "null",
+          "13.0 12.1": "cuda13.2"}),
+        ("torch 2.14.0", "win", {"12.8 7.5": "cuda12.6", "13.0 12.0": "cuda13.2"}),
+        ("torch 2.14.0", "x86_64", {"13.0 11.0": "null", "13.0 7.5": "cuda13.2"}),
+        ("torchvision 0.26.0", "aarch64", {"12.8 7.5": "null", "12.8 10.0": "cuda12.8"}),
+        ("torch 2.8.0", "aarch64", {"12.9 8.0": "null", "12.9 9.0": "cuda12.9"}),
+        ("onnxruntime 1.31.1", "aarch64",
+         {"13.0 8.0": "", "13.0 8.9": "cuda13", "13.0 9.0": "cuda13", "13.0 12.1": "cuda13"}),
+        ("onnxruntime 1.26.0", "win",
+         {"12.8 7.0": "", "12.8 8.0": "", "12.8 8.6": "cuda12", "12.8 9.0": "cuda12"}),
+    ],
+)  # fmt: skip
+def test_choice_by_platform(release, tag, machines):
+    """By CUDA driver and compute capability, with wheels whose platform tags contain *tag*."""
+    name, version = release.split(" ")
+    for machine, wanted in machines.items():
+        driver, capability = machine.split(" ")
+        platform = load_machine(f"cuda={driver},sm={capability}")
+        assert (selected(name, version, platform, tag).chosen.label or "") == wanted, machine
 
 
 NO_ROCM = (

@@ -17,10 +17,10 @@ NEEDS_13 = "needs CUDA driver 13.0 or newer, this one supports up to 12.8"
 NO_DRIVER = "needs CUDA driver 12.0 or newer{}; no NVIDIA driver in mi300x-rocm7.0"
 
 
-def lines(machine, *, preferences=None, **versions):
+def lines(machine, *, preferences=None, target="", **versions):
     detect = Detector.of(Preferences(platform_file=machine)).platform
     read = {name.replace("_", "-"): Version(version) for name, version in versions.items()}
-    return [*unfit_builds(read, detect, preferences or Preferences())]
+    return [*unfit_builds(read, detect, preferences or Preferences(), target)]
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def lines(machine, *, preferences=None, **versions):
          NO_DRIVER.format(" and built for compute capability 5.0, 5.2, 6.0, 6.1, … (12 values)"),
          "cupy-rocm-7-0==14.2.0 does"),
         ("mi300x-rocm7.0", "onnxruntime_gpu", "1.26.0",
-         NO_DRIVER.format(" and built for compute capability 5.2, 6.0, 6.1, 7.0, … (12 values)"),
+         NO_DRIVER.format(" and built for compute capability 6.0, 7.0, 7.5, 8.0, … (9 values)"),
          "no build of onnxruntime does"),
     ],
 )  # fmt: skip
@@ -60,6 +60,21 @@ def test_what_does_not_run_and_what_does(machine, name, version, why, does):
 )
 def test_nothing_is_said_where_nothing_is_wrong(machine, name, version):
     assert lines(machine, **{name: version}) == []
+
+
+@pytest.mark.parametrize(
+    ("capability", "target", "runs"),
+    [
+        ("8.0", "linux_aarch64", False),
+        ("8.0", "manylinux_2_28_x86_64", True),
+        ("12.1", "linux_aarch64", True),
+        # Without the platform, one that any build runs on.
+        ("8.0", "", True),
+    ],
+)
+def test_what_runs_on_one_platform_alone(capability, target, runs):
+    found = lines(f"cuda=13.0,sm={capability}", target=target, onnxruntime_gpu="1.31.1")
+    assert (found == []) is runs
 
 
 def test_the_catalogue_of_the_user(tmp_path):

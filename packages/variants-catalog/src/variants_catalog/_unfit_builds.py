@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
+
 from pep_variants import machines
 from pep_variants import preferences as user_preferences
 from pep_variants import selection as wheel_selection
@@ -21,7 +24,7 @@ from ._catalogs import Catalog, open_catalog, shipped_catalog
 from .entries import CatalogProject, CatalogVariant, PublishedFile, filled, target
 
 if TYPE_CHECKING:
-    from packaging.version import Version
+    from pep_variants.selection import Ranking
 
 
 def unfit_builds(
@@ -50,6 +53,28 @@ def unfit_builds(
         line = "" if entry is None else _unfit(entry, name, version, platform, preferences, machine)
         if line:
             yield line
+
+
+def other_build(
+    name: str,
+    version: Version,
+    platform: Callable[[Metadata], Platform],
+    preferences: Preferences,
+    machine: str = "",
+) -> str:
+    """Return what to require where *version* of *name* does not run; empty if nothing is known.
+
+    Args:
+        name: normalized name of a build.
+        version: of it.
+        platform, preferences, machine: as of `unfit_builds`.
+
+    Raises:
+        CatalogError: the catalogue cannot be read.
+    """
+    catalog = _catalog(preferences)
+    entry = None if catalog is None else _entry(name, frozenset(catalog.names()), catalog)
+    return _instead(entry, name, version, platform, preferences, machine) if entry else ""
 
 
 def _entry(name: str, known: frozenset[str], catalog: Catalog) -> CatalogProject | None:
@@ -84,22 +109,7 @@ def _unfit(
     machine: str,
 ) -> str:
     """Return the line about one build; empty where it runs, and without an accelerator."""
-    builds = (item for item in entry.variants if item.requires and item.properties)
-    variants = [item for item in builds if item.is_for([machine] if machine else [])]
-    files = [
-        PublishedFile(
-            "",
-            "",
-            version,
-            str(number),
-            item.properties_of({}, version),
-            faults=item.faults(version),
-        )
-        for number, item in enumerate(variants)
-    ]
-    metadata = entry.metadata(files)
-    ranking = wheel_selection.rank(metadata, platform(metadata), preferences)
-    fitting = [variants[int(label)] for label in ranking.labels]
+    variants, ranking = _ranked(entry, version, platform, preferences, machine)
     taken = [
         (str(number), item)
         for number, item in enumerate(variants)
@@ -111,20 +121,52 @@ def _unfit(
         for namespace in machines.ACCELERATORS
         if namespace in here and here[namespace].features
     ]
-    if not taken or not devices or any(item in fitting for _, item in taken):
+    if not taken or not devices or any(number in ranking.labels for number, _ in taken):
         return ""
     why = wheel_selection.why_not(ranking, taken[0][0])[0]
-    does = _instead(name, version, fitting)
+    does = _instead(entry, name, version, platform, preferences, machine)
     return f"{name} {version} does not run on the {devices[0]} that is here ({why}); " + (
         f"{does} does" if does else f"no build of {entry.name} does"
     )
 
 
-def _instead(name: str, version: Version, fitting: list[CatalogVariant]) -> str:
+def _ranked(
+    entry: CatalogProject,
+    version: Version | None,
+    platform: Callable[[Metadata], Platform],
+    preferences: Preferences,
+    machine: str,
+) -> tuple[list[CatalogVariant], Ranking]:
+    """Return the builds of *entry* for *machine*, and their ranking by position in the list.
+
+    They are judged as of *version*; for None without what single versions are known to lack.
+    """
+    builds = (item for item in entry.variants if item.requires and item.properties)
+    variants = [item for item in builds if item.is_for([machine] if machine else [])]
+    files = []
+    for number, item in enumerate(variants):
+        faults = {} if version is None else item.faults(version)
+        known = item.properties_of({}, version)
+        files.append(PublishedFile("", "", Version("0"), str(number), known, faults=faults))
+    metadata = entry.metadata(files)
+    return variants, wheel_selection.rank(metadata, platform(metadata), preferences)
+
+
+def _instead(
+    entry: CatalogProject,
+    name: str,
+    version: Version,
+    platform: Callable[[Metadata], Platform],
+    preferences: Preferences,
+    machine: str,
+) -> str:
     """Return what to require: other versions of the name, or another name; empty for nothing."""
+    variants, ranking = _ranked(entry, None, platform, preferences, machine)
+    fitting = [variants[int(label)] for label in ranking.labels]
     for item in fitting:
         if target(item) == name:
-            return f"{name}{item.versions}"
+            others = f"!={version}" if item.admits(version) else ""
+            return f"{name}{item.versions & SpecifierSet(others)}"
     for item in fitting:
         if item.admits(version):
             return filled(item.requires[0], {"version": str(version)})

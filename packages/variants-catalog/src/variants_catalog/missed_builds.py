@@ -28,13 +28,13 @@ from pep_variants.selection import Ranking
 from ._catalogs import shipped_catalog
 from ._entry_checks import sample_versions
 from ._recognition import installed_build
-from ._unfit_builds import unfit_builds
+from ._unfit_builds import other_build, unfit_builds
 from .entries import PLACEHOLDER, CatalogProject, CatalogVariant, PublishedFile
 from .listings import own_place
 
 __all__ = [
-    "MissedBuild", "Taken", "line_of_day", "missed_build", "missed_builds", "platform_tags",
-    "unfit_builds",
+    "MissedBuild", "Taken", "line_of_day", "missed_build", "missed_builds", "other_build",
+    "platform_tags", "unfit_builds",
 ]  # fmt: skip
 
 logger = logging.getLogger(__name__)

@@ -467,6 +467,12 @@ class Advice:
     why: str
     version: object = None
 
+    @property
+    def build(self) -> str:
+        """What the better one is called."""
+        better = "the non-variant file" if self.better is None else f"variant {self.better}"
+        return better if self.version is None else f"{better} of {self.version}"
+
     def text(self, project: str, version: str, how: str = "installed") -> str:
         """Return it as a sentence about *version* of *project*.
 
@@ -476,17 +482,14 @@ class Advice:
             how: what was done with what is there, ``installed`` or ``locked``.
         """
         found = "without variant" if self.installed is None else f"as variant {self.installed}"
-        better = "the non-variant file" if self.better is None else f"variant {self.better}"
-        if self.version is not None:
-            better = f"{better} of {self.version}"
         if self.unfit:
             unfit = "; ".join(self.unfit)
             return (
                 f"{project} {version} is {how} {found}, which does not fit this machine "
-                f"({unfit}); {better} does"
+                f"({unfit}); {self.build} does"
             )
         reason = f" ({self.why})" if self.why else ""
-        return f"{project} {version} is {how} {found}; {better} fits better{reason}"
+        return f"{project} {version} is {how} {found}; {self.build} fits better{reason}"
 
 
 def advise(selection: Selection[Any], installed: str | None) -> Advice | None:

@@ -108,19 +108,20 @@ def wheel_code(file: str | os.PathLike[str] | IO[bytes], source: str) -> dict[st
     return found
 
 
+def file_code(path: str) -> GpuCode:
+    """Return the code of the library or code object at *path*; nothing if it cannot be read."""
+    with suppress(OSError), open_regular(path) as stream:
+        return library_code(stream, path)
+    return GpuCode()
+
+
 def installed_code(item: Installed) -> dict[str, GpuCode]:
     """Return the code of each installed library of *item* that has some, by absolute path.
 
     Libraries that cannot be read are left out.
     """
-    found = {}
-    for path in installed_files(item):
-        if may_have_code(path):
-            with suppress(OSError), open_regular(path) as stream:
-                code = library_code(stream, path)
-                if code or code.isa:
-                    found[path] = code
-    return found
+    codes = {path: file_code(path) for path in installed_files(item) if may_have_code(path)}
+    return {path: code for path, code in codes.items() if code or code.isa}
 
 
 def _sections_code(reader: ByteReader, found: ObjectFile) -> Iterator[GpuCode]:

@@ -246,6 +246,7 @@ def examine(
             settings.preferences,
             sources,
             _commands(options),
+            store=Store(safe_files.cache_directory(environ, "index")),
         )
         if is_read and not offline:
             with comparing(context, checkup, root) as of:
@@ -263,6 +264,7 @@ def examine(
         found += checkup.problems(
             not_locked(groups, locked), switch_commands(commands, locked), reads_settings=is_read
         )
+        parts["code"] = doctor.code_part(checkup.items, checkup.codes)
         indexes = checkup.asked.indexes
         states = doctor.shown_states((each for group in groups for each in group), indexes)
         others = [Compared(item, item.label) for item in locked_items(lock)] if not locked else []

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import click
 from packaging.utils import canonicalize_name
 
-from pep_variants import machines
+from pep_variants import machines, safe_files
 from pep_variants import preferences as user_preferences
 from pep_variants.errors import VariantError, redacted
 from pep_variants.machines import Detector
 from pep_variants.options import OPTIONS
 from variants_index import doctor as machine_doctor
 from variants_index.doctor import Checkup, Findings, Problem
+from variants_index.finder import Store
 from variants_index.http import TargetError
 from variants_plugins.runner import PluginRunner
 
@@ -90,6 +91,7 @@ def doctor(
                 found.append(Problem("lookup", text, f"{checkup.commands.doctor} --offline"))
         with machines.recorded():
             found += checkup.problems(groups, reads_settings=is_read)
+            parts["code"] = machine_doctor.code_part(checkup.items, checkup.codes)
         states = machine_doctor.shown_states(
             (each for group in groups for each in group), checkup.asked.indexes, checkup.named
         )
@@ -245,6 +247,7 @@ class _Look(NamedTuple):
                 environment.paths, target, detector.platform, preferences, where.sources,
                 _commands(environment, (words, pip), given, where, values, python),
                 [canonicalize_name(name) for name in projects],
+                Store(safe_files.cache_directory(os.environ, "index")) if where.cached else None,
             )  # fmt: skip
         except VariantError as raised:  # which is said of the settings, too
             error = str(raised)

@@ -16,6 +16,7 @@ from ._commands import SYSTEM, Commands, choose_pip, pip_commands, pip_settings,
 from ._comparison import Compared, Comparison, agreed, compare_all
 from ._environment import Environment, find_environment
 from ._findings import Findings, Part, Problem, lines
+from ._gpu_code import code_part
 from ._installers import Pip, find_pips, installers_part, programs, uv_part
 from ._machine import Drivers, machine_part, surroundings_part
 from ._origins import MEANINGS, catalog_problems, configuration_part, settings_of
@@ -34,10 +35,10 @@ if TYPE_CHECKING:
 __all__ = [
     "MEANINGS", "SYSTEM", "Checkup", "Commands", "Compared", "Comparison", "Environment",
     "Findings", "Part", "Pip", "Problem", "Requirers", "agreed", "catalog_problems", "choose_pip",
-    "common_parts", "compare_all", "environment_part", "environment_problems", "find_environment",
-    "find_pips", "installers_part", "lines", "package_problems", "packages_part", "pip_commands",
-    "pip_settings", "programs", "report_schema", "settings_of", "shown_states", "states_tree",
-    "uv_commands", "uv_part", "wants",
+    "code_part", "common_parts", "compare_all", "environment_part", "environment_problems",
+    "find_environment", "find_pips", "installers_part", "lines", "package_problems",
+    "packages_part", "pip_commands", "pip_settings", "programs", "report_schema", "settings_of",
+    "shown_states", "states_tree", "uv_commands", "uv_part", "wants",
 ]  # fmt: skip
 
 

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from pep_variants import machines, wheel_files
 from pep_variants import selection as wheel_selection
@@ -25,6 +29,7 @@ from variants_catalog.missed_builds import Taken
 from ._commands import Commands
 from ._comparison import Compared, Comparison, is_of_interest
 from ._findings import Problem
+from ._gpu_code import Codes, Lacking, find_lacking, read_codes
 from ._packages import Asked, environment_problems, package_problems, requirement_problems
 from ._requirements import Requirers
 
@@ -32,6 +37,7 @@ if TYPE_CHECKING:
     from variants_catalog.entries import CatalogProject
     from variants_catalog.missed_builds import MissedBuild
 
+    from .._cache import Store
     from .._package_finder import PackageFinder
     from ..target import Target
 
@@ -48,6 +54,7 @@ class Checkup:
         sources: the indexes.
         commands: what to type there.
         named: normalized names of projects that the user asks about.
+        store: keeps what was read of libraries, None for nothing.
     """
 
     paths: Sequence[str]
@@ -57,6 +64,7 @@ class Checkup:
     sources: Sources
     commands: Commands = field(default_factory=Commands)
     named: Collection[str] = ()
+    store: Store | None = None
 
     @cached_property
     def items(self) -> list[Installed]:
@@ -68,13 +76,26 @@ class Checkup:
         """What requires what of it."""
         return Requirers(self.items, self.target.environment)
 
+    @cached_property
+    def codes(self) -> Codes:
+        """The GPU code inside of it."""
+        return read_codes(self.items, self.store)
+
+    @cached_property
+    def lacking(self) -> list[Lacking]:
+        """What has no code for a GPU that is here."""
+        required = self.requirers.required()
+        return [*find_lacking(self.items, self.codes, self.detect, required)] if self.codes else []
+
     @property
     def asked(self) -> Asked:
         """How it is compared."""
         sources = self.sources
         urls = sources.links if sources.no_index else (*sources.indexes, *sources.links)
         shown = ", ".join(map(redacted, urls)) or ("no index" if sources.no_index else "PyPI")
-        return Asked(shown, self.preferences.catalog is not None, self.named)
+        lacking = {each.item.project for each in self.lacking if each.fails}
+        has_catalog = self.preferences.catalog is not None
+        return Asked(shown, has_catalog, self.named, self.codes.keys(), lacking)
 
     def comparison(
         self, finder: PackageFinder, environ: Mapping[str, str], root: Path = Path("/")
@@ -112,31 +133,89 @@ class Checkup:
             if item.problem:
                 yield Problem("metadata", item.problem, commands.switched([item.project]))
         yield from environment_problems(self.paths, commands, self.requirers, self._build)
+        preferences = self.preferences
+        is_off = reads_settings and preferences.catalog is None and preferences.use_variants
+        for each in self.lacking:
+            yield self._lack(each, groups, switch, is_off=is_off)
         yield from package_problems(groups, commands, self.asked, switch)
         advised = {each.item.project for group in groups for each in group if each.advice}
         names = {item.project for item in self.items if item.label} | project_names()
         yield from requirement_problems(self.requirers, names - advised, commands)
-        preferences = self.preferences
-        if reads_settings and preferences.catalog is None and preferences.use_variants:
+        if is_off:
             yield from self._without_catalog()
         for name in sorted(set(self.named) - self.requirers.items.keys()):
             text = f"{name} is not installed in {self.paths[0] if self.paths else 'no environment'}"
             command = f"{commands.explain} {shlex.quote(name)}"
             yield Problem("not-installed", text, command, fails=False)
 
+    def _lack(
+        self,
+        lacking: Lacking,
+        groups: Sequence[Sequence[Compared]],
+        switch: Callable[[Sequence[Compared]], str] | None,
+        *,
+        is_off: bool,
+    ) -> Problem:
+        """Return the problem of what is *lacking*, with the build that has it, if one is known.
+
+        Args:
+            lacking: of a distribution.
+            groups, switch: as of `problems`.
+            is_off: the catalogue is, and may have one.
+        """
+        item, commands, gpu = lacking.item, self.commands, lacking.gpu
+        group = next((group for group in groups if item in [each.item for each in group]), ())
+        found = next((each for each in group if each.item == item), None)
+        more = command = ""
+        if not gpu or not lacking.fails:
+            if gpu and found is not None and found.selection is not None:
+                release = shlex.quote(f"{item.project}=={found.release}")
+                command = f"{commands.explain} {release} --variant-platform {gpu}"
+            return Problem("gpu-code" if gpu else "cpu-level", lacking.text, command, fails=False)
+        if found is not None and found.advice is not None:
+            more = f"{found.advice.build} fits"
+            command = (
+                switch(group) if switch else commands.switched(each.item.project for each in group)
+            )
+        elif other := self._other(item):
+            more = f"{other} fits"
+            command = f"{commands.install} {shlex.quote(other)}"
+            if canonicalize_name(Requirement(other).name) != item.project:
+                command = f"{commands.removed([item.project])} && {command}"
+        elif is_off and item.project in self._missed:
+            has = "has" if self._missed[item.project] else "may have"
+            more = f"the catalogue, which is off, {has} a build that fits"
+            command = f"{commands.catalog} && {commands.switched([item.project])}"
+        elif found is None or found.error is not None or found.unavailable:
+            command = f"{commands.doctor} {item.project}"
+        elif found.selection is None or found.now == found.label:
+            more = "no build that has it is known"
+        return Problem("gpu-code", "; ".join(filter(None, (lacking.text, more))), command)
+
+    def _other(self, item: Installed) -> str:
+        """Return the build to require in place of one that has its publisher's name."""
+        machine = next(iter(self.target.tags)).platform
+        with suppress(CatalogError):
+            return missed_builds.other_build(
+                item.project, item.version, self.detect, self.preferences, machine
+            )
+        return ""
+
+    @cached_property
+    def _missed(self) -> dict[str, MissedBuild | None]:
+        """What is missed where the catalogue is off, by project that it has builds of."""
+        names = project_names()
+        known = {each.project: each for each in self.items if not each.label}
+        entries = {name: _shipped(name) for name in known if name in names}
+        return {
+            name: self._missed_of(entry, known[name]) for name, entry in entries.items() if entry
+        }
+
     def _without_catalog(self) -> Iterator[Problem]:
         """Yield what the catalogue has builds of, and whether they are missed."""
-        missed: list[MissedBuild] = []
-        others: list[str] = []
-        for item in self.items:
-            known = not item.label and item.project in project_names()
-            entry = _shipped(item.project) if known else None
-            if entry is not None:
-                found = self._missed(entry, item)
-                if found is None:
-                    others.append(item.project)
-                else:
-                    missed.append(found)
+        told = self.asked.lacking
+        missed = [each for each in self._missed.values() if each and each.project not in told]
+        others = [name for name, each in self._missed.items() if not each and name not in told]
         commands = self.commands
         if missed and commands.knows_variants:
             names = [each.project for each in missed]
@@ -146,7 +225,7 @@ class Checkup:
                 f"{what}: the catalogue, which is off, has builds that do",
                 f"{commands.catalog} && {commands.switched(names)}",
             )
-        elif others and not missed:
+        elif others and not any(self._missed.values()):
             has = "has" if len(others) == 1 else "have"
             yield Problem(
                 "catalog-off",
@@ -156,7 +235,7 @@ class Checkup:
                 fails=False,
             )
 
-    def _missed(self, entry: CatalogProject, item: Installed) -> MissedBuild | None:
+    def _missed_of(self, entry: CatalogProject, item: Installed) -> MissedBuild | None:
         beside = {name: each.version for name, each in self.requirers.items.items()}
         urls = (*self.sources.indexes, *self.sources.links)
         taken = Taken(item.version, item.platforms, item.requires, beside, indexes=urls)

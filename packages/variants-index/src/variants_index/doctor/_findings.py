@@ -14,15 +14,17 @@ CODES = frozenset((
     "login-node",
     "configuration", "configuration-ignored", "setting", "torch-backend", "index-pin",
     "plain-pip", "plain-pip-first", "old-pip", "shim-off", "plain-uv", "uv-missing", "uv-version",
-    "stale-variant", "idle-gpu", "better-variant", "unfit-variants", "wrong-index", "no-variants",
-    "catalog-off", "catalog-place", "shared-files", "missing-files", "unrequired",
-    "unmet-requirement",
+    "gpu-code", "cpu-level", "stale-variant", "idle-gpu", "better-variant", "unfit-variants",
+    "wrong-index", "no-variants", "catalog-off", "catalog-place", "shared-files", "missing-files",
+    "unrequired", "unmet-requirement",
     "not-installed", "plugin", "choice", "metadata", "lookup", "changed-file", "unlisted-file",
     "lock",
 ))  # fmt: skip
 """Every `Problem.code`; docs/reference/doctor.md has the cause of each."""
 
-PACKAGE_ADVICE = frozenset(("stale-variant", "better-variant", "unfit-variants", "catalog-off"))
+PACKAGE_ADVICE = frozenset(
+    ("gpu-code", "stale-variant", "better-variant", "unfit-variants", "catalog-off")
+)
 """Codes of problems that hold only if detection sees every accelerator that is here."""
 
 

@@ -135,11 +135,15 @@ class Asked(NamedTuple):
         indexes: names of the indexes.
         has_catalog: whether the catalogue was asked as well.
         named: normalized names of projects that the user named.
+        read: those of which the GPU code was read.
+        lacking: those that are installed without code for the GPUs here, which is told elsewhere.
     """
 
     indexes: str
     has_catalog: bool = False
     named: Collection[str] = ()
+    read: Collection[str] = ()
+    lacking: Collection[str] = ()
 
 
 def package_problems(
@@ -172,7 +176,11 @@ def package_problems(
             elif how == "installed":
                 lost += each.unavailable
                 yield from _remarks(each, commands, asked)
-        yield from _advice(group, commands, switch, how)
+        told = asked.lacking if how == "installed" else ()
+        left = [each for each in group if each.item.project not in told]
+        if left:
+            is_advised = any(each.advice is not None for each in left)
+            yield from _advice(group if is_advised else left, commands, switch, how)
     for item in listings.by_host(lost):
         yield Problem("catalog-place", str(item))
     if errors:
@@ -230,7 +238,8 @@ def _remarks(each: Compared, commands: Commands, asked: Asked) -> Iterator[Probl
         yield Problem("plugin", f"{each.name}: {notice}", command)
     for text in each.warnings:
         yield Problem("choice", text, fails=False)
-    rankings = [] if each.selection is None else each.selection.distinct_rankings.values()
+    selection = None if project in asked.read else each.selection
+    rankings = [] if selection is None else selection.distinct_rankings.values()
     for gpu in {gpu: None for ranking in rankings for gpu in idle_gpus(ranking, each.label or "")}:
         yield Problem(
             "idle-gpu",

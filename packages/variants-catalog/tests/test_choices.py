@@ -270,15 +270,15 @@ CASES = {
         """,
     "cupy 14.2.0": f"""
         cuda12: pascal, pascal 13, v100 13, {CUDA12}
-        cuda13: h100 13, rtx5090, spark
+        cuda13: {CUDA13}
         rocm7.0: mi300x, strix
-         : thor, rx7900, rx5700, {INTEL}, {REST}
+         : rx7900, rx5700, {INTEL}, {REST}
         """,
     "cupy 13.6.0": f"""
         cuda11: old
         cuda12: pascal, pascal 13, v100 13, {CUDA12}
-        cuda13: h100 13, rtx5090, spark
-         : thor, {AMD}, {INTEL}, cpu, apple
+        cuda13: {CUDA13}
+         : {AMD}, {INTEL}, cpu, apple
         """,
     # Since 1.27 for CUDA 13 only.
     "onnxruntime 1.31.1": f"""
@@ -364,14 +364,19 @@ CASES = {
         cuda12: v100, t4, a100, v100 13
         null: pascal, pascal 13, h100, b200, {CUDA13}, {AMD}, {INTEL}, {REST}
         """,
-    "cudf 26.10.2, cucim 26.10.0": f"""
+    "cudf 26.10.2": f"""
+        cuda12: v100 13, {CUDA12}
+        cuda13: h100 13, rtx5090, spark
+         : thor, pascal, pascal 13, {AMD}, {INTEL}, {REST}
+        """,
+    "cucim 26.10.0": f"""
         cuda12: v100 13, {CUDA12}
         cuda13: {CUDA13}
          : pascal, pascal 13, {AMD}, {INTEL}, {REST}
         """,
     "cudf 25.8.0": f"""
-        cuda12: v100 13, {CUDA12}, {CUDA13}
-         : pascal, pascal 13, {AMD}, {INTEL}, {REST}
+        cuda12: v100 13, {CUDA12}, h100 13, rtx5090, spark
+         : thor, pascal, pascal 13, {AMD}, {INTEL}, {REST}
         """,
     "xgboost 3.4.1": f"""
         cuda13: h100 13, rtx5090, spark

@@ -30,7 +30,7 @@ def lines(machine, *, preferences=None, target="", **versions):
         (OLDER, "cupy_cuda13x", "14.2.0", NEEDS_13, "cupy-cuda12x[ctk]==14.2.0 does"),
         (OLDER, "cudf_cu13", "26.10.2", NEEDS_13, "cudf-cu12==26.10.2 does"),
         ("mi300x-rocm7.0", "cupy_cuda12x", "14.2.0",
-         NO_DRIVER.format(" and built for compute capability 5.0, 5.2, 6.0, 6.1, … (12 values)"),
+         NO_DRIVER.format(" and built for compute capability 5.0, 5.2, 6.0, 6.1, … (13 values)"),
          "cupy-rocm-7-0==14.2.0 does"),
         ("mi300x-rocm7.0", "onnxruntime_gpu", "1.26.0",
          NO_DRIVER.format(" and built for compute capability 6.0, 7.0, 7.5, 8.0, … (9 values)"),

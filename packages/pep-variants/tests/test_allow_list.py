@@ -22,6 +22,7 @@ ALLOWED = [
     ("acme==1.2", ["acme>=1"], ["acme==1.2,>=1"]),
     ("acme==1.2a1", ["acme>=1"], ["acme==1.2a1,>=1"]),
     (["acme>=1", "acme<3"], ["acme"], ["acme<3,>=1"]),
+    (["acme>=1"], ["acme>=1"], ["acme>=1"]),
     ("acme", ["acme>=1", "acme<2"], ["acme<2,>=1"]),
     ("acme", ["other ; sys_platform == 'win32'", "acme"], ["acme"]),
     (["acme>=1", "acme>=2 ; sys_platform == 'win32'"], ["acme"], ["acme>=1"]),

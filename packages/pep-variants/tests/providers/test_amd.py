@@ -427,3 +427,29 @@ def test_forced_values_replace_what_is_detected(machine, text, values):
         *(Fact("AMD GPU", value, ARCHITECTURE, True) for value in values),
         Fact("ROCm", "7.0.1", VERSION, True),
     )
+
+
+BOOTSTRAP, DISABLED = "ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "ROCM_BOOTSTRAP_DISABLE_DETECTION"
+
+
+@pytest.mark.parametrize(
+    ("environ", "values"),
+    [
+        ({BOOTSTRAP: "gfx942,gfx942,gfx1100"}, ("gfx942", "gfx1100")),
+        ({BOOTSTRAP: "gfx942", ARCHITECTURE: "gfx1251"}, ("gfx1251",)),
+        ({BOOTSTRAP: ""}, ("gfx90a",)),
+        ({DISABLED: "1"}, ()),
+        ({DISABLED: "0"}, ("gfx90a",)),
+        ({DISABLED: "1", BOOTSTRAP: "gfx942"}, ()),
+        ({DISABLED: "1", ARCHITECTURE: "gfx942"}, ("gfx942",)),
+    ],
+)
+def test_the_variables_of_rocm_bootstrap(machine, environ, values):
+    machine.gpu(90010)
+    assert machine.gfx(**environ) == values
+
+
+def test_a_fact_names_the_variable_of_rocm_bootstrap(machine):
+    assert machine.provider(**{BOOTSTRAP: "gfx942"}).facts() == (
+        Fact("AMD GPU", "gfx942", BOOTSTRAP, True),
+    )

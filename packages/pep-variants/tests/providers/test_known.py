@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from pep_variants._model.metadata import ProviderInfo
+from pep_variants._providers.amd import AmdProvider
 from pep_variants._providers.ascend import AscendProvider
 from pep_variants._providers.nvidia import NvidiaProvider
 from pep_variants._providers.registry import BUILTIN_NAMESPACES, find_known
@@ -54,6 +55,13 @@ def package(namespace, *requires, **rest) -> str | None:
             "huawei_ascend_variant_provider.plugin:AscendVariantPlugin",
             "0.0.2",
             AscendProvider,
+        ),
+        (
+            "amd",
+            "rocm-bootstrap>=0.3",
+            "rocm_bootstrap.variant_provider:AMDVariantPlugin",
+            "0.3.0",
+            AmdProvider,
         ),
     ],
 )
@@ -151,6 +159,7 @@ MALFORMED = {
     ("amd", f"{AMD}_GFX_ARCH", "gfx1100 or gfx90a,gfx942"): [
         "gfx", "gfx9", "GFX1100", "gfx1100:xnack+", "gfx11-generic", ",",
     ],
+    ("amd", "ROCM_BOOTSTRAP_FORCE_GFX_ARCH", "gfx1100 or gfx90a,gfx942"): ["gfx11-generic"],
     ("amd", f"{AMD}_ROCM_VERSION", "6.4.1"): ["6", "v6.4", "6.4.1-83", "6.4.1.0", "٦.٤", LONG],
     ("amd", "HSA_OVERRIDE_GFX_VERSION", "10.3.0"): ["10.3"],
     ("intel", f"{INTEL}_DEVICE_IP", "20.1.0"): [

@@ -38,6 +38,10 @@ logger = logging.getLogger(__name__)
 ARCHITECTURE_OVERRIDE = "AMD_VARIANT_PROVIDER_FORCE_GFX_ARCH"
 VERSION_OVERRIDE = "AMD_VARIANT_PROVIDER_FORCE_ROCM_VERSION"
 
+# Those of the package rocm-bootstrap.
+BOOTSTRAP_OVERRIDE = "ROCM_BOOTSTRAP_FORCE_GFX_ARCH"
+_WITHOUT_GPUS = "ROCM_BOOTSTRAP_DISABLE_DETECTION"
+
 GFX_ARCH = "gfx_arch"
 ROCM_VERSION = "rocm_version"
 
@@ -48,6 +52,7 @@ _KNOWN_ARCHITECTURES = """
     gfx900 gfx902 gfx904 gfx906 gfx908 gfx909 gfx90a gfx90c gfx942 gfx950
     gfx1010 gfx1011 gfx1012 gfx1013 gfx1030 gfx1031 gfx1032 gfx1033 gfx1034 gfx1035 gfx1036
     gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1152 gfx1153 gfx1200 gfx1201 gfx1250
+    gfx1251
 """
 _KNOWN_VERSIONS = tuple(
     f"{major}.{minor}" for major in range(10, 4, -1) for minor in range(20, -1, -1)
@@ -104,7 +109,8 @@ class AmdProvider(DriverProvider):
 
     Two variables replace the detection of one fact each: `ARCHITECTURE_OVERRIDE` (``gfx1100``,
     several separated by commas, spaces or semicolons, in order of preference) and
-    `VERSION_OVERRIDE` (``6.4.1``).
+    `VERSION_OVERRIDE` (``6.4.1``). Where the first is not set, the variables of rocm-bootstrap
+    count: `BOOTSTRAP_OVERRIDE`, and ``ROCM_BOOTSTRAP_DISABLE_DETECTION=1`` for no GPU.
     """
 
     namespace = "amd"
@@ -140,19 +146,13 @@ class AmdProvider(DriverProvider):
 
     @cached_property
     def _detected(self) -> _Detected:
-        architectures = self.overridden(
-            ARCHITECTURE_OVERRIDE,
-            ARCHITECTURE_PATTERN,
-            "is not a list of GPU architectures",
-            "gfx1100 or gfx90a,gfx942",
-            several=True,
-        )
+        variable, architectures = self._forced()
         forced = self.overridden(
             VERSION_OVERRIDE, VERSION_PATTERN, "is not a ROCm version", "6.4.1"
         )
         facts: list[Fact] = []
         if architectures:
-            facts += (Fact("AMD GPU", name, ARCHITECTURE_OVERRIDE, True) for name in architectures)
+            facts += (Fact("AMD GPU", name, variable, True) for name in architectures)
         else:
             gpus = self._gpus()
             visible, hidden = self._visible(gpus)
@@ -177,6 +177,22 @@ class AmdProvider(DriverProvider):
         major, minor, *_ = version.value.split(".")
         return _Detected(architectures, f"{major}.{minor}", (*facts, version))
 
+    def _forced(self) -> tuple[str, tuple[str, ...]]:
+        """Return the variable that tells the architectures, and these; nothing without one."""
+        for variable in (ARCHITECTURE_OVERRIDE, BOOTSTRAP_OVERRIDE):
+            if variable == BOOTSTRAP_OVERRIDE and self.environ.get(_WITHOUT_GPUS) == "1":
+                break
+            forced = self.overridden(
+                variable,
+                ARCHITECTURE_PATTERN,
+                "is not a list of GPU architectures",
+                "gfx1100 or gfx90a,gfx942",
+                several=True,
+            )
+            if forced:
+                return variable, forced
+        return "", ()
+
     def _visible(self, gpus: list[Gpu]) -> tuple[list[Gpu], list[tuple[Gpu, str]]]:
         """Return the GPUs that programs see, and the others with the variable that hides them."""
         hidden: list[tuple[Gpu, str]] = []
@@ -199,6 +215,8 @@ class AmdProvider(DriverProvider):
 
     def _gpus(self) -> list[Gpu]:
         """Return all GPUs, in the order of the driver."""
+        if self.environ.get(_WITHOUT_GPUS) == "1":
+            return []
         if self.system == "win32":
             return list(self._ask("hipInfo.exe", _hip_info_gpus) or ())
         if self.system != "linux":

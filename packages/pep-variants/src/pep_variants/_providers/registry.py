@@ -34,7 +34,8 @@ class KnownProvider(NamedTuple):
         package: its normalized name.
         namespace: the namespace that it is usually given.
         stands_for: the version whose behaviour it reproduces.
-        plugin: its plugin class, empty for one whose module is the plugin.
+        plugin: its plugin class, with the submodule that has it unless that is ``plugin``, e.g.
+            ``detection:Plugin``; empty for one whose module is the plugin.
         required: device or driver without which an accelerator supports nothing; empty for CPUs.
     """
 
@@ -48,7 +49,8 @@ class KnownProvider(NamedTuple):
     def plugin_apis(self) -> tuple[str, ...]:
         """Endpoints that mean this plugin, the usual one first."""
         module = self.package.replace("-", "_")
-        return (f"{module}.plugin:{self.plugin}", module) if self.plugin else (module,)
+        plugin = self.plugin if ":" in self.plugin else f"plugin:{self.plugin}"
+        return (f"{module}.{plugin}", module) if self.plugin else (module,)
 
     @property
     def resolved(self) -> tuple[str, ...]:
@@ -74,6 +76,8 @@ KNOWN = (
         "nvidia-variant-provider", "nvidia", "0.0.2", "NvidiaVariantPlugin", "NVIDIA driver"
     ),
     KnownProvider("amd-variant-provider", "amd", "0.0.2", "AMDVariantPlugin", "AMD GPU"),
+    # AMD's own; it orders GPUs as the kernel does
+    KnownProvider("rocm-bootstrap", "amd", "0.3.0", "variant_provider:AMDVariantPlugin", "AMD GPU"),
     KnownProvider("intel-variant-provider", "intel", "0.0.3", "IntelVariantPlugin", "Intel GPU"),
     KnownProvider(
         "ascend-variant-provider", "ascend", "0.0.2", "AscendVariantPlugin", "Ascend NPU"

@@ -300,7 +300,7 @@ def _bare(requirement: Requirement) -> str:
 
 
 def _text(specifiers: Iterable[object]) -> str:
-    return ",".join(sorted(map(str, specifiers)))
+    return ",".join(sorted(set(map(str, specifiers))))
 
 
 def _extra(name: str) -> str:

@@ -29,6 +29,7 @@ from conformance.field.standin import Standin
 from support.certificates import certified
 from support.documents import File, Page, Reader
 from support.environments import PIPS, ROOT
+from support.gpu_libraries import library
 from support.index import Index, served
 from support.nvidia_drivers import NVML, build_library, driver_library, driver_variables, nvml
 from support.patched_pip import patched_pip
@@ -448,6 +449,14 @@ def run_workflow(reader: Reader, file: File) -> None:
 
 # Publishers.
 
+XGBOOST = Wheel(
+    "xgboost", "3.4.1", tag="py3-none-manylinux_2_28_x86_64",
+    files={
+        "xgboost/lib/libxgboost.so": library(
+            cuda=["75", "80", "90", "100", "120"], ptx=["120"], version="9.3"
+        )
+    },
+)  # fmt: skip
 NUMPY = Wheel("numpy", "2.4.6", tag="cp311-cp311-manylinux_2_27_x86_64.manylinux_2_28_x86_64")
 
 
@@ -458,7 +467,8 @@ def make_wheels(reader: Reader) -> Prepared:
     for name in ("cupy-cuda12x", "cupy-rocm-5-0", "cupy-cpu"):
         put(reader.work, Wheel(name, "14.0", requires=requires))
     index = Index()
-    index.add_wheel(NUMPY)
+    index.add_wheel(replace(NUMPY, files={"numpy/_core.so": library()}))
+    index.add_wheel(XGBOOST)
     with served(index):
         reader.environ["PIP_INDEX_URL"] = index.url
         yield {}

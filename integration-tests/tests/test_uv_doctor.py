@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from support.doctor_report import check_report
+from support.gpu_libraries import library
 from support.index import Index
-from support.projects import CUDA_12_8, DRIVER, gpu_index
+from support.projects import CUDA_12_8, DRIVER, GPU, gpu_index
 from support.uvs import UVS, Machine, project
 from support.wheels import Wheel
 from uv_variants._uv_version import TESTED_UVS
@@ -108,6 +109,26 @@ def test_what_every_doctor_finds_in_an_environment(machine: Machine, index: Inde
     assert codes["metadata"]["command"] == "uv-variants --variant-switch pip install gpu"
     assert codes["catalog-off"]["text"].startswith("torch has builds for GPUs and CPUs in the cat")
     assert codes["catalog-off"]["command"] == "uv-variants catalog enable"
+
+
+def test_a_gpu_without_code(machine: Machine, index: Index) -> None:
+    index.add_wheel(Wheel("kernels", "1.0", files={"kernels/x.so": library(cuda=["75"])}))
+    index.add_wheel(
+        Wheel("onnxruntime-gpu", "1.23.0", files={"ort/x.so": library(cuda=["75", "90a"])})
+    )
+    machine = on(machine, index).with_environ({GPU: "12.0"})
+    machine.create_environment(sys.executable)
+    assert machine.run("pip", "install", "kernels", "onnxruntime-gpu").code == 0
+    code, tree = found(machine)
+    assert code == 1
+    kernels, runtime = [each for each in tree["problems"] if each["code"] == "gpu-code"]
+    assert kernels["text"] == (
+        "kernels 1.0 has no code for the GPU that is here, compute capability 12.0: it has CUDA "
+        "code for 7.5; no build that has it is known"
+    )
+    assert runtime["command"] == "uv-variants pip install 'onnxruntime-gpu!=1.23.0,<1.27,>=1.21'"
+    assert [each["subject"] for each in tree["code"]] == ["kernels 1.0", "onnxruntime-gpu 1.23.0"]
+    assert found(machine.with_environ({GPU: "7.5"}))[0] == 0
 
 
 def test_a_lock_that_does_not_fit(machine: Machine, index: Index) -> None:

@@ -3,6 +3,7 @@
 What both doctors find of a machine is tested beside `variants_index.doctor`.
 """
 
+import dataclasses
 import io
 import subprocess
 import sys
@@ -11,9 +12,10 @@ import zipfile
 import pytest
 
 from support.doctor_report import check_report
+from support.gpu_libraries import library
 from support.index import Index, served
 from support.plugins import PLUGIN, acme_index
-from support.projects import CUDA_12_8, DRIVER, cuda, gpu_index
+from support.projects import CUDA_12_8, DRIVER, GPU, cuda, gpu_index
 from support.wheels import Release, Wheel
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc, /sys and /dev are Linux's")
@@ -66,9 +68,12 @@ def doctor(variants, monkeypatch):
     return run
 
 
-def gpu(label):
+def gpu(label, **files):
     wheels = Release("gpu", "2.0", cuda("12.6", "12.8")).wheels()
-    return next(each for each in wheels if each.label == label).build()
+    wheel = next(each for each in wheels if each.label == label)
+    return dataclasses.replace(
+        wheel, files={f"gpu/{name}.so": files[name] for name in files}
+    ).build()
 
 
 def of(tree, code):
@@ -193,6 +198,65 @@ def test_check_and_doctor_agree(installed, variants, doctor):
     )
     assert done.code == 1
     assert "which does not fit this machine" in done.err
+
+
+def test_a_gpu_without_code(installed, variants, doctor):
+    """The libraries tell, and what metadata says of the same build is not said again."""
+    folder = installed(gpu("cu128", kernels=library(cuda=["60"])))
+    with served(gpu_index()) as index:
+        page, tree = doctor(folder, index, environ={**CUDA_12_8, DRIVER: "12.6"})
+        done = variants("check", "--no-cache", "-i", index.url, "--python", folder)
+    problem = of(tree, "gpu-code")
+    assert problem["text"] == (
+        "gpu 2.0 has no code for the GPU that is here, compute capability 9.0: it has CUDA code "
+        "for 6.0; variant cu126 fits"
+    )
+    assert problem["command"] == (
+        f"pip --python {folder} install --variant-switch --index-url {index.url} gpu"
+    )
+    assert not [each for each in tree["problems"] if each["code"] == "stale-variant"]
+    assert tree["code"] == [{"subject": "gpu 2.0", "text": "CUDA code for 6.0"}]
+    assert "code\n  gpu 2.0  CUDA code for 6.0\n" in page
+    assert done.code == 1
+    assert "warning: gpu 2.0 has no code for the GPU that is here" in done.err
+
+
+@pytest.mark.parametrize(
+    ("label", "driver", "end"),
+    [
+        ("cu128", "12.8", "; no build that has it is known"),
+        ("cu128", "12.4", "; variant null fits"),
+    ],
+)
+def test_no_build_has_code(installed, doctor, label, driver, end):
+    folder = installed(gpu(label, kernels=library(cuda=["60"])))
+    with served(gpu_index()) as index:
+        _, tree = doctor(folder, index, environ={**CUDA_12_8, DRIVER: driver})
+    assert of(tree, "gpu-code")["text"].endswith(f"CUDA code for 6.0{end}")
+
+
+def test_code_where_the_catalogue_is_off(installed, variants, monkeypatch):
+    for name, text in {DRIVER: "12.8", GPU: "6.1"}.items():
+        monkeypatch.setenv(name, text)
+    files = {"torch/lib/libtorch_cuda.so": library(cuda=["75", "80"])}
+    tag = "cp311-cp311-manylinux_2_28_x86_64"
+    wheel = Wheel("torch", "2.14.0", tag=tag, files=files, requires=("nvidia-cublas==13.1",))
+    folder = installed(
+        wheel.build(), Wheel("own", "1.0", files={"own/x.so": library(ptx=["80"])}).build()
+    )
+    tree = variants("doctor", "--offline", "--python", folder, "--json").json
+    own, torch = [each for each in tree["problems"] if each["code"] == "gpu-code"]
+    assert own["text"].endswith("compute capability 6.1: it has PTX for 8.0")
+    assert own["command"] == f"variants doctor --python {folder} own"
+    assert torch["text"].endswith("; the catalogue, which is off, has a build that fits")
+    assert torch["command"] == (
+        f"pip --python {folder} config set global.variant-catalog default && "
+        f"pip --python {folder} install --variant-switch torch"
+    )
+    assert not [each for each in tree["problems"] if each["code"] == "catalog-off"]
+    monkeypatch.setenv(GPU, "8.6")
+    tree = variants("doctor", "--offline", "--python", folder, "--json").json
+    assert not [each for each in tree["problems"] if each["code"] == "gpu-code"]
 
 
 def test_offline(installed, variants):

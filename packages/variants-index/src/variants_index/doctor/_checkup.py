@@ -188,7 +188,7 @@ class Checkup:
             command = f"{commands.catalog} && {commands.switched([item.project])}"
         elif found is None or found.error is not None or found.unavailable:
             command = f"{commands.doctor} {item.project}"
-        elif found.selection is None or found.now == found.label:
+        elif found.selection is None or found.unfit or found.now == found.label:
             more = "no build that has it is known"
         return Problem("gpu-code", "; ".join(filter(None, (lacking.text, more))), command)
 

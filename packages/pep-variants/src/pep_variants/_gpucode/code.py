@@ -59,7 +59,7 @@ class GpuCode:
         packed: there is compressed HIP code of which the targets cannot be read.
 
     >>> from pep_variants.wheel_files import GpuCode
-    >>> code = GpuCode(cuda=frozenset({"75", "90a"}), ptx=frozenset({"90"}))
+    >>> code = GpuCode(cuda=frozenset({"80", "90a"}), ptx=frozenset({"90"}))
     >>> [code.runs_on(gpu) for gpu in ("6.1", "8.6", "9.0", "12.0")]
     [False, True, True, True]
     """

@@ -13,7 +13,7 @@ from pep_variants._sources import Sources
 from pep_variants.machines import load_machine
 from pep_variants.preferences import Preferences
 from pep_variants.wheel_files import find_installed
-from support.gpu_libraries import library
+from support.gpu_libraries import bundle, elf, library
 from support.wheels import Wheel
 from variants_index.doctor import Checkup, code_part
 from variants_index.doctor._gpu_code import find_lacking, read_codes
@@ -94,11 +94,34 @@ def test_one_gpu(install, code, platform, has):
         assert each.text.startswith("app 1.0 has no code for the GPU that is here, ")
 
 
+def test_several_libraries(install):
+    """One that runs is enough: others may be for what this GPU cannot do."""
+    folder = install(
+        "app",
+        {
+            "app/a.so": library(ptx=["75"], version="8.0"),
+            "app/b.so": library(cuda=["90a"], ptx=["80"], version="8.8"),
+        },
+    )
+    assert lacking(folder, nvidia(T4, driver="12.4")) == []
+    (each,) = lacking(folder, nvidia(PASCAL, driver="12.4"))
+    assert each.text.endswith("it has CUDA code for 9.0a and PTX for 7.5, 8.0")
+
+
+def test_code_that_is_packed(install):
+    """Its targets may be there."""
+    data = elf({".hip_fatbin": bundle(["gfx90a"], version=2).replace(b"\2\0\0\0", b"\2\0\7\0", 1)})
+    folder = install("app", {"app/a.so": data, "app/b.so": library(hip=["gfx90a"])})
+    assert lacking(folder, amd("gfx1100")) == []
+
+
 def test_several_gpus(install):
     folder = install("app", {"app/_kernels.so": library(cuda=["75", "90"])})
     (older,) = lacking(folder, nvidia(PASCAL, T4, PASCAL))
     assert (older.gpu, older.fails) == ("cuda=13.0,sm=6.1", False)
     assert "one of the GPUs that are here, compute capability 6.1" in older.text
+    (newer,) = lacking(folder, nvidia(T4, RTX_5090, H100))
+    assert (newer.gpu, newer.fails) == ("cuda=13.0,sm=12.0", True)
     both = lacking(folder, nvidia(PASCAL, RTX_5090))
     assert [each.fails for each in both] == [True, True]
 

@@ -16,6 +16,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from packaging.version import Version
+
 import pep_variants
 from pep_variants import limits, machines, safe_files, wheel_files
 from pep_variants.errors import listed
@@ -50,7 +52,8 @@ class Lacking(NamedTuple):
         item: the distribution.
         text: what it lacks, and what it has.
         gpu: the GPU, as a machine in the words of `load_machine`; empty for the CPU.
-        fails: it has code for no GPU here of the vendors that it is made for.
+        fails: it has code for no GPU here of the vendors that it is made for, or not for NVIDIA's
+            newest, which programs take first.
     """
 
     item: Installed
@@ -159,6 +162,7 @@ def find_lacking(
     gpus = machines.gpus(platform)
     titles = {gpu: f"AMD GPU {gpu}" if gpu.startswith("gfx") else f"compute capability {gpu}"
               for gpu in gpus}  # fmt: skip
+    newest = max((gpu for gpu in gpus if gpus[gpu]), key=Version, default="")
     levels = platform.support("x86_64").features.get("level", ())
     torch = next((item for item in items if item.project == "torch"), None)
     versions = {} if torch is None else _versions(torch)
@@ -166,10 +170,12 @@ def find_lacking(
         libraries = codes.get(item.project, {})
         if not libraries or (item.project in required and item.project.startswith(_LIBRARIES)):
             continue
-        code = combined(_loaded(libraries, gpus.values(), versions))
+        loaded = list(_loaded(libraries, gpus.values(), versions))
+        code = combined(loaded)
         name, has = f"{item.project} {item.version}", f"it has {shown_code(code)}"
-        runs = {gpu: _runs(code, gpu, driver) for gpu, driver in gpus.items()}
-        if set(runs.values()) == {None} and (code.cuda or code.ptx or code.hip):
+        runs = {gpu: _runs(loaded, gpu, driver) for gpu, driver in gpus.items()}
+        is_known = bool(code.cuda or code.ptx or code.hip) and not code.packed
+        if is_known and set(runs.values()) == {None}:
             text = f"{name} has no code for {listed([*titles.values()], 'or')}: {has}"
             yield Lacking(item, text, _machine(*next(iter(gpus.items()))))
         for gpu in [gpu for gpu in gpus if runs[gpu] is False]:
@@ -177,7 +183,8 @@ def find_lacking(
             text = f"{name} has no code for {which}, {titles[gpu]}: {has}"
             if code.runs_on(gpu):
                 text += f", and its PTX needs CUDA driver {code.ptx_driver} or newer"
-            yield Lacking(item, text, _machine(gpu, gpus[gpu]), True not in runs.values())
+            fails = gpu == newest or True not in runs.values()
+            yield Lacking(item, text, _machine(gpu, gpus[gpu]), fails)
         if levels and code.isa and code.isa not in levels:
             text = f"{name} has libraries for CPUs of x86-64-{code.isa}, this one has"
             yield Lacking(item, f"{text} x86-64-{levels[0]}")
@@ -187,9 +194,11 @@ def _machine(gpu: str, driver: str) -> str:
     return f"cuda={driver},sm={gpu}" if driver else f"gfx={gpu}"
 
 
-def _runs(code: GpuCode, gpu: str, driver: str) -> bool | None:
-    runs = code.runs_on(gpu, driver)
-    return None if code.packed and not driver and not runs else runs
+def _runs(codes: Collection[GpuCode], gpu: str, driver: str) -> bool | None:
+    """Return whether one of *codes* runs on *gpu*, None if none that can be read is for it."""
+    runs = {code.runs_on(gpu, driver) for code in codes}
+    is_packed = not driver and any(code.packed for code in codes)
+    return True if True in runs else None if is_packed or False not in runs else False
 
 
 def _loaded(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
 import pytest
@@ -22,6 +24,7 @@ from variants_proxy._key import encode
 from variants_proxy.settings import Settings, Upstream
 
 ARCHITECTURES = {"x86_64": ("75", "80"), "aarch64": ("80", "90")}
+MEASURED = {cpu: f"app-1.0-py3-none-manylinux_2_17_{cpu}.whl" for cpu in ARCHITECTURES}
 T4, A100 = "7.5", "8.0"
 CHOSEN = {
     ("x86_64", T4): "1.0+cu130",
@@ -57,6 +60,8 @@ def catalog(field: Field, tmp_path_factory: pytest.TempPathFactory) -> str:
             f'index = "{place_url(field.builds, "cu130")}"\n'
             f'platforms = ["manylinux_2_17_{cpu}"]\n'
             f"properties = {['nvidia :: cuda_version_lower_bound :: 13.0', *archs]}\n"
+            f'measured = [{{ file = "{MEASURED[cpu]}", sha256 = "{"0" * 64}", '
+            'date = "2026-11-29" }]\n'
         )
     index = place_url(field.builds, "cpu")
     tables.append(f'[[variant]]\nlabel = "null"\nindex = "{index}"\nlocal = "cpu"\n')
@@ -157,3 +162,16 @@ def test_a_machine_of_a_system_that_is_not_known(proxy: str) -> None:
             for cpu, tag in (("x86_64", LINUX), ("aarch64", ARM))
         }
         assert names == wanted
+
+
+@pytest.mark.parametrize("project", PROJECTS)
+@pytest.mark.parametrize("cpu", ARCHITECTURES)
+def test_what_a_label_rests_on(
+    project: str, cpu: str, field: Field, catalog: str, tmp_path: Path
+) -> None:
+    """Explained is the wheel that was read for the platform."""
+    words = ["explain", project, "-i", field.index.url, f"--variant-catalog={catalog}"]
+    words += [f"--python-platform=linux-{cpu}", "--platform=cuda=13.0,sm=8.0"]
+    program = Path(sys.executable).with_name("variants")
+    done = subprocess.run([program, *words], capture_output=True, cwd=tmp_path, check=True)
+    assert f"GPU code of cuda13.0: read from {MEASURED[cpu]} on" in done.stdout.decode()

@@ -82,3 +82,8 @@ def test_resolve(environments, index, tmp_path):
         assert said(resolve("--platform", "h100-zen4", *options)) == 1
         assert said(resolve("--platform", "h100-sapphirerapids", *options)) == 0
         assert said(resolve("--platform", "cpu-zen4", *options)) == 0
+        # Its wheels for aarch64 have no code before compute capability 8.9.
+        for cpu, lines in (("aarch64", 1), ("x86_64", 0)):
+            target = ("--platform", "cuda=13.0,sm=8.0", "--python-platform", f"linux-{cpu}")
+            text = resolve(*target, *options).text
+            assert text.count("1.31.1 does not run on the NVIDIA GPU that is here") == lines

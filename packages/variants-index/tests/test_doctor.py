@@ -8,6 +8,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from pep_variants._choose.preferences import Preferences
+from pep_variants._detect.detector import Detector
 from pep_variants._formats.platform_file import write_platform
 from pep_variants._model.metadata import Metadata
 from pep_variants._model.platform import Fact, Platform, Support
@@ -15,10 +17,12 @@ from pep_variants._places import Place, Role
 from pep_variants._sources import Sources
 from pep_variants.selection import rank
 from variants_index.doctor import environment_problems, report_schema, uv_commands
+from variants_index.doctor._checkup import Checkup
 from variants_index.doctor._findings import CODES, Findings, Part, Problem, lines
 from variants_index.doctor._installers import installers_part
 from variants_index.doctor._machine import Drivers, idle_gpus, machine_part, surroundings_part
 from variants_index.doctor._origins import configuration_part, index_pins, settings_of
+from variants_index.target import make_target
 
 ROOT = Path(__file__).parents[3]
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="/proc, /sys, /dev and shell scripts")
@@ -577,6 +581,25 @@ def test_two_names_of_one_build(tmp_path):
             "pip uninstall --yes xgboost-cpu xgboost && pip install xgboost==3.1.3",
         )
     ]
+
+
+@pytest.mark.parametrize(
+    ("tag", "capability", "kept"),
+    [
+        ("manylinux_2_28_x86_64", "8.0", "onnxruntime-gpu==1.31.1"),
+        ("manylinux_2_28_aarch64", "8.9", "onnxruntime-gpu==1.31.1"),
+        ("manylinux_2_28_aarch64", "8.0", "onnxruntime==1.31.1"),
+    ],
+)
+def test_two_names_of_one_build_by_platform(tmp_path, tag, capability, kept):
+    """The build for the GPU stays where its wheels for this platform have code for it."""
+    for name in ("onnxruntime-gpu", "onnxruntime"):
+        own(tmp_path, name, "1.31.1", {"onnxruntime/__init__.py": "x"})
+    detect = Detector.of(Preferences(platform_file=f"cuda=13.0,sm={capability}")).platform
+    target = make_target(python_version="3.12", platforms=[tag])
+    checkup = Checkup([str(tmp_path)], target, detect, Preferences(), Sources())
+    (problem,) = [each for each in checkup.problems() if each.code == "shared-files"]
+    assert problem.command.rpartition(" ")[2] == kept
 
 
 def test_the_module_is_gone(tmp_path):

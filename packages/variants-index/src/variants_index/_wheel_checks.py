@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
@@ -17,7 +18,7 @@ from packaging.version import Version
 
 from pep_variants import metadata as variant_metadata
 from pep_variants import wheel_files
-from pep_variants.errors import InvalidWheel
+from pep_variants.errors import InvalidWheel, some
 from pep_variants.metadata import Property
 from pep_variants.preferences import Sources
 from pep_variants.wheel_files import GpuCode
@@ -36,6 +37,15 @@ from .pages import PageFile
 
 _GPU_CODE = (("nvidia", "sm_arch"), ("amd", "gfx_arch"))
 _UNREAD = "try again later, or with a larger limit"
+
+
+class _Difference(NamedTuple):
+    """What wheels of a variant have that its properties do not say, or the reverse."""
+
+    is_error: bool
+    kind: str
+    what: str
+    remedy: str
 
 
 @dataclass(frozen=True)
@@ -136,12 +146,20 @@ class WheelCheck:
                         "measure another wheel",
                     )
                 )
+        same: dict[_Difference, list[str]] = {}
         for file in _chosen(variant, files, wanted):
-            self._read(entry, place, variant, file)
+            code = self._read(entry, place, variant, file)
+            for each in _differences(variant, code) if code is not None else ():
+                same.setdefault(each, []).append(file.filename)
+        for (is_error, kind, what, remedy), named in same.items():
+            message = f"{some(named, 2)} {what}"
+            make = catalogs.error if is_error else catalogs.warning
+            self.findings.append(make(kind, entry.source, f"{place}.properties", message, remedy))
 
     def _read(
         self, entry: CatalogProject, place: str, variant: CatalogVariant, file: PageFile
-    ) -> None:
+    ) -> GpuCode | None:
+        """Return the code of a wheel, None if it cannot be read."""
         self.progress(f"{entry.name}, {variant.label}: {file.filename}")
         try:
             if (file.size or 0) > self.largest:
@@ -157,39 +175,34 @@ class WheelCheck:
                 code = wheel_files.combined(wheel_files.wheel_code(copy, file.filename).values())
         except (PackageIndexError, InvalidWheel, OSError) as problem:
             self._warn("wheel-unread", entry, place, f"{file.filename}: {problem}", _UNREAD)
-            return
+            return None
         if code:
             day = datetime.now(timezone.utc).date().isoformat()
             row = Measured(file.filename, digest.hexdigest(), day)
             said = (*_others(variant), *map(str, code.properties()))
             self.wheels.append(ReadWheel(entry.name, place, variant.label, row, said))
-        self.findings += _differences(entry, place, variant, file.filename, code)
+        return code
 
     def _warn(self, code: str, entry: CatalogProject, place: str, message: str, way: str) -> None:
         self.findings.append(catalogs.warning(code, entry.source, place, message, way))
 
 
-def _differences(
-    entry: CatalogProject, place: str, variant: CatalogVariant, filename: str, code: GpuCode
-) -> Iterator[Finding]:
+def _differences(variant: CatalogVariant, code: GpuCode) -> Iterator[_Difference]:
     """Yield where the properties of a variant and the *code* of one of its wheels differ."""
-    place = f"{place}.properties"
     parsed = [Property.parse(text) for text in variant.properties if "{" not in text]
     found = code.compared(variant_metadata.group_properties(parsed))
     sayable = code.compared(variant_metadata.group_properties(code.properties()))
     lacking = dict.fromkeys(gpu for gpus in found.lacking.values() for gpu in gpus)
     unlisted = [gpu for gpu in found.unnamed if gpu not in sayable.unnamed]
     if not code:
-        message = f"{filename} has no GPU code"
         remedy = "if it requires a wheel that has it, name that in measured"
-        yield catalogs.warning("code-missing", entry.source, place, message, remedy)
+        yield _Difference(False, "code-missing", "without GPU code", remedy)
     if lacking:
-        message = f"{filename} has no code for {', '.join(lacking)}"
         remedy = "list what it has, or limit versions or platforms"
-        yield catalogs.error("code-missing", entry.source, place, message, remedy)
+        yield _Difference(True, "code-missing", f"without code for {', '.join(lacking)}", remedy)
     if unlisted:
-        message = f"{filename} has code for {', '.join(unlisted)} as well"
-        yield catalogs.warning("code-unlisted", entry.source, place, message, "list it")
+        what = f"with code for {', '.join(unlisted)} as well"
+        yield _Difference(False, "code-unlisted", what, "list it")
 
 
 def _others(variant: CatalogVariant) -> list[str]:

@@ -178,10 +178,6 @@ def tutorial_team(reader: Reader) -> Prepared:
     "docs/explanation/choice.md",
     "docs/explanation/locks.md",
     use="variants",
-    failing=[
-        "variants resolve torch==2.10.0 -i $INDEX -o pylock.toml "
-        "--platform cuda=12.8,sm=9.0,cpu=zen4 --platform cuda=13.0,sm=9.0,cpu=zen4"
-    ],
 )
 def explanation(reader: Reader) -> Prepared:
     with served(Standin(api="html", ranges=True)) as index:

@@ -21,7 +21,7 @@ from ._errors import logger
 from ._links import Info, catalog_link, filename_of, link_of, source_of
 
 if TYPE_CHECKING:
-    from pep_variants.lock_entries import LockChoice
+    from pep_variants.lock_entries import GroupChoice, LockChoice
 
 VERBOSE = 15
 """pip's own level between INFO and DEBUG, shown with ``-v``."""
@@ -99,6 +99,12 @@ class VariantReporter:
             if known is not None:
                 where = f"{known.place} (catalogue: {known.entry.documentation})"
                 self._print(VERBOSE, f"Variant {known.file.label} of {project} is from {where}")
+
+    def grouped(self, choice: GroupChoice | None) -> None:
+        """Print which dependency group of a lock file was chosen and why."""
+        if choice is not None:
+            level = logging.WARNING if choice.unfit else logging.INFO
+            self._print(level, f"From the lock file: {choice}")
 
     def locked(self, choice: LockChoice) -> None:
         """Print which variant of a lock file was chosen and why."""

@@ -146,12 +146,22 @@ class TestWriting:
         assert [item["version"] for item in libs] == ["1.0", "2.0"]
         assert app["dependencies"] == [{"name": "lib", "version": v} for v in ("1.0", "2.0")]
 
-    def test_versions_that_only_variants_tell_apart_are_refused(self, world):
+    def test_versions_that_only_variants_tell_apart_have_groups(self, world):
         requires = ("lib==1; variant_label == 'null'", "lib==2; variant_label == 'cu128'")
-        world.add(cuda("demo", "1.0", "12.8", requires=requires))
-        world.add(Wheel("lib", "1"), Wheel("lib", "2"))
-        with pytest.raises(LockError, match="cpu needs lib 1 and gpu needs 2"):
-            locked(world, "demo", targets=[target(), target("", "cpu")])
+        world.add(cuda("demo", "1.0", "12.8", requires=(*requires, "common")))
+        world.add(Wheel("lib", "1"), Wheel("lib", "2"), Wheel("common", "1"))
+        data = locked(world, "demo", targets=[target(), target("", "CPU only")])
+        tree = toml.read_toml(data.decode())
+        assert tree["dependency-groups"] == ["gpu", "cpu-only"]
+        assert tree["default-groups"] == []
+        markers = [(item["name"], item.get("marker")) for item in tree["packages"]]
+        gpu, cpu = ('"gpu" in dependency_groups', '"cpu-only" in dependency_groups')
+        assert markers == [
+            ("common", None), ("demo", gpu), ("demo", cpu), ("lib", cpu), ("lib", gpu),
+            ("name-a-dependency-group", f"{gpu} and {cpu}".replace(" in ", " not in ")),
+        ]  # fmt: skip
+        assert choose(data, world.folder) == "common demo-cu128 lib"
+        assert choose(data, world.folder, target("", "cpu")) == "common demo-null lib"
 
     def test_local_files_are_relative_to_the_lock(self, world, tmp_path):
         world.links.mkdir()
@@ -315,8 +325,59 @@ class TestCatalogue:
             "cupy-cuda12x": '"linux"', "cupy-cuda13x": '"darwin"', "spacy": "", "toolkit": "",
         }  # fmt: skip
         assert depends["spacy"] == ["cupy-cuda12x", "cupy-cuda13x"]
-        with pytest.raises(LockError, match=r"variant cuda12 of cupy .* write one lock file for"):
-            self.locked(world, "cupy", targets=[on, self.machine("13.0")])
+
+    def test_groups(self, world):
+        """Of machines that no marker tells apart, beside others."""
+        linux = [self.machine("12.0"), self.machine("13.0")]
+        platform = linux[1].platform
+        mac = make_target(
+            python_version="3.12", name="mac", platform=platform, platforms=["macosx_11_0_arm64"]
+        )
+        data = locked(world, "spacy", targets=[*linux, mac])
+        tree = toml.read_toml(data.decode())
+        assert tree["dependency-groups"] == ["cuda12-0", "cuda13-0"]
+        groups = tree["tool"]["pep-variants"]["groups"]
+        assert [group["builds"] for group in groups.values()] == [
+            {"cupy": "cuda12"}, {"cupy": "cuda13"},
+        ]  # fmt: skip
+        markers = {item["name"]: item.get("marker", "") for item in tree["packages"]}
+        assert markers["spacy"] == markers["toolkit"] == ""
+        assert [markers[f"cupy-cuda{n}x"].count("dependency_groups") for n in (12, 13)] == [1, 1]
+        assert markers["cupy-cuda13x"].count("sys_platform") == 2
+        assert markers["name-a-dependency-group"].count("linux") == 1
+        for machine, build in (
+            (linux[0], 12),
+            (linux[1], 13),
+            (self.machine('13.4", "13.0", "12.0'), 13),
+            (mac, 13),
+        ):
+            assert choose(data, world.folder, machine) == f"cupy-cuda{build}x spacy toolkit"
+        with pytest.raises(LockError, match="cuda12-0, cuda13-0 is for this machine: cupy cuda12"):
+            choose(data, world.folder, target("", "cpu"))
+
+    @pytest.mark.parametrize(
+        ("named", "message"),
+        [
+            (["cuda12.0"], "dependency group cuda12-0: cupy cuda12, CUDA driver 12.0 or newer"),
+            (["cuda13-0"], "dependency group cuda13-0 is not for this machine: cupy cuda13 needs"),
+            (["cuda14"], "no dependency group 'cuda14' for this environment, but cuda12-0, cuda13"),
+            (["cuda12-0", "cuda13-0"], "cuda12-0, cuda13-0 are for different machines: name one"),
+        ],
+    )
+    def test_a_group_that_is_named(self, world, named, message):
+        on = self.machine("12.0")
+        path = world.folder / "pylock.toml"
+        path.write_bytes(locked(world, "cupy", targets=[on, self.machine("13.0")]))
+        lines = []
+        try:
+            detector = Detector(environment=on.environment, platform=on.platform)
+            detect, lock = detector.platform, read_lock(path)
+            found = select_locked(lock, on, detect, groups=named, grouped=lines.append)
+        except LockError as error:
+            lines = [str(error)]
+        else:
+            assert found[0].name == f"cupy-{named[0][:6]}x"
+        assert message in str(lines[0])
 
     def test_packages_that_chosen_variants_need(self, world):
         """Names in our own tables are the publishers', as those of the packages."""

@@ -1,17 +1,27 @@
 """Variants in lock files: their tables, and the packages that a machine installs."""
 
+from ._lock.groups import GroupChoice, choose_group, write_groups
 from ._lock.lock_selection import (
     REQUIREMENTS,
     REQUIRES_DIST,
-    TOOL,
     LockChoice,
+    LockSelection,
     Machine,
     select_packages,
     write_table,
 )
-from ._lock.wheels import KEY, filename_of, labels_of, lists_variants, without_labels
+from ._lock.wheels import (
+    KEY,
+    TOOL,
+    filename_of,
+    has_groups,
+    labels_of,
+    lists_variants,
+    without_labels,
+)
 
 __all__ = [
-    "KEY", "REQUIREMENTS", "REQUIRES_DIST", "TOOL", "LockChoice", "Machine", "filename_of",
-    "labels_of", "lists_variants", "select_packages", "without_labels", "write_table",
+    "KEY", "REQUIREMENTS", "REQUIRES_DIST", "TOOL", "GroupChoice", "LockChoice", "LockSelection",
+    "Machine", "choose_group", "filename_of", "has_groups", "labels_of", "lists_variants",
+    "select_packages", "without_labels", "write_groups", "write_table",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Exports: what uv writes for others, with the files of the indexes.
+"""Exports: what uv writes for others, with the files of the indexes; and lock files that it reads.
 
 In requirements a version has the hashes of every label. In pylock.toml (PEP 751) it has the wheels
 of every label at their own URLs, and the table ``variants-json``. All else stays as uv wrote it.
@@ -6,6 +6,8 @@ of every label at their own URLs, and the table ``variants-json``. All else stay
 A publisher may have the files of a project under another name: cupy's are those of cupy-cuda13x.
 uv-variants installs them as the project's. Other installers get them under the publisher's name.
 Where the lock has files of both names, for different platforms, each name has its own marker.
+
+Of a pylock.toml with dependency groups for kinds of machines, uv is told the one for this machine.
 """
 
 from __future__ import annotations
@@ -22,12 +24,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tomli_w
+from packaging.markers import default_environment
 from packaging.pylock import is_valid_pylock_path
 from packaging.utils import canonicalize_name
 
 from pep_variants import limits, lock_entries, markers, safe_files
 from pep_variants.errors import LockError, some, without_userinfo
+from pep_variants.machines import Detector, Platform
 from pep_variants.markers import Term
+from variants_index import target as target_machines
 from variants_proxy import service as proxy_service
 from variants_proxy import urls as proxy_urls
 from variants_proxy.service import IndexRelease, IndexWheel
@@ -35,12 +40,14 @@ from variants_proxy.service import IndexRelease, IndexWheel
 from ._command_line import EXPORTING
 from ._environments import listed
 from ._errors import ExportFailed, ProxyFailed
+from ._platform_key import target_of
 from ._uv_lock import Lock
 from ._uv_process import run_uv
 
 if TYPE_CHECKING:
     from ._choices import Choices
     from ._command_line import Invocation
+    from ._context import Context
     from ._indexes import UserIndex
     from ._named_projects import CommandPlace
 
@@ -630,24 +637,56 @@ def _replace(path: Path, data: bytes) -> None:
             stream.write(data)
 
 
-def unread_variants(invocation: Invocation, place: CommandPlace) -> Iterator[str]:
-    """Yield a line for each lock file of *invocation* whose variants uv does not take."""
-    if invocation.command not in (("pip", "install"), ("pip", "sync")):
-        return
-    given = invocation.values("requirements")
-    given += invocation.operands if invocation.command == ("pip", "sync") else ()
-    for text in given:
-        path = place.cwd / text
-        try:
-            if not is_valid_pylock_path(Path(text)):
-                continue
-            tree = safe_files.read_toml(safe_files.read_text(path, limits.LOCK_TEXT_BYTES))
-        except (OSError, ValueError, RecursionError):
-            continue  # for uv to report
+def group_options(
+    context: Context, platform: Platform | None, tell: Callable[[str], None]
+) -> list[str]:
+    """Return the options that name the dependency groups for a machine.
+
+    Args:
+        context: the command.
+        platform: what the machine supports, None without variants.
+        tell: prints which group and why, and what uv does not take.
+
+    Raises:
+        LockError: no group of a lock file is for the machine.
+    """
+    version = context.environment_python
+    system = target_of(context.invocation.last("python-platform") or "")
+    here = {name: str(value) for name, value in default_environment().items()}
+    environment = target_machines.environment_of(system) if system else here
+    if version:
+        python = ".".join(version.split(".")[:2])
+        environment |= {"python_version": python, "python_full_version": version}
+    named = [text.rpartition(":")[2] for text in context.invocation.values("group")]
+    detector = Detector(environment=environment, platform=platform or Platform())
+    added = []
+    for text, tree in _locks_given(context):
         if lock_entries.lists_variants(tree):
             first = next(item for item in tree["packages"] if any(lock_entries.labels_of(item)))
-            yield (
+            tell(
                 f"{text}: uv takes no variants from it: it installs {first.get('name')} without, "
                 "or fails; sync from uv.lock, export requirements instead, or install the file "
                 "with pip and pep-variants-shim"
             )
+        choice = lock_entries.choose_group(
+            tree, text, environment, detector.platform, context.preferences, named
+        )
+        if choice is not None:
+            tell(f"{text}: {choice}")
+            added += [] if named else ["--group", choice.name]
+    return added
+
+
+def _locks_given(context: Context) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the lock files of a command that can be read, with what is in them."""
+    invocation = context.invocation
+    if invocation.command not in (("pip", "install"), ("pip", "sync")):
+        return
+    given = invocation.values("requirements")
+    for text in [*given, *(invocation.operands if invocation.command == ("pip", "sync") else ())]:
+        path = context.place.cwd / text
+        try:
+            if is_valid_pylock_path(Path(text)):
+                yield text, safe_files.read_toml(safe_files.read_text(path, limits.LOCK_TEXT_BYTES))
+        except (OSError, ValueError, RecursionError):
+            continue  # for uv to report

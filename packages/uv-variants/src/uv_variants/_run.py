@@ -443,6 +443,11 @@ def _run(context: Context) -> int:
         fault = f"an internal error in uv-variants: {type(error).__name__}: {error}"
         return _without_variants(context, fault, error)
     try:
+        if any("pylock" in text for text in context.invocation.arguments):
+            from ._exports import group_options
+
+            added = group_options(context, prepared.state.machine.platform, warn)
+            prepared = prepared._replace(arguments=[*prepared.arguments, *added])
         if prepared.is_idle:
             after_lock(prepared.state)
             tell_of_builds(prepared.state, ())
@@ -553,11 +558,6 @@ def _run_uv(context: Context, prepared: UvRun) -> tuple[int, Planned]:
                 check_sources(context, state.choices, noted, lambda: "nothing is written")
 
             return export.run(command, environ, files, check), ()
-    if any("pylock" in text for text in context.invocation.arguments):
-        from ._exports import unread_variants
-
-        for line in unread_variants(context.invocation, context.place):
-            warn(line)
     if context.invocation.command != ("run",) or context.lock.path is None:
         return run_uv(command, environ), ()
     with completed_meanwhile(state):

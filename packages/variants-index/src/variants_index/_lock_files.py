@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urljoin
 
 import tomli_w
@@ -41,12 +41,13 @@ from pep_variants import labels as wheel_labels
 from pep_variants import limits, lock_entries, markers, safe_files
 from pep_variants import metadata as variant_metadata
 from pep_variants.errors import LockError, without_userinfo
-from pep_variants.lock_entries import LockChoice, Machine
+from pep_variants.lock_entries import GroupChoice, LockChoice, Machine
 from pep_variants.machines import Platform
 from pep_variants.metadata import Metadata, Properties
 from pep_variants.preferences import Preferences
 
 from ._candidate import Candidate
+from ._lock_groups import LockGroups, ResolvedPackage, ResolvedPackages
 from .target import Target
 
 logger = logging.getLogger(__name__)
@@ -150,6 +151,7 @@ def select_locked(
     extras: Collection[str] = (),
     groups: Collection[str] | None = None,
     decided: Callable[[LockChoice], None] = lambda _: None,
+    grouped: Callable[[GroupChoice], None] = lambda _: None,
 ) -> tuple[Locked, ...]:
     """Return the packages that *target* installs from *lock*, by name.
 
@@ -161,6 +163,7 @@ def select_locked(
         extras: extras of the lock file to install.
         groups: dependency groups to install, those that the file says by default.
         decided: called with each choice among variant wheels, and its problems.
+        grouped: called with the group that is for the target, where the file has such groups.
 
     Raises:
         LockError: the file is not for this target; names the package.
@@ -168,7 +171,9 @@ def select_locked(
     """
     extras = frozenset(map(canonicalize_name, extras))
 
-    def select(tree: Mapping[str, Any]) -> list[tuple[Package, Any]]:
+    def select(
+        tree: Mapping[str, Any], groups: Collection[str] | None = None
+    ) -> list[tuple[Package, Any]]:
         pylock = _validated(str(lock.path), tree)
         try:
             return list(
@@ -203,12 +208,14 @@ def select_locked(
         extras=extras,
         groups=groups,
     )
+    if selection.group is not None:
+        grouped(selection.group)
     choices = {choice.name: choice for choice in selection.choices.values()}
     for choice in choices.values():
         decided(choice)
     locked = [
         _locked(lock, package, file, choices.get(package.name))
-        for package, file in select(selection.tree)
+        for package, file in select(selection.tree, selection.groups)
     ]
     for item in locked:
         logger.debug("Package %s of %s: %s", item.name, lock.path, item.filename or "a folder")
@@ -252,58 +259,6 @@ def _validated(source: str, tree: Mapping[str, Any]) -> Pylock:
         return Pylock.from_dict(lock_entries.without_labels(tree))
     except (PylockValidationError, ValueError) as error:  # the latter of thousands of digits
         raise LockError(f"{source}: {error}") from None
-
-
-class ResolvedPackage(Protocol):
-    """What is written of one package of a resolution."""
-
-    @property
-    def name(self) -> str:
-        """Normalized project name."""
-
-    @property
-    def version(self) -> Version:
-        """Version of the release."""
-
-    @property
-    def candidate(self) -> Candidate:
-        """The chosen file."""
-
-    @property
-    def extras(self) -> Sequence[str]:
-        """Normalized names of the extras that are installed."""
-
-    @property
-    def requires_dist(self) -> Sequence[str]:
-        """Its ``Requires-Dist`` values."""
-
-    @property
-    def depends(self) -> Sequence[str]:
-        """Names of the packages of the resolution that it depends on."""
-
-    @property
-    def metadata(self) -> Metadata | None:
-        """The variant metadata, None for a non-variant file."""
-
-
-class ResolvedPackages(Protocol):
-    """The packages for one target."""
-
-    @property
-    def target(self) -> Target:
-        """What they are for."""
-
-    @property
-    def packages(self) -> Sequence[ResolvedPackage]:
-        """The packages, by name."""
-
-    @property
-    def requested(self) -> Mapping[str, frozenset[str]]:
-        """Extras by name of what the user asked for; the project itself is the empty one."""
-
-    @property
-    def provided(self) -> Mapping[str, str]:
-        """Which package stands for a project that is not installed itself."""
 
 
 @dataclass(frozen=True)
@@ -363,11 +318,6 @@ class _Entry:
             item.label for item in self.files if item.label is not None and item.catalog is None
         }
 
-    @property
-    def markers(self) -> set[str]:
-        """Markers of the targets that install it."""
-        return {_marker(target) for target, _ in self.packages}
-
 
 def write_lock(
     resolutions: Sequence[ResolvedPackages],
@@ -388,10 +338,9 @@ def write_lock(
         digests: returns hashes of a file for which the index has none.
 
     Raises:
-        LockError: the targets need different versions of a package, and no marker distinguishes
-            them; or something cannot be written to a lock file.
+        LockError: something cannot be written to a lock file.
     """
-    _check_builds(resolutions)
+    groups = LockGroups.of(resolutions)
     names = {
         item.target.name: {
             **{
@@ -403,11 +352,10 @@ def write_lock(
         }
         for item in resolutions
     }
-    entries = _entries(resolutions, names)
+    entries = _entries(resolutions, names, groups)
     by_need = any(
         markers.uses_variant_terms(text) for entry in entries for text in entry.all_requires
     )
-    environments = sorted({_marker(resolution.target) for resolution in resolutions})
     packages = []
     for entry in entries:
         conditional = by_need and _is_conditional(entry)
@@ -415,9 +363,7 @@ def write_lock(
             Package(
                 name=canonicalize_name(entry.name),
                 version=entry.version,
-                marker=None
-                if entry.markers == set(environments)
-                else Marker(" or ".join(f"({item})" for item in sorted(entry.markers))),
+                marker=groups.marker(target for target, _ in entry.packages),
                 requires_python=_requires_python(entry),
                 dependencies=[
                     item for name in entry.depends for item in _dependencies(name, entry, entries)
@@ -429,17 +375,21 @@ def write_lock(
                 else None,
             )
         )
+    own = {lock_entries.REQUIREMENTS: _requested(resolutions, names)} if by_need else {}
+    if groups.names:
+        packages.append(groups.guard)
+        own |= groups.table(resolutions, documents)
     pylock = Pylock(
         lock_version=LOCK_VERSION,
-        environments=list(map(Marker, environments)),
+        environments=list(map(Marker, groups.environments)),
+        dependency_groups=[*groups.names.values()] or None,
+        default_groups=[] if groups.names else None,
         created_by=created_by,
         packages=packages,
-        tool={lock_entries.TOOL: {lock_entries.REQUIREMENTS: _requested(resolutions, names)}}
-        if by_need
-        else None,
+        tool={lock_entries.TOOL: own} if own else None,
     )
     tree = dict(pylock.to_dict())
-    for entry, table in zip(entries, tree["packages"], strict=True):
+    for entry, table in zip(entries, tree["packages"], strict=False):  # the last one may be a guard
         if entry.labels:
             table[lock_entries.KEY] = _variants(entry, documents)
     try:
@@ -456,59 +406,29 @@ def _renamed(requirement: str, names: Names) -> str:
     return requirement if found is None or other is None else f"{other}{requirement[found.end() :]}"
 
 
-def _check_builds(resolutions: Sequence[ResolvedPackages]) -> None:
-    """Check that targets that no marker tells apart need the same builds of the catalogue."""
-    seen: dict[tuple[str, str], tuple[Target, Candidate]] = {}
-    for resolution in resolutions:
-        target = resolution.target
-        for candidate in (package.candidate for package in resolution.packages):
-            key = target.marker, candidate.project
-            other, earlier = seen.setdefault(key, (target, candidate))
-            described = candidate.catalog is not None or earlier.catalog is not None
-            if described and candidate.label != earlier.label:
-                raise LockError(
-                    f"{other.name} needs {_build(earlier)} and {target.name} needs "
-                    f"{_build(candidate)}, and installers cannot tell from a lock file which of "
-                    "the two is for them: write one lock file for each target"
-                )
-
-
-def _build(candidate: Candidate) -> str:
-    label = candidate.label
-    build = "the non-variant file" if label is None else f"variant {label}"
-    return f"{build} of {candidate.project} {candidate.release}"
-
-
-def _entries(resolutions: Sequence[ResolvedPackages], names: Mapping[str, Names]) -> list[_Entry]:
+def _entries(
+    resolutions: Sequence[ResolvedPackages], names: Mapping[str, Names], groups: LockGroups
+) -> list[_Entry]:
+    """Return the versions that targets have; with each file apart that some group alone has."""
     found: dict[tuple[str, Version], list[tuple[Target, ResolvedPackage]]] = {}
     for resolution in resolutions:
         for package in resolution.packages:
             item = package.candidate
             key = item.published_name, item.published_version
             found.setdefault(key, []).append((resolution.target, package))
-    entries = [_Entry(*key, found[key], names) for key in sorted(found)]
-    for one, other in itertools.combinations(entries, 2):
-        if one.name == other.name and one.markers & other.markers:
-            raise _not_apart(one, other)
+    entries = []
+    for key in sorted(found):
+        parts: dict[str, list[tuple[Target, ResolvedPackage]]] = {}
+        grouped: dict[str, set[str]] = {}
+        for target, package in found[key]:
+            if groups.of_target(target) is not None:
+                grouped.setdefault(target.marker, set()).add(package.candidate.published)
+        is_split = any(len(files) > 1 for files in grouped.values())
+        for target, package in found[key]:
+            file = package.candidate.published if is_split else ""
+            parts.setdefault(file, []).append((target, package))
+        entries += [_Entry(*key, parts[file], names) for file in sorted(parts)]
     return entries
-
-
-def _not_apart(one: _Entry, other: _Entry) -> LockError:
-    target, package, rival, different = next(
-        (*first, *second)
-        for first in one.packages
-        for second in other.packages
-        if _marker(first[0]) == _marker(second[0])
-    )
-    return LockError(
-        f"{target.name} needs {package.name} {package.version} and {rival.name} needs "
-        f"{different.version}, but no marker distinguishes the two targets: write one lock file "
-        "for each, or constrain the version with -c"
-    )
-
-
-def _marker(target: Target) -> str:
-    return str(Marker(target.marker))
 
 
 def _files(
@@ -569,11 +489,10 @@ def _dependencies(name: str, entry: _Entry, entries: Sequence[_Entry]) -> list[d
     if len(found) < 2:
         return [{"name": name}]
     own = {target.name for target, _ in entry.packages}
-    return [
-        {"name": name, "version": str(other.version)}
-        for other in found
-        if own & {target.name for target, _ in other.packages}
+    versions = [
+        str(other.version) for other in found if own & {target.name for target, _ in other.packages}
     ]
+    return [{"name": name, "version": version} for version in dict.fromkeys(versions)]
 
 
 def _relative(path: Path, folder: Path) -> str:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._guard import Original, guarded, replace, require
 from .._session import Session, current_session
+
+if TYPE_CHECKING:
+    from pep_variants.lock_entries import LockSelection
 
 _TREE = "_pep_variants_tree"
 
@@ -44,7 +47,7 @@ def patch_pylock(module: Any) -> None:
 
         (tree,) = args
         session = current_session()
-        if not lock_entries.lists_variants(tree) and (
+        if not (lock_entries.lists_variants(tree) or lock_entries.has_groups(tree)) and (
             session is None or not session.options.forced
         ):
             return original(cls, tree)
@@ -64,7 +67,8 @@ def patch_pylock(module: Any) -> None:
             groups=kwargs.get("dependency_groups"),
             from_source=kwargs.get("prefer_sdist_predicate") or (lambda _: False),
         )
-        return original(type(self).from_dict(chosen), **kwargs)
+        kwargs["dependency_groups"] = chosen.groups
+        return original(type(self).from_dict(chosen.tree), **kwargs)
 
 
 def _with(module: Any, name: str, ours: Callable[..., Any]) -> SimpleNamespace:
@@ -73,7 +77,7 @@ def _with(module: Any, name: str, ours: Callable[..., Any]) -> SimpleNamespace:
     return SimpleNamespace(**{**vars(module), name: function})
 
 
-def _selected(tree: Mapping[str, Any], session: Session | None, **asked: Any) -> Mapping[str, Any]:
+def _selected(tree: Mapping[str, Any], session: Session | None, **asked: Any) -> LockSelection:
     """Return what this machine installs from a lock file, as parsed from TOML.
 
     *asked* are arguments of the engine's `select_packages`.
@@ -98,9 +102,10 @@ def _selected(tree: Mapping[str, Any], session: Session | None, **asked: Any) ->
     # pip's error names the file.
     selection = lock_entries.select_packages(tree, "", machine, detect, preferences, **asked)
     if ordering is not None:
+        ordering.listener.grouped(selection.group)
         for choice in selection.choices.values():
             ordering.note_locked(choice)
-    return selection.tree
+    return selection
 
 
 def _as_published(package: Mapping[str, Any], session: Session) -> Mapping[str, Any]:

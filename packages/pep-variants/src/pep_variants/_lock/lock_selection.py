@@ -15,7 +15,7 @@ Nothing is fetched. Evaluating markers of lock files needs `packaging` 25.0 or n
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -34,21 +34,14 @@ from .._model.generation import V0_0_2, V0_0_3, V0_1_0, V0_1_1, Generation, sche
 from ..errors import InvalidMarker, LockError, MetadataError, shortened
 from ..labels import NULL_LABEL, ZERO_LABEL
 from ..markers import NON_VARIANT, VariantContext, reduce_requirement
-from .wheels import KEY, Table, filename_of, labels_of, plainly_named, unlabelled
+from .groups import GroupChoice, choose_group
+from .wheels import KEY, Table, filename_of, labels_of, own_table, plainly_named, unlabelled
 
 if TYPE_CHECKING:
     from packaging.tags import Tag
 
     from .._model.metadata import Metadata
     from .._model.platform import Platform
-
-TOOL = "pep-variants"
-"""Name of our tables ``[tool.pep-variants]`` and ``[packages.tool.pep-variants]``.
-
-The dependencies may depend on the chosen variants, but markers of lock files must not use variants
-(PEP 825). So the original requirements are kept in these tables, to leave out packages that the
-chosen variants do not need. Other installers install these as well.
-"""
 
 REQUIREMENTS = "requirements"
 """In ``[tool.pep-variants]``: names, with extras, of the requested packages."""
@@ -114,10 +107,14 @@ class LockSelection:
         tree: the file with the packages that the machine needs. Packages with variant wheels have
             the chosen wheel alone, its ``name`` without the label, and no ``variants-json``.
         choices: what was chosen, by position in the packages of `tree`.
+        groups: the dependency groups of these packages.
+        group: the one of them that is for this machine, None in a file without such groups.
     """
 
     tree: Mapping[str, Any]
     choices: Mapping[int, LockChoice]
+    groups: frozenset[str] = frozenset()
+    group: GroupChoice | None = None
 
 
 def select_packages(
@@ -143,25 +140,32 @@ def select_packages(
         platform: gives the supported values for metadata, e.g. `Detector.platform`.
         preferences: what the user asked for about variants.
         extras: extras of the lock file to install.
-        groups: dependency groups to install; None for the default ones.
+        groups: dependency groups to install; None for the default ones. Of those that are for
+            kinds of machines, the one that fits best is added unless one is named.
         from_source: whether a project is built from its source distribution if it has one.
 
     Raises:
-        LockError: a package that is needed has no file for this machine; names the package.
+        LockError: a package that is needed has no file for this machine, or no group is for it;
+            names the package, or the groups.
         VariantError: a forced label does not exist or does not fit.
     """
-    groups = tree.get("default-groups", ()) if groups is None else groups
-    return _Selector(
+    preferences = preferences or Preferences()
+    group = choose_group(tree, source, machine.environment, platform, preferences, groups or ())
+    groups = frozenset(tree.get("default-groups", ()) if groups is None else groups)
+    if group is not None:
+        groups |= {group.name}
+    selection = _Selector(
         tree,
         source,
         machine,
         platform,
-        preferences or Preferences(),
+        preferences,
         frozenset(extras),
-        frozenset(groups),
+        groups,
         from_source,
         tree.get("packages", ()),
     ).select()
+    return replace(selection, groups=groups, group=group)
 
 
 @dataclass
@@ -210,7 +214,7 @@ class _Selector:
 
     def _needed(self, present: Sequence[int]) -> set[int]:
         """Return the packages that the chosen variants need; all, without our table."""
-        asked = _own(self._tree).get(REQUIREMENTS)
+        asked = own_table(self._tree).get(REQUIREMENTS)
         if not isinstance(asked, list):
             return set(present)
         by_name: dict[str, list[int]] = {}
@@ -229,7 +233,7 @@ class _Selector:
     def _depends(self, number: int, extra: str) -> list[tuple[str, str]]:
         """Return project and extra of the dependencies of a package, or of an extra of it."""
         package = self._packages[number]
-        requires = _own(package).get(REQUIRES_DIST)
+        requires = own_table(package).get(REQUIRES_DIST)
         if requires is None:
             listed = package.get("dependencies", ())
             return [(str(item.get("name")), "") for item in listed if isinstance(item, Mapping)]
@@ -381,12 +385,6 @@ class _Selector:
     def _place(self, number: int) -> str:
         place = f"packages[{number}] ({shortened(self._name(number))[1:-1]})"
         return f"{self._source}: {place}" if self._source else place
-
-
-def _own(table: object) -> Mapping[str, Any]:
-    tools = table.get("tool") if isinstance(table, Mapping) else None
-    own = tools.get(TOOL) if isinstance(tools, Mapping) else None
-    return own if isinstance(own, Mapping) else {}
 
 
 def _built_against(selection: Selection[Any]) -> Iterator[str]:

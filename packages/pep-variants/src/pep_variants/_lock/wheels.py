@@ -13,6 +13,17 @@ from ..labels import filename_of_url, split_label
 KEY = "variants-json"
 """The table of a package that has the metadata of its variants (PEP 825)."""
 
+TOOL = "pep-variants"
+"""Name of our tables ``[tool.pep-variants]`` and ``[packages.tool.pep-variants]``.
+
+The dependencies may depend on the chosen variants, but markers of lock files must not use variants
+(PEP 825). So the original requirements are kept in these tables, to leave out packages that the
+chosen variants do not need. Other installers install these as well.
+"""
+
+GROUPS = "groups"
+"""In ``[tool.pep-variants]``: what is in the dependency groups that are for kinds of machines."""
+
 Table = Mapping[str, Any]
 """A table of a lock file, as parsed from TOML."""
 
@@ -67,6 +78,23 @@ def lists_variants(tree: object) -> bool:
     """
     packages = tree.get("packages") if isinstance(tree, Mapping) else None
     return isinstance(packages, list) and any(any(labels_of(item)) for item in packages)
+
+
+def own_table(table: object) -> Mapping[str, Any]:
+    """Return our table of a lock file or package, empty without one."""
+    tools = table.get("tool") if isinstance(table, Mapping) else None
+    own = tools.get(TOOL) if isinstance(tools, Mapping) else None
+    return own if isinstance(own, Mapping) else {}
+
+
+def has_groups(tree: object) -> bool:
+    """Return whether a lock file, as parsed from TOML, has groups that are for kinds of machines.
+
+    >>> from pep_variants.lock_entries import has_groups
+    >>> has_groups({"tool": {"pep-variants": {"groups": {"cuda13-0": {}}}}})
+    True
+    """
+    return bool(own_table(tree).get(GROUPS))
 
 
 def without_labels(tree: Mapping[str, Any]) -> dict[str, Any]:

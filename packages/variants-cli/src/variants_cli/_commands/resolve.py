@@ -20,7 +20,7 @@ from resolvelib_variants.resolution import (
 from variants_index import finder as package_finder
 from variants_index.finder import Download, Locked
 
-from .._console import created_by, print_json, print_table, warn
+from .._console import created_by, note, print_json, print_table, warn
 from .._missed_builds import missed_line, unfit_lines
 from .arguments import FILE, NEW_FILE, Command, json_option, option_values
 from .index_options import Unsolved, index_options, places, progress, resolving
@@ -28,6 +28,7 @@ from .index_options import Unsolved, index_options, places, progress, resolving
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from pep_variants.lock_entries import GroupChoice
     from resolvelib_variants.resolution import IndexResolver, Package, Resolution
     from variants_index.finder import Session
     from variants_index.target import Target
@@ -55,6 +56,10 @@ if TYPE_CHECKING:
     help="Select from this lock file instead of resolving.",
 )  # fmt: skip
 @click.option(
+    "--group", "groups", metavar="NAME", multiple=True,
+    help="Dependency group of the lock file of --from, instead of the one that fits; repeatable.",
+)  # fmt: skip
+@click.option(
     "--download", "folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path),
     help="Also download the files to this directory, and verify their hashes.",
 )  # fmt: skip
@@ -66,6 +71,7 @@ def resolve(
     constraints: tuple[Path, ...],
     output: Path | None,
     lock_file: Path | None,
+    groups: tuple[str, ...],
     folder: Path | None,
     as_json: bool,
     **options: Any,  # noqa: ANN401
@@ -81,6 +87,8 @@ def resolve(
     if lock_file is not None:
         if requirements or files or constraints or output:
             raise click.UsageError("--from cannot be combined with requirements")
+    elif groups:
+        raise click.UsageError("--group names a dependency group of the lock file of --from")
     elif not wanted.requirements:
         raise click.UsageError(
             "no requirements: give a requirement, or a requirements file with -r"
@@ -92,7 +100,7 @@ def resolve(
     where = places(options, wanted)
     with resolving(where, option_values(options)) as resolver, progress() as tell:
         if lock_file is not None:
-            found, warnings = _from_lock(lock_file, where.targets, resolver)
+            found, warnings = _from_lock(lock_file, groups, where.targets, resolver)
         else:
             if output is not None:
                 resolutions = resolver.resolve_all(wanted, where.targets, tell)
@@ -121,10 +129,11 @@ def resolve(
 
 
 def _from_lock(
-    path: Path, targets: Iterable[Target], resolver: IndexResolver
+    path: Path, groups: Sequence[str], targets: Iterable[Target], resolver: IndexResolver
 ) -> tuple[list[Found], list[str]]:
     """Select from the lock file *path* for every target; return warnings as well."""
     found: list[Found] = []
+    lines: list[GroupChoice] = []
     notes = Notes()
     lock = package_finder.read_lock(path)
     for target in targets:
@@ -133,6 +142,8 @@ def _from_lock(
             target,
             resolver.detector(target).platform,
             resolver.preferences,
+            groups=groups or None,
+            grouped=lines.append,
             decided=lambda choice: notes.selected(choice.name, choice.version, choice.selection),
         )
         for each in chosen:
@@ -140,6 +151,8 @@ def _from_lock(
                 resolver.session.add_index(each.url)  # the user named the lock file
         tree = {"target": target.name, "packages": [item.to_tree() for item in chosen]}
         found.append((target.name, chosen, tree))
+    for line in lines:
+        (warn if line.unfit else note)(f"{path}: {line}")
     return found, [*notes.warnings]
 
 
@@ -164,6 +177,13 @@ def _write_lock(output: Path, resolutions: Sequence[Resolution], resolver: Index
     )
     with safe_files.replacing(output) as stream:
         stream.write(data)
+    groups = package_finder.read_lock(output).tree.get("dependency-groups")
+    if groups:
+        note(
+            f"{output}: no marker tells the targets apart, so it has the dependency groups "
+            f"{', '.join(groups)}; plain installers have to be told which: "
+            f"pip install --group {output}:{groups[0]}"
+        )
 
 
 def _download(session: Session, packages: Iterable[Package | Locked], folder: Path) -> None:

@@ -1,0 +1,270 @@
+"""The dependency group of a lock file that is for a machine (PEP 751).
+
+Where no environment marker tells apart the targets of a file, each has a group. Our table says
+which builds are in it, so that a machine can take the group whose builds fit it best::
+
+    [tool.pep-variants.groups.cuda12-8]
+    environment = "sys_platform == 'linux'"   # where the group is for
+    builds = { torch = "cu128" }              # the label of each project that has variants
+
+    [tool.pep-variants.variants.torch]        # as `variants-json`, with these labels
+
+Other installers have to be told the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from packaging.markers import Marker
+from packaging.utils import canonicalize_name
+
+from .. import limits
+from .._choose.preferences import Preferences
+from .._choose.rejections import why_this, why_unfit
+from .._choose.selection import File, Selection, select
+from .._formats.reader import metadata_from_tree
+from ..errors import LockError, shortened
+from ..labels import NULL_LABEL
+from .wheels import GROUPS, own_table
+
+if TYPE_CHECKING:
+    from .._model.metadata import Metadata
+    from .._model.platform import Platform
+
+BUILDS = "builds"
+"""In the table of a group: labels by project."""
+
+ENVIRONMENT = "environment"
+"""In the table of a group: marker of the environment that it is for."""
+
+VARIANTS = "variants"
+"""In ``[tool.pep-variants]``: variant metadata of these labels, by project."""
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class GroupChoice:
+    """The group that a machine takes.
+
+    Attributes:
+        name: normalized, as in the file.
+        why: what its builds are and why they fit, in a few words.
+        unfit: why a group that was named does not fit; empty for one that does.
+    """
+
+    name: str
+    why: str
+    unfit: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Return the line that tells of it."""
+        if self.unfit:
+            return f"dependency group {self.name} is not for this machine: {self._reasons}"
+        return f"dependency group {self.name}" + (f": {self.why}" if self.why else "")
+
+    @property
+    def _reasons(self) -> str:
+        return "; ".join(self.unfit[:_SHOWN])
+
+
+def write_groups(
+    groups: Mapping[str, tuple[str, Mapping[str, tuple[str, Mapping[str, Any]]]]],
+) -> dict[str, Any]:
+    """Return what our table of a lock file says of *groups*.
+
+    Args:
+        groups: by name, the marker of the environment, and by project the label of the build with
+            its variant metadata, as of `write_table`. A label that stands for other properties in
+            another group gets a number.
+    """
+    variants: dict[str, dict[str, Any]] = {}
+    written = {}
+    for name, (environment, builds) in groups.items():
+        labels = {}
+        for project, (label, table) in builds.items():
+            known = variants.setdefault(project, {**table, VARIANTS: {}})
+            if len(_namespaces(table)) > len(_namespaces(known)):  # of another version
+                known.update({**table, VARIANTS: known[VARIANTS]})
+            properties = table[VARIANTS].get(label, {})
+            own, number = label, 0
+            while known[VARIANTS].get(own, properties) != properties:
+                number += 1
+                own = f"{label[: limits.LABEL_LENGTH - 4]}.{number}"
+            known[VARIANTS][own] = properties
+            labels[project] = own
+        written[name] = {ENVIRONMENT: environment, BUILDS: labels}
+    return {GROUPS: written, VARIANTS: variants}
+
+
+def _namespaces(table: Mapping[str, Any]) -> Collection[str]:
+    return table["default-priorities"]["namespace"]  # type: ignore[no-any-return]
+
+
+def choose_group(
+    tree: Mapping[str, Any],
+    source: str,
+    environment: Mapping[str, str],
+    platform: Callable[[Metadata], Platform],
+    preferences: Preferences,
+    named: Collection[str] = (),
+) -> GroupChoice | None:
+    """Return the group for a machine, None if the file has no such groups for its environment.
+
+    Args:
+        tree: the file, as parsed from TOML.
+        source: where it is from, for messages; may be empty.
+        environment: values of the environment markers.
+        platform: gives the supported values for metadata.
+        preferences: what the user asked for about variants.
+        named: groups that the user named: one of ours is taken although another one fits better.
+
+    Raises:
+        LockError: none fits, or what is named is not there, not for this environment, or several.
+    """
+    groups = own_table(tree).get(GROUPS)
+    if not isinstance(groups, Mapping):
+        return None
+    place = f"{source}: " if source else ""
+    here = {
+        name: builds if isinstance(builds := group.get(BUILDS), Mapping) else {}
+        for name, group in groups.items()
+        if isinstance(group, Mapping) and _holds(group.get(ENVIRONMENT), environment)
+    }
+    asked = {canonicalize_name(name) for name in named}
+    declared = tree.get("dependency-groups")
+    known = {str(name) for name in declared} if isinstance(declared, list) else set()
+    for name in sorted(asked - here.keys()):
+        if name in groups or name not in known:
+            raise LockError(
+                f"{place}there is no dependency group {shortened(name)} for this environment, but "
+                f"{_listed([*here])}"
+            )
+    wanted = sorted(asked & here.keys())
+    if len(wanted) > 1:
+        raise LockError(
+            f"{place}the dependency groups {_listed(wanted)} are for different machines: name one"
+        )
+    if not here:
+        return None
+    projects = dict.fromkeys(project for builds in here.values() for project in builds)
+    if len(projects) * len(here) > limits.LOCK_BUILDS:
+        raise LockError(
+            f"{place}{len(here)} dependency groups with builds of {len(projects)} projects are "
+            f"more than the {limits.LOCK_BUILDS} builds that are compared"
+        )
+    selections = {
+        project: _select(tree, project, here, f"{place}{project}", platform, preferences)
+        for project in projects
+    }
+    places = {
+        project: {name: place for place, name in reversed([*enumerate(_names(selection))])}
+        for project, selection in selections.items()
+    }
+    labels = {
+        name: {project: _label(builds, project, preferences) for project in projects}
+        for name, builds in here.items()
+    }
+    fitting = [
+        name
+        for name in here
+        if all(labels[name][project] in places[project] for project in projects)
+    ]
+    if not wanted and not fitting:
+        reasons = [text for name in here for text in _unfit(selections, labels[name], places)]
+        found = "; ".join([*dict.fromkeys(reasons)][:_SHOWN])
+        raise LockError(
+            f"{place}none of the dependency groups {_listed([*here])} is for this machine: "
+            f"{found or 'no build is left'}; one that is named is installed all the same"
+        )
+    name = min(
+        wanted or fitting,
+        key=lambda name: [places[item].get(labels[name][item], 0) for item in projects],
+    )
+    if name not in fitting:
+        return GroupChoice(name, "", tuple(_unfit(selections, labels[name], places)))
+    why = (_why(selection, labels[name][item], item) for item, selection in selections.items())
+    return GroupChoice(name, next(filter(None, why), ""))
+
+
+def _select(
+    tree: Mapping[str, Any],
+    project: str,
+    groups: Mapping[str, Mapping[str, Any]],
+    source: str,
+    platform: Callable[[Metadata], Platform],
+    preferences: Preferences,
+) -> Selection[str]:
+    """Choose among the builds of a project that groups have, each once."""
+    labels = dict.fromkeys(_label(builds, project, preferences) for builds in groups.values())
+    tables = own_table(tree).get(VARIANTS)
+
+    def metadata(_: str) -> Metadata:
+        return metadata_from_tree(
+            tables.get(project, {}) if isinstance(tables, Mapping) else {}, source
+        )
+
+    return select(
+        [File(_filename(label), source, label) for label in labels],
+        metadata=metadata,
+        platform=platform,
+        preferences=preferences,
+        project=project,
+    )
+
+
+def _filename(label: str) -> str:
+    """Return a name for a build, of which labels are read from names."""
+    return f"build-0-py3-none-any{label and f'-{label}'}.whl"
+
+
+def _label(builds: Mapping[str, Any], project: str, preferences: Preferences) -> str:
+    label = str(builds.get(project, ""))
+    return "" if label == NULL_LABEL and not preferences.use_variants else label
+
+
+def _names(selection: Selection[str]) -> list[str]:
+    return [file.item for file in selection.files]
+
+
+def _why(selection: Selection[str], label: str, project: str) -> str:
+    file = next(file for file in selection.files if file.item == label)
+    why = why_this(selection, file, project)
+    return f"{project} {label or 'without variant'}" + (f", {why}" if why else "")
+
+
+def _unfit(
+    selections: Mapping[str, Selection[str]],
+    labels: Mapping[str, str],
+    places: Mapping[str, Mapping[str, int]],
+) -> list[str]:
+    """Return why the builds of a group do not fit."""
+    found = []
+    for project, selection in selections.items():
+        label = labels[project]
+        if label in places[project]:
+            continue
+        reasons = [*map(str, selection.problems.values()), *why_unfit(selection, label)]
+        found.append(f"{project} {label} {'; '.join(reasons) or 'is not asked for'}")
+    return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(shortened(name)[1:-1] for name in names[:_SHOWN]) or "none"
+    return shown + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+
+
+@lru_cache(maxsize=64)
+def _marker(text: str) -> Marker:
+    return Marker(text)
+
+
+def _holds(marker: object, environment: Mapping[str, str]) -> bool:
+    try:
+        return not isinstance(marker, str) or _marker(marker).evaluate({**environment})
+    except (KeyError, ValueError, RecursionError):
+        return False

@@ -5,11 +5,11 @@ import json
 import pytest
 from packaging.version import Version
 
-from pep_variants.machines import Detector
+from pep_variants.machines import Detector, load_machine
 from pep_variants.preferences import Preferences
 from variants_catalog import possible_builds
 from variants_catalog._catalogs import shipped_catalog
-from variants_catalog._unfit_builds import unfit_builds
+from variants_catalog._unfit_builds import other_build, unfit_builds
 
 OLDER, NEWER = "h100-zen4", "h100-sapphirerapids"
 """Drivers for CUDA 12.8 and 13.0."""
@@ -75,6 +75,23 @@ def test_nothing_is_said_where_nothing_is_wrong(machine, name, version):
 def test_what_runs_on_one_platform_alone(capability, target, runs):
     found = lines(f"cuda=13.0,sm={capability}", target=target, onnxruntime_gpu="1.31.1")
     assert (found == []) is runs
+
+
+@pytest.mark.parametrize(
+    ("machine", "does"),
+    [
+        ("cuda=12.8,sm=12.0", "onnxruntime-gpu!=1.23.0,<1.27,>=1.21"),
+        ("cuda=13.0,sm=12.0", "onnxruntime-gpu>=1.27"),
+        ("cuda=12.8,sm=5.0", "no build of onnxruntime"),
+    ],
+)
+def test_a_fault_of_one_release(machine, does):
+    (line,) = lines(machine, onnxruntime_gpu="1.23.0")
+    assert line.endswith(f"; {does} does")
+    detect = Detector(platform=load_machine(machine)).platform
+    other = other_build("onnxruntime-gpu", Version("1.23.0"), detect, Preferences())
+    assert other == ("" if does.startswith("no ") else does)
+    assert other_build("own", Version("1"), detect, Preferences()) == ""
 
 
 def test_the_catalogue_of_the_user(tmp_path):

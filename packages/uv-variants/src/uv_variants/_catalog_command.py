@@ -35,7 +35,7 @@ def enable(name: str) -> None:
 
     Writes your own variants.toml, which pip with the shim and `variants` read as well.
     """
-    for line in setting.enable_catalog(name, _fetch, warn):
+    for line in setting.enable_catalog(name, fetch_catalog, warn):
         warn(line)
 
 
@@ -50,7 +50,7 @@ def disable() -> None:
 def list_projects() -> None:
     """List the projects of the catalogue that is enabled, else of the default one."""
     found = setting.open_preferred(
-        user_preferences.load_preferences({}, os.environ, warn=warn), _fetch
+        user_preferences.load_preferences({}, os.environ, warn=warn), fetch_catalog
     )
     entries = (entry for name in found.names() if (entry := found.project(name)) is not None)
     rows = [("project", "from", "variants"), *setting.catalog_rows(entries)]
@@ -59,7 +59,12 @@ def list_projects() -> None:
         click.echo(f"{name:{widths[0]}}  {places:{widths[1]}}  {labels}")
 
 
-def _fetch(url: str) -> bytes:
+def fetch_catalog(url: str) -> bytes:
+    """Return the catalogue at *url*.
+
+    Raises:
+        ClickException: it cannot be read.
+    """
     try:
         offline = uv_files.is_on(os.environ.get("UV_OFFLINE", ""))
         with Session(Sources.from_environ(os.environ), offline=offline) as session:

@@ -48,6 +48,10 @@ class TwoNames(UvVariantsError):
     exit_code = 1
 
 
+class AcceleratorsUnknown(UvVariantsError):
+    """Accelerators that nothing of the project has builds for, or tables that say otherwise."""
+
+
 USER_ERRORS = (UvVariantsError, ProxyError, VariantError)
 """Errors in the user's input, files or indexes: one line of text each, no traceback."""
 

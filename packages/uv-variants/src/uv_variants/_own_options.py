@@ -13,6 +13,7 @@ from ._command_line import parse
 from ._uv_program import OWN_OPTIONS
 
 OWN_COMMANDS = {
+    "accelerators": "Lock builds for several accelerators in one uv.lock.",
     "doctor": "Say whether what is installed and locked fits this machine.",
     "catalog": "Turn the catalogue of existing builds on or off, or list it.",
     "config": "Print the index URL of a proxy, or write a uv.toml with it, for plain uv.",

@@ -21,6 +21,7 @@ from pep_variants import safe_files
 from pep_variants import selection as wheel_selection
 from pep_variants.safe_files import NotPrivate
 
+from ._accelerators.running import run_accelerated
 from ._built_wheels import BuiltWheels
 from ._checks import (
     check_after,
@@ -380,6 +381,8 @@ def run(
                 "--variant-coherent has no effect with uv, which asks for one project "
                 "at a time; name the variants with --variant NAME=LABEL"
             )
+        if scope is Scope.PROJECT and (code := run_accelerated(context)) is not None:
+            return code
         if context.lock.problem:
             warn(f"{context.lock.problem}: the variants of the lock are not known")
         if not _has_to_do_with_variants(context):

@@ -1,5 +1,6 @@
-"""Catalogues of existing builds, and the checks of their entries."""
+"""Catalogues of existing builds, the checks of their entries, builds by accelerator."""
 
+from ._accelerators import CPU, accelerator_of, build_for, is_accelerator, judged, locked_build
 from ._catalogs import (
     Catalog,
     FileCatalog,
@@ -15,7 +16,8 @@ from ._catalogs import (
 from ._entry_checks import Finding, check_entries, check_file, error, warning
 
 __all__ = [
-    "Catalog", "FileCatalog", "Finding", "UserEntries", "check_entries", "check_file", "error",
-    "is_in_catalog", "no_variants", "not_admitted", "open_catalog", "preferred_catalog",
+    "CPU", "Catalog", "FileCatalog", "Finding", "UserEntries", "accelerator_of", "build_for",
+    "check_entries", "check_file", "error", "is_accelerator", "is_in_catalog", "judged",
+    "locked_build", "no_variants", "not_admitted", "open_catalog", "preferred_catalog",
     "shipped_catalog", "warning", "write_catalog",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ from pep_variants import machines
 from variants_index import doctor as machine_doctor
 from variants_proxy.commands import cli as proxy_commands
 
+from .._accelerators.command import accelerators
 from .._catalog_command import catalog
 from .examination import examine
 
@@ -70,7 +71,12 @@ def doctor(context: click.Context, *, as_json: bool, offline: bool, directory: P
 
 cli = click.Group(
     "uv-variants",
-    {"doctor": doctor, "catalog": catalog, "config": proxy_commands.commands["url"]},
+    {
+        "accelerators": accelerators,
+        "doctor": doctor,
+        "catalog": catalog,
+        "config": proxy_commands.commands["url"],
+    },
     context_settings={"max_content_width": 100},
     help="Commands that uv does not have.",
 )

@@ -1,0 +1,267 @@
+"""One uv.lock with a group for each accelerator, installed by uv-variants and by plain uv."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.catalog_places import add_cupy, entry, family_entries, numbered_entry, pytorch, variant
+from support.projects import DRIVER, GPU
+from support.published_builds import Field, standing_in
+from support.uvs import Machine, project
+from support.wheels import Wheel
+from uv_variants._environments import installed_versions
+
+LINUX = "py3-none-manylinux_2_17_x86_64"
+WINDOWS, MAC = "py3-none-win_amd64", "py3-none-macosx_11_0_arm64"
+BUILDS = {"": "cpu", "12.6": "cu126", "12.8": "cu128", "13.0": "cu130"}
+"""Builds of torch that a driver takes of a lock that has all."""
+NAMES = ("cpu", "cuda12.6", "cuda12.8", "cuda13.0")
+GROUPS = dict(zip(BUILDS, NAMES, strict=True))
+
+
+@pytest.fixture
+def field() -> Iterator[Field]:
+    """PyTorch's places, and the user's own index: with cupy, onnxruntime, and a trainer."""
+    found = pytorch(LINUX, WINDOWS, mac=MAC)
+    add_cupy(found.index, LINUX, WINDOWS, mac=MAC)
+    for wheel in (
+        Wheel("trainer", "1.0", requires=("torch>=2.8",)),
+        Wheel("onnxruntime", "1.20.0"),
+        Wheel("onnxruntime-gpu", "1.20.0"),
+        Wheel("idna", "3.0"),
+    ):
+        found.index.add_wheel(wheel, metadata_file=True)
+    with standing_in(found):
+        yield found
+
+
+@pytest.fixture
+def computer(machine: Machine, field: Field, tmp_path: Path) -> Machine:
+    """A machine without GPU, the indexes, and a directory with entries."""
+    folder = tmp_path / "catalog"
+    family_entries(field.builds, folder)
+    gpu = variant("cuda12", 'requires = ["onnxruntime-gpu=={version}"]', cuda="12.0")
+    (folder / "onnxruntime.toml").write_text(entry("onnxruntime", [gpu, variant("null", "")]))
+    (folder / "cupy.toml").write_text(numbered_entry("cupy", "cupy-cuda{}x=={{version}}"))
+    settings = {
+        "UV_DEFAULT_INDEX": field.index.url,
+        "VARIANTS_CATALOG": str(folder),
+        "UV_PYTHON": sys.executable,
+    }
+    return machine.with_environ(settings)
+
+
+def driver(machine: Machine, version: str) -> Machine:
+    """Return the machine with a GPU and this driver, none for an empty *version*."""
+    return machine.with_environ({DRIVER: version, GPU: "9.0"} if version else {})
+
+
+def versions(machine: Machine) -> dict[str, str]:
+    return dict(installed_versions([machine.work / ".venv"]) - {("project", "1.0")})
+
+
+def files(machine: Machine) -> tuple[str, str]:
+    names = ("pyproject.toml", "uv.lock")
+    found = [machine.work / name for name in names]
+    return found[0].read_text(), found[1].read_text() if found[1].exists() else ""
+
+
+def accelerated(machine: Machine, *dependencies: str, names: tuple[str, ...] = NAMES) -> str:
+    """Make a project with a group for each of *names*; return what was printed."""
+    project(machine.work, dependencies)
+    done = machine.run("accelerators", *names)
+    assert done.code == 0, done
+    return done.text
+
+
+def test_each_machine_takes_its_group_of_one_lock(computer: Machine, field: Field) -> None:
+    printed = accelerated(computer, "trainer", "torchvision>=0.8")
+    assert 'With plain uv: UV_NO_GROUP="cuda12.6 cuda12.8 cuda13.0" uv sync' in printed
+    before = files(computer)
+    assert "variants" not in before[1]
+    for version, local in BUILDS.items():
+        here = driver(computer, version)
+        done = here.run("sync", "--locked")
+        assert done.code == 0, done
+        assert f"uv-variants: group {GROUPS[version]}" in done.err, done
+        expected = {"torch": f"2.9.0+{local}", "torchvision": f"0.9.0+{local}", "trainer": "1.0"}
+        expected |= {"cudalib": local[2:]} if version else {}
+        assert versions(here) == expected, done
+        ran = here.run("run", "--locked", "python", "-c", "import torch; print(torch.VERSION)")
+        assert local in ran.out + done.err, ran
+        others = " ".join(name for name in NAMES if name != GROUPS[version])
+        plain = here.with_environ({"UV_NO_GROUP": others})
+        assert plain.plain("sync", "--locked", "--reinstall").code == 0
+        assert versions(plain) == expected
+    assert files(computer) == before
+    done = computer.plain("sync", "--locked")
+    assert done.code == 2
+    assert "incompatible" in done.err, done
+
+
+def test_why_not_the_better_one(computer: Machine) -> None:
+    accelerated(computer, "torch")
+    done = driver(computer, "12.8").run("sync")
+    assert "group cuda12.8: CUDA driver 12.8 or newer" in done.err, done
+    assert "needs CUDA driver 13.0 or newer, this one supports up to 12.8" in done.err, done
+    assert "group" not in computer.run("--quiet", "sync").err
+
+
+def test_tree_and_export_have_one_group(computer: Machine) -> None:
+    accelerated(computer, "torch")
+    here = driver(computer, "12.6")
+    exported = here.run("export", "--no-hashes")
+    assert "torch==2.9.0+cu126" in exported.out, exported
+    assert "+cu128" not in exported.out
+    tree = here.run("tree")
+    assert "(group: cuda12-6)" in tree.out, tree
+    assert "(group: cuda12-8)" not in tree.out, tree
+
+
+def test_add_and_remove_keep_the_group(computer: Machine) -> None:
+    """uv takes no group away there, and would refuse."""
+    accelerated(computer, "trainer")
+    here = driver(computer, "12.8")
+    done = here.run("add", "idna")
+    assert done.code == 0, done
+    assert versions(here)["torch"] == "2.9.0+cu128"
+    assert versions(here)["idna"] == "3.0"
+    assert "type uv-variants accelerators" not in done.err
+    done = here.run("add", "torchvision")
+    assert done.code == 0, done
+    assert "torchvision: builds for the accelerators are in no group yet" in done.err, done
+    assert here.run("accelerators", "--check").code == 1
+    assert here.run("accelerators").code == 0
+    assert here.run("accelerators", "--check").code == 0
+    assert here.run("sync").code == 0
+    assert versions(here)["torchvision"] == "0.9.0+cu128"
+    done = here.run("remove", "idna")
+    assert done.code == 0, done
+    assert "idna" not in versions(here)
+    assert here.run("add", "--no-sync", "idna").code == 0
+    assert "idna" not in versions(here)
+
+
+def test_another_accelerator_and_one_less(computer: Machine) -> None:
+    accelerated(computer, "torch", names=("cpu", "cuda12.6"))
+    here = driver(computer, "13.0")
+    assert "group cuda12.6" in here.run("sync").err
+    assert here.run("accelerators", "--add", "native", "--remove", "cuda12.6").code == 0
+    assert "group cuda13.0" in here.run("sync").err
+    assert versions(here)["torch"] == "2.9.0+cu130"
+    text = files(here)[0]
+    assert "cu126" not in text
+    assert "12.6" not in text
+
+
+def test_machines_have_the_accelerator_of_their_best_build(computer: Machine) -> None:
+    accelerated(computer, "trainer", names=("laptop-alderlake", "cuda=12.8,sm=9.0,cpu=zen4"))
+    assert 'accelerators = ["cpu", "cuda12.8"]' in files(computer)[0]
+    table = computer.run("accelerators", "--explain")
+    rows = {line.split()[0]: line.split()[1] for line in table.out.splitlines()[1:]}
+    assert rows["h100-zen4"] == "cuda12.8", table
+    assert rows["apple-m1"] == "cpu"
+
+
+def test_names_are_proposed_and_nothing_is_written(computer: Machine) -> None:
+    project(computer.work, ["torch"])
+    before = files(computer)
+    done = driver(computer, "12.8").run("accelerators")
+    assert done.code == 0, done
+    assert "type: uv-variants accelerators cpu cuda12.8" in done.err
+    assert '+cpu = ["torch"]' in done.out
+    assert files(computer) == before
+    assert computer.run("accelerators", "--dry-run", "cpu", "cuda13.0").code == 0
+    assert files(computer) == before
+
+
+def test_builds_of_other_names(computer: Machine) -> None:
+    """cupy has none for CPUs; onnxruntime has one for CUDA 12, which decides as it comes first."""
+    printed = accelerated(
+        computer, "onnxruntime>=1.18", "cupy>=14", names=("cpu", "cuda12.8", "cuda13.0")
+    )
+    assert "onnxruntime>=1.18" in printed
+    for version, expected in {
+        "": {"onnxruntime": "1.20.0"},
+        "12.8": {"onnxruntime-gpu": "1.20.0", "cupy-cuda12x": "14.2.0"},
+        "13.0": {"onnxruntime-gpu": "1.20.0", "cupy-cuda12x": "14.2.0"},
+    }.items():
+        here = driver(computer, version)
+        done = here.run("sync")
+        assert done.code == 0, done
+        assert versions(here) == expected, done
+    removed = [text for name in ("cpu", "cuda12.8", "cuda13.0") for text in ("--remove", name)]
+    assert computer.run("accelerators", *removed).code == 0
+    text = files(computer)[0]
+    assert "onnxruntime>=1.18" in text
+    assert "cupy>=14" in text
+    assert "accelerators" not in text
+
+
+@pytest.mark.parametrize(
+    ("variables", "arguments", "torch"),
+    [
+        ({}, ["--group", "cuda12.6"], "2.9.0+cu126"),
+        ({}, ["--only-group", "cuda13.0"], "2.9.0+cu130"),
+        ({}, ["--no-default-groups"], "2.9.0"),
+        ({"UV_NO_GROUP": "cpu cuda12.6 cuda13.0"}, [], "2.9.0+cu128"),
+        ({}, ["--no-group", "cpu", "--no-group", "cuda12.6", "--no-group=cuda12.8"], "2.9.0+cu130"),
+    ],
+)
+def test_what_the_user_names_counts(
+    computer: Machine, variables: dict[str, str], arguments: list[str], torch: str
+) -> None:
+    accelerated(computer, "trainer")
+    here = computer.with_environ(variables)
+    done = here.run("sync", *arguments)
+    assert done.code == 0, done
+    assert versions(here)["torch"] == torch, done
+
+
+def test_no_group_fits(computer: Machine) -> None:
+    accelerated(computer, "torch", names=("cuda12.8", "cuda13.0"))
+    done = computer.run("sync")
+    assert done.code == 2
+    assert "no group of the lock fits this machine: cuda12.8 is not taken: torch" in done.err
+    assert "uv-variants accelerators --add native" in done.err, done
+    assert not (computer.work / ".venv").exists()
+
+
+def test_nothing_is_changed_where_uv_finds_no_solution(computer: Machine) -> None:
+    accelerated(computer, "torch", names=("cpu",))
+    before = files(computer)
+    offline = computer.with_environ({"UV_OFFLINE": "1"})
+    done = offline.run("accelerators", "cpu", "cuda12.8")
+    assert done.code != 0
+    assert "pyproject.toml and uv.lock are as before" in done.err, done
+    assert files(computer) == before
+
+
+def test_unknown_accelerators(computer: Machine) -> None:
+    project(computer.work, ["torch"])
+    done = computer.run("accelerators", "cpu", "rocm9.9")
+    assert done.code == 2
+    assert "no project has a build for rocm9.9; there are cpu, cuda13.0" in done.err, done
+    project(computer.work, ["idna"])
+    done = computer.run("accelerators", "cuda12.8")
+    assert done.code == 2
+    assert "nothing that this project requires has builds for accelerators" in done.err, done
+    done = computer.run("accelerators", "--directory", str(computer.home), "cpu")
+    assert done.code == 2
+    assert "no pyproject.toml here or above" in done.err, done
+
+
+def test_an_old_uv_is_refused(every_machine: Machine, computer: Machine) -> None:
+    project(computer.work, ["torch"])
+    release = tuple(map(int, every_machine.uv.parent.name.split("-")[-1].split(".")[:2]))
+    here = computer.with_environ({"VARIANTS_UV": str(every_machine.uv)})
+    done = here.run("accelerators", "cpu", "cuda12.8")
+    if release >= (0, 11):
+        assert done.code == 0, done
+    else:
+        assert done.code == 2
+        assert "locks groups in conflict wrongly: use uv 0.10.12 or newer" in done.err, done

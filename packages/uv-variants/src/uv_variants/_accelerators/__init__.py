@@ -1,0 +1,1 @@
+"""One lock for machines with different accelerators: a dependency group for each."""

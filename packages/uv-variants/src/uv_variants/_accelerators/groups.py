@@ -1,0 +1,162 @@
+"""Which group of a lock a machine takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+from pep_variants import selection as wheel_selection
+from pep_variants import wheel_files
+from variants_catalog import catalogs
+from variants_index import uv_files
+
+from .._named_projects import normalized
+
+if TYPE_CHECKING:
+    from pep_variants.machines import Platform
+    from pep_variants.metadata import Metadata
+    from pep_variants.preferences import Preferences
+    from pep_variants.selection import Ranking
+    from variants_catalog.catalogs import Catalog
+    from variants_catalog.entries import CatalogProject, CatalogVariant
+
+
+@dataclass(frozen=True)
+class GroupBuild:
+    """A build that a group of a lock has.
+
+    Attributes:
+        entry: of its project.
+        variant: which build it is.
+        version: that is locked.
+    """
+
+    entry: CatalogProject
+    variant: CatalogVariant
+    version: Version
+
+
+@dataclass(frozen=True)
+class Pick:
+    """The group that a machine takes.
+
+    Attributes:
+        group: its name, None if there is none that fits.
+        why: of it and of the better ones, in words.
+        reasons: against the others, by group.
+    """
+
+    group: str | None
+    why: str = ""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+
+def group_builds(
+    lock: Mapping[str, Any], project: str, groups: Iterable[str], catalog: Catalog
+) -> dict[str, list[GroupBuild]]:
+    """Return the builds of each of *groups*, in the order of its members.
+
+    Args:
+        lock: the tree of uv.lock.
+        project: normalized name of the project whose groups they are.
+        groups: as written.
+        catalog: of existing builds.
+    """
+    by_target = {
+        target: entry
+        for name in catalog.names()
+        if (entry := catalog.project(name)) is not None
+        for target in entry.targets
+    }
+    packages: dict[str, list[Mapping[str, Any]]] = {}
+    for item in lock.get("package", ()):
+        packages.setdefault(str(item.get("name")), []).append(item)
+    own = packages.get(project, [{}])[0]
+    members = uv_files.table_of(own.get("dev-dependencies"))
+    found: dict[str, list[GroupBuild]] = {group: [] for group in groups}
+    for group, builds in found.items():
+        for dependency in members.get(normalized(group), ()):
+            name = str(dependency.get("name"))
+            entry = catalog.project(name) or by_target.get(name)
+            package = _package(packages.get(name, ()), dependency)
+            version = wheel_files.read_version(str(package.get("version")))
+            if entry is None or version is None:
+                continue
+            extras = ",".join(dependency.get("extra", ()))
+            build = catalogs.locked_build(
+                entry,
+                Requirement(f"{name}[{extras}]" if extras else name),
+                version,
+                str(uv_files.table_of(package.get("source")).get("registry", "")),
+            )
+            if build is not None:
+                builds.append(GroupBuild(entry, build, version))
+    return found
+
+
+def pick(
+    found: Mapping[str, Sequence[GroupBuild]],
+    platform: Callable[[Metadata], Platform],
+    preferences: Preferences,
+) -> Pick:
+    """Return the group that fits a machine best.
+
+    All builds of a group have to fit. The first project that tells groups apart decides, then the
+    next; a group without any build is last.
+    """
+    rankings = dict(_rankings(found, platform, preferences))
+    reasons: dict[str, str] = {}
+    places: dict[str, list[int]] = {}
+    for group, builds in found.items():
+        unfit = [
+            f"{item.entry.name} {item.version} {', '.join(against)}"
+            for item in builds
+            if (against := wheel_selection.why_not(rankings[item.entry.name], group))
+        ]
+        if unfit:
+            reasons[group] = unfit[0]
+        else:
+            labels = {item.entry.name for item in builds}
+            places[group] = [
+                ranking.labels.index(group) if name in labels else len(ranking.labels)
+                for name, ranking in rankings.items()
+            ]
+    best = min(places, key=lambda group: places[group], default=None)
+    if best is None:
+        return Pick(None, reasons=reasons)
+    first = next(iter(found[best]), None)
+    supported = rankings[first.entry.name].supported(best) if first is not None else {}
+    return Pick(best, wheel_selection.why_chosen(supported), reasons)
+
+
+def _rankings(
+    found: Mapping[str, Sequence[GroupBuild]],
+    platform: Callable[[Metadata], Platform],
+    preferences: Preferences,
+) -> Iterator[tuple[str, Ranking]]:
+    entries = {item.entry.name: item.entry for builds in found.values() for item in builds}
+    for name, entry in entries.items():
+        builds = {
+            group: (item.variant, item.version)
+            for group, members in found.items()
+            for item in members
+            if item.entry.name == name
+        }
+        yield name, catalogs.judged(entry, builds, platform, preferences)
+
+
+def _package(
+    candidates: Iterable[Mapping[str, Any]], dependency: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return the package of a lock that *dependency* names; empty if that is not told."""
+    wanted = [
+        item
+        for item in candidates
+        if dependency.get("version") in (None, item.get("version"))
+        and dependency.get("source") in (None, item.get("source"))
+    ]
+    return wanted[0] if wanted else {}

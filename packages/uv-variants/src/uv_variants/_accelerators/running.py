@@ -1,0 +1,140 @@
+"""uv commands of a project that locks a group for each accelerator: run with the group that fits.
+
+uv alone is run: the lock has everything, and no index is asked for variants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pep_variants.machines import Detector
+
+from .._errors import AcceleratorsUnknown, warn
+from .._named_projects import normalized
+from .._uv_process import end_as, run_uv
+from .._uv_program import become_uv
+from .command import AcceleratedProject
+from .tables import Declared
+
+if TYPE_CHECKING:
+    from .._command_line import Invocation
+    from .._context import Context
+
+_NO_GROUP = "UV_NO_GROUP"
+_TAKE_GROUPS = ("sync", "run", "tree", "export", "audit")
+_SYNC_AFTERWARDS = ("add", "remove", "version")
+"""Commands that sync as well, and take no group away."""
+_SAME_PLACE = ("directory", "project", "python", "config-file", "cache-dir")
+_SAME_FLAGS = ("offline", "no-config", "q", "quiet", "v", "verbose", "active")
+
+
+def run_accelerated(context: Context) -> int | None:
+    """Run uv with the group that fits; None for a project without accelerators.
+
+    Raises:
+        AcceleratorsUnknown: no group of the lock fits, and there is none for CPUs.
+    """
+    root, invocation = context.place.root, context.invocation
+    if root is None or not (declared := Declared.read(root)).accelerators:
+        return None
+    uv, environ = context.uv, context.place.environ
+    if not context.preferences.use_variants or _is_chosen(context, declared):
+        return become_uv([uv, *invocation.arguments], environ)
+    command = invocation.command[0]
+    if command in _SYNC_AFTERWARDS and not _leaves_environment(context):
+        code = run_uv([uv, *invocation.rewritten({}, ("--no-sync",))], environ)
+        _tell_of_tables(context)
+        if code:
+            return end_as(code)
+        arguments = ["sync", *_same_place(invocation)]
+        return become_uv([uv, *arguments], _with_group(context, declared))
+    if command not in _TAKE_GROUPS:
+        return become_uv([uv, *invocation.arguments], environ)
+    if not (root / "uv.lock").is_file() and not context.is_frozen:
+        code = run_uv([uv, "lock", *_same_place(invocation)], environ)
+        if code:
+            return end_as(code)
+    return become_uv([uv, *invocation.arguments], _with_group(context, declared))
+
+
+def _with_group(context: Context, declared: Declared) -> Mapping[str, str]:
+    """Return the variables of uv, which leave out the groups that do not fit."""
+    invocation, names = context.invocation, declared.accelerators
+    asked = set(map(normalized, invocation.values("group", "only-group")))
+    group = next((name for name in names if normalized(name) in asked), None)
+    if group is None:
+        group = _picked(context, declared)
+    others = [name for name in names if name != group]
+    others += context.place.environ.get(_NO_GROUP, "").split()
+    return {**context.place.environ, _NO_GROUP: " ".join(others)}
+
+
+def _picked(context: Context, declared: Declared) -> str:
+    assert context.place.root is not None
+    project = AcceleratedProject.open(
+        context.place.root, context.preferences, context.place.environ
+    )
+    found = project.picked(Detector.of(context.preferences))
+    reasons = [f"{name} is not taken: {why}" for name, why in found.reasons.items()]
+    group = found.group or next((name for name in declared.accelerators if name == "cpu"), None)
+    if group is None:
+        raise AcceleratorsUnknown(
+            f"no group of the lock fits this machine: {'; '.join(reasons)}; add one: "
+            "uv-variants accelerators --add native"
+        )
+    if not context.is_quiet:
+        why = f": {found.why}" if found.why else ""
+        warn(f"group {group}{why}{f' ({reasons[-1]})' if reasons else ''}")
+    return group
+
+
+def _is_chosen(context: Context, declared: Declared) -> bool:
+    """Return whether the user leaves out groups of accelerators, or those that are there anyhow."""
+    invocation, environ = context.invocation, context.place.environ
+    names = set(map(normalized, declared.accelerators))
+    left_out = [*invocation.values("no-group"), *environ.get(_NO_GROUP, "").split()]
+    if not names.isdisjoint(map(normalized, left_out)):
+        return True
+    asked = set(map(normalized, invocation.values("only-group")))
+    without = invocation.has("no-default-groups", "only-dev") or context.place.is_on(
+        "UV_NO_DEFAULT_GROUPS"
+    )
+    return bool(without or asked) and names.isdisjoint(
+        {*asked, *map(normalized, invocation.values("group"))}
+    )
+
+
+def _leaves_environment(context: Context) -> bool:
+    invocation = context.invocation
+    if invocation.command == ("version",) and not (
+        invocation.operands or invocation.values("bump")
+    ):
+        return True
+    return invocation.has("no-sync", "frozen", "dry-run", "short") or any(
+        map(context.place.is_on, ("UV_NO_SYNC", "UV_FROZEN"))
+    )
+
+
+def _same_place(invocation: Invocation) -> Sequence[str]:
+    given = [
+        text
+        for item in invocation.given
+        if item.name in _SAME_PLACE
+        for text in (f"--{item.name}", item.value)
+    ]
+    flags = [f"-{each}" if len(each) == 1 else f"--{each}" for each in _SAME_FLAGS]
+    return [*given, *(each for each in flags if invocation.has(each.lstrip("-")))]
+
+
+def _tell_of_tables(context: Context) -> None:
+    """Print a line if something that was added has builds for the accelerators."""
+    assert context.place.root is not None
+    project = AcceleratedProject.open(
+        context.place.root, context.preferences, context.place.environ
+    )
+    if not context.is_quiet and (names := project.outdated()):
+        warn(
+            f"{', '.join(names)}: builds for the accelerators are in no group yet; type "
+            "uv-variants accelerators"
+        )

@@ -1,0 +1,296 @@
+"""The tables in pyproject.toml that have uv lock a group for each accelerator.
+
+Groups, the indexes of their members, and the conflicts between them are written; what a person has
+written stays as it is. `TABLE` says which accelerators and indexes are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import tomlkit
+from packaging.requirements import InvalidRequirement, Requirement
+from tomlkit.items import AoT, Array, Table
+
+from variants_index import uv_files
+
+from .._errors import AcceleratorsUnknown
+from .._named_projects import normalized
+from .plan import Plan
+
+Tree = MutableMapping[str, Any]
+
+TABLE = "uv-variants"
+_COMMENT = (
+    "Written by 'uv-variants accelerators', like the groups of these names, their sources and",
+    "their conflicts. Type it again to change them.",
+)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What `TABLE` says.
+
+    Attributes:
+        accelerators: names of the groups, as written.
+        indexes: names of the indexes that were written for them.
+        moved: requirements of the project that its groups have.
+    """
+
+    accelerators: tuple[str, ...] = ()
+    indexes: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, tree: Mapping[str, Any]) -> Declared:
+        """Return what the pyproject.toml *tree* declares; what is not valid is left out."""
+        table = uv_files.table_of(uv_files.table_of(tree.get("tool")).get(TABLE))
+        names = (_texts(table.get(name)) for name in ("accelerators", "indexes", "moved"))
+        return cls(*names)
+
+    @classmethod
+    def read(cls, root: Path | None) -> Declared:
+        """Return what the project in *root* declares, nothing without one."""
+        tree = None if root is None else uv_files.read_toml(root / "pyproject.toml")
+        return cls.of(tree or {})
+
+
+def project_requirements(tree: Mapping[str, Any]) -> list[Requirement]:
+    """Return what the project of a pyproject.toml requires, with what was moved to its groups."""
+    texts = [*_texts(uv_files.table_of(tree.get("project")).get("dependencies"))]
+    found = []
+    for text in (*texts, *Declared.of(tree).moved):
+        try:
+            found.append(Requirement(text))
+        except InvalidRequirement:
+            continue  # uv says so
+    return found
+
+
+def rewritten(text: str, plan: Plan) -> str:
+    """Return the pyproject.toml *text* with the tables of *plan*; without any group, without them.
+
+    Raises:
+        AcceleratorsUnknown: it is not TOML, or has a source of its own for a member.
+    """
+    try:
+        document = tomlkit.parse(text)
+    except ValueError as error:
+        raise AcceleratorsUnknown(f"pyproject.toml is not valid TOML: {error}") from None
+    before = document.unwrap()
+    declared = Declared.of(before)
+    ours = {*map(normalized, (*declared.accelerators, *plan.groups))}
+    tool = _table(document, "tool", is_super=True)
+    uv = _table(tool, "uv")
+    _move(document, declared.moved, plan.moved)
+    _groups(_table(document, "dependency-groups"), declared, plan)
+    indexes = _indexes(uv, declared, plan)
+    _sources(_table(uv, "sources"), ours, plan, indexes)
+    _defaults(uv, uv_files.table_of(before.get("dependency-groups")), ours, plan)
+    _conflicts(uv, ours, plan)
+    used = sorted(name for name, is_ours in indexes.values() if is_ours)
+    _own_table(tool, plan, used)
+    for parent, name in ((uv, "sources"), (tool, "uv"), (document, "dependency-groups")):
+        if not parent[name]:
+            del parent[name]
+    if not document["tool"]:
+        del document["tool"]
+    return tomlkit.dumps(document)
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
+
+
+def _table(parent: Tree, name: str, *, is_super: bool = False) -> Tree:
+    if name not in parent:
+        parent[name] = tomlkit.table(is_super_table=is_super)
+    found: Tree = parent[name]
+    return found
+
+
+def _name(text: str) -> str:
+    try:
+        return normalized(Requirement(text).name)
+    except InvalidRequirement:
+        return ""
+
+
+def _move(document: Tree, before: Sequence[str], now: Sequence[str]) -> None:
+    """Take *now* from the dependencies of the project, and put back what was taken *before*."""
+    listed = document.get("project", {}).get("dependencies")
+    if not isinstance(listed, Array):
+        return
+    names = set(map(_name, now))
+    for position in reversed(range(len(listed))):
+        if _name(str(listed[position])) in names:
+            del listed[position]
+    kept = {_name(str(each)) for each in listed}
+    for text in before:
+        if _name(text) not in names | kept:
+            listed.append(text)
+
+
+def _groups(table: Tree, declared: Declared, plan: Plan) -> None:
+    by_name = {normalized(name): name for name in table}
+    for old in declared.accelerators:
+        if old not in plan.groups and (name := by_name.get(normalized(old))):
+            _replace(table[name], plan, ())
+            if not table[name]:
+                del table[name]
+    for accelerator, members in plan.groups.items():
+        name = by_name.get(normalized(accelerator), accelerator)
+        if name not in table:
+            table[name] = tomlkit.array()
+        _replace(table[name], plan, [item.requirement for item in members])
+
+
+def _replace(array: Array, plan: Plan, wanted: Sequence[str]) -> None:
+    """Have *wanted* in *array* in place of what else may be a member."""
+    present = [str(each) for each in array if _name(str(each)) in plan.names]
+    if present == list(wanted):
+        return
+    for position in reversed(range(len(array))):
+        if str(array[position]) in present:
+            del array[position]
+    for text in wanted:
+        array.append(text)
+
+
+def _indexes(uv: Tree, declared: Declared, plan: Plan) -> dict[str, tuple[str, bool]]:
+    """Write the indexes of *plan*; return their names by URL, and whether we wrote them."""
+    urls = dict.fromkeys(
+        item.index for members in plan.groups.values() for item in members if item.index
+    )
+    listed = uv.get("index")
+    listed = listed if isinstance(listed, AoT) else []
+    found: dict[str, tuple[str, bool]] = {}
+    for position in reversed(range(len(listed))):
+        row = listed[position]
+        name, url = str(row.get("name", "")), str(row.get("url", "")).rstrip("/")
+        is_ours = name in declared.indexes
+        if url in urls and row.get("explicit") is True and name:
+            found[url] = (name, is_ours)
+        elif is_ours:
+            del listed[position]
+    names = {str(row.get("name", "")) for row in listed}
+    for url in urls:
+        if url in found:
+            continue
+        name = unused = _index_name(url)
+        number = 2
+        while unused in names:
+            unused, number = f"{name}-{number}", number + 1
+        names.add(unused)
+        row = tomlkit.table()
+        row.update({"name": unused, "url": url, "explicit": True})
+        row.add(tomlkit.nl())
+        if not isinstance(uv.get("index"), AoT):
+            uv["index"] = tomlkit.aot()
+        uv["index"].append(row)
+        found[url] = (unused, True)
+    if isinstance(uv.get("index"), AoT) and not uv["index"]:
+        del uv["index"]
+    return found
+
+
+def _index_name(url: str) -> str:
+    """Return a name for the index at *url*: ``pytorch-cu126``."""
+    parts = urlsplit(url)
+    host = (parts.hostname or "index").split(".")
+    return f"{host[-2] if len(host) > 1 else host[0]}-{parts.path.rstrip('/').rsplit('/', 1)[-1]}"
+
+
+def _sources(
+    table: Tree, ours: set[str], plan: Plan, indexes: Mapping[str, tuple[str, bool]]
+) -> None:
+    wanted: dict[str, list[tuple[str, str]]] = {}
+    for accelerator, members in plan.groups.items():
+        for item in members:
+            if item.index:
+                wanted.setdefault(item.name, []).append((accelerator, indexes[item.index][0]))
+    by_name = {normalized(name): name for name in table}
+    for name in dict.fromkeys((*by_name, *wanted)):
+        written = by_name.get(name, name)
+        present = table.get(written, [])
+        rows = [present] if isinstance(present, Mapping) else list(present)
+        is_ours = [normalized(str(row.get("group", ""))) in ours for row in rows]
+        if name in wanted and not all(is_ours):
+            raise AcceleratorsUnknown(
+                f"tool.uv.sources.{written} in pyproject.toml has a source of its own: remove it, "
+                "each accelerator gets one"
+            )
+        pairs = [(str(row.get("group")), str(row.get("index"))) for row in rows]
+        if name not in wanted and any(is_ours) and all(is_ours):
+            del table[written]
+        elif name in wanted and pairs != wanted[name]:
+            array = tomlkit.array().multiline(True)
+            for group, index in wanted[name]:
+                row = tomlkit.inline_table()
+                row.update({"index": index, "group": group})
+                array.append(row)
+            table[written] = array
+
+
+def _defaults(uv: Tree, groups: Mapping[str, Any], ours: set[str], plan: Plan) -> None:
+    present = uv.get("default-groups")
+    if isinstance(present, str):
+        return  # all
+    kept = ["dev"] if present is None and "dev" in groups else _texts(present)
+    kept = [name for name in kept if normalized(name) not in ours]
+    wanted = [*kept, *plan.groups]
+    if not plan.groups and kept in ([], ["dev"]):
+        uv.pop("default-groups", None)
+    elif list(_texts(present)) != wanted:
+        uv["default-groups"] = wanted
+
+
+def _conflicts(uv: Tree, ours: set[str], plan: Plan) -> None:
+    wanted = [{"group": name} for name in plan.groups] if len(plan.groups) > 1 else []
+    rows = uv.get("conflicts")
+    if not isinstance(rows, Array):
+        rows = tomlkit.array().multiline(True)
+    places = [place for place, row in enumerate(rows) if _is_among(row, ours)]
+    if [list(map(dict, rows[place])) for place in places] == ([wanted] if wanted else []):
+        return
+    for place in reversed(places):
+        del rows[place]
+    if wanted:
+        inner = tomlkit.array()
+        for each in wanted:
+            item = tomlkit.inline_table()
+            item.update(each)
+            inner.append(item)
+        rows.append(inner)
+    if rows:
+        uv["conflicts"] = rows
+    else:
+        uv.pop("conflicts", None)
+
+
+def _is_among(row: object, ours: set[str]) -> bool:
+    """Return whether a set of conflicts is about groups of *ours* alone."""
+    items = list(row) if isinstance(row, list) else []
+    names = [normalized(str(uv_files.table_of(item).get("group", ""))) for item in items]
+    return bool(names) and all(name in ours for name in names)
+
+
+def _own_table(tool: Tree, plan: Plan, indexes: Iterable[str]) -> None:
+    wanted: dict[str, list[str]] = {"accelerators": list(plan.groups)}
+    wanted |= {name: list(each) for name, each in (("indexes", indexes), ("moved", plan.moved))}
+    wanted = {name: each for name, each in wanted.items() if each}
+    present = tool.get(TABLE)
+    if isinstance(present, Table) and present.unwrap() == wanted:
+        return
+    if not plan.groups:
+        tool.pop(TABLE, None)
+        return
+    table = tomlkit.table()
+    for line in _COMMENT:
+        table.add(tomlkit.comment(line))
+    table.update(wanted)
+    tool[TABLE] = table

@@ -1,0 +1,155 @@
+"""The tables in pyproject.toml for groups of accelerators: what a person wrote stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from uv_variants._accelerators.plan import Member, Plan
+from uv_variants._accelerators.tables import Declared, rewritten
+from uv_variants._errors import AcceleratorsUnknown
+
+HOST = "https://download.pytorch.org/whl/"
+PYPROJECT = """\
+# A project
+[project]
+name = "team"    # ours
+dependencies = [
+    "torch >=2",  # fast
+    "idna",
+]
+
+[dependency-groups]
+dev = ["pytest"]   # for tests
+docs = [
+    "sphinx",
+]
+
+[tool.uv]
+conflicts = [[{ extra = "a" }, { extra = "b" }]]
+default-groups = ["dev", "docs"]
+
+[tool.uv.sources]
+idna = { git = "https://example.org/idna" }
+
+[[tool.uv.index]]
+name = "mine"
+url = "https://example.org/simple"
+
+[tool.ruff]
+line-length = 99
+"""
+
+
+def plan(*names: str, moved: tuple[str, ...] = ()) -> Plan:
+    return Plan(
+        {
+            name: [
+                Member("torch", "torch", HOST + name.replace("cuda", "cu").replace(".", "")),
+                *([Member("cupy", "cupy-cuda12x")] if name != "cpu" else []),
+            ]
+            for name in names
+        },
+        moved,
+        frozenset({"torch", "torchvision", "cupy", "cupy-cuda12x"}),
+    )
+
+
+def lines(before: str, after: str) -> tuple[list[str], list[str]]:
+    """Return the lines that are gone, and those that are new."""
+    one, two = before.splitlines(), after.splitlines()
+    return [line for line in one if line not in two], [line for line in two if line not in one]
+
+
+def test_the_rest_stays() -> None:
+    text = rewritten(PYPROJECT, plan("cpu", "cuda12.6"))
+    gone, new = lines(PYPROJECT, text)
+    assert len(gone) == 2
+    assert 'default-groups = ["dev", "docs", "cpu", "cuda12.6"]' in new
+    pairs = '[[{ extra = "a" }, { extra = "b" }], [{group = "cpu"}, {group = "cuda12.6"}]]'
+    assert f"conflicts = {pairs}" in new
+    assert '"cuda12.6" = ["torch", "cupy-cuda12x"]' in new
+    assert '    {index = "pytorch-cu126", group = "cuda12.6"},' in new
+    assert f'url = "{HOST}cu126"' in new
+    assert 'indexes = ["pytorch-cpu", "pytorch-cu126"]' in new
+    assert rewritten(text, plan("cpu", "cuda12.6")) == text
+
+
+def test_one_more_one_less_and_none() -> None:
+    text = rewritten(PYPROJECT, plan("cpu", "cuda12.6"))
+    text = rewritten(text, plan("cpu", "cuda12.6", "cuda13.0"))
+    text = rewritten(text, plan("cpu", "cuda13.0"))
+    at_once = rewritten(PYPROJECT, plan("cpu", "cuda13.0"))
+    assert sorted(text.splitlines()) == sorted(at_once.splitlines())
+    assert "12.6" not in text
+    text = rewritten(text, plan())
+    assert lines(PYPROJECT, text) == ([], [])
+
+
+def test_what_a_person_added_to_a_group_stays() -> None:
+    text = rewritten(PYPROJECT, plan("cuda12.6"))
+    text = text.replace(
+        '"cuda12.6" = ["torch", "cupy-cuda12x"]',
+        'cuda12_6 = [\n    "torch",\n    "torchvision",\n    "nvitop",  # mine\n]',
+    )
+    text = rewritten(text, plan("cuda12.6"))
+    assert '    "nvitop",  # mine\n' in text
+    assert "cupy-cuda12x" in text
+    assert "torchvision" not in text
+    assert text.count("cuda12_6") == 1
+    assert "nvitop" in rewritten(text, plan())
+
+
+def test_an_index_that_is_there_is_used() -> None:
+    own = f'\n[[tool.uv.index]]\nname = "pt"\nurl = "{HOST}cpu/"\nexplicit = true\n'
+    text = rewritten(PYPROJECT + own, plan("cpu"))
+    assert '{index = "pt", group = "cpu"}' in text
+    assert text.count("[[tool.uv.index]]") == 2
+    assert "indexes" not in text
+    assert own in rewritten(text, plan())
+    taken = PYPROJECT.replace('name = "mine"', 'name = "pytorch-cpu"')
+    assert '{index = "pytorch-cpu-2", group = "cpu"}' in rewritten(taken, plan("cpu"))
+
+
+def test_requirements_that_groups_have_are_put_back() -> None:
+    text = rewritten(PYPROJECT, plan("cuda12.6", moved=("torch >=2",)))
+    assert '"torch >=2",  # fast' not in text
+    assert 'moved = ["torch >=2"]' in text
+    back = rewritten(text, plan())
+    assert "torch >=2" in back[: back.index("[dependency-groups]")]
+    assert "moved" not in back
+
+
+def test_default_groups() -> None:
+    for present, wanted in [
+        ('default-groups = "all"', 'default-groups = "all"'),
+        ("", 'default-groups = ["dev", "cpu"]'),
+        ("default-groups = []", 'default-groups = ["cpu"]'),
+    ]:
+        text = PYPROJECT.replace('default-groups = ["dev", "docs"]', present)
+        assert wanted in rewritten(text, plan("cpu"))
+
+
+def test_files_without_tables_and_with_other_ends_of_lines() -> None:
+    text = '[project]\r\nname = "team"\r\n'
+    after = rewritten(text, plan("cpu"))
+    assert after.startswith(text)
+    assert rewritten(text, plan()) == text
+    dotted = '[project]\nname = "team"\n\n[tool]\nuv.package = false\n'
+    assert rewritten(dotted, plan("cpu")).startswith('[project]\nname = "team"\n')
+    assert "default-groups" in rewritten(dotted, plan("cpu"))
+
+
+def test_errors() -> None:
+    own = PYPROJECT.replace("idna = { git", 'torch = { index = "mine" }\nidna = { git')
+    with pytest.raises(AcceleratorsUnknown, match=r"tool\.uv\.sources\.torch in pyproject\.toml"):
+        rewritten(own, plan("cpu"))
+    with pytest.raises(AcceleratorsUnknown, match=r"pyproject\.toml is not valid TOML"):
+        rewritten("[project", plan("cpu"))
+
+
+def test_what_is_declared() -> None:
+    assert Declared.of({"tool": {"uv-variants": {"accelerators": ["cpu", 1]}}}) == Declared(
+        ("cpu",)
+    )
+    for tree in ({}, {"tool": 1}, {"tool": {"uv-variants": {"accelerators": "cpu"}}}):
+        assert Declared.of(tree) == Declared()

@@ -1,0 +1,166 @@
+"""Accelerators as labels of the catalogue name them: ``cpu``, ``cuda12.6``, ``rocm7.2``, ``xpu``.
+
+A label of a build is one of these in most entries, ``null`` for ``cpu``. What a project has for an
+accelerator is the build of this name, else the one for the newest older CUDA or ROCm of the same
+generation: libraries of a generation run together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from itertools import chain
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from pep_variants import labels as wheel_labels
+from pep_variants import selection as wheel_selection
+from pep_variants.machines import Platform
+from pep_variants.metadata import Metadata
+from pep_variants.preferences import Preferences
+from pep_variants.selection import Ranking
+
+from ._entry_checks import sample_versions
+from .entries import CatalogProject, CatalogVariant, PublishedFile, filled
+
+CPU = "cpu"
+_ACCELERATOR = re.compile(r"(cpu|xpu|tpu|cuda|rocm)([0-9]*)(?:\.([0-9]+))?")
+
+
+def is_accelerator(text: str) -> bool:
+    """Return whether *text* is the name of an accelerator.
+
+    >>> from variants_catalog.catalogs import is_accelerator
+    >>> [is_accelerator(text) for text in ("cpu", "cuda12.6", "cuda12.6_torch2.9", "h100-zen4")]
+    [True, True, False, False]
+    """
+    return _ACCELERATOR.fullmatch(text) is not None
+
+
+def build_for(
+    entry: CatalogProject, accelerator: str, wanted: SpecifierSet | None = None
+) -> CatalogVariant | None:
+    """Return the build that *entry* has for *accelerator*, None without one.
+
+    Builds that depend on the version of another project are none of an accelerator alone.
+
+    Args:
+        entry: of the project.
+        accelerator: its name, see `is_accelerator`.
+        wanted: versions of the project that may be taken, any by default.
+
+    >>> from variants_catalog.catalogs import build_for, shipped_catalog
+    >>> build_for(shipped_catalog().project("cupy"), "cuda13.0").label
+    'cuda13'
+    """
+    wanted = SpecifierSet() if wanted is None else wanted
+    pins = (Version(each.version.removesuffix(".*")) for each in wanted if each.operator == "==")
+    versions = [
+        version
+        for version in chain(sample_versions(entry.variants), pins)
+        if wanted.contains(version.public, prereleases=True)
+    ]
+    fitting = [
+        (distance, item)
+        for item in entry.variants
+        if (distance := _distance(_name(item), accelerator)) is not None
+        and any(map(item.admits, versions))
+    ]
+    return min(fitting, key=lambda each: each[0])[1] if fitting else None
+
+
+def accelerator_of(
+    entry: CatalogProject,
+    platform: Callable[[Metadata], Platform],
+    preferences: Preferences,
+    wanted: SpecifierSet | None = None,
+) -> str:
+    """Return the accelerator of which *entry* has the best build for a machine, `CPU` for none.
+
+    It is that of the newest release with a build that fits.
+
+    Args:
+        entry: of the project.
+        platform: gives the supported values for metadata, e.g. `Detector.platform`.
+        preferences: of the user.
+        wanted: versions of the project that may be taken, any by default.
+    """
+    wanted = SpecifierSet() if wanted is None else wanted
+    for version in reversed(sample_versions(entry.variants)):
+        if wanted.contains(version.public, prereleases=True):
+            builds = {
+                _name(item): (item, version)
+                for item in entry.variants
+                if is_accelerator(_name(item)) and item.properties and item.admits(version)
+            }
+            if labels := judged(entry, builds, platform, preferences).labels:
+                return labels[0]
+    return CPU
+
+
+def locked_build(
+    entry: CatalogProject, requirement: Requirement, version: Version, place: str
+) -> CatalogVariant | None:
+    """Return the build of *entry* that a lock has, None if nothing tells.
+
+    Args:
+        entry: of the project.
+        requirement: name and extras of what is locked, of the project or one of its `targets`.
+        version: that is locked.
+        place: URL of the index that it is from.
+    """
+    name, extras = canonicalize_name(requirement.name), set(requirement.extras)
+    found: CatalogVariant | None = None
+    for item in entry.variants:
+        if not item.admits(version) or item.placeholders(version) is None:
+            continue
+        if item.place is not None:
+            if name == entry.name and item.place == place.rstrip("/"):
+                return item
+            continue
+        asked = Requirement(filled(item.requires[0], {"version": "0"})) if item.requires else None
+        if asked is None:
+            found = found or (item if name == entry.name and not extras else None)
+        elif canonicalize_name(asked.name) == name and asked.extras <= extras:
+            return item
+    return found
+
+
+def judged(
+    entry: CatalogProject,
+    builds: Mapping[str, tuple[CatalogVariant, Version]],
+    platform: Callable[[Metadata], Platform],
+    preferences: Preferences,
+) -> Ranking:
+    """Return how *builds*, each with its version, fit a machine; their keys are the labels."""
+    metadata = entry.metadata(_files(builds))
+    return wheel_selection.rank(metadata, platform(metadata), preferences)
+
+
+def _files(builds: Mapping[str, tuple[CatalogVariant, Version]]) -> Iterable[PublishedFile]:
+    for label, (item, version) in builds.items():
+        known = tuple(text for text in item.properties if "{" not in text)
+        properties = replace(item, properties=known).properties_of({}, version)
+        yield PublishedFile("", "", version, label, properties, faults=item.faults(version))
+
+
+def _name(item: CatalogVariant) -> str:
+    return CPU if item.label == wheel_labels.NULL_LABEL else item.label
+
+
+def _distance(label: str, accelerator: str) -> int | None:
+    """Return how far *label* is from *accelerator*, None if it is for another one."""
+    build, wanted = _ACCELERATOR.fullmatch(label), _ACCELERATOR.fullmatch(accelerator)
+    if build is None or wanted is None or build.group(1, 2) != wanted.group(1, 2):
+        return None
+    if build[3] == wanted[3]:
+        return 0
+    if build[3] is None:
+        return 1
+    if wanted[3] is None:
+        return 1000 - int(build[3])
+    return 1 + int(wanted[3]) - int(build[3]) if int(build[3]) < int(wanted[3]) else None

@@ -24,7 +24,7 @@ from pep_variants.metadata import Features, Metadata, Properties, Property, Prov
 
 __all__ = [
     "CatalogProject", "CatalogVariant", "Fault", "Measured", "PublishedFile", "basis", "filled",
-    "platform_kind", "same_files",
+    "platform_kind", "same_files", "target",
 ]  # fmt: skip
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")

@@ -13,7 +13,6 @@ from datetime import datetime, timezone
 from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
-from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from pep_variants import metadata as variant_metadata
@@ -27,6 +26,7 @@ from variants_catalog.catalogs import FileCatalog, Finding
 from variants_catalog.entries import CatalogProject, CatalogVariant, Measured
 
 from ._cache import temporary_file
+from ._candidate import Candidate
 from ._catalog_checks import taken
 from ._downloads import download
 from ._errors import PackageIndexError
@@ -121,12 +121,16 @@ class WheelCheck:
         project: Project,
         wanted: SpecifierSet,
     ) -> None:
-        own = canonicalize_name(entries.target(variant) if variant.requires else entry.name)
-        names = {wheel_files.parse_filename(row.file).name for row in variant.measured} or {own}
+        found = taken(variant, project)
+        own = {item.published_name for items in found.values() for item in items}
+        names = {wheel_files.parse_filename(row.file).name for row in variant.measured}
+        pages: list[Mapping[Version, Sequence[Candidate]]]
+        pages = [finder.project(name).versions for name in sorted(names - own)]
+        if not names or names & own:
+            pages.append(found)
         files: dict[str, tuple[Version, PageFile]] = {}
-        for name in sorted(names):
-            versions = taken(variant, project) if name == own else finder.project(name).versions
-            for version, items in versions.items():
+        for page in pages:
+            for version, items in page.items():
                 for item in items:
                     file = item.file if item.catalog is None else item.catalog.original
                     files[file.filename] = version, file
@@ -134,9 +138,9 @@ class WheelCheck:
             message = f"the GPU code of {variant.label} is as a page says"
             self._warn("not-measured", entry, f"{place}.properties", message, "add measured")
         for row in variant.measured:
-            found = files.get(row.file)
-            if found is None or found[1].hashes.get("sha256", row.sha256) != row.sha256:
-                what = "is not on its index" if found is None else "has another SHA-256 there"
+            listed = files.get(row.file)
+            if listed is None or listed[1].hashes.get("sha256", row.sha256) != row.sha256:
+                what = "is not on its index" if listed is None else "has another SHA-256 there"
                 self.findings.append(
                     catalogs.error(
                         "measured-mismatch",

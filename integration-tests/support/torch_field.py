@@ -16,8 +16,13 @@ code for, as published for each release, and drivers as NVIDIA documents them. T
   indexes of the publisher's; Astral's, config/index.toml of its index, stops at 0.25.0)
 - ``Requires-Dist`` of the wheels on PyPI (which CUDA they are for, which torch they require)
 
-PTX is left out: no machine here needs it. So are the builds of 2.14 and later for ROCm 7.14: it
-is not documented which GPUs they have code for.
+- https://github.com/ROCm/legacy-rocm-build/issues/4625 and
+  https://github.com/pytorch/pytorch/issues/179865 (rocBLAS of ROCm 6.4 and of 7.2: GPUs that it
+  has kernels for), https://github.com/astral-sh/uv/pull/18730 (2.11 for ROCm 7.2)
+
+A GPU without kernels in rocBLAS does not count as one that a build has code for: nothing but the
+simplest programs run on it. PTX is left out: no machine here needs it. So are the builds of 2.14
+and later for ROCm 7.14: it is not documented which GPUs they have code for.
 """
 
 from __future__ import annotations
@@ -57,7 +62,7 @@ class Build(NamedTuple):
 CUDA_12_6 = "5.0 6.0 7.0 7.5 8.0 8.6 9.0"
 CUDA_12_8 = "7.0 7.5 8.0 8.6 9.0 10.0 12.0"
 TURING = "7.5 8.0 8.6 9.0 10.0 12.0"
-ROCM = "gfx900 gfx906 gfx908 gfx90a gfx942 gfx1030 gfx1100 gfx1101 gfx1102 gfx1200 gfx1201"
+ROCM = "gfx908 gfx90a gfx942 gfx1030 gfx1100 gfx1101 gfx1102 gfx1200 gfx1201"
 BUILDS = {
     "torch": (
         Build("cu118", "==2.7.*", BOTH, 11, CUDA_12_6),
@@ -70,7 +75,7 @@ BUILDS = {
         Build("cu129", ">=2.11,<2.14,!=2.12.0", LINUX_ONLY, 12, TURING),
         Build("cu130", ">=2.9", BOTH, 13, TURING),
         Build("cu132", ">=2.12", BOTH, 13, TURING),
-        Build("rocm6.3", ">=2.7,<2.10", LINUX_ONLY, 0, ROCM),
+        Build("rocm6.3", ">=2.7,<2.10", LINUX_ONLY, 0, f"gfx900 gfx906 {ROCM}"),
         Build("rocm6.4", ">=2.8,<2.10", LINUX_ONLY, 0, ROCM),
         Build("rocm7.0", "==2.10.*", LINUX_ONLY, 0, f"{ROCM} gfx950"),
         Build("rocm7.1", "==2.10.*", LINUX_ONLY, 0, f"{ROCM} gfx950"),
@@ -176,6 +181,10 @@ BOXES = (
     Box("MI100", 0, "linux", "gfx908", "rocm=7.0,gfx=gfx908,cpu=zen2"),
     Box("MI210", 0, "linux", "gfx90a", "rocm=7.0,gfx=gfx90a,cpu=zen3"),
     Box("MI300X", 0, "linux", "gfx942", "rocm=7.0,gfx=gfx942,cpu=zen4"),
+    Box("Radeon VII", 0, "linux", "gfx906", "gfx=gfx906,cpu=zen2"),
+    Box("Radeon RX 7900 XTX", 0, "linux", "gfx1100", "gfx=gfx1100,cpu=zen4"),
+    Box("Radeon RX 9070 XT", 0, "linux", "gfx1201", "gfx=gfx1201,cpu=zen5"),
+    Box("Radeon 8060S", 0, "linux", "gfx1151", "gfx=gfx1151,cpu=zen5"),
     Box("Intel Arc A770", 0, "linux", "Arc", "arc-a770-alderlake"),
     Box("no GPU", 0, "linux", "", "cpu-zen4"),
     *_nvidia("RTX 5090", "12.0", "zen5", "windows"),

@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from support.catalog_places import add_cupy, entry, family_entries, numbered_entry, pytorch, variant
+from support.catalog_places import (
+    add,
+    add_cupy,
+    entry,
+    family_entries,
+    numbered_entry,
+    place_url,
+    pytorch,
+    variant,
+)
 from support.projects import DRIVER, GPU
 from support.published_builds import Field, standing_in
 from support.uvs import Machine, project
@@ -20,6 +29,7 @@ WINDOWS, MAC = "py3-none-win_amd64", "py3-none-macosx_11_0_arm64"
 BUILDS = {"": "cpu", "12.6": "cu126", "12.8": "cu128", "13.0": "cu130"}
 """Builds of torch that a driver takes of a lock that has all."""
 NAMES = ("cpu", "cuda12.6", "cuda12.8", "cuda13.0")
+EMBEDDER = ("idna", "onnxruntime>=1.19,!=1.21", "onnx; extra == 'x'")
 GROUPS = dict(zip(BUILDS, NAMES, strict=True))
 
 
@@ -33,6 +43,9 @@ def field() -> Iterator[Field]:
         Wheel("onnxruntime", "1.20.0"),
         Wheel("onnxruntime-gpu", "1.20.0"),
         Wheel("idna", "3.0"),
+        Wheel(
+            "embedder", "0.4", requires=("idna", "onnxruntime>=1.19,!=1.21", "onnx; extra == 'x'")
+        ),
     ):
         found.index.add_wheel(wheel, metadata_file=True)
     with standing_in(found):
@@ -200,6 +213,60 @@ def test_builds_of_other_names(computer: Machine) -> None:
     assert "onnxruntime>=1.18" in text
     assert "cupy>=14" in text
     assert "accelerators" not in text
+
+
+def test_a_requirement_of_another_project_on_one_of_two_names(computer: Machine) -> None:
+    """Both have the same files, and embedder requires the one for CPUs."""
+    names = ("cpu", "cuda12.8")
+    printed = accelerated(computer, "embedder", names=names)
+    assert "embedder 0.4 requires onnxruntime, which the groups have in its place" in printed
+    text = files(computer)[0]
+    assert """requires-dist = ["idna", "onnx; extra == 'x'"]""" in text
+    assert 'cpu = ["onnxruntime!=1.21,>=1.19"]' in text
+    assert '"cuda12.8" = ["onnxruntime-gpu!=1.21,>=1.19"]' in text
+    for version, name in {"": "onnxruntime", "12.8": "onnxruntime-gpu"}.items():
+        here = driver(computer, version)
+        assert here.run("sync").code == 0
+        assert versions(here) == {"embedder": "0.4", "idna": "3.0", name: "1.20.0"}
+    assert computer.run("accelerators", "--check").code == 0
+    assert computer.run("accelerators", *names).code == 0
+    assert files(computer)[0] == text
+    removed = [text for name in names for text in ("--remove", name)]
+    assert computer.run("accelerators", *removed).code == 0
+    assert "dependency-metadata" not in files(computer)[0]
+    assert "onnxruntime-gpu" not in files(computer)[1]
+
+
+def test_what_a_new_release_requires_is_found(computer: Machine, field: Field) -> None:
+    accelerated(computer, "embedder", names=("cpu", "cuda12.8"))
+    newer = Wheel("embedder", "0.5", requires=("onnxruntime>=1.20",))
+    field.index.add_wheel(newer, metadata_file=True)
+    done = computer.run("lock", "--upgrade", "--refresh")
+    assert done.code == 0, done
+    assert computer.run("accelerators", "--check").code == 1
+    assert computer.run("accelerators").code == 0
+    assert 'cpu = ["onnxruntime>=1.20"]' in files(computer)[0]
+    assert computer.run("accelerators", "--check").code == 0
+
+
+def test_what_only_the_publishers_index_has(computer: Machine, field: Field) -> None:
+    """uv takes it from there if a group names it."""
+    folder = Path(computer.environ["VARIANTS_CATALOG"])
+    add(field.builds, "rocm7.2", Wheel("torch", "2.9.0+rocm7.2", requires=("triton-rocm",)))
+    add(field.builds, "all", Wheel("triton-rocm", "3.5"))
+    place = place_url(field.builds, "rocm7.2")
+    table = variant("rocm7.2", f'index = "{place}"\nlocal = "rocm7.2"')
+    table += 'properties = ["amd :: gfx_arch :: gfx942"]\n'
+    path = folder / "torch.toml"
+    path.write_text(path.read_text().replace('["nvidia"', '["nvidia", "amd"') + table)
+    null = variant("null", f'index = "{place_url(field.builds, "all")}"')
+    (folder / "triton-rocm.toml").write_text(entry("triton-rocm", [null]))
+    accelerated(computer, "trainer", names=("cpu", "rocm7.2"))
+    assert "rocm7.2" in files(computer)[0]
+    here = computer.with_environ({"VARIANTS_PLATFORM": "mi300x-rocm7.1"})
+    done = here.run("sync")
+    assert done.code == 0, done
+    assert versions(here) == {"trainer": "1.0", "torch": "2.9.0+rocm7.2", "triton-rocm": "3.5"}
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from .._uv_version import release_of
 from .groups import Pick, group_builds, pick
 from .plan import Plan, planned
 from .tables import Declared, project_requirements, rewritten
+from .twins import Requirer, requirers
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -149,7 +150,11 @@ class AcceleratedProject:
 
     def plan(self, wanted: Sequence[str]) -> Plan:
         """Return the groups of the accelerators *wanted*."""
-        return planned(self._catalog, wanted, self._required, self._locked)
+        found: list[Requirer] = []
+        if any(name != catalogs.CPU for name in wanted):
+            lock = uv_files.read_toml(self.root / "uv.lock") or {}
+            found += requirers(lock, self._catalog, self.declared.requirers, self._environ)
+        return planned(self._catalog, wanted, self._required, self._locked, found)
 
     def compare(self, wanted: Sequence[str], *, checked: bool) -> int:
         """Print how pyproject.toml would change; return the exit code.
@@ -190,10 +195,14 @@ class AcceleratedProject:
                     lock.unlink(missing_ok=True)
                 warn("pyproject.toml and uv.lock are as before")
                 return code
+            self.declared = Declared.read(self.root)
             again = self.plan(wanted)
-            if again.groups == plan.groups:
+            if again == plan:
                 break
             plan = again
+        for each in plan.requirers:
+            names = ", ".join(sorted({twin.name for twin in each.twins}))
+            warn(f"{each.name} {each.version} requires {names}, which the groups have in its place")
         for text in plan.moved:
             warn(f"{text} is required by the groups now, as its builds have several names")
         self.declared = Declared.read(self.root)

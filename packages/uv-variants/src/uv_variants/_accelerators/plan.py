@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from variants_catalog.catalogs import Catalog
     from variants_catalog.entries import CatalogProject, CatalogVariant
 
+    from .twins import Requirer
+
 _COMPANIONS = {"rocm": "triton-rocm", "xpu": "triton-xpu"}
 """What torch's builds require that only the publisher's index has, which uv has to be told."""
 
@@ -53,11 +55,13 @@ class Plan:
         moved: requirements of the project itself that its groups have in its place, as another
             project has the build for some accelerator.
         names: normalized names of all that may be a member of a group.
+        requirers: packages that require what groups have under other names.
     """
 
     groups: Mapping[str, Sequence[Member]]
     moved: tuple[str, ...] = ()
     names: frozenset[str] = frozenset()
+    requirers: tuple[Requirer, ...] = ()
 
 
 def planned(
@@ -65,6 +69,7 @@ def planned(
     accelerators: Sequence[str],
     required: Iterable[Requirement],
     locked: Iterable[str] = (),
+    requirers: Iterable[Requirer] = (),
 ) -> Plan:
     """Return the groups of *accelerators*.
 
@@ -73,14 +78,17 @@ def planned(
         accelerators: names, see `is_accelerator`.
         required: what the project itself requires.
         locked: normalized names of all that its lock has.
+        requirers: those of the lock that require projects with builds of other names.
 
     Raises:
         AcceleratorsUnknown: no project has a build for one of them.
     """
-    own = {normalized(item.name): item for item in required}
+    own = _by_name(required)
+    requirers = tuple(requirers)
+    wanted = own | _by_name(twin for each in requirers for twin in each.twins)
     entries = [
         entry
-        for name in dict.fromkeys((*own, *sorted(set(locked) - own.keys())))
+        for name in dict.fromkeys((*wanted, *sorted(set(locked) - wanted.keys())))
         if (entry := catalog.project(name)) is not None and _has_accelerators(entry)
     ]
     entries.sort(key=lambda entry: -len(entry.coherent))  # torch before what goes with it
@@ -90,37 +98,50 @@ def planned(
         groups[accelerator] = members
         is_known = False
         for entry in entries:
-            wanted = own.get(entry.name)
+            asked = wanted.get(entry.name, [])
             build = catalogs.build_for(
-                entry, accelerator, wanted.specifier if wanted is not None else None
+                entry, accelerator, asked[0].specifier if len(asked) == 1 else None
             )
             is_known = is_known or build is not None
             if build is not None:
-                members += _members(entry, build, wanted)
+                members += _members(entry, build, asked)
         companion = catalog.project(_COMPANIONS.get(re.sub("[0-9.]", "", accelerator), ""))
         if companion is not None and any(item.project == "torch" for item in members):
             members.append(Member(companion.name, companion.name, companion.places[0]))
         if not is_known:
             raise AcceleratorsUnknown(_unknown(accelerator, entries))
-    moved = {
+    renamed = {
         item.project
         for members in groups.values()
         for item in members
-        if item.project in own and item.name != item.project
+        if item.project in wanted and item.name != item.project
     }
     for accelerator, members in groups.items():
         has = {item.project for item in members}
         members += [
-            Member(entry.name, str(own[entry.name]))
+            Member(entry.name, str(item))
             for entry in entries
-            if entry.name in moved - has and catalogs.build_for(entry, accelerator) is not None
+            if entry.name in renamed - has and catalogs.build_for(entry, accelerator) is not None
+            for item in wanted[entry.name]
         ]
     names = {entry.name for entry in entries}.union(*(entry.targets for entry in entries))
     return Plan(
         groups,
-        tuple(str(own[name]) for name in own if name in moved),
+        tuple(str(item) for name in own if name in renamed for item in own[name]),
         frozenset((*names, *_COMPANIONS.values())),
+        tuple(
+            each
+            for each in requirers
+            if not renamed.isdisjoint(normalized(twin.name) for twin in each.twins)
+        ),
     )
+
+
+def _by_name(requirements: Iterable[Requirement]) -> dict[str, list[Requirement]]:
+    found: dict[str, list[Requirement]] = {}
+    for item in requirements:
+        found.setdefault(normalized(item.name), []).append(item)
+    return found
 
 
 def _has_accelerators(entry: CatalogProject) -> bool:
@@ -129,20 +150,26 @@ def _has_accelerators(entry: CatalogProject) -> bool:
 
 
 def _members(
-    entry: CatalogProject, build: CatalogVariant, wanted: Requirement | None
+    entry: CatalogProject, build: CatalogVariant, wanted: Sequence[Requirement]
 ) -> Iterable[Member]:
-    """Yield the members of a group for a *build*; none for the project's own files."""
+    """Yield the members of a group for a *build*; none for the project's own files.
+
+    Under another name it has the versions that are *wanted*, else those that the build is of.
+    """
     if build.index is not None:
         yield Member(entry.name, entry.name, build.index)
     for template in build.requires:
         item = Requirement(filled(template, {"version": "0"}))
-        is_same = normalized(item.name) == entry.name
-        specifier = SpecifierSet() if is_same else build.versions
-        if wanted is not None and not is_same:
-            specifier = wanted.specifier or specifier
-            item.marker = wanted.marker
-        item.specifier = specifier
-        yield Member(entry.name, str(item))
+        item.specifier = SpecifierSet()
+        if normalized(item.name) == entry.name:
+            yield Member(entry.name, str(item))
+            continue
+        for each in wanted:
+            item.specifier, item.marker = each.specifier or build.versions, each.marker
+            yield Member(entry.name, str(item))
+        if not wanted:
+            item.specifier = build.versions
+            yield Member(entry.name, str(item))
 
 
 def _unknown(accelerator: str, entries: Sequence[CatalogProject]) -> str:

@@ -25,6 +25,7 @@ from .plan import Plan
 Tree = MutableMapping[str, Any]
 
 TABLE = "uv-variants"
+_KEYS = ("accelerators", "indexes", "moved", "requirers")
 _COMMENT = (
     "Written by 'uv-variants accelerators', like the groups of these names, their sources and",
     "their conflicts. Type it again to change them.",
@@ -39,17 +40,19 @@ class Declared:
         accelerators: names of the groups, as written.
         indexes: names of the indexes that were written for them.
         moved: requirements of the project that its groups have.
+        requirers: packages of which uv is told what they require.
     """
 
     accelerators: tuple[str, ...] = ()
     indexes: tuple[str, ...] = ()
     moved: tuple[str, ...] = ()
+    requirers: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, tree: Mapping[str, Any]) -> Declared:
         """Return what the pyproject.toml *tree* declares; what is not valid is left out."""
         table = uv_files.table_of(uv_files.table_of(tree.get("tool")).get(TABLE))
-        names = (_texts(table.get(name)) for name in ("accelerators", "indexes", "moved"))
+        names = (_texts(table.get(name)) for name in _KEYS)
         return cls(*names)
 
     @classmethod
@@ -92,6 +95,7 @@ def rewritten(text: str, plan: Plan) -> str:
     _sources(_table(uv, "sources"), ours, plan, indexes)
     _defaults(uv, uv_files.table_of(before.get("dependency-groups")), ours, plan)
     _conflicts(uv, ours, plan)
+    _requirers(uv, declared, plan)
     used = sorted(name for name, is_ours in indexes.values() if is_ours)
     _own_table(tool, plan, used)
     for parent, name in ((uv, "sources"), (tool, "uv"), (document, "dependency-groups")):
@@ -272,6 +276,36 @@ def _conflicts(uv: Tree, ours: set[str], plan: Plan) -> None:
         uv.pop("conflicts", None)
 
 
+def _requirers(uv: Tree, declared: Declared, plan: Plan) -> None:
+    """Tell uv what the requirers of *plan* require besides members of groups."""
+    rows = uv.get("dependency-metadata")
+    rows = rows if isinstance(rows, AoT) else tomlkit.aot()
+    wanted = {
+        item.name: {
+            "name": item.name,
+            "version": item.version,
+            "requires-dist": list(item.requires),
+            **({"provides-extra": list(item.extras)} if item.extras else {}),
+        }
+        for item in plan.requirers
+    }
+    for position in reversed(range(len(rows))):
+        name = normalized(str(rows[position].get("name", "")))
+        if name in wanted and rows[position].unwrap() == wanted[name]:
+            del wanted[name]
+        elif name in declared.requirers:
+            del rows[position]
+    for tree in wanted.values():
+        row = tomlkit.table()
+        row.update(tree)
+        row.add(tomlkit.nl())
+        rows.append(row)
+    if rows:
+        uv["dependency-metadata"] = rows
+    else:
+        uv.pop("dependency-metadata", None)
+
+
 def _is_among(row: object, ours: set[str]) -> bool:
     """Return whether a set of conflicts is about groups of *ours* alone."""
     items = list(row) if isinstance(row, list) else []
@@ -280,9 +314,9 @@ def _is_among(row: object, ours: set[str]) -> bool:
 
 
 def _own_table(tool: Tree, plan: Plan, indexes: Iterable[str]) -> None:
-    wanted: dict[str, list[str]] = {"accelerators": list(plan.groups)}
-    wanted |= {name: list(each) for name, each in (("indexes", indexes), ("moved", plan.moved))}
-    wanted = {name: each for name, each in wanted.items() if each}
+    values = (plan.groups, indexes, plan.moved, (item.name for item in plan.requirers))
+    listed = {name: list(each) for name, each in zip(_KEYS, values, strict=True)}
+    wanted = {name: each for name, each in listed.items() if each}
     present = tool.get(TABLE)
     if isinstance(present, Table) and present.unwrap() == wanted:
         return

@@ -5,7 +5,8 @@ import copy
 import pytest
 from packaging.tags import parse_tag
 
-from pep_variants._choose.preferences import preferences_from_options
+from pep_variants._choose.preferences import Preferences, preferences_from_options
+from pep_variants._lock.groups import choose_group
 from pep_variants._lock.lock_selection import Machine, read_table, select_packages, write_table
 from pep_variants._lock.wheels import filename_of, labels_of, lists_variants, without_labels
 from pep_variants._model.platform import Platform, Support
@@ -182,3 +183,53 @@ class TestSelecting:
         problems += map(str, choice.selection.problems.values())
         assert problems == ["packages[0] (demo): variants-json: x: the schema has no such key"]
         assert choice.wheel == wheel("")
+
+
+class TestGroups:
+    """Tables of groups that come from anybody."""
+
+    def choose(self, groups, variants=None, named=(), **more):
+        tree = {"tool": {"pep-variants": {"groups": groups, "variants": variants or {}}}, **more}
+        environment = {"sys_platform": "linux"}
+        support = Platform({"ns": Support({"f": ("1",)})})
+        return choose_group(tree, "x.toml", environment, lambda _: support, Preferences(), named)
+
+    def builds(self, label):
+        return {"builds": {"demo": label}}
+
+    @pytest.mark.parametrize("groups", [[], "a", {"a": 1}, {"--group": {}}, {"/x/y.toml:dev": {}}])
+    def test_no_groups(self, groups):
+        """A name may be given to a program as an option."""
+        assert self.choose(groups) is None
+
+    @pytest.mark.parametrize("marker", ["(" * 9999, "nonsense", "extra == 'x'", "os_name == 'x'"])
+    def test_markers(self, marker):
+        assert self.choose({"a": {"environment": marker}}) is None
+        with pytest.raises(LockError, match="no dependency group 'a' for this environment"):
+            self.choose({"a": {"environment": marker}}, named=["a"])
+
+    @pytest.mark.parametrize(
+        ("label", "variants", "message"),
+        [
+            ("b", {"demo": document()}, "demo b needs ns :: f 2, this machine has 1; one that is"),
+            ("a", {"demo": 1}, "demo a x.toml: demo: expected an object, found 1"),
+            ("a", {}, "demo a "),
+            ("\x1b[31m", {}, r"demo \\x1b\[31m is not asked for"),
+        ],
+    )
+    def test_nothing_fits(self, label, variants, message):
+        with pytest.raises(LockError, match=message):
+            self.choose({"one": self.builds(label)}, variants)
+
+    def test_many(self):
+        """The least that is compared again and again would take minutes."""
+        labels = [f"l{number}" for number in range(10_000)]
+        groups = {name: self.builds(name) for name in labels}
+        variants = {name: {"ns": {"f": ["2"]}} for name in labels}
+        with pytest.raises(LockError, match="l0, l1, l2 and 9997 more is for this machine") as info:
+            self.choose(groups, {"demo": document(variants=variants)})
+        assert len(str(info.value)) < 400
+        for name, number in zip(labels, range(6), strict=False):
+            groups[name] = {"builds": {f"p{number}": "a"}}
+        with pytest.raises(LockError, match="more than the 50000 builds that are compared"):
+            self.choose(groups)

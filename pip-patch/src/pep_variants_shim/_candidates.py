@@ -46,7 +46,7 @@ from ._release_metadata import InfoFiles
 from ._reporter import VariantReporter
 
 if TYPE_CHECKING:
-    from pep_variants.lock_entries import LockChoice
+    from pep_variants.lock_entries import GroupChoice, LockChoice
     from pep_variants.preferences import Sources
     from pep_variants.selection import Advice, VersionNote
     from variants_plugins.runner import PluginRunner
@@ -110,6 +110,7 @@ class CandidateOrdering:
         self._offered: dict[str, tuple[str, Info]] = {}
         # What lock files say of wheels, by filename: nothing else is considered for their projects.
         self._locked: dict[str, LockChoice] = {}
+        self._grouped: frozenset[str] = frozenset()
         # Dependencies with variant markers, by the URL of the wheel that has them.
         self._conditional: dict[str, tuple[str, ...]] = {}
 
@@ -129,7 +130,9 @@ class CandidateOrdering:
     def ordered(self, project: str, infos: list[Info]) -> Iterator[Info]:
         """Yield *infos* in order of preference, variants with a `VariantVersion`."""
         given = catalog_first(infos)
-        if given and all(link_of(info).filename in self._locked for info in given):
+        if project in self._grouped or (
+            given and all(link_of(info).filename in self._locked for info in given)
+        ):
             yield from given  # selected from the lock file already
             return
         self._admitted[project] = given
@@ -255,6 +258,11 @@ class CandidateOrdering:
                 return tree
         locked = self._locked.get(Link(url).filename)
         return None if locked is None else locked.table
+
+    def note_group(self, choice: GroupChoice) -> None:
+        """Report and keep which dependency group of a lock file was selected."""
+        self.listener.grouped(choice)
+        self._grouped |= choice.projects
 
     def note_locked(self, choice: LockChoice) -> None:
         """Report and keep what was selected from a lock file."""

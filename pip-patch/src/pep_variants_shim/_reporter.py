@@ -100,11 +100,10 @@ class VariantReporter:
                 where = f"{known.place} (catalogue: {known.entry.documentation})"
                 self._print(VERBOSE, f"Variant {known.file.label} of {project} is from {where}")
 
-    def grouped(self, choice: GroupChoice | None) -> None:
+    def grouped(self, choice: GroupChoice) -> None:
         """Print which dependency group of a lock file was chosen and why."""
-        if choice is not None:
-            level = logging.WARNING if choice.unfit else logging.INFO
-            self._print(level, f"From the lock file: {choice}")
+        level = logging.WARNING if choice.unfit else logging.INFO
+        self._print(level, f"From the lock file: {choice}")
 
     def locked(self, choice: LockChoice) -> None:
         """Print which variant of a lock file was chosen and why."""

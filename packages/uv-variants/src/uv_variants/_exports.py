@@ -673,7 +673,7 @@ def group_options(
         )
         if choice is not None:
             tell(f"{text}: {choice}")
-            added += [] if named else ["--group", choice.name]
+            added += [] if named else [f"--group={choice.name}"]
     return added
 
 

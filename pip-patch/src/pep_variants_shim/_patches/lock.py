@@ -102,7 +102,8 @@ def _selected(tree: Mapping[str, Any], session: Session | None, **asked: Any) ->
     # pip's error names the file.
     selection = lock_entries.select_packages(tree, "", machine, detect, preferences, **asked)
     if ordering is not None:
-        ordering.listener.grouped(selection.group)
+        if selection.group is not None:
+            ordering.note_group(selection.group)
         for choice in selection.choices.values():
             ordering.note_locked(choice)
     return selection

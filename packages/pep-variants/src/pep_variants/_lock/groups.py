@@ -14,13 +14,14 @@ Other installers have to be told the group.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from packaging.markers import Marker
-from packaging.utils import canonicalize_name
+from packaging.utils import canonicalize_name, is_normalized_name
 
 from .. import limits
 from .._choose.preferences import Preferences
@@ -28,7 +29,7 @@ from .._choose.rejections import why_this, why_unfit
 from .._choose.selection import File, Selection, select
 from .._formats.reader import metadata_from_tree
 from ..errors import LockError, shortened
-from ..labels import NULL_LABEL
+from ..labels import LABEL, NULL_LABEL
 from .wheels import GROUPS, own_table
 
 if TYPE_CHECKING:
@@ -55,21 +56,20 @@ class GroupChoice:
         name: normalized, as in the file.
         why: what its builds are and why they fit, in a few words.
         unfit: why a group that was named does not fit; empty for one that does.
+        projects: whose builds the choice was about.
     """
 
     name: str
     why: str
     unfit: tuple[str, ...] = ()
+    projects: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         """Return the line that tells of it."""
+        group = f"dependency group {_shown(self.name)}"
         if self.unfit:
-            return f"dependency group {self.name} is not for this machine: {self._reasons}"
-        return f"dependency group {self.name}" + (f": {self.why}" if self.why else "")
-
-    @property
-    def _reasons(self) -> str:
-        return "; ".join(self.unfit[:_SHOWN])
+            return f"{group} is not for this machine: {'; '.join(self.unfit)}"
+        return f"{group}: {self.why}" if self.why else group
 
 
 def write_groups(
@@ -133,7 +133,10 @@ def choose_group(
     here = {
         name: builds if isinstance(builds := group.get(BUILDS), Mapping) else {}
         for name, group in groups.items()
-        if isinstance(group, Mapping) and _holds(group.get(ENVIRONMENT), environment)
+        # Other names might be options or paths to who gets them on a command line.
+        if isinstance(group, Mapping)
+        and is_normalized_name(name)
+        and _holds(group.get(ENVIRONMENT), environment)
     }
     asked = {canonicalize_name(name) for name in named}
     declared = tree.get("dependency-groups")
@@ -162,7 +165,7 @@ def choose_group(
         for project in projects
     }
     places = {
-        project: {name: place for place, name in reversed([*enumerate(_names(selection))])}
+        project: {file.item: place for place, file in enumerate(selection.files)}
         for project, selection in selections.items()
     }
     labels = {
@@ -175,8 +178,8 @@ def choose_group(
         if all(labels[name][project] in places[project] for project in projects)
     ]
     if not wanted and not fitting:
-        reasons = [text for name in here for text in _unfit(selections, labels[name], places)]
-        found = "; ".join([*dict.fromkeys(reasons)][:_SHOWN])
+        reasons = (text for name in here for text in _unfit(selections, labels[name], places))
+        found = "; ".join(dict.fromkeys(islice(reasons, _SHOWN)))
         raise LockError(
             f"{place}none of the dependency groups {_listed([*here])} is for this machine: "
             f"{found or 'no build is left'}; one that is named is installed all the same"
@@ -186,9 +189,10 @@ def choose_group(
         key=lambda name: [places[item].get(labels[name][item], 0) for item in projects],
     )
     if name not in fitting:
-        return GroupChoice(name, "", tuple(_unfit(selections, labels[name], places)))
+        unfit = islice(_unfit(selections, labels[name], places), _SHOWN)
+        return GroupChoice(name, "", tuple(unfit), frozenset(projects))
     why = (_why(selection, labels[name][item], item) for item, selection in selections.items())
-    return GroupChoice(name, next(filter(None, why), ""))
+    return GroupChoice(name, next(why, ""), projects=frozenset(projects))
 
 
 def _select(
@@ -209,7 +213,11 @@ def _select(
         )
 
     return select(
-        [File(_filename(label), source, label) for label in labels],
+        [
+            File(f"build-0-py3-none-any{label and f'-{label}'}.whl", source, label)
+            for label in labels
+            if not label or LABEL.fullmatch(label)
+        ],
         metadata=metadata,
         platform=platform,
         preferences=preferences,
@@ -217,45 +225,40 @@ def _select(
     )
 
 
-def _filename(label: str) -> str:
-    """Return a name for a build, of which labels are read from names."""
-    return f"build-0-py3-none-any{label and f'-{label}'}.whl"
-
-
 def _label(builds: Mapping[str, Any], project: str, preferences: Preferences) -> str:
     label = str(builds.get(project, ""))
     return "" if label == NULL_LABEL and not preferences.use_variants else label
 
 
-def _names(selection: Selection[str]) -> list[str]:
-    return [file.item for file in selection.files]
-
-
 def _why(selection: Selection[str], label: str, project: str) -> str:
     file = next(file for file in selection.files if file.item == label)
     why = why_this(selection, file, project)
-    return f"{project} {label or 'without variant'}" + (f", {why}" if why else "")
+    build = f"{_shown(project)} {_shown(label) or 'without variant'}"
+    return f"{build}, {why}" if why else build
 
 
 def _unfit(
     selections: Mapping[str, Selection[str]],
     labels: Mapping[str, str],
     places: Mapping[str, Mapping[str, int]],
-) -> list[str]:
-    """Return why the builds of a group do not fit."""
-    found = []
+) -> Iterator[str]:
+    """Yield why the builds of a group do not fit."""
     for project, selection in selections.items():
         label = labels[project]
         if label in places[project]:
             continue
         reasons = [*map(str, selection.problems.values()), *why_unfit(selection, label)]
-        found.append(f"{project} {label} {'; '.join(reasons) or 'is not asked for'}")
-    return found
+        yield f"{_shown(project)} {_shown(label)} {'; '.join(reasons) or 'is not asked for'}"
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(shortened(name)[1:-1] for name in names[:_SHOWN]) or "none"
-    return shown + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    listed = ", ".join(map(_shown, names[:_SHOWN])) or "none"
+    return listed + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+
+
+def _shown(name: str) -> str:
+    """Return a name of the file without what a terminal would obey."""
+    return shortened(name)[1:-1]
 
 
 @lru_cache(maxsize=64)

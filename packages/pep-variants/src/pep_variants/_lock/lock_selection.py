@@ -164,6 +164,7 @@ def select_packages(
         groups,
         from_source,
         tree.get("packages", ()),
+        () if group is None else group.projects,
     ).select()
     return replace(selection, groups=groups, group=group)
 
@@ -181,6 +182,7 @@ class _Selector:
     _groups: frozenset[str]
     _from_source: Callable[[str], bool]
     _packages: Sequence[Any]
+    _grouped: Collection[str]
     _choices: dict[int, LockChoice | None] = field(default_factory=dict)
 
     def select(self) -> LockSelection:
@@ -272,6 +274,7 @@ class _Selector:
             concerned = any(labels_of(package)) or (
                 self._preferences.use_variants
                 and bool(self._preferences.forced.get(name))
+                and name not in self._grouped
                 and bool(package.get("wheels") or package.get("sdist"))
             )
             if "sdist" in package and self._from_source(name):

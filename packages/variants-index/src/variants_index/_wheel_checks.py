@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import NamedTuple
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
@@ -39,13 +38,8 @@ _GPU_CODE = (("nvidia", "sm_arch"), ("amd", "gfx_arch"))
 _UNREAD = "try again later, or with a larger limit"
 
 
-class _Difference(NamedTuple):
-    """What wheels of a variant have that its properties do not say, or the reverse."""
-
-    is_error: bool
-    kind: str
-    what: str
-    remedy: str
+_Difference = tuple[bool, str, str, str]
+"""Whether it is an error, its code, what wheels have that properties do not, the remedy."""
 
 
 @dataclass(frozen=True)
@@ -107,10 +101,10 @@ class WheelCheck:
                     continue
                 self._check_variant(finder, entry, f"variant {number}", variant, project, wanted)
         except PackageIndexError as problem:
-            self._warn("source-unusable", entry, "", str(problem), "try again later")
+            self._add("source-unusable", entry, "", str(problem), "try again later")
         else:
             for each in project.unavailable:
-                self._warn("source-unusable", entry, "", str(each), "try again later")
+                self._add("source-unusable", entry, "", str(each), "try again later")
 
     def _check_variant(
         self,
@@ -136,20 +130,13 @@ class WheelCheck:
                     files[file.filename] = version, file
         if not variant.measured:
             message = f"the GPU code of {variant.label} is as a page says"
-            self._warn("not-measured", entry, f"{place}.properties", message, "add measured")
+            self._add("not-measured", entry, f"{place}.properties", message, "add measured")
         for row in variant.measured:
             listed = files.get(row.file)
             if listed is None or listed[1].hashes.get("sha256", row.sha256) != row.sha256:
                 what = "is not on its index" if listed is None else "has another SHA-256 there"
-                self.findings.append(
-                    catalogs.error(
-                        "measured-mismatch",
-                        entry.source,
-                        f"{place}.measured",
-                        f"{row.file} {what}",
-                        "measure another wheel",
-                    )
-                )
+                where, message = f"{place}.measured", f"{row.file} {what}"
+                self._add("measured-mismatch", entry, where, message, "measure another wheel", True)
         same: dict[_Difference, list[str]] = {}
         for file in _chosen(variant, files, wanted):
             code = self._read(entry, place, variant, file)
@@ -157,8 +144,7 @@ class WheelCheck:
                 same.setdefault(each, []).append(file.filename)
         for (is_error, kind, what, remedy), named in same.items():
             message = f"{some(named, 2)} {what}"
-            make = catalogs.error if is_error else catalogs.warning
-            self.findings.append(make(kind, entry.source, f"{place}.properties", message, remedy))
+            self._add(kind, entry, f"{place}.properties", message, remedy, is_error)
 
     def _read(
         self, entry: CatalogProject, place: str, variant: CatalogVariant, file: PageFile
@@ -178,7 +164,7 @@ class WheelCheck:
                     digest.update(chunk)
                 code = wheel_files.combined(wheel_files.wheel_code(copy, file.filename).values())
         except (PackageIndexError, InvalidWheel, OSError) as problem:
-            self._warn("wheel-unread", entry, place, f"{file.filename}: {problem}", _UNREAD)
+            self._add("wheel-unread", entry, place, f"{file.filename}: {problem}", _UNREAD)
             return None
         if code:
             day = datetime.now(timezone.utc).date().isoformat()
@@ -187,8 +173,17 @@ class WheelCheck:
             self.wheels.append(ReadWheel(entry.name, place, variant.label, row, said))
         return code
 
-    def _warn(self, code: str, entry: CatalogProject, place: str, message: str, way: str) -> None:
-        self.findings.append(catalogs.warning(code, entry.source, place, message, way))
+    def _add(
+        self,
+        code: str,
+        entry: CatalogProject,
+        place: str,
+        message: str,
+        way: str,
+        is_error: bool = False,
+    ) -> None:
+        make = catalogs.error if is_error else catalogs.warning
+        self.findings.append(make(code, entry.source, place, message, way))
 
 
 def _differences(variant: CatalogVariant, code: GpuCode) -> Iterator[_Difference]:
@@ -200,13 +195,13 @@ def _differences(variant: CatalogVariant, code: GpuCode) -> Iterator[_Difference
     unlisted = [gpu for gpu in found.unnamed if gpu not in sayable.unnamed]
     if not code:
         remedy = "if it requires a wheel that has it, name that in measured"
-        yield _Difference(False, "code-missing", "without GPU code", remedy)
+        yield (False, "code-missing", "without GPU code", remedy)
     if lacking:
         remedy = "list what it has, or limit versions or platforms"
-        yield _Difference(True, "code-missing", f"without code for {', '.join(lacking)}", remedy)
+        yield (True, "code-missing", f"without code for {', '.join(lacking)}", remedy)
     if unlisted:
         what = f"with code for {', '.join(unlisted)} as well"
-        yield _Difference(False, "code-unlisted", what, "list it")
+        yield (False, "code-unlisted", what, "list it")
 
 
 def _others(variant: CatalogVariant) -> list[str]:

@@ -143,7 +143,7 @@ def check(
             if live:
                 findings += package_finder.check_live(session, user, visited, show)
             if wheels:
-                reader = WheelCheck(session, user, max_size * limits.MIB, show or _quiet)
+                reader = WheelCheck(session, user, max_size * limits.MIB, show or (lambda _: None))
                 for entry in visited:
                     reader.check(entry, asked.get(entry.name, SpecifierSet()))
                 findings += reader.findings
@@ -253,10 +253,6 @@ def _lines(wheels: Iterable[ReadWheel]) -> str:
         ]
         lines += ["]", ""]
     return "".join(f"{line}\n" for line in lines)
-
-
-def _quiet(_: str) -> None:
-    """Show nothing."""
 
 
 def _is_path(name: str) -> bool:

@@ -14,6 +14,8 @@ code for, as published for each release, and drivers as NVIDIA documents them. T
 - https://github.com/vllm-project/vllm/issues/44335 and
   https://github.com/allenai/open-instruct/pull/1874 (vLLM 0.25.1 and 0.26.0 for CUDA 12.9 are on
   indexes of the publisher's; Astral's, config/index.toml of its index, stops at 0.25.0)
+- https://github.com/pytorch/pytorch/pull/161257, pull/157830 and pull/144436 (aarch64), and the GPU
+  code of the wheels on PyPI from 2.11 on
 - ``Requires-Dist`` of the wheels on PyPI (which CUDA they are for, which torch they require)
 
 - https://github.com/ROCm/legacy-rocm-build/issues/4625 and
@@ -34,11 +36,12 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from .index import Index
-from .published_builds import LINUX, MAC, WINDOWS, Builds, Field
+from .published_builds import ARM, LINUX, MAC, WINDOWS, Builds, Field
 from .wheels import Wheel
 
-TAGS = {"linux": LINUX, "windows": WINDOWS, "macos": MAC}
-LINUX_ONLY, BOTH = ("linux",), ("linux", "windows")
+TAGS = {"linux": LINUX, "aarch64": ARM, "windows": WINDOWS, "macos": MAC}
+LINUX_ONLY, BOTH, ON_ARM = ("linux",), ("linux", "windows"), ("aarch64",)
+TITLES = {"linux": "", "aarch64": ", aarch64", "windows": ", Windows", "macos": ""}
 
 
 class Build(NamedTuple):
@@ -61,6 +64,7 @@ class Build(NamedTuple):
 
 CUDA_12_6 = "5.0 6.0 7.0 7.5 8.0 8.6 9.0"
 CUDA_12_8 = "7.0 7.5 8.0 8.6 9.0 10.0 12.0"
+HOPPER, AMPERE = "9.0 10.0 12.0", "8.0 9.0 10.0 12.0"
 TURING = "7.5 8.0 8.6 9.0 10.0 12.0"
 ROCM = "gfx908 gfx90a gfx942 gfx1030 gfx1100 gfx1101 gfx1102 gfx1200 gfx1201"
 BUILDS = {
@@ -81,6 +85,14 @@ BUILDS = {
         Build("rocm7.1", "==2.10.*", LINUX_ONLY, 0, f"{ROCM} gfx950"),
         Build("rocm7.2", ">=2.11,<2.14", LINUX_ONLY, 0, f"{ROCM} gfx950 gfx1150 gfx1151"),
         Build("xpu", ">=2.9", BOTH, 0, "Arc"),
+        Build("cu126", ">=2.7,<2.9", ON_ARM, 12, "9.0"),
+        Build("cu126", ">=2.9,<2.15", ON_ARM, 12, "8.0 9.0"),
+        Build("cu128", ">=2.7,<2.9", ON_ARM, 12, HOPPER),
+        Build("cu128", ">=2.9,<2.12", ON_ARM, 12, AMPERE),
+        Build("cu129", "==2.8.*", ON_ARM, 12, HOPPER),
+        Build("cu129", ">=2.9,<2.14,!=2.12.0", ON_ARM, 12, AMPERE),
+        Build("cu130", ">=2.9", ON_ARM, 13, f"{AMPERE} 11.0"),
+        Build("cu132", ">=2.12", ON_ARM, 13, f"{AMPERE} 11.0"),
     ),
     "torchaudio": (
         Build("cu126", "==2.11.*", BOTH, 12, CUDA_12_6),
@@ -108,7 +120,10 @@ ON_PYPI = {
     "torch": {"<2.8": "cu126", ">=2.8,<2.11": "cu128", ">=2.11,<2.15": "cu130", ">=2.15": "cu132"},
     "vllm": {"<0.20": "cu129", ">=0.20": "cu130"},
 }
-"""The build that PyPI has for Linux, by specifier; for other systems it is the one for CPUs."""
+"""The build that PyPI has for Linux, by specifier; before 2.11 not for aarch64.
+
+For other systems, and there, it is the one for CPUs.
+"""
 LEAST_DRIVER = {11: 450, 12: 525, 13: 580}
 """The oldest driver for Linux, by major version of CUDA."""
 CUDA_OF_DRIVER = {470: "11.4", 525: "12.0", 550: "12.4", 570: "12.8", 580: "13.0", 590: "13.1"}
@@ -119,7 +134,9 @@ DRIVERS = {
     "8.0": (470, 590),
     "9.0": (525, 590),
     "10.0": (570, 590),
+    "11.0": (580, 590),
     "12.0": (570, 590),
+    "12.1": (580, 590),
 }
 """Oldest and newest driver for GPUs, by compute capability."""
 
@@ -145,8 +162,7 @@ class Box(NamedTuple):
     def title(self) -> str:
         """Its name, driver and system."""
         driver = f", driver {self.driver}" if self.driver else ""
-        system = {"linux": "", "windows": ", Windows", "macos": ""}[self.system]
-        return f"{self.name}{driver}{system}"
+        return f"{self.name}{driver}{TITLES[self.system]}"
 
     def uses(self, build: Build) -> bool:
         """Return whether the build runs on its GPU."""
@@ -164,6 +180,8 @@ def _nvidia(name: str, architecture: str, cpu: str, system: str = "linux") -> It
     oldest, newest = DRIVERS[architecture]
     if system == "windows":  # whose numbers of the others differ
         oldest = max(oldest, 550)
+    elif system == "aarch64":  # for which there is nothing before CUDA 12
+        oldest = max(oldest, 525)
     for driver, cuda in CUDA_OF_DRIVER.items():
         if oldest <= driver <= newest:
             facts = f"cuda={cuda},sm={architecture},cpu={cpu}"
@@ -187,6 +205,10 @@ BOXES = (
     Box("Radeon 8060S", 0, "linux", "gfx1151", "gfx=gfx1151,cpu=zen5"),
     Box("Intel Arc A770", 0, "linux", "Arc", "arc-a770-alderlake"),
     Box("no GPU", 0, "linux", "", "cpu-zen4"),
+    *_nvidia("A100", "8.0", "neoverse-n1", "aarch64"),
+    *_nvidia("GH200", "9.0", "neoverse-v2", "aarch64"),
+    *_nvidia("Jetson Thor", "11.0", "neoverse-v3ae", "aarch64"),
+    *_nvidia("DGX Spark", "12.1", "neoverse-v3ae", "aarch64"),
     *_nvidia("RTX 5090", "12.0", "zen5", "windows"),
     *_nvidia("T4", "7.5", "cascadelake", "windows"),
     Box("no GPU", 0, "windows", "", "cpu-zen4"),
@@ -207,11 +229,12 @@ def builds_of(project: str, release: str) -> list[Build]:
 def build_of(project: str, version: str, system: str) -> Build | None:
     """Return the build that a wheel with *version* is, None for one for CPUs."""
     public, _, local = version.partition("+")
-    if not local and system == "linux":
-        release = Version(VISION.get(public, public) if project == "torchvision" else public)
+    release = Version(VISION.get(public, public) if project == "torchvision" else public)
+    if not local and (system == "linux" or (system == "aarch64" and release >= Version("2.11"))):
         places = ON_PYPI.get(project, ON_PYPI["torch"]).items()
         local = next(each for text, each in places if release in SpecifierSet(text))
-    return next((each for each in builds_of(project, public) if each.local == local), None)
+    builds = (each for each in builds_of(project, public) if system in each.systems)
+    return next((each for each in builds if each.local == local), None)
 
 
 def uses_gpu(picks: Picks, box: Box) -> bool:

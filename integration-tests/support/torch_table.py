@@ -23,14 +23,19 @@ from .environments import PIPS, Environments
 from .index import Index, served
 from .proxied_network import http_proxy
 from .published_builds import Field, standing_in
-from .torch_field import BOXES, Box, Picks, newest, standin, uses_gpu
+from .torch_field import BOXES, TITLES, Box, Picks, newest, standin, uses_gpu
 from .uvs import UVS, Machine, downloaded_uv, uv_variants
 
 HOST = "download.pytorch.org"
 PROJECTS = (("torch",), ("torch", "torchvision"), ("vllm",))
-PIP_TAGS = {"windows": "win_amd64", "macos": "macosx_11_0_arm64"}
+PIP_TAGS = {
+    "aarch64": "manylinux_2_17_aarch64",
+    "windows": "win_amd64",
+    "macos": "macosx_11_0_arm64",
+}
 UV_PLATFORMS = {
     "linux": "x86_64-manylinux_2_28",
+    "aarch64": "aarch64-manylinux_2_28",
     "windows": "x86_64-pc-windows-msvc",
     "macos": "aarch64-apple-darwin",
 }
@@ -95,7 +100,9 @@ def running(folder: Path, environments: Environments) -> Iterator[World]:
 
 def resolved(world: World, boxes: Sequence[Box], projects: Iterable[str]) -> list[Picks]:
     """Return what ``variants resolve`` takes for *boxes*, which are of one system."""
-    options = [*world.options, f"--python-platform={boxes[0].system}"]
+    system = boxes[0].system
+    named = "linux-aarch64" if system == "aarch64" else system
+    options = [*world.options, f"--python-platform={named}"]
     options += [f"--platform={box.facts}" for box in boxes]
     trees = by_resolve(world.machine.work, *projects, "-i", world.field.index.url, *options)
     return [
@@ -239,8 +246,7 @@ def table(world: World) -> str:
     for (first, last, system, texts), same in names.items():
         driver = f", driver {first}" if first else ""
         driver += f" to {last}" if last > first else ""
-        windows = ", Windows" if system == "windows" else ""
-        lines.append(f"| {' or '.join(same)}{driver}{windows} | {' | '.join(texts)} |")
+        lines.append(f"| {' or '.join(same)}{driver}{TITLES[system]} | {' | '.join(texts)} |")
     return "\n".join((*lines, "", *counted))
 
 

@@ -60,10 +60,10 @@ def world(indexes: World, machine: Machine) -> World:
 
 
 @pytest.mark.parametrize("projects", PROJECTS[1:], ids=" ".join)
-@pytest.mark.parametrize("system", ["linux", "windows", "macos"])
+@pytest.mark.parametrize("system", ["linux", "aarch64", "windows", "macos"])
 def test_every_machine(system: str, projects: tuple[str, ...], world: World) -> None:
     if "vllm" in projects and system != "linux":
-        pytest.skip("vLLM is for Linux")
+        pytest.skip("vLLM is for Linux on x86_64")
     boxes = [box for box in BOXES if box.system == system]
     for box, picks in zip(boxes, resolved(world, boxes, projects), strict=True):
         assert verdict(picks, box, projects) == "right", f"{box.title}: {picks}"

@@ -292,3 +292,13 @@ def test_unmet_requirements_and_libraries_of_no_use():
     assert unmet == [("torchvision", "torch==2.14.0", "torch")]
     assert list(found.unmet({"numpy"})) == []
     assert found.orphans() == ["nvidia-cublas-cu12", "nvidia-cudnn-cu12", "nvidia-nccl-cu12"]
+
+
+@pytest.mark.parametrize(("machine", "fits"), [("gfx=gfx942", False), ("cuda=12.4,sm=9.0", True)])
+def test_an_own_wheel_that_is_a_build(compared, machine, fits):
+    """The wheel that is on the index is not what would be installed for everyone else."""
+    with standing_in(published(vllm=("0.8.5",))) as found:
+        groups = compared([item("vllm", "0.8.5")], found.index, machine, mirrors=found.mirrors)
+    (state,) = states(groups)
+    assert (state.label, state.fits, state.advice) == ("cuda12", fits, None)
+    assert {each.code for each in problems(groups)} == (set() if fits else {"stale-variant"})

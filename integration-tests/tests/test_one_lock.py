@@ -127,6 +127,9 @@ def test_uv(places, environments, tmp_path, version):
         done = machine.with_environ({DRIVER: driver}).run(*sync)
         assert (done.code, torch_of(environment)) == (0, build), done
         assert f"{path}: dependency group c" in done.err
+    install = ("pip", "install", "--preview", "--dry-run", "-r", str(path))
+    done = machine.with_environ({DRIVER: "12.8"}).run(*install)
+    assert (done.code, "torch==2.9.0+cu128" in done.err) == (0, True), done
     done = machine.with_environ({DRIVER: "12.8"}).run(*sync, "--group", "cuda13.0-sm9.0-cpuzen4")
     assert (done.code, torch_of(environment)) == (0, "2.9.0+cu130")
     assert "is not for this machine: torchvision cuda13.0 needs" in done.err

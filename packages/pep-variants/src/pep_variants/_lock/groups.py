@@ -61,8 +61,8 @@ class GroupChoice:
 
     name: str
     why: str
-    unfit: tuple[str, ...] = ()
-    projects: frozenset[str] = frozenset()
+    unfit: tuple[str, ...]
+    projects: frozenset[str]
 
     def __str__(self) -> str:
         """Return the line that tells of it."""
@@ -165,34 +165,29 @@ def choose_group(
         for project in projects
     }
     places = {
-        project: {file.item: place for place, file in enumerate(selection.files)}
+        project: {file.item: number for number, file in enumerate(selection.files)}
         for project, selection in selections.items()
     }
-    labels = {
-        name: {project: _label(builds, project, preferences) for project in projects}
-        for name, builds in here.items()
+    builds = {
+        name: {project: _label(labels, project, preferences) for project in projects}
+        for name, labels in here.items()
     }
-    fitting = [
-        name
-        for name in here
-        if all(labels[name][project] in places[project] for project in projects)
-    ]
+    ranks = {
+        name: [places[project].get(label) for project, label in labels.items()]
+        for name, labels in builds.items()
+    }
+    fitting = [name for name, rank in ranks.items() if None not in rank]
     if not wanted and not fitting:
-        reasons = (text for name in here for text in _unfit(selections, labels[name], places))
+        reasons = (text for name in here for text in _unfit(selections, builds[name], ranks[name]))
         found = "; ".join(dict.fromkeys(islice(reasons, _SHOWN)))
         raise LockError(
             f"{place}none of the dependency groups {_listed([*here])} is for this machine: "
-            f"{found or 'no build is left'}; one that is named is installed all the same"
+            f"{found}; one that is named is installed all the same"
         )
-    name = min(
-        wanted or fitting,
-        key=lambda name: [places[item].get(labels[name][item], 0) for item in projects],
-    )
-    if name not in fitting:
-        unfit = islice(_unfit(selections, labels[name], places), _SHOWN)
-        return GroupChoice(name, "", tuple(unfit), frozenset(projects))
-    why = (_why(selection, labels[name][item], item) for item, selection in selections.items())
-    return GroupChoice(name, next(why, ""), projects=frozenset(projects))
+    name = min(wanted or fitting, key=lambda name: [number or 0 for number in ranks[name]])
+    unfit = tuple(islice(_unfit(selections, builds[name], ranks[name]), _SHOWN))
+    why = "" if unfit else next(map(_why, selections.items(), builds[name].values()), "")
+    return GroupChoice(name, why, unfit, frozenset(projects))
 
 
 def _select(
@@ -230,7 +225,8 @@ def _label(builds: Mapping[str, Any], project: str, preferences: Preferences) ->
     return "" if label == NULL_LABEL and not preferences.use_variants else label
 
 
-def _why(selection: Selection[str], label: str, project: str) -> str:
+def _why(decided: tuple[str, Selection[str]], label: str) -> str:
+    project, selection = decided
     file = next(file for file in selection.files if file.item == label)
     why = why_this(selection, file, project)
     build = f"{_shown(project)} {_shown(label) or 'without variant'}"
@@ -240,15 +236,15 @@ def _why(selection: Selection[str], label: str, project: str) -> str:
 def _unfit(
     selections: Mapping[str, Selection[str]],
     labels: Mapping[str, str],
-    places: Mapping[str, Mapping[str, int]],
+    ranks: Sequence[int | None],
 ) -> Iterator[str]:
     """Yield why the builds of a group do not fit."""
-    for project, selection in selections.items():
-        label = labels[project]
-        if label in places[project]:
-            continue
-        reasons = [*map(str, selection.problems.values()), *why_unfit(selection, label)]
-        yield f"{_shown(project)} {_shown(label)} {'; '.join(reasons) or 'is not asked for'}"
+    for (project, selection), label, rank in zip(
+        selections.items(), labels.values(), ranks, strict=True
+    ):
+        if rank is None:
+            reasons = [*map(str, selection.problems.values()), *why_unfit(selection, label)]
+            yield f"{_shown(project)} {_shown(label)} {'; '.join(reasons) or 'is not asked for'}"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -155,6 +155,14 @@ def test_add_and_remove_keep_the_group(computer: Machine) -> None:
     done = here.run("remove", "idna")
     assert done.code == 0, done
     assert "idna" not in versions(here)
+    assert here.run("remove", "torchvision").code == 0
+    assert here.run("accelerators").code == 0
+    assert "torchvision" not in files(here)[0]
+    done = here.run("add", "--no-sync", "--group", "cuda12.6", "torchvision")
+    assert done.code == 0, done
+    assert here.run("accelerators").code == 0
+    assert '"cuda12.8" = ["torchvision", "torch"]' in files(here)[0]
+    assert here.run("accelerators", "--check").code == 0
     assert here.run("add", "--no-sync", "idna").code == 0
     assert "idna" not in versions(here)
 
@@ -332,3 +340,35 @@ def test_an_old_uv_is_refused(every_machine: Machine, computer: Machine) -> None
     else:
         assert done.code == 2
         assert "locks groups in conflict wrongly: use uv 0.10.12 or newer" in done.err, done
+
+
+def test_the_members_of_a_workspace(computer: Machine) -> None:
+    """uv gives a member the torch of its own index where groups of two of them could meet."""
+    more = "[tool.uv.workspace]\nmembers = ['packages/*']\n[tool.uv.sources]\n"
+    more += "train = { workspace = true }\nserve = { workspace = true }\n"
+    project(computer.work, ["train"], more)
+    for name, dependency in (("train", "trainer"), ("serve", "torchvision"), ("tools", "idna")):
+        folder = project(computer.work / "packages" / name, [dependency])
+        path = folder / "pyproject.toml"
+        text = path.read_text().replace('name = "project"', f'name = "{name}"')
+        path.write_text(f"{text}\n[tool.uv]\npackage = false\n")
+    tools = path.read_text()
+    done = computer.run("accelerators", "cpu", "cuda12.8")
+    assert done.code == 0, done
+    assert path.read_text() == tools
+    assert (
+        '{package = "project", group = "cpu"}, {package = "serve", group = "cuda12.8"}'
+        in (files(computer)[0])
+    )
+    assert computer.run("accelerators", "--check").code == 0
+    for version, local in {"": "cpu", "12.8": "cu128"}.items():
+        here = driver(computer, version)
+        for name in ("project", "train", "serve"):
+            done = here.run("sync", "--package", name)
+            assert done.code == 0, done
+            assert versions(here)["torch"] == f"2.9.0+{local}", (name, done)
+        assert here.run("sync", "--all-packages").code == 0
+        assert versions(here)["torchvision"] == f"0.9.0+{local}"
+    assert computer.run("accelerators", "--remove", "cpu", "--remove", "cuda12.8").code == 0
+    for text in computer.work.rglob("pyproject.toml"):
+        assert "cuda12.8" not in text.read_text()

@@ -55,14 +55,38 @@ class Pick:
     reasons: Mapping[str, str] = field(default_factory=dict)
 
 
+def required_names(lock: Mapping[str, Any], project: str, without: Iterable[str]) -> set[str]:
+    """Return the normalized names of all that *project* requires in a lock.
+
+    Args:
+        lock: the tree of uv.lock.
+        project: normalized name of one of its packages.
+        without: groups of the project that do not count.
+    """
+    left_out = set(map(normalized, without))
+    packages = _packages(lock)
+    found: set[str] = set()
+    waiting = [project]
+    while waiting:
+        for package in packages.get(waiting.pop(), ()):
+            listed = [package.get("dependencies", ())]
+            listed += uv_files.table_of(package.get("optional-dependencies")).values()
+            groups = uv_files.table_of(package.get("dev-dependencies"))
+            listed += (each for name, each in groups.items() if name not in left_out)
+            names = {str(item.get("name")) for items in listed for item in items} - found
+            found |= names
+            waiting += names
+    return found
+
+
 def group_builds(
-    lock: Mapping[str, Any], project: str, groups: Iterable[str], catalog: Catalog
+    lock: Mapping[str, Any], projects: Iterable[str], groups: Iterable[str], catalog: Catalog
 ) -> dict[str, list[GroupBuild]]:
     """Return the builds of each of *groups*, in the order of its members.
 
     Args:
         lock: the tree of uv.lock.
-        project: normalized name of the project whose groups they are.
+        projects: normalized names of the projects whose groups they are.
         groups: as written.
         catalog: of existing builds.
     """
@@ -72,14 +96,13 @@ def group_builds(
         if (entry := catalog.project(name)) is not None
         for target in entry.targets
     }
-    packages: dict[str, list[Mapping[str, Any]]] = {}
-    for item in lock.get("package", ()):
-        packages.setdefault(str(item.get("name")), []).append(item)
-    own = packages.get(project, [{}])[0]
-    members = uv_files.table_of(own.get("dev-dependencies"))
+    packages = _packages(lock)
+    own = [package for project in projects for package in packages.get(project, ())[:1]]
+    members = [uv_files.table_of(package.get("dev-dependencies")) for package in own]
     found: dict[str, list[GroupBuild]] = {group: [] for group in groups}
     for group, builds in found.items():
-        for dependency in members.get(normalized(group), ()):
+        name_in_lock = normalized(group)
+        for dependency in (each for table in members for each in table.get(name_in_lock, ())):
             name = str(dependency.get("name"))
             entry = catalog.project(name) or by_target.get(name)
             package = _package(packages.get(name, ()), dependency)
@@ -147,6 +170,13 @@ def _rankings(
             if item.entry.name == name
         }
         yield name, catalogs.judged(entry, builds, platform, preferences)
+
+
+def _packages(lock: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
+    packages: dict[str, list[Mapping[str, Any]]] = {}
+    for item in lock.get("package", ()):
+        packages.setdefault(str(item.get("name")), []).append(item)
+    return packages
 
 
 def _package(

@@ -53,15 +53,19 @@ class Plan:
     Attributes:
         groups: members by accelerator.
         moved: requirements of the project itself that its groups have in its place, as another
-            project has the build for some accelerator.
+            project has the build for some accelerator, or a person added them there.
         names: normalized names of all that may be a member of a group.
         requirers: packages that require what groups have under other names.
+        known: accelerators that some project has a build for.
+        apart: names of projects of a workspace whose groups are in conflict with each other's.
     """
 
     groups: Mapping[str, Sequence[Member]]
     moved: tuple[str, ...] = ()
     names: frozenset[str] = frozenset()
     requirers: tuple[Requirer, ...] = ()
+    known: frozenset[str] = frozenset()
+    apart: tuple[str, ...] = ()
 
 
 def planned(
@@ -70,6 +74,7 @@ def planned(
     required: Iterable[Requirement],
     locked: Iterable[str] = (),
     requirers: Iterable[Requirer] = (),
+    in_groups: Iterable[Requirement] = (),
 ) -> Plan:
     """Return the groups of *accelerators*.
 
@@ -79,9 +84,7 @@ def planned(
         required: what the project itself requires.
         locked: normalized names of all that its lock has.
         requirers: those of the lock that require projects with builds of other names.
-
-    Raises:
-        AcceleratorsUnknown: no project has a build for one of them.
+        in_groups: those of *required* that groups have in place of the project.
     """
     own = _by_name(required)
     requirers = tuple(requirers)
@@ -93,23 +96,21 @@ def planned(
     ]
     entries.sort(key=lambda entry: -len(entry.coherent))  # torch before what goes with it
     groups: dict[str, list[Member]] = {}
+    known = {catalogs.CPU} if entries else set()
     for accelerator in accelerators:
         members: list[Member] = []
         groups[accelerator] = members
-        is_known = False
         for entry in entries:
             asked = wanted.get(entry.name, [])
             build = catalogs.build_for(
                 entry, accelerator, asked[0].specifier if len(asked) == 1 else None
             )
-            is_known = is_known or build is not None
             if build is not None:
+                known.add(accelerator)
                 members += _members(entry, build, asked)
         companion = catalog.project(_COMPANIONS.get(re.sub("[0-9.]", "", accelerator), ""))
         if companion is not None and any(item.project == "torch" for item in members):
             members.append(Member(companion.name, companion.name, companion.places[0]))
-        if not is_known:
-            raise AcceleratorsUnknown(_unknown(accelerator, entries))
     renamed = {
         item.project
         for members in groups.values()
@@ -124,17 +125,32 @@ def planned(
             if entry.name in renamed - has and catalogs.build_for(entry, accelerator) is not None
             for item in wanted[entry.name]
         ]
+    moved = renamed.union(normalized(item.name) for item in in_groups if groups)
     names = {entry.name for entry in entries}.union(*(entry.targets for entry in entries))
     return Plan(
         groups,
-        tuple(str(item) for name in own if name in renamed for item in own[name]),
+        tuple(str(item) for name in own if name in moved & names for item in own[name]),
         frozenset((*names, *_COMPANIONS.values())),
         tuple(
             each
             for each in requirers
             if not renamed.isdisjoint(normalized(twin.name) for twin in each.twins)
         ),
+        frozenset(known),
     )
+
+
+def check_known(catalog: Catalog, accelerators: Sequence[str], plans: Sequence[Plan]) -> None:
+    """Check that each of *accelerators* is one that a project of *plans* has a build for.
+
+    Raises:
+        AcceleratorsUnknown: one is not.
+    """
+    unknown = [name for name in accelerators if not any(name in plan.known for plan in plans)]
+    if unknown:
+        names = sorted(frozenset().union(*(plan.names for plan in plans)))
+        entries = [entry for name in names if (entry := catalog.project(name)) is not None]
+        raise AcceleratorsUnknown(_unknown(unknown[0], entries))
 
 
 def _by_name(requirements: Iterable[Requirement]) -> dict[str, list[Requirement]]:

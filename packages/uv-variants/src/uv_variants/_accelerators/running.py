@@ -14,7 +14,7 @@ from .._errors import AcceleratorsUnknown, warn
 from .._named_projects import normalized
 from .._uv_process import end_as, run_uv
 from .._uv_program import become_uv
-from .command import AcceleratedProject
+from .project import AcceleratedProject
 from .tables import Declared
 
 if TYPE_CHECKING:

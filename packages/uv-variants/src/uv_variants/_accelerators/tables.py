@@ -6,8 +6,10 @@ written stays as it is. `TABLE` says which accelerators and indexes are ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,7 +27,7 @@ from .plan import Plan
 Tree = MutableMapping[str, Any]
 
 TABLE = "uv-variants"
-_KEYS = ("accelerators", "indexes", "moved", "requirers")
+_KEYS = ("accelerators", "indexes", "moved", "requirers", "members")
 _COMMENT = (
     "Written by 'uv-variants accelerators', like the groups of these names, their sources and",
     "their conflicts. Type it again to change them.",
@@ -41,12 +43,14 @@ class Declared:
         indexes: names of the indexes that were written for them.
         moved: requirements of the project that its groups have.
         requirers: packages of which uv is told what they require.
+        members: normalized names of what was written into the groups; the rest is a person's.
     """
 
     accelerators: tuple[str, ...] = ()
     indexes: tuple[str, ...] = ()
     moved: tuple[str, ...] = ()
     requirers: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, tree: Mapping[str, Any]) -> Declared:
@@ -63,14 +67,27 @@ class Declared:
 
 
 def project_requirements(tree: Mapping[str, Any]) -> list[Requirement]:
-    """Return what the project of a pyproject.toml requires, with what was moved to its groups."""
-    texts = [*_texts(uv_files.table_of(tree.get("project")).get("dependencies"))]
+    """Return what the project of a pyproject.toml requires, with `group_requirements`."""
+    texts = _texts(uv_files.table_of(tree.get("project")).get("dependencies"))
+    return [*_parsed(texts), *group_requirements(tree)]
+
+
+def group_requirements(tree: Mapping[str, Any]) -> list[Requirement]:
+    """Return what was moved to the groups of accelerators, and what a person added to them."""
+    declared = Declared.of(tree)
+    ours = set(map(normalized, declared.accelerators))
+    texts = [*declared.moved]
+    for group, items in uv_files.table_of(tree.get("dependency-groups")).items():
+        added = _texts(items) if normalized(group) in ours else ()
+        texts += (text for text in added if _name(text) not in declared.members)
+    return _parsed(dict.fromkeys(texts))
+
+
+def _parsed(texts: Iterable[str]) -> list[Requirement]:
     found = []
-    for text in (*texts, *Declared.of(tree).moved):
-        try:
+    for text in texts:
+        with suppress(InvalidRequirement):  # uv says so
             found.append(Requirement(text))
-        except InvalidRequirement:
-            continue  # uv says so
     return found
 
 
@@ -141,21 +158,22 @@ def _move(document: Tree, before: Sequence[str], now: Sequence[str]) -> None:
 
 def _groups(table: Tree, declared: Declared, plan: Plan) -> None:
     by_name = {normalized(name): name for name in table}
+    names = plan.names.union(declared.members)
     for old in declared.accelerators:
         if old not in plan.groups and (name := by_name.get(normalized(old))):
-            _replace(table[name], plan, ())
+            _replace(table[name], names, ())
             if not table[name]:
                 del table[name]
     for accelerator, members in plan.groups.items():
         name = by_name.get(normalized(accelerator), accelerator)
         if name not in table:
             table[name] = tomlkit.array()
-        _replace(table[name], plan, [item.requirement for item in members])
+        _replace(table[name], names, [item.requirement for item in members])
 
 
-def _replace(array: Array, plan: Plan, wanted: Sequence[str]) -> None:
-    """Have *wanted* in *array* in place of what else may be a member."""
-    present = [str(each) for each in array if _name(str(each)) in plan.names]
+def _replace(array: Array, names: Collection[str], wanted: Sequence[str]) -> None:
+    """Have *wanted* in *array* in place of what else there is of *names*."""
+    present = [str(each) for each in array if _name(str(each)) in names]
     if present == list(wanted):
         return
     for position in reversed(range(len(array))):
@@ -254,18 +272,23 @@ def _defaults(uv: Tree, groups: Mapping[str, Any], ours: set[str], plan: Plan) -
 
 
 def _conflicts(uv: Tree, ours: set[str], plan: Plan) -> None:
-    wanted = [{"group": name} for name in plan.groups] if len(plan.groups) > 1 else []
+    wanted = [[{"group": name} for name in plan.groups]] if len(plan.groups) > 1 else []
+    wanted += (
+        [{"package": one, "group": group}, {"package": two, "group": other}]
+        for one, two in combinations(plan.apart, 2)
+        for group, other in permutations(plan.groups, 2)
+    )
     rows = uv.get("conflicts")
     if not isinstance(rows, Array):
         rows = tomlkit.array().multiline(True)
     places = [place for place, row in enumerate(rows) if _is_among(row, ours)]
-    if [list(map(dict, rows[place])) for place in places] == ([wanted] if wanted else []):
+    if [list(map(dict, rows[place])) for place in places] == wanted:
         return
     for place in reversed(places):
         del rows[place]
-    if wanted:
+    for row in wanted:
         inner = tomlkit.array()
-        for each in wanted:
+        for each in row:
             item = tomlkit.inline_table()
             item.update(each)
             inner.append(item)
@@ -314,7 +337,9 @@ def _is_among(row: object, ours: set[str]) -> bool:
 
 
 def _own_table(tool: Tree, plan: Plan, indexes: Iterable[str]) -> None:
-    values = (plan.groups, indexes, plan.moved, (item.name for item in plan.requirers))
+    members = sorted({item.name for group in plan.groups.values() for item in group})
+    requirers = (item.name for item in plan.requirers)
+    values = (plan.groups, indexes, plan.moved, requirers, members)
     listed = {name: list(each) for name, each in zip(_KEYS, values, strict=True)}
     wanted = {name: each for name, each in listed.items() if each}
     present = tool.get(TABLE)

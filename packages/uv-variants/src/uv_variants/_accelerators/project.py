@@ -1,0 +1,276 @@
+"""A project of which uv locks a group for each accelerator."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pep_variants import machines, safe_files
+from pep_variants.machines import Detector
+from variants_catalog import catalogs, setting
+from variants_index import uv_files
+
+from .._catalog_command import fetch_catalog
+from .._command_line import parse
+from .._context import read_preferences
+from .._errors import AcceleratorsUnknown, warn
+from .._named_projects import CommandPlace, members, name_of, normalized
+from .._uv_process import run_uv
+from .._uv_program import find_uv
+from .._uv_version import release_of
+from .groups import Pick, group_builds, pick, required_names
+from .plan import Plan, check_known, planned
+from .tables import Declared, group_requirements, project_requirements, rewritten
+from .twins import Requirer, requirers
+
+if TYPE_CHECKING:
+    from pep_variants.preferences import Preferences
+    from variants_catalog.catalogs import Catalog
+
+    from .._own_options import Options
+
+_OLDEST = (0, 10, 12)
+"""The first release of uv that was seen to lock groups in conflict right."""
+_PASSES = 4
+"""Locks until no other project with builds is among what is locked."""
+
+
+@dataclass(frozen=True)
+class Pyproject:
+    """A pyproject.toml of a project, or of a member of its workspace.
+
+    Attributes:
+        path: of the file.
+        text: as it is.
+        tree: what is in it.
+    """
+
+    path: Path
+    text: str
+    tree: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, folder: Path) -> Pyproject:
+        """Return the file in *folder* as it is now."""
+        path = folder / "pyproject.toml"
+        return cls(path, path.read_bytes().decode("utf-8"), uv_files.read_toml(path) or {})
+
+    @property
+    def name(self) -> str:
+        """Normalized name of the project, empty without one."""
+        return normalized(str(uv_files.table_of(self.tree.get("project")).get("name", "")))
+
+    def write(self, text: str) -> None:
+        """Have *text* in the file."""
+        if text != self.path.read_bytes().decode("utf-8"):
+            with safe_files.replacing(self.path) as stream:
+                stream.write(text.encode("utf-8"))
+
+
+class AcceleratedProject:
+    """A project or workspace of which uv locks a group for each accelerator.
+
+    Attributes:
+        root: its directory.
+        declared: what its pyproject.toml says.
+    """
+
+    def __init__(
+        self, root: Path, catalog: Catalog, preferences: Preferences, environ: Mapping[str, str]
+    ) -> None:
+        self.root = root
+        self.declared = Declared.read(root)
+        self._catalog, self._preferences, self._environ = catalog, preferences, environ
+
+    @classmethod
+    def of(
+        cls, directory: Path, options: Options, environ: Mapping[str, str]
+    ) -> AcceleratedProject:
+        """Return the project in *directory*.
+
+        Raises:
+            AcceleratorsUnknown: there is none.
+        """
+        place = CommandPlace.of(parse(["lock", "--directory", str(directory)]), Path(), environ)
+        if place.root is None or not (place.root / "pyproject.toml").is_file():
+            raise AcceleratorsUnknown(f"{directory.absolute()}: no pyproject.toml here or above")
+        return cls.open(place.root, read_preferences(options, place), environ)
+
+    @classmethod
+    def open(
+        cls, root: Path, preferences: Preferences, environ: Mapping[str, str]
+    ) -> AcceleratedProject:
+        """Return the project in *root*, with the catalogue that is preferred or the default one."""
+        return cls(root, setting.open_preferred(preferences, fetch_catalog), preferences, environ)
+
+    def named(self, text: str) -> str:
+        """Return the accelerator that *text* names, that of a machine for one."""
+        if catalogs.is_accelerator(text):
+            return text
+        machine = None if text == "native" else machines.load_machine(text)
+        detector = Detector.of(self._preferences, platform=machine)
+        for file in self._files():
+            required = {normalized(item.name): item for item in project_requirements(file.tree)}
+            for name in (*required, *sorted(self._locked(file))):
+                entry = self._catalog.project(name)
+                wanted = required[name].specifier if name in required else None
+                if entry is not None and catalogs.build_for(entry, catalogs.CPU) is not None:
+                    return catalogs.accelerator_of(
+                        entry, detector.platform, self._preferences, wanted
+                    )
+        return catalogs.CPU
+
+    def compare(self, wanted: Sequence[str], *, checked: bool) -> int:
+        """Print how pyproject.toml would change; return the exit code.
+
+        Args:
+            wanted: accelerators.
+            checked: ask uv as well whether the lock is up to date; a change is an error.
+        """
+        changed = [(file, text) for file, text in self._planned(wanted)[0] if text != file.text]
+        for file, text in changed:
+            name = str(file.path.relative_to(self.root))
+            versions = file.text.splitlines(), text.splitlines()
+            for line in difflib.unified_diff(*versions, name, name, lineterm=""):
+                click.echo(line)
+        if not checked:
+            return 0
+        if changed:
+            warn("pyproject.toml is not as the catalogue has it: type uv-variants accelerators")
+        return self.lock("--check") or (1 if changed else 0)
+
+    def write(self, wanted: Sequence[str]) -> int:
+        """Write the groups of the accelerators *wanted* and lock them; return the exit code.
+
+        All files are as before if uv fails. What else turns out to be locked is planned as well.
+        """
+        before = self._files()
+        lock = self.root / "uv.lock"
+        locked = lock.read_bytes()
+        for _ in range(_PASSES):
+            texts, plans = self._planned(wanted)
+            if all(file.text == text for file, text in texts):
+                break
+            for file, text in texts:
+                file.write(text)
+            code = self.lock()
+            if code:
+                for file in before:
+                    file.write(file.text)
+                lock.write_bytes(locked)
+                warn("pyproject.toml and uv.lock are as before")
+                return code
+            self.declared = Declared.read(self.root)
+        self._tell(wanted, plans)
+        return 0
+
+    def _tell(self, wanted: Sequence[str], plans: Sequence[Plan]) -> None:
+        for each in dict.fromkeys(each for plan in plans for each in plan.requirers):
+            names = ", ".join(sorted({twin.name for twin in each.twins}))
+            warn(f"{each.name} {each.version} requires {names}, which the groups have in its place")
+        for text in (text for plan in plans for text in plan.moved):
+            warn(f"{text} stands in the groups, no longer among the dependencies of the project")
+        if wanted:
+            found = self.picked(Detector.of(self._preferences))
+            click.echo(f"{', '.join(wanted)} in uv.lock; here: uv-variants sync")
+            if found.group is not None:
+                click.echo(f"With plain uv: {variable(wanted, found.group)} uv sync")
+
+    def outdated(self) -> list[str]:
+        """Return the projects whose builds are in no group, though they are required."""
+        texts, plans = self._planned(self.declared.accelerators)
+        names: set[str] = set()
+        for (file, text), plan in zip(texts, plans, strict=True):
+            groups = uv_files.table_of(file.tree.get("dependency-groups")).values()
+            present = {name_of(str(each)) for group in groups for each in group}
+            items = (item for group in plan.groups.values() for item in group)
+            if text != file.text:
+                names |= {item.project for item in items if item.name not in present}
+        return sorted(names)
+
+    def lock(self, *options: str) -> int:
+        """Run ``uv lock``; return the exit code.
+
+        Raises:
+            AcceleratorsUnknown: uv is too old for groups in conflict.
+        """
+        uv = find_uv(self._environ)
+        cache = safe_files.cache_directory(self._environ, "proxy")
+        release = release_of(uv, self._environ, cache / "uv-versions")
+        if release < _OLDEST:
+            raise AcceleratorsUnknown(
+                f"uv {'.'.join(map(str, release))} locks groups in conflict wrongly: "
+                f"use uv {'.'.join(map(str, _OLDEST))} or newer"
+            )
+        return run_uv([uv, "lock", *options, "--directory", str(self.root)], self._environ)
+
+    def picked(self, detector: Detector) -> Pick:
+        """Return the group of the lock for the machine of *detector*."""
+        names = [file.name for file in self._files()]
+        found = group_builds(self._lock, names, self.declared.accelerators, self._catalog)
+        return pick(found, detector.platform, self._preferences)
+
+    def table(self) -> Iterator[str]:
+        """Yield the lines of a table: known machines, and the group that each takes."""
+        this = ("this machine", self.picked(Detector.of(self._preferences)))
+        rows = [this] + [
+            (known.name, self.picked(Detector(platform=machines.load_machine(known.name))))
+            for known in machines.KNOWN_MACHINES
+        ]
+        width = max(len(name) for name, _ in rows)
+        for name, found in rows:
+            group = found.group or catalogs.CPU
+            yield f"{name:{width}}  {group:10}  {found.why}".rstrip()
+
+    def _planned(self, wanted: Sequence[str]) -> tuple[list[tuple[Pyproject, str]], list[Plan]]:
+        """Return each file with its text for the accelerators *wanted*, and their plans.
+
+        Raises:
+            AcceleratorsUnknown: no project has a build for one of them.
+        """
+        files, told = self._files(), list[Requirer]()
+        if any(name != catalogs.CPU for name in wanted):
+            before = {name for file in files for name in Declared.of(file.tree).requirers}
+            told += requirers(self._lock, self._catalog, before, self._environ)
+        plans = [self._plan(file, wanted, told) for file in files]
+        check_known(self._catalog, wanted, plans)
+        apart = [
+            file.name for file, plan in zip(files, plans, strict=True) if any(plan.groups.values())
+        ]
+        plans = [
+            plan if any(plan.groups.values()) or file is files[0] else replace(plan, groups={})
+            for file, plan in zip(files, plans, strict=True)
+        ]
+        plans[0] = replace(plans[0], apart=tuple(apart) if len(apart) > 1 else ())
+        texts = [rewritten(file.text, plan) for file, plan in zip(files, plans, strict=True)]
+        return list(zip(files, texts, strict=True)), plans
+
+    def _plan(self, file: Pyproject, wanted: Sequence[str], told: Sequence[Requirer]) -> Plan:
+        names = self._locked(file)
+        twins = [each for each in told if each.name in names]
+        required, in_groups = project_requirements(file.tree), group_requirements(file.tree)
+        return planned(self._catalog, wanted, required, names, twins, in_groups)
+
+    def _files(self) -> list[Pyproject]:
+        """Return the pyproject.toml of the project, and those of the members of its workspace."""
+        folders = [folder for folder in members(self.root) if (folder / "pyproject.toml").is_file()]
+        paths = dict.fromkeys(map(Path.resolve, [self.root, *sorted(folders)]))
+        return list(map(Pyproject.read, paths))
+
+    def _locked(self, file: Pyproject) -> set[str]:
+        return required_names(self._lock, file.name, self.declared.accelerators)
+
+    @property
+    def _lock(self) -> Mapping[str, Any]:
+        return uv_files.read_toml(self.root / "uv.lock") or {}
+
+
+def variable(accelerators: Sequence[str] | Mapping[str, object], group: str) -> str:
+    """Return the variable with which plain uv takes *group*, as a shell has it."""
+    others = " ".join(name for name in accelerators if name != group)
+    return f'UV_NO_GROUP="{others}"'

@@ -27,12 +27,12 @@ pytestmark = pytest.mark.one
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory):
-    """A lock file for three machines, and the options that lead to its builds."""
+    """A lock file for three machines and a Mac, and the options that lead to its builds."""
     folder = tmp_path_factory.mktemp("lock")
     with standing_in(pytorch()) as field:
         family_entries(field.builds, folder / "catalog")
         options = ("-i", field.index.url, "--variant-catalog", str(folder / "catalog"))
-        targets = [word for each in TARGETS for word in ("--platform", each)]
+        targets = [word for each in (*TARGETS, "apple-m1") for word in ("--platform", each)]
         done = variants(folder, "resolve", "torchvision", *options, *targets, "-o", "pylock.toml")
         assert done.code == 0, done
         yield folder / "pylock.toml", done, field
@@ -52,11 +52,11 @@ def test_what_is_written(places):
     names = [group for group, _ in TARGETS.values()]
     assert tree["dependency-groups"] == names
     assert f"it has the dependency groups {', '.join(names)}" in done.err
-    torch = {
-        item["version"]: item["marker"] for item in tree["packages"] if item["name"] == "torch"
-    }
+    markers = {(each["name"], each.get("version")): each.get("marker") for each in tree["packages"]}
     for group, version in TARGETS.values():
-        assert torch[version] == f'"{group}" in dependency_groups'
+        assert f'and "{group}" in dependency_groups' in markers["torch", version]
+    guard = markers["name-a-dependency-group", None]
+    assert guard.count("sys_platform") == 1  # a Mac needs no group
 
 
 @pytest.mark.parametrize("target", TARGETS)

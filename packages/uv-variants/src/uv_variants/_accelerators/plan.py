@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
@@ -57,6 +57,8 @@ class Plan:
         names: normalized names of all that may be a member of a group.
         requirers: packages that require what groups have under other names.
         known: accelerators that some project has a build for.
+        lacking: accelerators that a project has no build for, by its name; their groups have the
+            build for CPUs, if there is one.
         apart: names of projects of a workspace whose groups are in conflict with each other's.
     """
 
@@ -65,6 +67,7 @@ class Plan:
     names: frozenset[str] = frozenset()
     requirers: tuple[Requirer, ...] = ()
     known: frozenset[str] = frozenset()
+    lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
     apart: tuple[str, ...] = ()
 
 
@@ -95,36 +98,39 @@ def planned(
         if (entry := catalog.project(name)) is not None and _has_accelerators(entry)
     ]
     entries.sort(key=lambda entry: -len(entry.coherent))  # torch before what goes with it
+    builds = {
+        (accelerator, entry.name): _build(entry, accelerator, wanted.get(entry.name, ()))
+        for accelerator in accelerators
+        for entry in entries
+    }
+    renamed = {
+        entry.name
+        for entry in entries
+        for accelerator in accelerators
+        for name in _names(builds[accelerator, entry.name])
+        if entry.name in wanted and name != entry.name
+    }
     groups: dict[str, list[Member]] = {}
     known = {catalogs.CPU} if entries else set()
+    lacking: dict[str, list[str]] = {}
     for accelerator in accelerators:
         members: list[Member] = []
         groups[accelerator] = members
         for entry in entries:
             asked = wanted.get(entry.name, [])
-            build = catalogs.build_for(
-                entry, accelerator, asked[0].specifier if len(asked) == 1 else None
-            )
+            build = builds[accelerator, entry.name]
             if build is not None:
                 known.add(accelerator)
-                members += _members(entry, build, asked)
+            for other in _older(accelerator) if build is None else ():
+                build = build or _build(entry, other, asked)
+            if build is None:
+                lacking.setdefault(entry.name, []).append(accelerator)
+                build = _build(entry, catalogs.CPU, asked)
+            if build is not None:
+                members += _members(entry, build, asked, is_moved=entry.name in renamed)
         companion = catalog.project(_COMPANIONS.get(re.sub("[0-9.]", "", accelerator), ""))
         if companion is not None and any(item.project == "torch" for item in members):
             members.append(Member(companion.name, companion.name, companion.places[0]))
-    renamed = {
-        item.project
-        for members in groups.values()
-        for item in members
-        if item.project in wanted and item.name != item.project
-    }
-    for accelerator, members in groups.items():
-        has = {item.project for item in members}
-        members += [
-            Member(entry.name, str(item))
-            for entry in entries
-            if entry.name in renamed - has and catalogs.build_for(entry, accelerator) is not None
-            for item in wanted[entry.name]
-        ]
     moved = renamed.union(normalized(item.name) for item in in_groups if groups)
     names = {entry.name for entry in entries}.union(*(entry.targets for entry in entries))
     return Plan(
@@ -137,6 +143,7 @@ def planned(
             if not renamed.isdisjoint(normalized(twin.name) for twin in each.twins)
         ),
         frozenset(known),
+        lacking=lacking,
     )
 
 
@@ -165,27 +172,43 @@ def _has_accelerators(entry: CatalogProject) -> bool:
     return any(item.properties and catalogs.is_accelerator(item.label) for item in entry.variants)
 
 
-def _members(
-    entry: CatalogProject, build: CatalogVariant, wanted: Sequence[Requirement]
-) -> Iterable[Member]:
-    """Yield the members of a group for a *build*; none for the project's own files.
+def _build(
+    entry: CatalogProject, accelerator: str, wanted: Sequence[Requirement]
+) -> CatalogVariant | None:
+    specifier = wanted[0].specifier if len(wanted) == 1 else None
+    return catalogs.build_for(entry, accelerator, specifier)
 
-    Under another name it has the versions that are *wanted*, else those that the build is of.
+
+def _older(accelerator: str) -> list[str]:
+    """Return the older generations of CUDA, which drivers for *accelerator* run as well."""
+    match = re.match(r"cuda([0-9]+)", accelerator)
+    return [f"cuda{number}" for number in range(int(match[1]) - 1, 10, -1)] if match else []
+
+
+def _names(build: CatalogVariant | None) -> list[str]:
+    """Return the normalized names of the projects that have *build* in place of its own."""
+    return [normalized(item.name) for item in _asked(build)] if build is not None else []
+
+
+def _asked(build: CatalogVariant) -> list[Requirement]:
+    return [Requirement(filled(template, {"version": "0"})) for template in build.requires]
+
+
+def _members(
+    entry: CatalogProject, build: CatalogVariant, wanted: Sequence[Requirement], *, is_moved: bool
+) -> Iterator[Member]:
+    """Yield the members of a group for a *build*; none for files that the project requires itself.
+
+    Where groups stand for the project, they have the versions that are *wanted*; a build under
+    another name those that it is of without any.
     """
-    if build.index is not None:
-        yield Member(entry.name, entry.name, build.index)
-    for template in build.requires:
-        item = Requirement(filled(template, {"version": "0"}))
-        item.specifier = SpecifierSet()
-        if normalized(item.name) == entry.name:
-            yield Member(entry.name, str(item))
-            continue
-        for each in wanted:
-            item.specifier, item.marker = each.specifier or build.versions, each.marker
-            yield Member(entry.name, str(item))
-        if not wanted:
-            item.specifier = build.versions
-            yield Member(entry.name, str(item))
+    items = _asked(build) or ([Requirement(entry.name)] if is_moved or build.index else [])
+    for item in items:
+        item.specifier = SpecifierSet() if normalized(item.name) == entry.name else build.versions
+        for each in (wanted if is_moved else ()) or [item]:
+            item.specifier = each.specifier or item.specifier
+            item.marker = each.marker
+            yield Member(entry.name, str(item), build.index or "")
 
 
 def _unknown(accelerator: str, entries: Sequence[CatalogProject]) -> str:

@@ -175,6 +175,8 @@ class AcceleratedProject:
             warn(f"{each.name} {each.version} requires {names}, which the groups have in its place")
         for text in (text for plan in plans for text in plan.moved):
             warn(f"{text} stands in the groups, no longer among the dependencies of the project")
+        for name, lacking in (item for plan in plans for item in plan.lacking.items()):
+            warn(f"{name} has no build for {', '.join(lacking)}: what is for CPUs is taken")
         if wanted:
             found = self.picked(Detector.of(self._preferences))
             click.echo(f"{', '.join(wanted)} in uv.lock; here: uv-variants sync")

@@ -1,31 +1,44 @@
-"""Reading and ranking metadata, beside `json.loads` and beside variantlib 0.2.2.
+"""Reading and ranking metadata, beside `json.loads` and beside variantlib 0.2.2; GPU code.
 
 `json.loads` is called as others call it, with the garbage collector at work, which our reader
 stops for large files: of 30,000 variants that is half of its time.
 
 variantlib gets what our side gets, already parsed and with the supported properties known: the
 providers are not part of the comparison.
+
+GPU code is that of a library as large as PyTorch's, in which all but the headers is a hole. Both
+sides read it from the page cache.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
+import struct
+import tempfile
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from pep_variants._choose.ranking import rank
 from pep_variants._formats.reader import read_metadata
 from pep_variants._model.platform import Platform, Support
 from pep_variants._model.property import Property
+from pep_variants.wheel_files import library_code
+from support.gpu_libraries import elf, fat_binary
 
 from .report import Row, in_turn
 
 SIZES = {10_000: 9, 30_000: 5}
 """Variants in a file, and how often it is read."""
 GOAL = 3
+LIBRARY_BYTES = 1_000_000_000
+KERNELS = ("75", "80", "86", "90", "100", "120")
+KERNEL_BYTES = 40_000
 _cpu = partial(in_turn, clock=time.process_time)
 
 _CUDA = tuple(f"{major}.{minor}" for major in (13, 12) for minor in range(9, -1, -1))
@@ -116,6 +129,57 @@ def rows() -> Iterator[Row]:
         "read + rank a PyTorch matrix of 59", ours * 1e3, theirs * 1e3, "ms", "variantlib 0.2.2",
         "at most 1 ms", ours <= 1e-3,
     )  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="variants-bench-") as folder:
+        yield _gpu_code(Path(folder, "lib.so"))
+
+
+def _gpu_code(path: Path) -> Row:
+    """Measure finding the GPU code of a library; the memory is that of a call by itself."""
+    _write_library(path)
+
+    def read() -> frozenset[str]:
+        with path.open("rb") as stream:
+            return library_code(stream, path.name).cuda
+
+    def hashed() -> None:
+        digest = hashlib.sha256()
+        with path.open("rb") as stream:
+            while chunk := stream.read(256 * 1024):
+                digest.update(chunk)
+
+    tracemalloc.start()
+    found = read()
+    kilobytes = tracemalloc.get_traced_memory()[1] / 1e3
+    tracemalloc.stop()
+    if found != set(KERNELS):
+        raise RuntimeError(f"found {sorted(found)}")
+    ours, theirs = in_turn(read, hashed, rounds=5)
+    size = path.stat().st_size / 1e9
+    return Row(
+        f"GPU code of a library of {size:.1f} GB, {kilobytes:.0f} kB of memory",
+        ours * 1e3, theirs * 1e3, "ms", "reading and hashing the file once",
+        "at most 1 s and 10 MB", ours <= 1 and kilobytes <= 10_000,
+    )  # fmt: skip
+
+
+def _write_library(path: Path) -> None:
+    """Write a library whose section with fat binaries has `LIBRARY_BYTES`."""
+    one = fat_binary(KERNELS, code=bytes(KERNEL_BYTES))
+    heads = [(0, 16), *((16 + n * (64 + KERNEL_BYTES), 64) for n in range(len(KERNELS)))]
+    data = bytearray(elf({".nv_fatbin": b""}))
+    (table,) = struct.unpack_from("<Q", data, 40)
+    number = LIBRARY_BYTES // len(one)
+    start, end = 2**16, 2**16 + number * len(one)
+    struct.pack_into("<QQ", data, table + 64 + 24, start, number * len(one))
+    struct.pack_into("<Q", data, 40, end)
+    with path.open("wb") as stream:
+        stream.write(data[:table])
+        for place in range(start, end, len(one)):
+            for offset, size in heads:
+                stream.seek(place + offset)
+                stream.write(one[offset : offset + size])
+        stream.seek(end)
+        stream.write(data[table:])
 
 
 def ranked(data: bytes) -> tuple[str, ...]:

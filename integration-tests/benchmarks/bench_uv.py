@@ -1,5 +1,7 @@
 """`uv-variants` beside plain uv, without variants around: what uv-variants costs by itself.
 
+And what it costs to pick one of the groups that a lock has for accelerators.
+
 Both run in turn, in one run, against the same index in a thread of this process, each with caches
 of its own.
 """
@@ -19,6 +21,8 @@ from pathlib import Path
 
 from support.environments import uv_command
 from support.index import JSON, Answer, Index, served
+from support.projects import CUDA_12_8
+from support.published_builds import published, standing_in
 from support.uvs import Machine, project, uv_variants
 from support.wheels import Wheel
 
@@ -36,6 +40,9 @@ SMALL = {
     ("pip", "install", "--dry-run", "--upgrade", "package-0"): ("pip install --dry-run, warm", 250),
 }
 """Commands that have nothing to do, and how many milliseconds more than uv they may take."""
+ACCELERATORS = ("cpu", "cuda12.6", "cuda13.0")
+BESIDE = 63
+"""Packages of the lock that are the same for all accelerators."""
 
 
 def rows() -> Iterator[Row]:
@@ -49,6 +56,7 @@ def rows() -> Iterator[Row]:
             yield from _small(folder / "small", index)
             index.delay = ROUND_TRIP
             yield _lock(folder / "far", index)
+        yield _accelerators(folder / "groups")
 
 
 @dataclass
@@ -71,9 +79,9 @@ class _Static(Index):
         return self.pages[key]
 
 
-def _add(index: Index, number: int) -> None:
+def _add(index: Index, number: int, packages: int = PACKAGES) -> None:
     """Add a package that requires two others, as the nodes of a tree do; its wheels are small."""
-    children = [child for child in (2 * number + 1, 2 * number + 2) if child < PACKAGES]
+    children = [child for child in (2 * number + 1, 2 * number + 2) if child < packages]
     requires = tuple(f"package-{child}>=3" for child in children)
     for version in range(1, VERSIONS + 1):
         wheel = Wheel(f"package-{number}", f"{version}.0", requires=requires)
@@ -138,3 +146,31 @@ def _lock(folder: Path, index: Index) -> Row:
     figures = in_turn(*_calls(machine, "lock"), rounds=5, prepare=cold)
     what = f"lock of {PACKAGES} packages, cold, an index {ROUND_TRIP * 1e3:.0f} ms away"
     return _row(what, *figures, 2000)
+
+
+def _accelerators(folder: Path) -> Row:
+    """Measure a sync that has nothing to do, of a lock with a group for each accelerator.
+
+    uv-variants looks at the machine, and picks from the catalogue that it comes with; uv is told.
+    """
+    found = published(torch=["2.9.1"], torchvision=["0.24.1"])
+    for number in range(BESIDE):
+        _add(found.index, number, BESIDE)
+    with standing_in(found):
+        machine = _machine(folder, found.index, "package-0", "torch", "torchvision")
+        settings = {"VARIANTS_CATALOG_MIRROR": " ".join(found.mirrors), **CUDA_12_8}
+        machine = machine.with_environ(settings)
+        done = machine.run("accelerators", *ACCELERATORS)
+        told = re.search('UV_NO_GROUP="(.*)"', done.text)
+        if told is None:
+            raise RuntimeError(str(done))
+        calls = (
+            _calls(machine, "sync", "--locked")[0],
+            _calls(machine.with_environ({"UV_NO_GROUP": told[1]}), "sync", "--locked")[1],
+        )
+        for prepare in calls:
+            prepare()
+        number = (machine.work / "uv.lock").read_text("utf-8").count("[[package]]")
+        what = "sync --locked, nothing to do, a lock of "
+        what += f"{number} packages, {len(ACCELERATORS)} accelerators"
+        return _row(what, *in_turn(*calls, rounds=15, warmups=2), 500)

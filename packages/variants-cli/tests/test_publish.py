@@ -321,6 +321,8 @@ def test_failures_that_pass(dist, index, publish, faults):
         (Fault(503, headers={"Retry-After": "7200"}), ["asks to wait for 7200 seconds"]),
         (Fault(503), [f"{WHEEL3}: status 503: run the command again later"]),
         (Fault(413), ["does not take", "higher limit"]),
+        (Fault(501), ["takes no uploads (status 501)"]),
+        (Fault(507), [f"refuses {WHEEL3} (status 507)"]),
         (Fault(400, body=b'{"message": "Metadata is bad: hunter2hunter2"}'),
          [f'refuses {WHEEL3} (status 400: {{"message": "Metadata is bad: ****"}})']),
     ],

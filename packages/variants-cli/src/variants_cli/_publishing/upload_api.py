@@ -88,6 +88,9 @@ SETTLING = 5
 RETRIES = 6
 """How often a request is sent again after a failure that may pass."""
 
+_AGAIN = (408, 425, 429, 500, 502, 503, 504)
+"""Statuses after which it is: others do not pass by waiting, and RFC 4918 forbids it of 507."""
+
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 60.0
 PATIENCE = 600.0
@@ -421,7 +424,7 @@ class UploadApi:
                         f"{self.place}: redirects to {target}: if that is the upload URL of the "
                         "index, publish to it"
                     )
-                if response.status_code not in package_finder.BUSY:
+                if response.status_code not in _AGAIN:
                     self._check_access(what, response)
                     return response
                 problem = status_of(response, self._password)

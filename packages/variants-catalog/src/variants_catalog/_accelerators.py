@@ -73,6 +73,28 @@ def build_for(
     return min(fitting, key=lambda each: each[0])[1] if fitting else None
 
 
+def build_versions(entry: CatalogProject, build: CatalogVariant) -> SpecifierSet:
+    """Return up to which version *entry* has a build of this label, and from which on any alike.
+
+    Older ones for another label are no worse: drivers run what was built for older ones.
+
+    >>> from variants_catalog.catalogs import build_for, build_versions, shipped_catalog
+    >>> entry = shipped_catalog().project("onnxruntime")
+    >>> str(build_versions(entry, build_for(entry, "cuda12.6")))
+    '<1.27,>=1.21'
+    """
+    alike = [item for item in entry.variants if item.requires == build.requires]
+    samples = sample_versions(entry.variants)
+    admitted = [version for version in samples if any(item.admits(version) for item in alike)]
+    labelled = [item for item in alike if item.label == build.label]
+    last = max(version for version in samples if any(item.admits(version) for item in labelled))
+    after = samples[samples.index(last) + 1 :][:1]
+    bounds = [f"<{after[0].base_version}"] if after else []
+    if admitted[0] != samples[0]:
+        bounds.append(f">={admitted[0].base_version}")
+    return SpecifierSet(",".join(bounds))
+
+
 def accelerator_of(
     entry: CatalogProject,
     platform: Callable[[Metadata], Platform],
@@ -124,7 +146,8 @@ def locked_build(
             continue
         asked = Requirement(filled(item.requires[0], {"version": "0"})) if item.requires else None
         if asked is None:
-            found = found or (item if name == entry.name and not extras else None)
+            is_own = name == entry.name and not extras and not version.local
+            found = found or (item if is_own else None)
         elif canonicalize_name(asked.name) == name and asked.extras <= extras:
             return item
     return found

@@ -1,6 +1,14 @@
 """Catalogues of existing builds, the checks of their entries, builds by accelerator."""
 
-from ._accelerators import CPU, accelerator_of, build_for, is_accelerator, judged, locked_build
+from ._accelerators import (
+    CPU,
+    accelerator_of,
+    build_for,
+    build_versions,
+    is_accelerator,
+    judged,
+    locked_build,
+)
 from ._catalogs import (
     Catalog,
     FileCatalog,
@@ -17,7 +25,7 @@ from ._entry_checks import Finding, check_entries, check_file, error, warning
 
 __all__ = [
     "CPU", "Catalog", "FileCatalog", "Finding", "UserEntries", "accelerator_of", "build_for",
-    "check_entries", "check_file", "error", "is_accelerator", "is_in_catalog", "judged",
-    "locked_build", "no_variants", "not_admitted", "open_catalog", "preferred_catalog",
+    "build_versions", "check_entries", "check_file", "error", "is_accelerator", "is_in_catalog",
+    "judged", "locked_build", "no_variants", "not_admitted", "open_catalog", "preferred_catalog",
     "shipped_catalog", "warning", "write_catalog",
 ]  # fmt: skip

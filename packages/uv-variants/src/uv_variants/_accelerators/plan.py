@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
@@ -57,8 +57,7 @@ class Plan:
         names: normalized names of all that may be a member of a group.
         requirers: packages that require what groups have under other names.
         known: accelerators that some project has a build for.
-        lacking: accelerators that a project has no build for, by its name; their groups have the
-            build for CPUs, if there is one.
+        lacking: a line for each project without a build for an accelerator.
         apart: names of projects of a workspace whose groups are in conflict with each other's.
     """
 
@@ -67,7 +66,7 @@ class Plan:
     names: frozenset[str] = frozenset()
     requirers: tuple[Requirer, ...] = ()
     known: frozenset[str] = frozenset()
-    lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    lacking: tuple[str, ...] = ()
     apart: tuple[str, ...] = ()
 
 
@@ -89,9 +88,10 @@ def planned(
         requirers: those of the lock that require projects with builds of other names.
         in_groups: those of *required* that groups have in place of the project.
     """
+    required = list(required)
     own = _by_name(required)
     requirers = tuple(requirers)
-    wanted = own | _by_name(twin for each in requirers for twin in each.twins)
+    wanted = _by_name([*required, *(twin for each in requirers for twin in each.twins)])
     entries = [
         entry
         for name in dict.fromkeys((*wanted, *sorted(set(locked) - wanted.keys())))
@@ -112,7 +112,7 @@ def planned(
     }
     groups: dict[str, list[Member]] = {}
     known = {catalogs.CPU} if entries else set()
-    lacking: dict[str, list[str]] = {}
+    lacking: list[str] = []
     for accelerator in accelerators:
         members: list[Member] = []
         groups[accelerator] = members
@@ -124,8 +124,9 @@ def planned(
             for other in _older(accelerator) if build is None else ():
                 build = build or _build(entry, other, asked)
             if build is None:
-                lacking.setdefault(entry.name, []).append(accelerator)
                 build = _build(entry, catalogs.CPU, asked)
+                taken = "is not in it" if build is None else "is the one for CPUs"
+                lacking.append(f"group {accelerator}: {entry.name}, without a build, {taken}")
             if build is not None:
                 members += _members(entry, build, asked, is_moved=entry.name in renamed)
         companion = catalog.project(_COMPANIONS.get(re.sub("[0-9.]", "", accelerator), ""))
@@ -143,7 +144,7 @@ def planned(
             if not renamed.isdisjoint(normalized(twin.name) for twin in each.twins)
         ),
         frozenset(known),
-        lacking=lacking,
+        lacking=tuple(lacking),
     )
 
 
@@ -199,15 +200,14 @@ def _members(
 ) -> Iterator[Member]:
     """Yield the members of a group for a *build*; none for files that the project requires itself.
 
-    Where groups stand for the project, they have the versions that are *wanted*; a build under
-    another name those that it is of without any.
+    Other indexes have no other builds; elsewhere its versions are those of the build, and where
+    groups stand for the project those that are *wanted* as well.
     """
-    items = _asked(build) or ([Requirement(entry.name)] if is_moved or build.index else [])
-    for item in items:
-        item.specifier = SpecifierSet() if normalized(item.name) == entry.name else build.versions
-        for each in (wanted if is_moved else ()) or [item]:
-            item.specifier = each.specifier or item.specifier
-            item.marker = each.marker
+    stands = is_moved or build.index or build.properties
+    versions = SpecifierSet() if build.index else catalogs.build_versions(entry, build)
+    for item in _asked(build) or ([Requirement(entry.name)] if stands else []):
+        for each in (wanted if is_moved else ()) or [Requirement(entry.name)]:
+            item.specifier, item.marker = each.specifier & versions, each.marker
             yield Member(entry.name, str(item), build.index or "")
 
 

@@ -16,9 +16,10 @@ from variants_catalog import catalogs, setting
 from variants_index import uv_files
 
 from .._catalog_command import fetch_catalog
-from .._command_line import parse
+from .._command_line import Scope, parse
 from .._context import read_preferences
 from .._errors import AcceleratorsUnknown, warn
+from .._indexes import sources_of, used_indexes
 from .._named_projects import CommandPlace, members, name_of, normalized
 from .._uv_process import run_uv
 from .._uv_program import find_uv
@@ -29,7 +30,7 @@ from .tables import Declared, group_requirements, project_requirements, rewritte
 from .twins import Requirer, requirers
 
 if TYPE_CHECKING:
-    from pep_variants.preferences import Preferences
+    from pep_variants.preferences import Preferences, Sources
     from variants_catalog.catalogs import Catalog
 
     from .._own_options import Options
@@ -175,8 +176,8 @@ class AcceleratedProject:
             warn(f"{each.name} {each.version} requires {names}, which the groups have in its place")
         for text in (text for plan in plans for text in plan.moved):
             warn(f"{text} stands in the groups, no longer among the dependencies of the project")
-        for name, lacking in (item for plan in plans for item in plan.lacking.items()):
-            warn(f"{name} has no build for {', '.join(lacking)}: what is for CPUs is taken")
+        for line in (line for plan in plans for line in plan.lacking):
+            warn(line)
         if wanted:
             found = self.picked(Detector.of(self._preferences))
             click.echo(f"{', '.join(wanted)} in uv.lock; here: uv-variants sync")
@@ -238,7 +239,8 @@ class AcceleratedProject:
         files, told = self._files(), list[Requirer]()
         if any(name != catalogs.CPU for name in wanted):
             before = {name for file in files for name in Declared.of(file.tree).requirers}
-            told += requirers(self._lock, self._catalog, before, self._environ)
+            offline = uv_files.is_on(self._environ.get("UV_OFFLINE", ""))
+            told += requirers(self._lock, self._catalog, before, self._sources, offline)
         plans = [self._plan(file, wanted, told) for file in files]
         check_known(self._catalog, wanted, plans)
         apart = [
@@ -266,6 +268,13 @@ class AcceleratedProject:
 
     def _locked(self, file: Pyproject) -> set[str]:
         return required_names(self._lock, file.name, self.declared.accelerators)
+
+    @property
+    def _sources(self) -> Sources:
+        invocation = parse(["lock", "--directory", str(self.root)])
+        place = CommandPlace.of(invocation, Path(), self._environ)
+        used = used_indexes(invocation, Scope.PROJECT, place).indexes.values()
+        return sources_of((each for each in used if not each.explicit), None)
 
     @property
     def _lock(self) -> Mapping[str, Any]:

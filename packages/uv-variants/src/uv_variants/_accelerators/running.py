@@ -85,7 +85,7 @@ def _picked(context: Context, declared: Declared) -> str:
         )
     if not context.is_quiet:
         why = f": {found.why}" if found.why else ""
-        warn(f"group {group}{why}{f' ({reasons[-1]})' if reasons else ''}")
+        warn(f"group {group}{why}{f' ({reasons[0]})' if reasons else ''}")
     return group
 
 

@@ -12,19 +12,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.version import Version
 
 from pep_variants import wheel_files
-from pep_variants.preferences import Sources
 from variants_index import finder as package_finder
 from variants_index import uv_files
 from variants_index.http import PackageIndexError
-from variants_index.pages import PageFile
 
 from .._errors import AcceleratorsUnknown
 from .._named_projects import normalized
 
 if TYPE_CHECKING:
+    from pep_variants.preferences import Sources
     from variants_catalog.catalogs import Catalog
+    from variants_index.finder import PackageFinder
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ def requirers(
     lock: Mapping[str, Any],
     catalog: Catalog,
     before: Iterable[str],
-    environ: Mapping[str, str],
+    sources: Sources,
+    offline: bool,
 ) -> Iterator[Requirer]:
     """Yield the packages of a lock that require a project with builds of other names.
 
@@ -58,17 +60,34 @@ def requirers(
         lock: the tree of uv.lock.
         catalog: of existing builds.
         before: normalized names of those of which uv was told already, so that the lock does not.
-        environ: environment variables.
+        sources: uv's indexes.
+        offline: ask none.
 
     Raises:
         AcceleratorsUnknown: one has no wheel, or its metadata cannot be fetched.
     """
     told = set(before)
-    for package in lock.get("package", ()):
-        source, name = uv_files.table_of(package.get("source")), str(package.get("name"))
-        required = {str(item.get("name")) for item in package.get("dependencies", ())}
-        if "registry" in source and (name in told or any(_renamed(catalog, required))):
-            yield _requirer(package, catalog, environ)
+    found = [
+        package
+        for package in lock.get("package", ())
+        if "registry" in uv_files.table_of(package.get("source"))
+        and (
+            package.get("name") in told
+            or any(
+                _renamed(catalog, (each.get("name") for each in package.get("dependencies", ())))
+            )
+        )
+    ]
+    if not found:
+        return
+    with package_finder.Session(sources, offline=offline) as session:
+        finder = package_finder.PackageFinder(session, sources)
+        for package in found:
+            yield _requirer(package, catalog, finder)
+
+
+def _required(package: Mapping[str, Any]) -> Iterator[str]:
+    return (str(each.get("name")) for each in package.get("dependencies", ()))
 
 
 def _renamed(catalog: Catalog, names: Iterable[str]) -> Iterator[str]:
@@ -78,26 +97,17 @@ def _renamed(catalog: Catalog, names: Iterable[str]) -> Iterator[str]:
             yield name
 
 
-def _requirer(package: Mapping[str, Any], catalog: Catalog, environ: Mapping[str, str]) -> Requirer:
+def _requirer(package: Mapping[str, Any], catalog: Catalog, finder: PackageFinder) -> Requirer:
     name, version = str(package["name"]), str(package["version"])
-    wheel = next(iter(package.get("wheels", ())), None)
-    if wheel is None:
-        raise AcceleratorsUnknown(
-            f"{name} {version} has no wheel that tells what it requires: "
-            "require another version, or another accelerator"
-        )
-    algorithm, _, digest = str(wheel.get("hash", "")).partition(":")
-    file = PageFile(
-        wheel["url"].rpartition("/")[2],
-        wheel["url"],
-        {algorithm: digest} if digest else {},
-        core_metadata={},
-    )
-    offline = uv_files.is_on(environ.get("UV_OFFLINE", ""))
     try:
-        with package_finder.Session(Sources.from_environ(environ), offline=offline) as session:
-            session.add_index(package["source"]["registry"])  # uv has just asked it
-            metadata = package_finder.fetch_metadata_file(session, file)
+        candidates = finder.project(name).versions.get(Version(version), ())
+        wheel = next((each for each in candidates if each.is_wheel), None)
+        if wheel is None:
+            raise AcceleratorsUnknown(
+                f"{name} {version} has no wheel that tells what it requires: "
+                "require another version"
+            )
+        metadata = package_finder.fetch_metadata_file(finder.session, wheel.file)
     except PackageIndexError as error:
         raise AcceleratorsUnknown(f"{name} {version} requires what is not known: {error}") from None
     fields = wheel_files.read_fields(metadata)

@@ -124,6 +124,14 @@ def test_why_not_the_better_one(computer: Machine) -> None:
     assert "group" not in computer.run("--quiet", "sync").err
 
 
+def test_a_gpu_that_no_group_uses(computer: Machine) -> None:
+    accelerated(computer, "torch", names=("cpu", "cuda13.0"))
+    line = "cuda12.8 fits this machine: type uv-variants accelerators --add cuda12.8"
+    assert line in driver(computer, "12.8").run("sync").err
+    assert "fits this machine" not in driver(computer, "13.0").run("sync").err
+    assert "fits this machine" not in computer.run("sync").err
+
+
 def test_tree_and_export_have_one_group(computer: Machine) -> None:
     accelerated(computer, "torch")
     here = driver(computer, "12.6")

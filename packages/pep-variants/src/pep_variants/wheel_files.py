@@ -1,7 +1,7 @@
 """Wheels and source distributions: filenames, core metadata, RECORD, contents, rewriting."""
 
 from ._gpucode.code import Comparison, GpuCode, combined, sorted_targets
-from ._gpucode.libraries import file_code, installed_code, library_code, may_have_code, wheel_code
+from ._gpucode.libraries import file_code, library_code, may_have_code, wheel_code
 from ._lazy_file import (
     FIRST_PART,
     REFUSED,
@@ -53,7 +53,7 @@ __all__ = [
     "FIRST_PART", "METADATA_FILE", "RECORD_FILE", "REFUSED", "SIGNATURE_FILES", "Comparison",
     "Edits", "GpuCode", "Installed", "OwnershipProblem", "Part", "PartialFile", "Piece", "Range",
     "RangeRefused", "Rewrite", "Row", "WheelContents", "WheelFilename", "combined", "digest_of",
-    "file_code", "find_installed", "first_field", "installed_code", "installed_files", "is_refused",
+    "file_code", "find_installed", "first_field", "installed_files", "is_refused",
     "iter_fields", "last_part", "library_code", "may_have_code", "metadata_field",
     "metadata_filename", "open_source", "open_wheel", "ownership_problems", "parse_filename",
     "parse_metadata_filename", "read_content_range", "read_entry", "read_fields", "read_pkg_info",

@@ -13,7 +13,6 @@ from contextlib import suppress
 from typing import IO
 
 from .._files import open_regular
-from .._wheelfile.installed import Installed, installed_files
 from .._wheelfile.wheel import open_wheel
 from .._wheelfile.zip_reading import ARCHIVE_ERRORS, reason
 from ..errors import InvalidWheel, printable
@@ -113,15 +112,6 @@ def file_code(path: str) -> GpuCode:
     with suppress(OSError), open_regular(path) as stream:
         return library_code(stream, path)
     return GpuCode()
-
-
-def installed_code(item: Installed) -> dict[str, GpuCode]:
-    """Return the code of each installed library of *item* that has some, by absolute path.
-
-    Libraries that cannot be read are left out.
-    """
-    codes = {path: file_code(path) for path in installed_files(item) if may_have_code(path)}
-    return {path: code for path, code in codes.items() if code or code.isa}
 
 
 def _sections_code(reader: ByteReader, found: ObjectFile) -> Iterator[GpuCode]:

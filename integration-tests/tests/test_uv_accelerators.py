@@ -110,7 +110,14 @@ def test_each_machine_takes_its_group_of_one_lock(computer: Machine, field: Fiel
         plain = here.with_environ({"UV_NO_GROUP": others})
         assert plain.plain("sync", "--locked", "--reinstall").code == 0
         assert versions(plain) == expected
+        assert here.run("sync", "--frozen").code == 0
+        assert versions(here) == expected
     assert files(computer) == before
+    script = computer.work / "script.py"
+    script.write_text("# /// script\n# dependencies = ['idna']\n# ///\nimport idna\n")
+    done = computer.run("run", str(script))
+    assert done.code == 0, done
+    assert "group" not in done.err
     done = computer.plain("sync", "--locked")
     assert done.code == 2
     assert "incompatible" in done.err, done

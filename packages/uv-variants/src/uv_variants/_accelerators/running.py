@@ -38,6 +38,7 @@ def run_accelerated(context: Context) -> int | None:
     root, invocation = context.place.root, context.invocation
     if root is None or not (declared := Declared.read(root)).accelerators:
         return None
+    context.check.close()
     uv, environ = context.uv, context.place.environ
     if not context.preferences.use_variants or _is_chosen(context, declared):
         return become_uv([uv, *invocation.arguments], environ)

@@ -117,3 +117,25 @@ def test_accelerator_of_a_machine(entry, machine, wanted, accelerator):
 def test_build_of_a_lock(entry, requirement, version, place, label):
     found = catalogs.locked_build(entry, Requirement(requirement), Version(version), place)
     assert (None if found is None else found.label) == label
+
+
+def test_builds_for_other_platforms_are_none_of_the_machine(tmp_path):
+    """The shipped torch has other GPU code for aarch64 under the same label."""
+    table = """\
+[[variant]]
+label = "cuda12.6"
+index = "https://example.org/whl/cu126"
+platforms = ["{}"]
+properties = ["nvidia :: sm_arch :: {}_real"]
+"""
+    head = ENTRY.partition("[[variant]]")[0]
+    tables = [table.format("manylinux_2_28_x86_64", 70), table.format("manylinux_2_28_aarch64", 90)]
+    (tmp_path / "net.toml").write_text(head + "".join(tables))
+    entry = catalogs.open_catalog(tmp_path).project("net")
+    platform = Detector(platform=load_machine("cuda=12.8,sm=7.0,cpu=zen4")).platform
+    for machine, accelerator in (("linux_x86_64", "cuda12.6"), ("linux_aarch64", "cpu")):
+        found = catalogs.accelerator_of(entry, platform, Preferences(), machine=machine)
+        assert found == accelerator
+        locked = Requirement("net"), Version("1.0"), "https://example.org/whl/cu126"
+        build = catalogs.locked_build(entry, *locked, machine)
+        assert build.is_for([machine])

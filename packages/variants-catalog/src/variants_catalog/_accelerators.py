@@ -100,6 +100,7 @@ def accelerator_of(
     platform: Callable[[Metadata], Platform],
     preferences: Preferences,
     wanted: SpecifierSet | None = None,
+    machine: str = "",
 ) -> str:
     """Return the accelerator of which *entry* has the best build for a machine, `CPU` for none.
 
@@ -110,6 +111,7 @@ def accelerator_of(
         platform: gives the supported values for metadata, e.g. `Detector.platform`.
         preferences: of the user.
         wanted: versions of the project that may be taken, any by default.
+        machine: platform tag of the machine, such as ``linux_x86_64``; empty for any.
     """
     wanted = SpecifierSet() if wanted is None else wanted
     for version in reversed(sample_versions(entry.variants)):
@@ -117,7 +119,10 @@ def accelerator_of(
             builds = {
                 _name(item): (item, version)
                 for item in entry.variants
-                if is_accelerator(_name(item)) and item.properties and item.admits(version)
+                if is_accelerator(_name(item))
+                and item.properties
+                and item.admits(version)
+                and item.is_for(filter(None, [machine]))
             }
             if labels := judged(entry, builds, platform, preferences).labels:
                 return labels[0]
@@ -125,7 +130,11 @@ def accelerator_of(
 
 
 def locked_build(
-    entry: CatalogProject, requirement: Requirement, version: Version, place: str
+    entry: CatalogProject,
+    requirement: Requirement,
+    version: Version,
+    place: str,
+    machine: str = "",
 ) -> CatalogVariant | None:
     """Return the build of *entry* that a lock has, None if nothing tells.
 
@@ -134,11 +143,13 @@ def locked_build(
         requirement: name and extras of what is locked, of the project or one of its `targets`.
         version: that is locked.
         place: URL of the index that it is from.
+        machine: platform tag of the machine, such as ``linux_x86_64``; empty for any.
     """
     name, extras = canonicalize_name(requirement.name), set(requirement.extras)
     found: CatalogVariant | None = None
     for item in entry.variants:
-        if not item.admits(version) or item.placeholders(version) is None:
+        is_here = item.is_for(filter(None, [machine]))
+        if not is_here or not item.admits(version) or item.placeholders(version) is None:
             continue
         if item.place is not None:
             if name == entry.name and item.place == place.rstrip("/"):

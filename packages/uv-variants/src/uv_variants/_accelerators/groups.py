@@ -80,7 +80,11 @@ def required_names(lock: Mapping[str, Any], project: str, without: Iterable[str]
 
 
 def group_builds(
-    lock: Mapping[str, Any], projects: Iterable[str], groups: Iterable[str], catalog: Catalog
+    lock: Mapping[str, Any],
+    projects: Iterable[str],
+    groups: Iterable[str],
+    catalog: Catalog,
+    machine: str,
 ) -> dict[str, list[GroupBuild]]:
     """Return the builds of each of *groups*, in the order of its members.
 
@@ -89,6 +93,7 @@ def group_builds(
         projects: normalized names of the projects whose groups they are.
         groups: as written.
         catalog: of existing builds.
+        machine: platform tag of the machine, such as ``linux_x86_64``.
     """
     by_target = {
         target: entry
@@ -115,6 +120,7 @@ def group_builds(
                 Requirement(f"{name}[{extras}]" if extras else name),
                 version,
                 str(uv_files.table_of(package.get("source")).get("registry", "")),
+                machine,
             )
             if build is not None:
                 builds.append(GroupBuild(entry, build, version))

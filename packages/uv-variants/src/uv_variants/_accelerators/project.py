@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pep_variants import machines, safe_files
-from pep_variants.machines import Detector
+from pep_variants.machines import Detector, Platform
 from variants_catalog import catalogs, setting
+from variants_index import target as target_machines
 from variants_index import uv_files
+from variants_proxy import urls as proxy_urls
 
 from .._catalog_command import fetch_catalog
 from .._command_line import Scope, parse
@@ -113,8 +115,8 @@ class AcceleratedProject:
         """Return the accelerator that *text* names, that of a machine for one."""
         if catalogs.is_accelerator(text):
             return text
-        machine = None if text == "native" else machines.load_machine(text)
-        detector = Detector.of(self._preferences, platform=machine)
+        platform = None if text == "native" else machines.load_machine(text)
+        detector, machine = self._examined(platform)
         for file in self._files():
             required = {normalized(item.name): item for item in project_requirements(file.tree)}
             for name in (*required, *sorted(self._locked(file))):
@@ -122,7 +124,7 @@ class AcceleratedProject:
                 wanted = required[name].specifier if name in required else None
                 if entry is not None and catalogs.build_for(entry, catalogs.CPU) is not None:
                     return catalogs.accelerator_of(
-                        entry, detector.platform, self._preferences, wanted
+                        entry, detector.platform, self._preferences, wanted, machine
                     )
         return catalogs.CPU
 
@@ -179,7 +181,7 @@ class AcceleratedProject:
         for line in (line for plan in plans for line in plan.lacking):
             warn(line)
         if wanted:
-            found = self.picked(Detector.of(self._preferences))
+            found = self.picked()
             click.echo(f"{', '.join(wanted)} in uv.lock; here: uv-variants sync")
             if found.group is not None:
                 click.echo(f"With plain uv: {variable(wanted, found.group)} uv sync")
@@ -212,23 +214,35 @@ class AcceleratedProject:
             )
         return run_uv([uv, "lock", *options, "--directory", str(self.root)], self._environ)
 
-    def picked(self, detector: Detector) -> Pick:
-        """Return the group of the lock for the machine of *detector*."""
+    def picked(self, platform: Platform | None = None) -> Pick:
+        """Return the group of the lock for *platform*, by default for this machine."""
+        detector, machine = self._examined(platform)
         names = [file.name for file in self._files()]
-        found = group_builds(self._lock, names, self.declared.accelerators, self._catalog)
+        groups = self.declared.accelerators
+        found = group_builds(self._lock, names, groups, self._catalog, machine)
         return pick(found, detector.platform, self._preferences)
 
     def table(self) -> Iterator[str]:
         """Yield the lines of a table: known machines, and the group that each takes."""
-        this = ("this machine", self.picked(Detector.of(self._preferences)))
-        rows = [this] + [
-            (known.name, self.picked(Detector(platform=machines.load_machine(known.name))))
+        rows = [("this machine", self.picked())] + [
+            (known.name, self.picked(machines.load_machine(known.name)))
             for known in machines.KNOWN_MACHINES
         ]
         width = max(len(name) for name, _ in rows)
         for name, found in rows:
             group = found.group or catalogs.CPU
             yield f"{name:{width}}  {group:10}  {found.why}".rstrip()
+
+    def _examined(self, platform: Platform | None) -> tuple[Detector, str]:
+        """Return what tells of a machine, and its platform tag."""
+        if platform is None and self._preferences.platform_file is not None:
+            platform = machines.load_machine(self._preferences.platform_file)
+        target = proxy_urls.host_target()
+        if platform is not None:
+            supported = [name for name, each in platform.namespaces.items() if each.features]
+            target = target_machines.platform_of_namespaces(tuple(sorted(supported))) or target
+        detector = Detector.of(self._preferences, platform=platform)
+        return detector, target_machines.platform_tag(target)
 
     def _planned(self, wanted: Sequence[str]) -> tuple[list[tuple[Pyproject, str]], list[Plan]]:
         """Return each file with its text for the accelerators *wanted*, and their plans.

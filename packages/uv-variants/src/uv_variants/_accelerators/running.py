@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pep_variants.machines import Detector
-
 from .._errors import AcceleratorsUnknown, warn
 from .._named_projects import normalized
 from .._uv_process import end_as, run_uv
@@ -76,7 +74,7 @@ def _picked(context: Context, declared: Declared) -> str:
     project = AcceleratedProject.open(
         context.place.root, context.preferences, context.place.environ
     )
-    found = project.picked(Detector.of(context.preferences))
+    found = project.picked()
     reasons = [f"{name} is not taken: {why}" for name, why in found.reasons.items()]
     group = found.group or next((name for name in declared.accelerators if name == "cpu"), None)
     if group is None:

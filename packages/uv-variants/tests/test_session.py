@@ -80,6 +80,7 @@ def test_what_the_command_asks(settings, tmp_path):
 def test_a_command_that_asks_nothing_imports_no_server(tmp_path):
     code = (
         "import sys; from pathlib import Path\n"
+        "import uv_variants._run\n"
         "from uv_variants._session import CommandSession\n"
         "from uv_variants._session_settings import SessionSettings\n"
         "from variants_proxy.settings import ClientSettings, Settings\n"

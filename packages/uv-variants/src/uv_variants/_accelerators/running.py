@@ -12,12 +12,12 @@ from .._errors import AcceleratorsUnknown, warn
 from .._named_projects import normalized
 from .._uv_process import end_as, run_uv
 from .._uv_program import become_uv
-from .project import AcceleratedProject
 from .tables import Declared
 
 if TYPE_CHECKING:
     from .._command_line import Invocation
     from .._context import Context
+    from .project import AcceleratedProject
 
 _NO_GROUP = "UV_NO_GROUP"
 _TAKE_GROUPS = ("sync", "run", "tree", "export", "audit")
@@ -70,10 +70,7 @@ def _with_group(context: Context, declared: Declared) -> Mapping[str, str]:
 
 
 def _picked(context: Context, declared: Declared) -> str:
-    assert context.place.root is not None
-    project = AcceleratedProject.open(
-        context.place.root, context.preferences, context.place.environ
-    )
+    project = _opened(context)
     found = project.picked()
     reasons = [f"{name} is not taken: {why}" for name, why in found.reasons.items()]
     group = found.group or next((name for name in declared.accelerators if name == "cpu"), None)
@@ -89,6 +86,13 @@ def _picked(context: Context, declared: Declared) -> str:
         if best not in (group, *declared.accelerators):
             warn(f"{best} fits this machine: type uv-variants accelerators --add {best}")
     return group
+
+
+def _opened(context: Context) -> AcceleratedProject:
+    from .project import AcceleratedProject  # 120 ms, which projects without accelerators lack
+
+    assert context.place.root is not None
+    return AcceleratedProject.open(context.place.root, context.preferences, context.place.environ)
 
 
 def _is_chosen(context: Context, declared: Declared) -> bool:
@@ -131,10 +135,7 @@ def _same_place(invocation: Invocation) -> Sequence[str]:
 
 def _tell_of_tables(context: Context) -> None:
     """Print a line if something that was added has builds for the accelerators."""
-    assert context.place.root is not None
-    project = AcceleratedProject.open(
-        context.place.root, context.preferences, context.place.environ
-    )
+    project = _opened(context)
     if not context.is_quiet and (names := project.outdated()):
         warn(
             f"{', '.join(names)}: builds for the accelerators are in no group yet; type "

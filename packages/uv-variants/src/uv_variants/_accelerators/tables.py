@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations, permutations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import tomlkit
@@ -22,7 +22,9 @@ from variants_index import uv_files
 
 from .._errors import AcceleratorsUnknown
 from .._named_projects import normalized
-from .plan import Plan
+
+if TYPE_CHECKING:
+    from .plan import Plan
 
 Tree = MutableMapping[str, Any]
 

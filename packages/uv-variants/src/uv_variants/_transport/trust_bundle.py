@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+import certifi
+
 from pep_variants import safe_files
 from variants_index import uv_files
 
@@ -78,8 +80,6 @@ def trusted_roots(environ: Mapping[str, str], *, system: bool = False) -> bytes:
         raise NoCertificates(
             "the system has no trusted certificates where uv looks for them: set SSL_CERT_FILE"
         )
-    import certifi
-
     return _certificates(Path(certifi.where()), "certifi")
 
 

@@ -387,3 +387,14 @@ def test_the_members_of_a_workspace(computer: Machine) -> None:
     assert computer.run("accelerators", "--remove", "cpu", "--remove", "cuda12.8").code == 0
     for text in computer.work.rglob("pyproject.toml"):
         assert "cuda12.8" not in text.read_text()
+
+
+def test_what_is_added_stays_where_nothing_tells_of_the_groups(computer: Machine) -> None:
+    """The environment is not left as it was because an index does not answer."""
+    accelerated(computer, "embedder", names=("cpu", "cuda12.8"))
+    assert computer.run("sync").code == 0
+    offline = computer.with_environ({"UV_OFFLINE": "1"})
+    done = offline.run("add", "idna")
+    assert done.code == 0, done
+    assert "the groups of accelerators are not known to be up to date: embedder 0.4" in done.err
+    assert "group cpu" in done.err

@@ -123,6 +123,7 @@ def test_default_groups() -> None:
     for present, wanted in [
         ('default-groups = "all"', 'default-groups = "all"'),
         ("", 'default-groups = ["dev", "cpu"]'),
+        ("dev-dependencies = ['pytest']", 'default-groups = ["dev", "cpu"]'),
         ("default-groups = []", 'default-groups = ["cpu"]'),
     ]:
         text = PYPROJECT.replace('default-groups = ["dev", "docs"]', present)
@@ -150,6 +151,10 @@ def test_errors() -> None:
 def test_what_is_declared() -> None:
     assert Declared.of({"tool": {"uv-variants": {"accelerators": ["cpu", 1]}}}) == Declared(
         ("cpu",)
+    )
+    names = ["cuda12.6", "a b", "", "x\0y", "-x", "--all-groups", "cpu\n"]
+    assert Declared.of({"tool": {"uv-variants": {"accelerators": names}}}) == Declared(
+        ("cuda12.6",)
     )
     for tree in ({}, {"tool": 1}, {"tool": {"uv-variants": {"accelerators": "cpu"}}}):
         assert Declared.of(tree) == Declared()

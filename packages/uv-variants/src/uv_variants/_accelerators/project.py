@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -212,6 +213,7 @@ class AcceleratedProject:
                 f"uv {'.'.join(map(str, release))} locks groups in conflict wrongly: "
                 f"use uv {'.'.join(map(str, _OLDEST))} or newer"
             )
+        self.__dict__.pop("_lock", None)
         return run_uv([uv, "lock", *options, "--directory", str(self.root)], self._environ)
 
     def picked(self, platform: Platform | None = None) -> Pick:
@@ -290,7 +292,7 @@ class AcceleratedProject:
         used = used_indexes(invocation, Scope.PROJECT, place).indexes.values()
         return sources_of((each for each in used if not each.explicit), None)
 
-    @property
+    @cached_property
     def _lock(self) -> Mapping[str, Any]:
         return uv_files.read_toml(self.root / "uv.lock") or {}
 

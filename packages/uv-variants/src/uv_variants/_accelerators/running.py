@@ -135,8 +135,14 @@ def _same_place(invocation: Invocation) -> Sequence[str]:
 
 def _tell_of_tables(context: Context) -> None:
     """Print a line if something that was added has builds for the accelerators."""
-    project = _opened(context)
-    if not context.is_quiet and (names := project.outdated()):
+    if context.is_quiet:
+        return
+    try:
+        names = _opened(context).outdated()
+    except AcceleratorsUnknown as error:
+        warn(f"the groups of accelerators are not known to be up to date: {error}")
+        return
+    if names:
         warn(
             f"{', '.join(names)}: builds for the accelerators are in no group yet; type "
             "uv-variants accelerators"

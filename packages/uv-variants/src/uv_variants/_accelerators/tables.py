@@ -6,6 +6,7 @@ written stays as it is. `TABLE` says which accelerators and indexes are ours.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ Tree = MutableMapping[str, Any]
 
 TABLE = "uv-variants"
 _KEYS = ("accelerators", "indexes", "moved", "requirers", "members")
+_GROUP = re.compile(r"[A-Za-z0-9]+([._-][A-Za-z0-9]+)*")
+"""What uv takes as the name of a group; what a checkout says goes into a variable."""
 _COMMENT = (
     "Written by 'uv-variants accelerators', like the groups of these names, their sources and",
     "their conflicts. Type it again to change them.",
@@ -58,8 +61,8 @@ class Declared:
     def of(cls, tree: Mapping[str, Any]) -> Declared:
         """Return what the pyproject.toml *tree* declares; what is not valid is left out."""
         table = uv_files.table_of(uv_files.table_of(tree.get("tool")).get(TABLE))
-        names = (_texts(table.get(name)) for name in _KEYS)
-        return cls(*names)
+        names, *others = (_texts(table.get(name)) for name in _KEYS)
+        return cls(tuple(filter(_GROUP.fullmatch, names)), *others)
 
     @classmethod
     def read(cls, root: Path | None) -> Declared:
@@ -264,7 +267,8 @@ def _defaults(uv: Tree, groups: Mapping[str, Any], ours: set[str], plan: Plan) -
     present = uv.get("default-groups")
     if isinstance(present, str):
         return  # all
-    kept = ["dev"] if present is None and "dev" in groups else _texts(present)
+    has_dev = "dev" in groups or "dev-dependencies" in uv  # which are uv's own default
+    kept = ["dev"] if present is None and has_dev else _texts(present)
     kept = [name for name in kept if normalized(name) not in ours]
     wanted = [*kept, *plan.groups]
     if not plan.groups and kept in ([], ["dev"]):

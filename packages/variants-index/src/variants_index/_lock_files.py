@@ -377,7 +377,6 @@ def write_lock(
         )
     own = {lock_entries.REQUIREMENTS: _requested(resolutions, names)} if by_need else {}
     if groups.names:
-        packages.append(groups.guard)
         own |= groups.table(resolutions, documents)
     pylock = Pylock(
         lock_version=LOCK_VERSION,
@@ -389,9 +388,11 @@ def write_lock(
         tool={lock_entries.TOOL: own} if own else None,
     )
     tree = dict(pylock.to_dict())
-    for entry, table in zip(entries, tree["packages"], strict=False):  # the last one may be a guard
+    for entry, table in zip(entries, tree["packages"], strict=True):
         if entry.labels:
             table[lock_entries.KEY] = _variants(entry, documents)
+    if groups.names:
+        tree["packages"] = [*tree["packages"], groups.guard]
     try:
         Pylock.from_dict(lock_entries.without_labels(tree))
     except (PylockValidationError, ValueError) as error:

@@ -3,7 +3,9 @@
 Each target of such an environment has a group, named after it; what all of them have is in none.
 No group is a default: an installer that is told none has to fail, and not to take the builds of
 another machine, or none. Some take two versions of a project without a word, or do without it, so
-`guard` is a package that nothing can install, for where no group is named.
+the guard is a package that nothing can install, for where no group is named.
+
+What another tool has locked for each group by itself is merged here into one such file.
 """
 
 from __future__ import annotations
@@ -14,13 +16,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import tomli_w
 from packaging.markers import Marker
-from packaging.pylock import Package, PackageWheel
+from packaging.pylock import Pylock, PylockValidationError
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from pep_variants import lock_entries
 from pep_variants import metadata as variant_metadata
+from pep_variants.errors import LockError
 from pep_variants.metadata import Metadata
 
 from ._candidate import Candidate
@@ -143,21 +147,19 @@ class LockGroups:
         groups = {self.names.get((name, marker), "") for name in having}
         if {each.name for each in self.environments[marker]} == having or "" in groups:
             return f"({marker})"
-        terms = " or ".join(f"'{name}' in dependency_groups" for name in sorted(groups))
+        terms = _in_groups(sorted(groups))
         return f"({terms})" if len(self.environments) == 1 else f"({marker}) and ({terms})"
 
     @property
-    def guard(self) -> Package:
-        """The package that is needed without a group, and that has no file for any machine."""
+    def guard(self) -> dict[str, Any]:
+        """The table of the guard."""
         parts = []
         for marker, targets in self.environments.items():
             names = dict.fromkeys(filter(None, map(self.of_target, targets)))
             if names:
-                terms = " and ".join(f"'{name}' not in dependency_groups" for name in names)
+                terms = _in_none(names)
                 parts.append(f"({marker}) and {terms}" if len(self.environments) > 1 else terms)
-        wheel = PackageWheel(name=_NO_WHEEL, path=_NO_WHEEL, hashes={"sha256": "0" * 64})
-        name = canonicalize_name(GUARD)
-        return Package(name=name, marker=Marker(" or ".join(parts)), wheels=[wheel])
+        return _guard(" or ".join(parts))
 
     def table(
         self,
@@ -195,6 +197,93 @@ def group_name(target: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", target.lower().replace("=", "")).strip("-") or "group"
 
 
+def merge_locks(
+    locks: Mapping[str, Mapping[str, Any]],
+    builds: Mapping[str, Mapping[str, tuple[str, Metadata]]],
+    created_by: str,
+) -> bytes:
+    """Return the contents of one lock file with what each group has by itself.
+
+    Packages that are equal but for their markers become one. All else is as in the first lock.
+
+    Args:
+        locks: lock files without groups, as parsed from TOML, by name of the group.
+        builds: by name of the group, and by project, label and variant metadata of its build.
+        created_by: name of the tool.
+
+    Raises:
+        LockError: one is not valid, or has groups.
+    """
+    found: dict[str, list[tuple[dict[str, Any], dict[str, list[str]]]]] = {}
+    for name, lock in locks.items():
+        try:
+            Pylock.from_dict(lock)
+        except (PylockValidationError, ValueError) as error:
+            raise LockError(f"the lock file of group {name} is not valid: {error}") from None
+        if lock.get("dependency-groups"):
+            raise LockError(f"the lock file of group {name} has dependency groups of its own")
+        for package in lock["packages"]:
+            entry = {key: value for key, value in package.items() if key != "marker"}
+            alike = found.setdefault(package["name"], [])
+            having = next((having for other, having in alike if other == entry), None)
+            if having is None:
+                having = {}
+                alike.append((entry, having))
+            having.setdefault(package.get("marker", ""), []).append(canonicalize_name(name))
+    names = [canonicalize_name(name) for name in locks]
+    packages = []
+    for _, alike in sorted(found.items()):
+        for entry, having in alike:
+            marker = _merged(having, names)
+            packages.append({**entry, **({"marker": str(Marker(marker))} if marker else {})})
+    own = lock_entries.write_groups(
+        {
+            canonicalize_name(name): (
+                "",
+                {
+                    project: (label, _written(label, [], metadata))
+                    for project, (label, metadata) in builds.get(name, {}).items()
+                },
+            )
+            for name in locks
+        }
+    )
+    first = next(iter(locks.values()))
+    tree = {
+        **{key: value for key, value in first.items() if key not in ("packages", "tool")},
+        "created-by": created_by,
+        "dependency-groups": names,
+        "default-groups": [],
+        "packages": [*packages, _guard(_in_none(names))],
+        "tool": {**first.get("tool", {}), lock_entries.TOOL: own},
+    }
+    return tomli_w.dumps(tree).encode()
+
+
+def _merged(having: Mapping[str, Sequence[str]], names: Sequence[str]) -> str:
+    """Return the marker of a package that groups have, by its marker there; empty for none."""
+    if [*having.values()] == [names]:
+        return next(iter(having))
+    return " or ".join(
+        f"({_in_groups(groups)})" + (f" and ({marker})" if marker else "")
+        for marker, groups in having.items()
+    )
+
+
+def _in_groups(names: Iterable[str]) -> str:
+    return " or ".join(f"'{name}' in dependency_groups" for name in names)
+
+
+def _in_none(names: Iterable[str]) -> str:
+    return " and ".join(f"'{name}' not in dependency_groups" for name in names)
+
+
+def _guard(marker: str) -> dict[str, Any]:
+    """Return the package that is needed where *marker* holds, with no file for any machine."""
+    wheel = {"name": _NO_WHEEL, "path": _NO_WHEEL, "hashes": {"sha256": "0" * 64}}
+    return {"name": GUARD, "marker": str(Marker(marker)), "wheels": [wheel]}
+
+
 def _free(name: str, taken: Iterable[str]) -> str:
     own, number = name, 1
     while own in taken:
@@ -206,7 +295,14 @@ def _free(name: str, taken: Iterable[str]) -> str:
 def _metadata(
     package: ResolvedPackage, documents: Callable[[Any], Sequence[Mapping[str, Any]]]
 ) -> dict[str, Any]:
+    label = package.candidate.label or ""
     found = documents(package)  # nothing for a build of the catalogue
-    if not found and package.metadata is not None:
-        found = [json.loads(variant_metadata.write_metadata(package.metadata))]
-    return lock_entries.write_table(found, [package.candidate.label or ""])
+    return _written(label, found, package.metadata)
+
+
+def _written(
+    label: str, documents: Sequence[Mapping[str, Any]], metadata: Metadata | None
+) -> dict[str, Any]:
+    if not documents and metadata is not None:
+        documents = [json.loads(variant_metadata.write_metadata(metadata))]
+    return lock_entries.write_table(documents, [label])

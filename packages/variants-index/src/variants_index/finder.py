@@ -19,6 +19,7 @@ from ._evaluator import REWRITTEN, CandidateEvaluator, is_pinned
 from ._http.responses import Response, check_digests, read_response, retry_after, revalidated
 from ._http.session import Session
 from ._lock_files import Locked, read_lock, select_locked, write_lock
+from ._lock_groups import merge_locks
 from ._package_finder import PackageFinder, Project, by_version, catalog_of, directory_files
 from ._prefetch import Prefetcher
 from ._version_metadata import ReleaseMetadata, fetch_release_metadata
@@ -30,6 +31,7 @@ __all__ = [
     "Project", "ReadWheel", "ReleaseMetadata", "Response", "Session", "Store", "WheelCheck",
     "by_version", "catalog_files", "catalog_of", "check_digests", "check_live", "directory_files",
     "download_files", "downloaded", "fetch_core_metadata", "fetch_metadata_file",
-    "fetch_release_metadata", "is_pinned", "listed", "opened", "read_lock", "read_response",
-    "retry_after", "revalidated", "select_locked", "variants_of", "with_builds", "write_lock",
+    "fetch_release_metadata", "is_pinned", "listed", "merge_locks", "opened", "read_lock",
+    "read_response", "retry_after", "revalidated", "select_locked", "variants_of", "with_builds",
+    "write_lock",
 ]  # fmt: skip

@@ -4,7 +4,7 @@ Where no environment marker tells apart the targets of a file, each has a group.
 which builds are in it, so that a machine can take the group whose builds fit it best::
 
     [tool.pep-variants.groups.cuda12-8]
-    environment = "sys_platform == 'linux'"   # where the group is for
+    environment = "sys_platform == 'linux'"   # where the group is for, anywhere without it
     builds = { torch = "cu128" }              # the label of each project that has variants
 
     [tool.pep-variants.variants.torch]        # as `variants-json`, with these labels
@@ -78,9 +78,9 @@ def write_groups(
     """Return what our table of a lock file says of *groups*.
 
     Args:
-        groups: by name, the marker of the environment, and by project the label of the build with
-            its variant metadata, as of `write_table`. A label that stands for other properties in
-            another group gets a number.
+        groups: by name, the marker of the environment, empty for any, and by project the label of
+            the build with its variant metadata, as of `write_table`. A label that stands for other
+            properties in another group gets a number.
     """
     variants: dict[str, dict[str, Any]] = {}
     written = {}
@@ -97,7 +97,8 @@ def write_groups(
                 own = f"{label[: limits.LABEL_LENGTH - 4]}.{number}"
             known[VARIANTS][own] = properties
             labels[project] = own
-        written[name] = {ENVIRONMENT: environment, BUILDS: labels}
+        where = {ENVIRONMENT: environment} if environment else {}
+        written[name] = {**where, BUILDS: labels}
     return {GROUPS: written, VARIANTS: variants}
 
 

@@ -17,6 +17,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
@@ -570,30 +571,16 @@ class ExportCommand:
             ExportFailed, ProxyFailed, VariantError: what belongs there cannot be found out.
             OSError: the file cannot be written.
         """
-        path = self.path
-        before = path.read_bytes() if path is not None and path.is_file() else None
-        try:
-            with tempfile.TemporaryFile() as output:
-                code = run_uv(command, environ, stdout=output)
-                output.seek(0)
-                printed = output.read()
+        with restored(self.path) as write:
+            code, printed, written = run_export(command, environ, self.path)
             if code == 0:
                 if self.is_compile:
                     check()
-                written = path.read_bytes() if path is not None and path.is_file() else b""
-                known = {data: self._completed(data, files) for data in {printed, written}}
+                known = {data: self._completed(data, files) for data in {printed, written or b""}}
                 printed = known[printed]
-                if path is not None and written:
-                    _replace(path, known[written])
-        except BaseException:
-            if path is not None and before is not None:
-                _replace(path, before)
-            elif path is not None:
-                path.unlink(missing_ok=True)
-            raise
-        sys.stdout.flush()
-        sys.stdout.buffer.write(printed)
-        sys.stdout.buffer.flush()
+                if written is not None:
+                    write(known[written])
+        print_bytes(printed)
         return code
 
     def _completed(self, data: bytes, files: ExportedFiles) -> bytes:
@@ -626,6 +613,44 @@ class ExportCommand:
                 "in this format: nothing was written; export --format pylock.toml"
             )
         return text.encode()
+
+
+def run_export(
+    command: Sequence[str], environ: Mapping[str, str], path: Path | None
+) -> tuple[int, bytes, bytes | None]:
+    """Run uv; return its exit code, what it printed, and what there is at *path*."""
+    with tempfile.TemporaryFile() as output:
+        code = run_uv(command, environ, stdout=output)
+        output.seek(0)
+        printed = output.read()
+    return code, printed, _contents(path)
+
+
+@contextmanager
+def restored(path: Path | None) -> Iterator[Callable[[bytes], None]]:
+    """Yield what writes the file at *path*, which has its contents from before without that."""
+    kept = [_contents(path)]
+    try:
+        yield kept.append
+    except BaseException:
+        del kept[1:]
+        raise
+    finally:
+        if path is not None and kept[-1] is not None:
+            _replace(path, kept[-1])
+        elif path is not None and path.is_file():
+            path.unlink()
+
+
+def _contents(path: Path | None) -> bytes | None:
+    return path.read_bytes() if path is not None and path.is_file() else None
+
+
+def print_bytes(data: bytes) -> None:
+    """Print what uv would have printed."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -171,8 +171,15 @@ def judged(
     preferences: Preferences,
 ) -> Ranking:
     """Return how *builds*, each with its version, fit a machine; their keys are the labels."""
-    metadata = entry.metadata(_files(builds))
+    metadata = described(entry, builds)
     return wheel_selection.rank(metadata, platform(metadata), preferences)
+
+
+def described(
+    entry: CatalogProject, builds: Mapping[str, tuple[CatalogVariant, Version]]
+) -> Metadata:
+    """Return the metadata of *builds*, each with its version; their keys are the labels."""
+    return entry.metadata(_files(builds))
 
 
 def _files(builds: Mapping[str, tuple[CatalogVariant, Version]]) -> Iterable[PublishedFile]:

@@ -5,6 +5,7 @@ from ._accelerators import (
     accelerator_of,
     build_for,
     build_versions,
+    described,
     is_accelerator,
     judged,
     locked_build,
@@ -25,7 +26,7 @@ from ._entry_checks import Finding, check_entries, check_file, error, warning
 
 __all__ = [
     "CPU", "Catalog", "FileCatalog", "Finding", "UserEntries", "accelerator_of", "build_for",
-    "build_versions", "check_entries", "check_file", "error", "is_accelerator", "is_in_catalog",
-    "judged", "locked_build", "no_variants", "not_admitted", "open_catalog", "preferred_catalog",
-    "shipped_catalog", "warning", "write_catalog",
+    "build_versions", "check_entries", "check_file", "described", "error", "is_accelerator",
+    "is_in_catalog", "judged", "locked_build", "no_variants", "not_admitted", "open_catalog",
+    "preferred_catalog", "shipped_catalog", "warning", "write_catalog",
 ]  # fmt: skip

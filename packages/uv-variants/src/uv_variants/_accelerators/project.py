@@ -27,7 +27,8 @@ from .._named_projects import CommandPlace, members, name_of, normalized
 from .._uv_process import run_uv
 from .._uv_program import find_uv
 from .._uv_version import release_of
-from .groups import Pick, group_builds, pick, required_names
+from .exporting import Commands, export_groups
+from .groups import GroupBuild, Pick, group_builds, pick, required_names
 from .plan import Plan, check_known, planned
 from .tables import Declared, group_requirements, project_requirements, rewritten
 from .twins import Requirer, requirers
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from pep_variants.preferences import Preferences, Sources
     from variants_catalog.catalogs import Catalog
 
+    from .._context import Context
     from .._own_options import Options
 
 _OLDEST = (0, 10, 12)
@@ -219,10 +221,15 @@ class AcceleratedProject:
     def picked(self, platform: Platform | None = None) -> Pick:
         """Return the group of the lock for *platform*, by default for this machine."""
         detector, machine = self._examined(platform)
+        return pick(self._builds(machine), detector.platform, self._preferences)
+
+    def export(self, context: Context, commands: Commands) -> int:
+        """Export the groups of all accelerators; see `export_groups`."""
+        return export_groups(context, self._builds(""), commands)
+
+    def _builds(self, machine: str) -> dict[str, list[GroupBuild]]:
         names = [file.name for file in self._files()]
-        groups = self.declared.accelerators
-        found = group_builds(self._lock, names, groups, self._catalog, machine)
-        return pick(found, detector.platform, self._preferences)
+        return group_builds(self._lock, names, self.declared.accelerators, self._catalog, machine)
 
     def table(self) -> Iterator[str]:
         """Yield the lines of a table: known machines, and the group that each takes."""

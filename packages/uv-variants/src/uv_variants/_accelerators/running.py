@@ -6,7 +6,10 @@ uv alone is run: the lock has everything, and no index is asked for variants.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from packaging.pylock import is_valid_pylock_path
 
 from .._errors import AcceleratorsUnknown, warn
 from .._named_projects import normalized
@@ -54,17 +57,46 @@ def run_accelerated(context: Context) -> int | None:
         code = run_uv([uv, "lock", *_same_place(invocation)], environ)
         if code:
             return end_as(code)
-    return become_uv([uv, *invocation.arguments], _with_group(context, declared))
+    if _is_pylock(invocation) and _asked(context, declared) is None:
+        commands = {
+            name: _command(context, _without_others(context, declared, name))
+            for name in declared.accelerators
+        }
+        return end_as(_opened(context).export(context, commands))
+    return become_uv(*_command(context, _with_group(context, declared)))
+
+
+def _is_pylock(invocation: Invocation) -> bool:
+    """Return whether *invocation* exports a pylock.toml; a name says that to uv as well."""
+    output, wanted = invocation.last("output-file"), invocation.last("format")
+    if wanted is None and output is not None and is_valid_pylock_path(Path(output)):
+        wanted = "pylock.toml"
+    return invocation.command == ("export",) and wanted == "pylock.toml"
+
+
+def _command(
+    context: Context, environ: Mapping[str, str]
+) -> tuple[Sequence[str], Mapping[str, str]]:
+    """Return uv's command line for *environ*, whose groups count beside those of options."""
+    left_out = environ[_NO_GROUP].split() if context.invocation.values("no-group") else ()
+    added = [f"--no-group={name}" for name in left_out]
+    return [context.uv, *context.invocation.rewritten({}, added)], environ
 
 
 def _with_group(context: Context, declared: Declared) -> Mapping[str, str]:
     """Return the variables of uv, which leave out the groups that do not fit."""
-    invocation, names = context.invocation, declared.accelerators
-    asked = set(map(normalized, invocation.values("group", "only-group")))
-    group = next((name for name in names if normalized(name) in asked), None)
-    if group is None:
-        group = _picked(context, declared)
-    others = [name for name in names if name != group]
+    group = _asked(context, declared) or _picked(context, declared)
+    return _without_others(context, declared, group)
+
+
+def _asked(context: Context, declared: Declared) -> str | None:
+    """Return the accelerator whose group is named on the command line."""
+    asked = set(map(normalized, context.invocation.values("group", "only-group")))
+    return next((name for name in declared.accelerators if normalized(name) in asked), None)
+
+
+def _without_others(context: Context, declared: Declared, group: str) -> Mapping[str, str]:
+    others = [name for name in declared.accelerators if name != group]
     others += context.place.environ.get(_NO_GROUP, "").split()
     return {**context.place.environ, _NO_GROUP: " ".join(others)}
 

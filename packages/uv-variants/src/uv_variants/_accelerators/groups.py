@@ -95,12 +95,6 @@ def group_builds(
         catalog: of existing builds.
         machine: platform tag of the machine, such as ``linux_x86_64``.
     """
-    by_target = {
-        target: entry
-        for name in catalog.names()
-        if (entry := catalog.project(name)) is not None
-        for target in entry.targets
-    }
     packages = _packages(lock)
     own = [package for project in projects for package in packages.get(project, ())[:1]]
     members = [uv_files.table_of(package.get("dev-dependencies")) for package in own]
@@ -109,7 +103,7 @@ def group_builds(
         name_in_lock = normalized(group)
         for dependency in (each for table in members for each in table.get(name_in_lock, ())):
             name = str(dependency.get("name"))
-            entry = catalog.project(name) or by_target.get(name)
+            entry = catalog.project(name) or _entry_of_target(catalog, name)
             package = _package(packages.get(name, ()), dependency)
             version = wheel_files.read_version(str(package.get("version")))
             if entry is None or version is None:
@@ -176,6 +170,11 @@ def _rankings(
             if item.entry.name == name
         }
         yield name, catalogs.judged(entry, builds, platform, preferences)
+
+
+def _entry_of_target(catalog: Catalog, name: str) -> CatalogProject | None:
+    entries = map(catalog.project, catalog.names())
+    return next((entry for entry in entries if entry and name in entry.targets), None)
 
 
 def _packages(lock: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:

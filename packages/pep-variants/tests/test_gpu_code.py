@@ -16,6 +16,7 @@ from pep_variants.wheel_files import (
     installed_files,
     library_code,
     may_have_code,
+    parse_filename,
     wheel_code,
 )
 from support.gpu_libraries import (
@@ -252,6 +253,28 @@ def test_properties_beside_code(code, nvidia, amd, lacking, unnamed):
     found = code.compared(properties)
     assert {each.value: " ".join(gpus) for each, gpus in found.lacking.items()} == lacking
     assert " ".join(found.unnamed) == unnamed
+
+
+@pytest.mark.parametrize(
+    ("platforms", "lacking", "unnamed"),
+    [
+        ("linux_aarch64", ["12.1"], ("8.7",)),
+        ("manylinux_2_28_x86_64.manylinux_2_28_aarch64", ["12.1"], ("8.7",)),
+        ("win_arm64", ["12.1"], ("8.7",)),
+        ("any", ["12.1"], ("8.7",)),
+        ("manylinux_2_27_x86_64.manylinux_2_28_x86_64", [], ()),
+        ("win_amd64", [], ()),
+    ],
+)
+def test_gpus_beside_arm_alone(platforms, lacking, unnamed):
+    """DGX Spark and Jetson: wheels for other CPUs need no code for them."""
+    tags = parse_filename(f"app-1.0-py3-none-{platforms}.whl").tags
+    properties = {"nvidia": {"sm_arch": ("120_real",)}}
+    found = cuda("120a", "87").compared(properties, tags)
+    named = {each.value for each in cuda("120a").properties(tags)}
+    assert named == (set() if lacking else {"120_real"})
+    assert [gpu for gpus in found.lacking.values() for gpu in gpus] == lacking
+    assert tuple(gpu for gpu in found.unnamed if gpu != "8.9") == unnamed
 
 
 def test_code_of_a_wheel(tmp_path):

@@ -503,6 +503,17 @@ class TestWheels:
         assert "without code for 8.0, 8.6, 8.7, 8.9" in self.message
         assert "with code for 9.0 as well" in self.message
 
+    @pytest.mark.parametrize(
+        ("platform", "expected"),
+        [("manylinux_2_28_x86_64", []), ("manylinux_2_28_aarch64", [("error", "code-missing")])],
+    )
+    def test_gpus_beside_arm_alone(self, live, platform, expected):
+        """Code for an RTX 50 alone: the other GPU of its generation is that of DGX Spark."""
+        row = self.put(live, "1.0", "90", "120a", tag=f"py3-none-{platform}")
+        assert self.check(live, self.table("90_real", "120_real", more=row)) == expected
+        unlisted = [("warning", "code-unlisted")] if not expected else []
+        assert self.check(live, self.table("90_real", more=row)) == unlisted
+
     def test_code_that_no_list_can_say(self, live):
         """Code for one GPU alone, of a generation that has more."""
         row = self.put(live, "1.0", "90", "100a")

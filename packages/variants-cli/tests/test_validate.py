@@ -350,6 +350,16 @@ def test_gpu_code_beside_properties(
         assert f": {expected[-1][0]}: {expected[-1][2]} [" in variants("validate", wheel).out
 
 
+@pytest.mark.parametrize(("cpu", "expected"), [("x86_64", []), ("aarch64", ["gpu-code-missing"])])
+def test_gpu_code_by_platform(build_wheel, variant_json, variants, cpu, expected):
+    """Code for an RTX 50 alone does not run on a DGX Spark, whose CPU is an Arm."""
+    tree = variant_json("gpu", {"nvidia": {"sm_arch": ["120_real"]}}, namespaces=("nvidia",))
+    files = {"demo/lib.so": library(cuda=["120a"])}
+    name = f"demo-1.0-py3-none-manylinux_2_28_{cpu}-gpu.whl"
+    wheel = build_wheel(name, variant=tree, files=files)
+    assert codes(variants("validate", wheel, "--json")) == expected
+
+
 def test_every_code_is_documented():
     page = (Path(__file__).parents[3] / "docs/reference/findings.md").read_text("utf-8")
     rows = {

@@ -140,7 +140,7 @@ class WheelCheck:
         same: dict[_Difference, list[str]] = {}
         for file in _chosen(variant, files, wanted):
             code = self._read(entry, place, variant, file)
-            for each in _differences(variant, code) if code is not None else ():
+            for each in _differences(variant, code, file) if code is not None else ():
                 same.setdefault(each, []).append(file.filename)
         for (is_error, kind, what, remedy), named in same.items():
             message = f"{some(named, 2)} {what}"
@@ -169,7 +169,8 @@ class WheelCheck:
         if code:
             day = datetime.now(timezone.utc).date().isoformat()
             row = Measured(file.filename, digest.hexdigest(), day)
-            said = (*_others(variant), *map(str, code.properties()))
+            tags = wheel_files.parse_filename(file.filename).tags
+            said = (*_others(variant), *map(str, code.properties(tags)))
             self.wheels.append(ReadWheel(entry.name, place, variant.label, row, said))
         return code
 
@@ -186,11 +187,12 @@ class WheelCheck:
         self.findings.append(make(code, entry.source, place, message, way))
 
 
-def _differences(variant: CatalogVariant, code: GpuCode) -> Iterator[_Difference]:
-    """Yield where the properties of a variant and the *code* of one of its wheels differ."""
+def _differences(variant: CatalogVariant, code: GpuCode, file: PageFile) -> Iterator[_Difference]:
+    """Yield where the properties of a variant and the *code* of *file*, its wheel, differ."""
+    tags = wheel_files.parse_filename(file.filename).tags
     parsed = [Property.parse(text) for text in variant.properties if "{" not in text]
-    found = code.compared(variant_metadata.group_properties(parsed))
-    sayable = code.compared(variant_metadata.group_properties(code.properties()))
+    found = code.compared(variant_metadata.group_properties(parsed), tags)
+    sayable = code.compared(variant_metadata.group_properties(code.properties(tags)), tags)
     lacking = dict.fromkeys(gpu for gpus in found.lacking.values() for gpu in gpus)
     unlisted = [gpu for gpu in found.unnamed if gpu not in sayable.unnamed]
     if not code:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import reduce
 from operator import or_
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .._model.property import Properties, Property
+
+if TYPE_CHECKING:
+    from packaging.tags import Tag
 
 Capability = tuple[int, int]
 
@@ -21,6 +24,8 @@ _CAPABILITIES: tuple[Capability, ...] = (
     (8, 9), (9, 0), (10, 0), (10, 3), (11, 0), (12, 0), (12, 1),
 )  # fmt: skip
 """Compute capabilities of NVIDIA's GPUs, https://developer.nvidia.com/cuda-gpus."""
+_BESIDE_ARM = frozenset({"5.3", "6.2", "7.2", "8.7", "11.0", "12.1"})
+"""Those of GPUs that are on one chip with an Arm CPU: Jetson, DRIVE, DGX Spark."""
 
 _RELEASES = {
     (7, 0): (11, 0), (7, 1): (11, 1), (7, 2): (11, 2), (7, 3): (11, 3), (7, 4): (11, 4),
@@ -124,15 +129,23 @@ class GpuCode:
             return False
         return any(_compiles(code, capability) for code in self.ptx)
 
-    def properties(self) -> tuple[Property, ...]:
+    def properties(self, tags: Collection[Tag] = ()) -> tuple[Property, ...]:
         """Return the properties of a variant that has this code.
 
         PTX counts for each newer generation, which the values cannot say at once. Code for one
         GPU alone is left out where its property would admit another one that has none.
+
+        Args:
+            tags: as of `compared`.
         """
+        absent = _absent(tags)
         capabilities = sorted({_parsed(code)[0] for code in self.cuda})
         values = [f"{major}{minor}_real" for major, minor in capabilities]
-        values = [value for value in values if all(map(self.runs_on, _admitted(value)))]
+        values = [
+            value
+            for value in values
+            if all(gpu in absent or self.runs_on(gpu) for gpu in _admitted(value))
+        ]
         majors = sorted({major for major, _ in _CAPABILITIES})
         for major in majors:
             if any(_compiles(code, (major, 0)) for code in self.ptx):
@@ -142,11 +155,17 @@ class GpuCode:
             *(Property("amd", "gfx_arch", each) for each in sorted_targets(self._architectures)),
         )
 
-    def compared(self, properties: Properties) -> Comparison:
+    def compared(self, properties: Properties, tags: Collection[Tag] = ()) -> Comparison:
         """Return where *properties* of a variant and this code contradict each other.
 
         Without any GPU code nothing does: kernels may be made at run time.
+
+        Args:
+            properties: of the variant.
+            tags: of the wheel that has the code: GPUs of other machines alone do not count.
+                Nothing for any machine.
         """
+        absent = _absent(tags)
         values = properties.get("nvidia", {}).get("sm_arch", ())
         targets = () if self.packed else properties.get("amd", {}).get("gfx_arch", ())
         admitted = {Property("nvidia", "sm_arch", value): _admitted(value) for value in values}
@@ -155,12 +174,12 @@ class GpuCode:
         gpus += sorted_targets(self._architectures) if targets else []
         named = {gpu for each in admitted.values() for gpu in each}
         lacking = {
-            each: tuple(gpu for gpu in gpus if not self.runs_on(gpu))
+            each: tuple(gpu for gpu in gpus if gpu not in absent and not self.runs_on(gpu))
             for each, gpus in (admitted if self else {}).items()
         }
         return Comparison(
             {each: gpus for each, gpus in lacking.items() if gpus},
-            tuple(gpu for gpu in gpus if gpu not in named and self.runs_on(gpu)),
+            tuple(gpu for gpu in gpus if gpu not in named | absent and self.runs_on(gpu)),
         )
 
 
@@ -198,6 +217,13 @@ def _admitted(value: str) -> list[str]:
         return []
     oldest = int(match[1]), int(match[2])
     return [_dotted(each) for each in _CAPABILITIES if each[0] == oldest[0] and each >= oldest]
+
+
+def _absent(tags: Collection[Tag]) -> frozenset[str]:
+    """Return the GPUs that are on none of the machines that *tags* are for."""
+    arm = ("aarch64", "arm64", "any")
+    is_arm = not tags or any(tag.platform.endswith(arm) for tag in tags)
+    return frozenset() if is_arm else _BESIDE_ARM
 
 
 def _dotted(capability: Capability) -> str:

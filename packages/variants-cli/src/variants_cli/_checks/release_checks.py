@@ -33,9 +33,10 @@ from .document import check_document
 from .finding import Report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from packaging.tags import Tag
     from packaging.utils import NormalizedName
     from packaging.version import Version
 
@@ -106,6 +107,7 @@ def check_wheel(
     file = url or str(path)
     report = Report(file)
     checked = CheckedWheel(path, findings=report.findings)
+    parsed = None
     try:
         parsed = wheel_files.parse_filename(path.name)
         checked.release, checked.label = (parsed.name, parsed.version), parsed.label
@@ -129,19 +131,19 @@ def check_wheel(
             _check_label(report, checked, has_metadata=data is not None)
             _check_record(report, contents, data)
         if stream is None and checked.metadata is not None:
-            _check_gpu_code(report, path, checked.metadata)
+            _check_gpu_code(report, path, checked.metadata, parsed.tags if parsed else ())
     except InvalidWheel as problem:
         report.add("invalid-wheel", "", problem.problem)
     return checked
 
 
-def _check_gpu_code(report: Report, path: Path, metadata: Metadata) -> None:
+def _check_gpu_code(report: Report, path: Path, metadata: Metadata, tags: Collection[Tag]) -> None:
     """Report where the code of a wheel is for other GPUs than its properties say."""
     for label, properties in metadata.variants.items():
         if properties.keys().isdisjoint(machines.ACCELERATORS):
             continue
         code = wheel_files.combined(wheel_files.wheel_code(path, report.file).values())
-        lacking, unnamed = code.compared(properties)
+        lacking, unnamed = code.compared(properties, tags)
         place = f"{wheel_labels.VARIANT_FILE}: variants.{label}"
         for each, gpus in lacking.items():
             message = f"'{each}' admits GPUs without code in the wheel: {some(gpus, _SHOWN)}"

@@ -331,6 +331,16 @@ def test_nothing_is_changed_where_uv_finds_no_solution(computer: Machine) -> Non
     assert files(computer) == before
 
 
+def test_a_newer_release_for_one_accelerator_alone(computer: Machine, field: Field) -> None:
+    add(field.builds, "cu130", Wheel("torch", "2.10.0+cu130", tag=LINUX))
+    printed = accelerated(computer, "torch", names=("cpu", "cuda12.8", "cuda13.0"))
+    assert (
+        "torch is 2.9.0 in cpu, 2.9.0 in cuda12.8, 2.10.0 in cuda13.0: require one version of it"
+    ) in printed
+    printed = accelerated(computer, "torch==2.9.0", names=("cpu", "cuda12.8", "cuda13.0"))
+    assert "require one version" not in printed
+
+
 def test_unknown_accelerators(computer: Machine) -> None:
     project(computer.work, ["torch"])
     done = computer.run("accelerators", "cpu", "rocm9.9")

@@ -183,11 +183,24 @@ class AcceleratedProject:
             warn(f"{text} stands in the groups, no longer among the dependencies of the project")
         for line in (line for plan in plans for line in plan.lacking):
             warn(line)
+        for line in self._differing():
+            warn(line)
         if wanted:
             found = self.picked()
             click.echo(f"{', '.join(wanted)} in uv.lock; here: uv-variants sync")
             if found.group is not None:
                 click.echo(f"With plain uv: {variable(wanted, found.group)} uv sync")
+
+    def _differing(self) -> Iterator[str]:
+        """Yield a line for each project that is not of the same version in all groups."""
+        versions: dict[str, dict[str, str]] = {}
+        for group, builds in self._builds().items():
+            for item in builds:
+                versions.setdefault(item.entry.name, {})[group] = item.version.public
+        for name, by_group in versions.items():
+            if len(set(by_group.values())) > 1:
+                listed = ", ".join(f"{version} in {group}" for group, version in by_group.items())
+                yield f"{name} is {listed}: require one version of it to have that in all"
 
     def outdated(self) -> list[str]:
         """Return the projects whose builds are in no group, though they are required."""
@@ -225,11 +238,12 @@ class AcceleratedProject:
 
     def export(self, context: Context, commands: Commands) -> int:
         """Export the groups of all accelerators; see `export_groups`."""
-        return export_groups(context, self._builds(""), commands)
+        return export_groups(context, self._builds(), commands)
 
-    def _builds(self, machine: str) -> dict[str, list[GroupBuild]]:
+    def _builds(self, machine: str = "") -> dict[str, list[GroupBuild]]:
         names = [file.name for file in self._files()]
-        return group_builds(self._lock, names, self.declared.accelerators, self._catalog, machine)
+        groups = self.declared.accelerators
+        return group_builds(self._lock, names, groups, self._catalog, machine)
 
     def table(self) -> Iterator[str]:
         """Yield the lines of a table: known machines, and the group that each takes."""

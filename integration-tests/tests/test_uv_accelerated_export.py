@@ -213,3 +213,33 @@ def test_nothing_is_written_where_uv_fails(computer: Machine) -> None:
     done = computer.run("export", "--format", "pylock.toml", "-o", "lock.toml")
     assert done.code != 0, done
     assert not (computer.work / "lock.toml").exists()
+
+
+def test_builds_that_are_others_on_aarch64(computer: Machine) -> None:
+    """One label may stand for other GPU code there; the file is for both."""
+    path = Path(computer.environ["VARIANTS_CATALOG"]) / "torch.toml"
+    head, *tables = path.read_text().split("[[variant]]\n")
+    first, *others = tables
+    assert 'label = "cuda13.0"' in first
+    arm = first.replace("cuda_version_lower_bound :: 13.0", "cuda_version_lower_bound :: 13.1")
+    both = [
+        f'platforms = ["manylinux_2_17_{machine}"]\n'.join(("", table))
+        for machine, table in (("x86_64", first), ("aarch64", arm))
+    ]
+    path.write_text("[[variant]]\n".join((head, *both, *others)))
+    done = computer.run(*EXPORT)
+    assert done.code == 0, done
+    own = tomllib.loads(done.out)["tool"]["pep-variants"]
+    found = {
+        table["environment"]: own["variants"]["torch"]["variants"][table["builds"]["torch"]]
+        for table in own["groups"]["cuda13-0"]
+        if "torch" in table["builds"]  # there is none for Windows
+    }
+    bounds = {
+        marker: properties["nvidia"]["cuda_version_lower_bound"]
+        for marker, properties in found.items()
+    }
+    assert bounds == {
+        "sys_platform != 'win32' and platform_machine != 'aarch64'": ["13.0"],
+        "platform_machine == 'aarch64'": ["13.1"],
+    }

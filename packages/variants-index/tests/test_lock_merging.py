@@ -9,11 +9,15 @@ import tomllib
 from packaging.markers import default_environment
 from packaging.pylock import Pylock
 
+from pep_variants import lock_entries
 from pep_variants.errors import LockError
+from pep_variants.machines import load_machine
 from pep_variants.metadata import metadata_from_tree
+from pep_variants.preferences import Preferences
 from variants_index import finder
 
 DIGEST = "0" * 64
+CUDA = load_machine("cuda=12.8,sm=9.0")
 
 
 def package(name: str, version: str, marker: str = "", **more: object) -> dict[str, Any]:
@@ -100,13 +104,24 @@ def test_builds_tell_which_group_fits() -> None:
     }
     metadata = metadata_from_tree(document, "tests")
     builds = {"cuda12.6": {"torch": ("cuda12.6", metadata)}}
-    tree = merged({"cpu": lock(), "cuda12.6": lock()}, **builds)
+    same = {"os_name == 'nt'": builds, "os_name != 'nt'": builds}
+    tree = merged({"cpu": lock(), "cuda12.6": lock()}, **same)
     own = tree["tool"]["pep-variants"]
     assert own["groups"] == {
         "cpu": {"builds": {}},
         "cuda12-6": {"builds": {"torch": "cuda12.6"}},
     }
     assert own["variants"]["torch"]["variants"] == document["variants"]
+    tree = merged({"cuda12.6": lock()}, **{"os_name == 'nt'": builds, "os_name != 'nt'": {}})
+    assert tree["tool"]["pep-variants"]["groups"]["cuda12-6"] == [
+        {"environment": "os_name == 'nt'", "builds": {"torch": "cuda12.6"}},
+        {"environment": "os_name != 'nt'", "builds": {}},
+    ]
+    for name, expected in (("nt", {"torch"}), ("posix", set())):
+        choice = lock_entries.choose_group(
+            tree, "", {"os_name": name}, lambda _: CUDA, Preferences()
+        )
+        assert choice.projects == expected
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Protocol
 
 import tomli_w
@@ -169,22 +170,21 @@ class LockGroups:
         """Return what tells our clients which group is for which machine."""
         asked = {name for resolution in resolutions for name in resolution.requested}
         return lock_entries.write_groups(
-            {
-                name: (
-                    marker_of(resolution.target),
-                    {
-                        package.name: (package.candidate.label, _metadata(package, documents))
-                        # What was asked for decides first which group is for a machine.
-                        for package in sorted(
-                            resolution.packages, key=lambda each: each.name not in asked
-                        )
-                        if package.candidate.label is not None and package.metadata is not None
-                    },
-                )
-                for resolution in resolutions
-                for name in [self.of_target(resolution.target)]
-                if name is not None
-            }
+            (
+                name,
+                marker_of(resolution.target),
+                {
+                    package.name: (package.candidate.label, _metadata(package, documents))
+                    # What was asked for decides first which group is for a machine.
+                    for package in sorted(
+                        resolution.packages, key=lambda each: each.name not in asked
+                    )
+                    if package.candidate.label is not None and package.metadata is not None
+                },
+            )
+            for resolution in resolutions
+            for name in [self.of_target(resolution.target)]
+            if name is not None
         )
 
 
@@ -199,7 +199,7 @@ def group_name(target: str) -> str:
 
 def merge_locks(
     locks: Mapping[str, Mapping[str, Any]],
-    builds: Mapping[str, Mapping[str, tuple[str, Metadata]]],
+    builds: Mapping[str, Mapping[str, Mapping[str, tuple[str, Metadata]]]],
     created_by: str,
 ) -> bytes:
     """Return the contents of one lock file with what each group has by itself.
@@ -208,7 +208,8 @@ def merge_locks(
 
     Args:
         locks: lock files without groups, as parsed from TOML, by name of the group.
-        builds: by name of the group, and by project, label and variant metadata of its build.
+        builds: by the marker of an environment, by name of the group, and by project: label and
+            variant metadata of its build.
         created_by: name of the tool.
 
     Raises:
@@ -236,17 +237,18 @@ def merge_locks(
         for entry, having in alike:
             marker = _merged(having, names)
             packages.append({**entry, **({"marker": str(Marker(marker))} if marker else {})})
+    is_same = all(table == next(iter(builds.values())) for table in builds.values())
     own = lock_entries.write_groups(
-        {
-            canonicalize_name(name): (
-                "",
-                {
-                    project: (label, _written(label, [], metadata))
-                    for project, (label, metadata) in builds.get(name, {}).items()
-                },
-            )
-            for name in locks
-        }
+        (
+            canonicalize_name(name),
+            "" if is_same else marker,
+            {
+                project: (label, _written(label, [], metadata))
+                for project, (label, metadata) in table.get(name, {}).items()
+            },
+        )
+        for marker, table in islice(builds.items(), 1 if is_same else None)
+        for name in locks
     )
     first = next(iter(locks.values()))
     tree = {

@@ -7,6 +7,10 @@ which builds are in it, so that a machine can take the group whose builds fit it
     environment = "sys_platform == 'linux'"   # where the group is for, anywhere without it
     builds = { torch = "cu128" }              # the label of each project that has variants
 
+    [[tool.pep-variants.groups.cuda13-0]]     # one that has other builds elsewhere
+    environment = "platform_machine == 'aarch64'"
+    builds = { torch = "cu130" }
+
     [tool.pep-variants.variants.torch]        # as `variants-json`, with these labels
 
 Other installers have to be told the group.
@@ -14,7 +18,7 @@ Other installers have to be told the group.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -73,18 +77,18 @@ class GroupChoice:
 
 
 def write_groups(
-    groups: Mapping[str, tuple[str, Mapping[str, tuple[str, Mapping[str, Any]]]]],
+    groups: Iterable[tuple[str, str, Mapping[str, tuple[str, Mapping[str, Any]]]]],
 ) -> dict[str, Any]:
     """Return what our table of a lock file says of *groups*.
 
     Args:
-        groups: by name, the marker of the environment, empty for any, and by project the label of
-            the build with its variant metadata, as of `write_table`. A label that stands for other
-            properties in another group gets a number.
+        groups: name, marker of the environment, empty for any, and by project the label of the
+            build with its variant metadata, as of `write_table`; a name may have several
+            environments. A label that stands for other properties elsewhere gets a number.
     """
     variants: dict[str, dict[str, Any]] = {}
-    written = {}
-    for name, (environment, builds) in groups.items():
+    written: dict[str, list[dict[str, Any]]] = {}
+    for name, environment, builds in groups:
         labels = {}
         for project, (label, table) in builds.items():
             known = variants.setdefault(project, {**table, VARIANTS: {}})
@@ -98,8 +102,9 @@ def write_groups(
             known[VARIANTS][own] = properties
             labels[project] = own
         where = {ENVIRONMENT: environment} if environment else {}
-        written[name] = {**where, BUILDS: labels}
-    return {GROUPS: written, VARIANTS: variants}
+        written.setdefault(name, []).append({**where, BUILDS: labels})
+    tables = {name: each if len(each) > 1 else each[0] for name, each in written.items()}
+    return {GROUPS: tables, VARIANTS: variants}
 
 
 def _namespaces(table: Mapping[str, Any]) -> Collection[str]:
@@ -133,7 +138,8 @@ def choose_group(
     place = f"{source}: " if source else ""
     here = {
         name: builds if isinstance(builds := group.get(BUILDS), Mapping) else {}
-        for name, group in groups.items()
+        for name, tables in groups.items()
+        for group in (tables if isinstance(tables, list) else [tables])
         # Other names might be options or paths to who gets them on a command line.
         if isinstance(group, Mapping)
         and is_normalized_name(name)

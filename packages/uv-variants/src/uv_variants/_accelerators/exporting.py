@@ -29,20 +29,27 @@ if TYPE_CHECKING:
 _PYLOCK = "pylock.toml"
 _PROGRAM = "uv-variants"
 
+PLACES = {
+    "sys_platform != 'win32' and platform_machine != 'aarch64'": "linux_x86_64",
+    "platform_machine == 'aarch64'": "linux_aarch64",
+    "sys_platform == 'win32'": "win_amd64",
+}
+"""Platform tags by the marker of what the builds for them are looked at for."""
+
 Commands = Mapping[str, tuple[Sequence[str], Mapping[str, str]]]
 """Command lines of uv with their variables, by the group that each exports."""
 
 
 def export_groups(
     context: Context,
-    builds: Mapping[str, Sequence[GroupBuild]],
+    builds: Mapping[str, Mapping[str, Sequence[GroupBuild]]],
     commands: Commands,
 ) -> int:
     """Export the groups of all accelerators into one pylock.toml; return uv's exit code.
 
     Args:
         context: the command.
-        builds: what each group has.
+        builds: what each group has, by the marker of `PLACES`.
         commands: uv's command line and variables that export a group alone.
 
     Raises:
@@ -63,7 +70,10 @@ def export_groups(
                 locks[group] = safe_files.read_toml(text)
             except ValueError as error:
                 raise LockError(f"uv's {_PYLOCK} of group {group}: {error}") from None
-        described = {group: dict(map(_described, items)) for group, items in builds.items()}
+        described = {
+            marker: {group: dict(map(_described, items)) for group, items in groups.items()}
+            for marker, groups in builds.items()
+        }
         header = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
         header = header.replace("    uv export", f"    {_PROGRAM} export")
         merged = header.encode() + finder.merge_locks(locks, described, _PROGRAM)

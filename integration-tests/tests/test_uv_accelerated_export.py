@@ -243,3 +243,15 @@ def test_builds_that_are_others_on_aarch64(computer: Machine) -> None:
         "sys_platform != 'win32' and platform_machine != 'aarch64'": ["13.0"],
         "platform_machine == 'aarch64'": ["13.1"],
     }
+
+
+def test_a_stale_lock_is_locked_anew(computer: Machine) -> None:
+    """Our table says what uv has locked by then."""
+    path = computer.work / "pyproject.toml"
+    path.write_text(path.read_text().replace("torchvision>=0.8", "torchvision==0.8.0"))
+    done = computer.run("export", "--format", "pylock.toml")
+    assert done.code == 0, done
+    assert ("torch", "2.8.0+cu130") in tree_of(done.out)
+    own = tomllib.loads(done.out)["tool"]["pep-variants"]
+    assert own["groups"]["cuda13-0"]["builds"]["torch"] == "cuda13.0"
+    assert computer.run(*EXPORT).out.partition("lock-version")[2] in done.out

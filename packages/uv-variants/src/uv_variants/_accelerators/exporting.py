@@ -6,7 +6,7 @@ our table says which builds a group has, so that our clients take the one that f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from packaging.utils import canonicalize_name
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _PYLOCK = "pylock.toml"
 _PROGRAM = "uv-variants"
 
-PLACES = {
+_PLACES = {
     "sys_platform != 'win32' and platform_machine != 'aarch64'": "linux_x86_64",
     "platform_machine == 'aarch64'": "linux_aarch64",
     "sys_platform == 'win32'": "win_amd64",
@@ -42,14 +42,14 @@ Commands = Mapping[str, tuple[Sequence[str], Mapping[str, str]]]
 
 def export_groups(
     context: Context,
-    builds: Mapping[str, Mapping[str, Sequence[GroupBuild]]],
+    builds: Callable[[str], Mapping[str, Sequence[GroupBuild]]],
     commands: Commands,
 ) -> int:
     """Export the groups of all accelerators into one pylock.toml; return uv's exit code.
 
     Args:
         context: the command.
-        builds: what each group has, by the marker of `PLACES`.
+        builds: returns what each group of the lock has for a platform tag.
         commands: uv's command line and variables that export a group alone.
 
     Raises:
@@ -71,8 +71,8 @@ def export_groups(
             except ValueError as error:
                 raise LockError(f"uv's {_PYLOCK} of group {group}: {error}") from None
         described = {
-            marker: {group: dict(map(_described, items)) for group, items in groups.items()}
-            for marker, groups in builds.items()
+            marker: {group: dict(map(_described, items)) for group, items in builds(tag).items()}
+            for marker, tag in _PLACES.items()  # uv may have changed the lock
         }
         header = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
         header = header.replace("    uv export", f"    {_PROGRAM} export")

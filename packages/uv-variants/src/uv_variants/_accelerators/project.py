@@ -27,7 +27,7 @@ from .._named_projects import CommandPlace, members, name_of, normalized
 from .._uv_process import run_uv
 from .._uv_program import find_uv
 from .._uv_version import release_of
-from .exporting import PLACES, Commands, export_groups
+from .exporting import Commands, export_groups
 from .groups import GroupBuild, Pick, group_builds, pick, required_names
 from .plan import Plan, check_known, planned
 from .tables import Declared, group_requirements, project_requirements, rewritten
@@ -238,8 +238,7 @@ class AcceleratedProject:
 
     def export(self, context: Context, commands: Commands) -> int:
         """Export the groups of all accelerators; see `export_groups`."""
-        builds = {marker: self._builds(machine) for marker, machine in PLACES.items()}
-        return export_groups(context, builds, commands)
+        return export_groups(context, self._builds, commands)
 
     def _builds(self, machine: str = "") -> dict[str, list[GroupBuild]]:
         names = [file.name for file in self._files()]

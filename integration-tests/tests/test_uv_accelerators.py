@@ -292,6 +292,13 @@ def test_what_only_the_publishers_index_has(computer: Machine, field: Field) -> 
     assert versions(here) == {"trainer": "1.0", "torch": "2.9.0+rocm7.2", "triton-rocm": "3.5"}
 
 
+def test_projects_that_are_alike_in_two_groups_decide_nothing(computer: Machine) -> None:
+    """onnxruntime comes first, and has one build for all of CUDA 12."""
+    accelerated(computer, "onnxruntime", "trainer", names=("cuda12.6", "cuda12.8"))
+    assert "group cuda12.8" in driver(computer, "12.8").run("sync").err
+    assert "group cuda12.6" in driver(computer, "12.6").run("sync").err
+
+
 @pytest.mark.parametrize(
     ("variables", "arguments", "torch"),
     [

@@ -145,7 +145,7 @@ def pick(
         else:
             labels = {item.entry.name for item in builds}
             places[group] = [
-                ranking.labels.index(group) if name in labels else len(ranking.labels)
+                _position(ranking, group) if name in labels else len(ranking.labels)
                 for name, ranking in rankings.items()
             ]
     best = min(places, key=lambda group: places[group], default=None)
@@ -154,6 +154,14 @@ def pick(
     first = next(iter(found[best]), None)
     supported = rankings[first.entry.name].supported(best) if first is not None else {}
     return Pick(best, wheel_selection.why_chosen(supported), reasons)
+
+
+def _position(ranking: Ranking, group: str) -> int:
+    """Return the place of a group's build; groups with the same one have the same place."""
+    builds = ranking.metadata.variants
+    return next(
+        place for place, label in enumerate(ranking.labels) if builds[label] == builds[group]
+    )
 
 
 def _rankings(

@@ -216,7 +216,7 @@ def test_names_are_proposed_and_nothing_is_written(computer: Machine) -> None:
 
 
 def test_builds_of_other_names(computer: Machine) -> None:
-    """cupy has none for CPUs; onnxruntime has one for CUDA 12, which decides as it comes first."""
+    """cupy has none for CPUs; onnxruntime has one for CUDA 12, which drivers for 13 run as well."""
     printed = accelerated(
         computer, "onnxruntime>=1.18", "cupy>=14", names=("cpu", "cuda12.8", "cuda13.0")
     )
@@ -224,7 +224,7 @@ def test_builds_of_other_names(computer: Machine) -> None:
     for version, expected in {
         "": {"onnxruntime": "1.20.0"},
         "12.8": {"onnxruntime-gpu": "1.20.0", "cupy-cuda12x": "14.2.0"},
-        "13.0": {"onnxruntime-gpu": "1.20.0", "cupy-cuda12x": "14.2.0"},
+        "13.0": {"onnxruntime-gpu": "1.20.0", "cupy-cuda13x": "14.2.0"},
     }.items():
         here = driver(computer, version)
         done = here.run("sync")

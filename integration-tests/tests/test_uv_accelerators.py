@@ -134,7 +134,12 @@ def test_why_not_the_better_one(computer: Machine) -> None:
 def test_a_gpu_that_no_group_uses(computer: Machine) -> None:
     accelerated(computer, "torch", names=("cpu", "cuda13.0"))
     line = "cuda12.8 fits this machine: type uv-variants accelerators --add cuda12.8"
-    assert line in driver(computer, "12.8").run("sync").err
+    here = driver(computer, "12.8")
+    assert line in here.run("sync").err
+    text = "no group of uv.lock uses the GPU that is here: cuda12.8 fits it"
+    advice = "uv-variants accelerators --add cuda12.8 && uv-variants sync"
+    assert f"hint: {text}\n    {advice}\n" in here.run("doctor", "--offline").out
+    assert "no group" not in computer.run("doctor", "--offline").out
     assert "fits this machine" not in driver(computer, "13.0").run("sync").err
     assert "fits this machine" not in computer.run("sync").err
 

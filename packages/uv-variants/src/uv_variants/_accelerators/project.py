@@ -236,6 +236,14 @@ class AcceleratedProject:
         detector, machine = self._examined(platform)
         return pick(self._builds(machine), detector.platform, self._preferences)
 
+    def idle(self, group: str | None) -> str:
+        """Return the accelerator that no group has although this machine fits its build best.
+
+        Empty if *group*, which it takes, is for an accelerator.
+        """
+        best = self.named("native") if group in (None, catalogs.CPU) else catalogs.CPU
+        return "" if best in (catalogs.CPU, *self.declared.accelerators) else best
+
     def export(self, context: Context, commands: Commands) -> int:
         """Export the groups of all accelerators; see `export_groups`."""
         return export_groups(context, self._builds, commands)

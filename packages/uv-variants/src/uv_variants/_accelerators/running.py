@@ -114,8 +114,7 @@ def _picked(context: Context, declared: Declared) -> str:
     if not context.is_quiet:
         why = f": {found.why}" if found.why else ""
         warn(f"group {group}{why}{f' ({reasons[0]})' if reasons else ''}")
-        best = project.named("native") if group == "cpu" else group
-        if best not in (group, *declared.accelerators):
+        if best := project.idle(group):
             warn(f"{best} fits this machine: type uv-variants accelerators --add {best}")
     return group
 

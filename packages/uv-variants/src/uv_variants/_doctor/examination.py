@@ -31,6 +31,8 @@ from variants_index.http import PackageIndexError
 from variants_plugins.runner import PluginRunner
 from variants_proxy import urls as proxy_urls
 
+from .._accelerators.project import AcceleratedProject
+from .._accelerators.tables import Declared
 from .._command_line import Scope, parse
 from .._context import Context
 from .._environments import listed, python_version, site_packages
@@ -169,6 +171,21 @@ def locked_problems(
             yield replace(problem, text=text, command="")
 
 
+def accelerator_problems(context: Context) -> Iterator[Problem]:
+    """Yield that no group of a lock for several accelerators uses the GPU that is here."""
+    root = context.place.root
+    if root is None or not Declared.read(root).accelerators:
+        return
+    project = AcceleratedProject.open(root, context.preferences, context.place.environ)
+    if best := project.idle(project.picked().group):
+        yield Problem(
+            "better-variant",
+            f"no group of uv.lock uses the GPU that is here: {best} fits it",
+            f"uv-variants accelerators --add {best} && uv-variants sync",
+            fails=False,
+        )
+
+
 def _is_for(name: str, target: str) -> bool:
     """Return whether a wheel is for the platform of *target*."""
     try:
@@ -281,6 +298,8 @@ def examine(
     own = [Problem("lock", lock.problem)] if lock.problem else []
     if checkup is not None:
         own += locked_problems(locked, checkup, other)
+        with _noting(own, "configuration"):
+            own += accelerator_problems(context)
     parts["lock"] = Part(
         (("path", lock_path or "none"), *(state.row for state in locks)),
         tuple(own),

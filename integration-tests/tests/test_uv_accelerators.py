@@ -123,6 +123,24 @@ def test_each_machine_takes_its_group_of_one_lock(computer: Machine, field: Fiel
     assert "incompatible" in done.err, done
 
 
+@pytest.mark.parametrize(
+    ("platform", "named", "torch"),
+    [
+        ("aarch64-apple-darwin", "apple-m1", "2.9.0"),
+        ("x86_64-pc-windows-msvc", "laptop-alderlake", "2.9.0+cpu"),
+        ("x86_64-pc-windows-msvc", "cuda=12.8,sm=12.0,cpu=zen4", "2.9.0+cu128"),
+    ],
+)
+def test_other_systems_have_their_files_in_the_lock(
+    computer: Machine, platform: str, named: str, torch: str
+) -> None:
+    accelerated(computer, "trainer", "torchvision")
+    here = computer.with_environ({"VARIANTS_PLATFORM": named})
+    done = here.run("sync", "--locked", "--dry-run", "--python-platform", platform)
+    assert done.code == 0, done
+    assert f" + torch=={torch}\n" in done.err, done
+
+
 def test_why_not_the_better_one(computer: Machine) -> None:
     accelerated(computer, "torch")
     done = driver(computer, "12.8").run("sync")

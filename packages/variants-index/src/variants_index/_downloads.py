@@ -63,7 +63,13 @@ def opened(
 
 @contextmanager
 def downloaded(
-    session: Session, url: str, hashes: Mapping[str, str] | None = None, *, notice: str = ""
+    session: Session,
+    url: str,
+    hashes: Mapping[str, str] | None = None,
+    *,
+    size: int | None = None,
+    limit: int = MAX_DOWNLOAD,
+    notice: str = "",
 ) -> Iterator[IO[bytes]]:
     """Yield the file at *url*, all of it, as a temporary file.
 
@@ -71,7 +77,7 @@ def downloaded(
         PackageIndexError, OSError: as `download`, which has the other arguments.
     """
     with temporary_file(session.store) as copy:
-        download(session, url, copy, hashes or {}, notice=notice)
+        download(session, url, copy, hashes or {}, size=size, limit=limit, notice=notice)
         copy.seek(0)
         yield copy
 

@@ -24,10 +24,9 @@ from variants_catalog import catalogs, entries
 from variants_catalog.catalogs import FileCatalog, Finding
 from variants_catalog.entries import CatalogProject, CatalogVariant, Measured
 
-from ._cache import temporary_file
 from ._candidate import Candidate
 from ._catalog_checks import taken
-from ._downloads import download
+from ._downloads import downloaded
 from ._errors import PackageIndexError
 from ._http.responses import CHUNK
 from ._http.session import Session
@@ -154,11 +153,9 @@ class WheelCheck:
         try:
             if (file.size or 0) > self.largest:
                 raise InvalidWheel(f"has {file.size} bytes", file.filename)
-            with temporary_file(self.session.store) as copy:
-                download(
-                    self.session, file.url, copy, file.hashes, size=file.size, limit=self.largest
-                )
-                copy.seek(0)
+            with downloaded(
+                self.session, file.url, file.hashes, size=file.size, limit=self.largest
+            ) as copy:
                 digest = hashlib.sha256()
                 while chunk := copy.read(CHUNK):
                     digest.update(chunk)

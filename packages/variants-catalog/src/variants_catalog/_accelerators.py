@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from itertools import chain
 
 from packaging.requirements import Requirement
@@ -184,9 +183,8 @@ def described(
 
 def _files(builds: Mapping[str, tuple[CatalogVariant, Version]]) -> Iterable[PublishedFile]:
     for label, (item, version) in builds.items():
-        known = tuple(text for text in item.properties if "{" not in text)
-        properties = replace(item, properties=known).properties_of({}, version)
-        yield PublishedFile("", "", version, label, properties, faults=item.faults(version))
+        known = item.known_properties(version)
+        yield PublishedFile("", "", version, label, known, faults=item.faults(version))
 
 
 def _name(item: CatalogVariant) -> str:

@@ -219,6 +219,11 @@ class CatalogVariant:
             for namespace, features in found.items()
         }
 
+    def known_properties(self, version: Version | None = None) -> dict[str, Features]:
+        """Return the properties that are the same for all of its files, as `properties_of`."""
+        known = tuple(text for text in self.properties if not PLACEHOLDER.search(text))
+        return replace(self, properties=known).properties_of({}, version)
+
     def faults(self, version: Version) -> dict[Property, str]:
         """Return the properties that *version* lacks for a known fault, each with that in words."""
         faults = list(self._faults(version))

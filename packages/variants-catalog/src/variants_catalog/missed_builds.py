@@ -13,7 +13,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from packaging.version import Version
 
@@ -242,7 +242,7 @@ def _is_for(item: CatalogVariant, machine: str, beside: Mapping[str, Version | N
         return False
     return item.is_for([machine]) and all(
         needed.allows(beside[needed.project])
-        for needed in wheel_selection.abi_dependencies(_known(item))
+        for needed in wheel_selection.abi_dependencies(item.known_properties())
         if beside.get(needed.project) is not None
     )
 
@@ -254,16 +254,10 @@ def _accelerated(item: CatalogVariant, version: Version | None = None) -> Proper
     """
     found = {
         name: each
-        for name, each in _known(item, version).items()
+        for name, each in item.known_properties(version).items()
         if name != variant_metadata.ABI_DEPENDENCY
     }
     return {} if machines.ACCELERATORS.keys().isdisjoint(found) else found
-
-
-def _known(item: CatalogVariant, version: Version | None = None) -> Properties:
-    """Return the properties of a variant that are the same for all of its files."""
-    known = tuple(text for text in item.properties if not PLACEHOLDER.search(text))
-    return replace(item, properties=known).properties_of({}, version)
 
 
 def _file(label: str, version: Version, properties: Properties) -> PublishedFile:

@@ -151,7 +151,7 @@ def _lock(folder: Path, index: Index) -> Row:
 def _accelerators(folder: Path) -> Row:
     """Measure a sync that has nothing to do, of a lock with a group for each accelerator.
 
-    uv-variants looks at the machine, and picks from the catalogue that it comes with; uv is told.
+    uv-variants detects the machine and picks the group; plain uv has it from `UV_NO_GROUP`.
     """
     found = published(torch=["2.9.1"], torchvision=["0.24.1"])
     for number in range(BESIDE):

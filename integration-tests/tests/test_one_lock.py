@@ -81,7 +81,7 @@ def torch_of(environment):
 
 @pytest.mark.parametrize("group", [group for group, _ in TARGETS.values()])
 def test_plain_pip(places, environments, tmp_path, group):
-    """One that is told no group, or a wrong one, installs nothing."""
+    """Without a group, or with an unknown one, pip installs nothing."""
     path, *_ = places
     environment = environments.plain(PYTHON, PIPS[-1]).copied(tmp_path / "environment")
     for given in (("-r", str(path)), ("--group", f"{path}:typo")):
@@ -109,7 +109,7 @@ def test_pip_with_the_shim(places, environments, tmp_path):
 
 @pytest.mark.parametrize("version", ["0.8.24", "0.11.19", UVS[-1]])
 def test_uv(places, environments, tmp_path, version):
-    """A plain one that is told no group fails; uv-variants takes the one that fits."""
+    """Plain uv fails without a group; uv-variants takes the one that fits."""
     path, *_ = places
     home, work = tmp_path / "home", tmp_path / "work"
     home.mkdir()

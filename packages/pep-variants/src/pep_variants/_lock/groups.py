@@ -108,7 +108,8 @@ def write_groups(
 
 
 def _namespaces(table: Mapping[str, Any]) -> Collection[str]:
-    return table["default-priorities"]["namespace"]  # type: ignore[no-any-return]
+    names: Collection[str] = table["default-priorities"]["namespace"]
+    return names
 
 
 def choose_group(

@@ -132,6 +132,7 @@ def test_a_place_fails(patched, index, places, catalog):
     """C7: one line for a host, for all projects; the next best is taken."""
     for fault, reason in (
         (Answer(403), "403 Client Error: Forbidden"),
+        (Answer(401), "401 Client Error: Unauthorized"),
         (Answer(200, b"%PDF", "application/pdf"), "it is application/pdf, no page of links"),
     ):
         places.faults[page("cu128")] = fault

@@ -14,6 +14,7 @@ from support.index import Answer, served
 from support.wheels import Wheel
 from variants_catalog._catalogs import PreferredCatalog, read_catalog
 from variants_index._distribution_metadata import fetch_core_metadata
+from variants_index._errors import AccessDenied
 from variants_index._evaluator import CandidateEvaluator
 from variants_index._http.session import Session
 from variants_index._package_finder import PackageFinder
@@ -254,3 +255,18 @@ def test_a_host_that_cannot_answer_is_named_once(world):
     assert (item.reason, item.pages, item.labels) == (
         "the server cannot answer now (HTTP status 500): try later", 2, ("cuda12", "cuda13"),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"), [(404, "not found"), (403, "not found"), (401, "access denied")]
+)
+def test_a_place_that_lacks_a_name(world, status, reason):
+    """Object storage answers 403 for what it lacks."""
+    world.publisher.resources["/whl/cu12/app/"] = Answer(status)
+    with world.session() as session:
+        finder = PackageFinder(session, world.sources, catalog=catalog(world.entry))
+        (item,) = finder.project("app").unavailable
+        assert item.reason.startswith(f"{reason} (HTTP status {status})")
+        world.own.resources["/simple/app/"] = Answer(403)
+        with pytest.raises(AccessDenied):
+            PackageFinder(session, world.sources, catalog=catalog(world.entry)).project("app")

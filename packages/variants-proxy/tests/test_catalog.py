@@ -243,8 +243,9 @@ class TestFailures:
             (Answer(500), "500"),
             (None, "no complete response"),
             (Answer(404), ""),
+            (Answer(403), ""),
         ],
-        ids=["status", "slow", "none"],
+        ids=["status", "slow", "none", "forbidden"],
     )
     def test_a_place(self, publisher, begin, caplog, answer, reason):
         ended = threading.Event()
@@ -268,6 +269,18 @@ class TestFailures:
             assert reason in each.reason
             assert each.host == publisher.root
             assert str(each) in caplog.text
+
+    def test_a_place_that_wants_a_password(self, publisher, begin):
+        """Status 403 is 'not here', as of storage that does not say what it lacks; 401 is not."""
+        publisher.faults[PAGE] = Answer(401)
+        proxy = begin()
+        assert CU126 in Asked(proxy).files("torch")
+        (found,) = unavailable(proxy)
+        assert "access denied (HTTP status 401): put user name" in found.reason
+
+    def test_an_index_of_the_user_that_forbids(self, own, publisher, begin):
+        own.faults["/simple/torch/"] = Answer(403)
+        assert Asked(begin()).get(project="torch").status_code == 403
 
     @pytest.mark.parametrize("problem", ["torch.toml", "missing"])
     def test_a_catalogue_that_cannot_be_read(

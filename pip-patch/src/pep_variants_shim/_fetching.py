@@ -109,8 +109,8 @@ _CONNECTIONS = 8
 """Pages that are read at the same time; a project may have thirty of them."""
 
 _RETRIES = 2
-_MISSING = (404, 410)
-
+_MISSING = (403, 404, 410)
+"""Object storage answers 403 for what it lacks."""
 _REASON_LENGTH = 200
 
 

@@ -151,6 +151,7 @@ def check_status(response: httpx.Response, url: str, allowed: tuple[int, ...] = 
         raise AccessDenied(
             f"access denied (HTTP status {status}): put user name and password into the URL of the "
             "index, netrc or keyring",
+            status,
             url=url,
         )
     raise BadResponse(f"HTTP status {status}", status, url=url)

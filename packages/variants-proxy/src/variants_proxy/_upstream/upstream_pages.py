@@ -15,6 +15,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -28,6 +29,7 @@ from pep_variants import labels as wheel_labels
 from pep_variants import safe_files, wheel_files
 from pep_variants.errors import redacted
 from variants_index import finder as package_finder
+from variants_index import http as index_http
 from variants_index import pages as index_pages
 from variants_index.finder import Response
 from variants_index.pages import Page, PageFile
@@ -200,16 +202,17 @@ class UpstreamPages:
         validators: Mapping[str, str] | None = None,
         limit: int | None = None,
     ) -> Response:
-        limits = self._limits
-        return self._upstreams.session(upstream).fetch(
-            url,
-            limit=limit or limits.page_bytes,
-            accept=index_pages.ACCEPT,
-            seconds=limits.page_seconds,
-            grown=grown,
-            validators=validators,
-            retries=limits.page_retries if upstream in self._settings.upstreams else None,
-        )
+        limits, is_own = self._limits, upstream in self._settings.upstreams
+        with nullcontext() if is_own else index_http.forbidden_is_missing():
+            return self._upstreams.session(upstream).fetch(
+                url,
+                limit=limit or limits.page_bytes,
+                accept=index_pages.ACCEPT,
+                seconds=limits.page_seconds,
+                grown=grown,
+                validators=validators,
+                retries=limits.page_retries if is_own else None,
+            )
 
     async def _split(self, upstream: Upstream) -> dict[str, FetchedPage]:
         """Return the pages of a find-links upstream by project."""

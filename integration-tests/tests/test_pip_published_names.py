@@ -14,8 +14,10 @@ from support.index import Index
 from support.pip_commands import dry_run, installs, labels, versions
 from support.projects import DRIVER
 from support.wheels import SourceDistribution, Wheel
-from variants_catalog._installed_builds import read_origin
+from variants_catalog._installed_builds import Origin, read_origin, write_origin
 
+RECORDED = b"pip\npep-variants-shim\n"
+"""INSTALLER of a distribution whose record of origin counts."""
 CUDA_13, CUDA_12, NO_GPU = ({DRIVER: version} for version in ("13.0", "12.8", "11.0"))
 BUILD = "cupy_cuda13x-14.2.0-py3-none-any.whl"
 
@@ -118,6 +120,38 @@ def test_freeze_and_plain_pip(fresh, plain, options, tmp_path):
     assert (done.code, done.err) == (0, ""), done
     assert "cupy-cuda13x 14.2.0 is installed already, as cupy" in done.out
     assert "Successfully" not in done.out
+
+
+@pytest.mark.everywhere
+@pytest.mark.parametrize("name", ["variant_origin.json", "Variant_Origin.json"])
+def test_records_that_a_wheel_brings(fresh, index, name):
+    """They are dropped with the shim, and not believed without it; no wheel writes its own line."""
+    origin = Origin("popular", "9.9", "https://host.example/popular-9.9-py3-none-any.whl")
+    direct = {"url": "https://host.example/popular-9.9.zip", "archive_info": {}}
+    info = "evil-1.0.dist-info"
+    files = {
+        f"{info}/{name}": write_origin(origin),
+        f"{info}/direct_url.json": json.dumps(direct),
+        f"{info}/REQUESTED": "",
+        f"{info}/INSTALLER": RECORDED,
+    }
+    index.add_wheel(Wheel("evil", "1.0", files=files))
+    index.add_wheel(Wheel("needs-evil", "1.0", requires=("evil",)))
+    folder = fresh.site_packages / info
+    for wanted, recorded in (("needs-evil", {"INSTALLER"}), ("evil", {"INSTALLER", "REQUESTED"})):
+        done = fresh.pip("install", "-i", index.url, wanted)
+        assert (done.code, done.err) == (0, ""), done
+        assert fresh.pip("freeze").out.splitlines()[0] == "evil==1.0"
+        assert {path.name for path in folder.iterdir()} == {
+            "METADATA", "RECORD", "WHEEL", *recorded,
+        }  # fmt: skip
+        assert (folder / "INSTALLER").read_bytes() == b"pip\n"
+        assert owned(fresh)["evil"] == "1.0"
+        fresh.pip("uninstall", "-y", "evil", "needs-evil")
+        assert not folder.exists()
+    fresh.pip("install", "-i", index.url, "evil", env={"PEP_VARIANTS_SHIM": "0"})
+    (folder / "direct_url.json").unlink()  # plain pip believes it
+    assert fresh.pip("freeze").out == "evil==1.0\n"
 
 
 @pytest.mark.everywhere

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pip._internal.exceptions import PipError
 from pip._vendor.packaging.tags import sys_tags
+from pip._vendor.packaging.utils import canonicalize_name
 
 from pep_variants import labels as wheel_labels
 
@@ -19,6 +20,22 @@ if TYPE_CHECKING:
 
     Detect = Callable[[Metadata], Platform]
     """Returns what the target supports of the namespaces of the metadata."""
+
+RECORDED = b"pip\npep-variants-shim\n"
+"""INSTALLER beside a record of origin that counts. Every installer writes that file anew, so that
+no wheel has a say in it; the first line is the name of the installer."""
+
+_noted: set[tuple[str, bytes]] = set()
+
+
+def note_origin(project: str, record: bytes) -> None:
+    """Take note of the *record* of origin in the rewritten wheel of *project*."""
+    _noted.add((canonicalize_name(project), record))
+
+
+def is_noted(project: str, record: bytes) -> bool:
+    """Return whether the *record* in a wheel of *project* is one of `note_origin`."""
+    return (canonicalize_name(project), record) in _noted
 
 
 def read_file(dist: Any, name: str) -> str | None:
@@ -69,10 +86,11 @@ def machine_of(finder: Any) -> str:
 def origin_of(dist: Any) -> Origin | None:
     """Return what an installed distribution was before it got the name of its project.
 
-    None if it has always had its name, and if that file is invalid or cannot be read.
+    None if it has always had its name, and if that file is invalid, cannot be read or was brought
+    by a wheel.
     """
     text = read_file(dist, wheel_labels.ORIGIN_FILE)
-    if text is None:
+    if text is None or (read_file(dist, "INSTALLER") or "").split() != RECORDED.decode().split():
         return None
     from pep_variants.errors import VariantError
     from variants_catalog import installed_builds

@@ -2,19 +2,27 @@
 
 What a marker depends on may be gone later: a driver, or the platform file of another machine. And
 plain pip cannot parse such a marker.
+
+Some files of a dist-info folder record how it was installed. What a wheel brings under their names
+is dropped: it would write its own line in ``pip freeze``.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from pep_variants import labels as wheel_labels
 
+from .._distributions import RECORDED, is_noted
 from .._guard import Original, replace
 from .._markers import reduce_contents
+
+_RECORDS = {wheel_labels.ORIGIN_FILE, "direct_url.json", "requested"}
+"""Files that an installer writes, in lower case as on systems that do not tell cases apart."""
 
 
 def patch_install(module: ModuleType) -> None:
@@ -31,7 +39,34 @@ def patch_install(module: ModuleType) -> None:
         **kwargs: Any,
     ) -> Any:
         changed.update(path for path in {*installed.values()} if _reduce(lib_dir, path))
-        return original(old_csv_rows, installed, changed, generated, lib_dir, **kwargs)
+        own = {*map(Path, generated)}
+        dropped = {name for name, path in installed.items() if _drop(Path(lib_dir, path), own)}
+        rows = [row for row in old_csv_rows if not row or row[0] not in dropped]
+        kept = {name: path for name, path in installed.items() if name not in dropped}
+        return original(rows, kept, changed, generated, lib_dir, **kwargs)
+
+
+def _drop(path: Path, own: set[Path]) -> bool:
+    """Remove the file at *path* if it is a record that the wheel has brought.
+
+    Args:
+        path: of an installed file.
+        own: paths of the files that pip has written itself.
+
+    Returns:
+        Whether it is.
+
+    Raises:
+        OSError: a file cannot be read or written.
+    """
+    folder = path.parent
+    if folder.suffix != ".dist-info" or path.name.lower() not in _RECORDS or path in own:
+        return False
+    if is_noted(folder.name.partition("-")[0], path.read_bytes()):
+        (folder / "INSTALLER").write_bytes(RECORDED)
+        return False
+    path.unlink()
+    return True
 
 
 def _reduce(lib_dir: str, path: str) -> bool:

@@ -12,6 +12,7 @@ from pip._internal.exceptions import InstallationError
 
 from pep_variants import labels as wheel_labels
 
+from .._distributions import note_origin
 from .._errors import VariantsOff
 from .._guard import Original, replace, switch
 from .._links import rewritten_link
@@ -97,6 +98,8 @@ def _rewrite(requirement: Any) -> None:
         open(requirement.local_file_path, "wb") as target,  # noqa: PTH123
     ):
         added = installed_builds.added_files(known.entry, known.file, url, hashes)
+        if wheel_labels.ORIGIN_FILE in added:
+            note_origin(known.entry.name, added[wheel_labels.ORIGIN_FILE])
         installed_builds.rewritten(contents, stream, known.entry, known.file, added).write(
             stream, target
         )

@@ -4,10 +4,13 @@ import email
 
 import pytest
 
-from pep_variants._wheelfile.core_metadata import first_field, read_fields
+from pep_variants import limits
+from pep_variants._wheelfile.core_metadata import first_field, read_fields, requirements_of
+from pep_variants.errors import InvalidWheel
 from pep_variants.markers import (
     NON_VARIANT,
     VariantContext,
+    conditional_dependencies,
     metadata_terms,
     reduce_metadata,
     reduce_requirements,
@@ -84,3 +87,46 @@ def test_bytes_that_are_no_text():
 def test_many_folded_lines_take_no_long():
     metadata = b"Requires-Dist: a" + b"\n " * 500_000 + b"; variant_label == 'cu128'\n"
     assert reduce_metadata(metadata, CU128) == b"Requires-Dist: a\n"
+
+
+MARKED = "a; variant_label == 'cu128'"
+READERS = (
+    requirements_of,
+    metadata_terms,
+    conditional_dependencies,
+    lambda metadata: reduce_metadata(metadata, CU128),
+)
+
+
+@pytest.mark.parametrize(
+    ("most", "make", "problem"),
+    [
+        (limits.CORE_REQUIREMENTS, lambda n: [MARKED] * n, "requirements of"),
+        (
+            limits.CORE_REQUIREMENTS_CHARACTERS // 1000,
+            lambda n: [f"{MARKED} and '{'x' * 955}' == os_name"] * n,
+            "requirements of",
+        ),
+        (limits.REQUIREMENT_LENGTH, lambda n: [f"{'b' * (n - len(MARKED))}{MARKED}"], "characters"),
+    ],
+    ids=["number", "characters", "length"],
+)
+def test_markers_beyond_a_limit_are_not_read(most, make, problem):
+    at, beyond = (
+        b"".join(f"Requires-Dist: {text}\n".encode() for text in make(count))
+        for count in (most, most + 1)
+    )
+    for read in READERS:
+        read(at)
+        with pytest.raises(InvalidWheel, match=problem):
+            read(beyond)
+
+
+def test_fields_beyond_the_limit_are_not_read():
+    marked = f"Requires-Dist: {MARKED}\n".encode()
+    for read in READERS:
+        read(b"A:\n" * (limits.CORE_METADATA_FIELDS - 1) + marked)
+        with pytest.raises(InvalidWheel, match="more than 50000 fields"):
+            read(b"A:\n" * limits.CORE_METADATA_FIELDS + marked)
+    description = marked + b"\n" + b"A:\n" * limits.CORE_METADATA_FIELDS
+    assert metadata_terms(description) == {"variant_label"}

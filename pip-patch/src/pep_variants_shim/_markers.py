@@ -54,6 +54,9 @@ def reduce_contents(contents: bytes, variant_json: bytes | None) -> bytes:
     Args:
         contents: ``METADATA``.
         variant_json: contents of that file in the same dist-info folder, None without one.
+
+    Raises:
+        VariantError: the markers are beyond the limits, or the settings are invalid.
     """
     if _HINT.encode() not in contents:
         return contents
@@ -61,8 +64,12 @@ def reduce_contents(contents: bytes, variant_json: bytes | None) -> bytes:
     if session is not None and link is None and (contents, variant_json) in session.decided:
         return session.decided[contents, variant_json]
     from pep_variants import markers
+    from pep_variants.errors import InvalidWheel, redacted
 
-    terms = markers.metadata_terms(contents)
+    try:
+        terms = markers.metadata_terms(contents)
+    except InvalidWheel as error:
+        raise InvalidWheel(error.problem, redacted(str(link or "a wheel"))) from None
     if not terms:
         return contents
     reduced = markers.reduce_metadata(contents, _context(variant_json, values=_VALUES in terms))

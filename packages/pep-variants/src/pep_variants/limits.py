@@ -15,7 +15,7 @@ from typing import Final
 __all__ = [
     "ADVICE_SECONDS", "ANSWER_SECONDS", "APPROVED_WHEEL_BYTES", "CACHED_ANSWER_BYTES",
     "CATALOG_BYTES", "CATALOG_ENTRY_BYTES", "CATALOG_PROJECTS", "CATALOG_VARIANTS",
-    "CORE_METADATA_BYTES", "CORE_METADATA_LINES", "CORE_REQUIREMENTS",
+    "CORE_METADATA_BYTES", "CORE_METADATA_FIELDS", "CORE_REQUIREMENTS",
     "CORE_REQUIREMENTS_CHARACTERS", "DOCUMENT_BYTES", "DOCUMENT_VALUES", "FEATURES",
     "FILENAME_CHARACTERS", "FILENAME_TAGS", "HEAD_BYTES", "INSPECTED_WHEELS",
     "INSPECTED_WHEEL_BYTES", "LABELS", "LABEL_LENGTH", "LEAST_BYTES_PER_SECOND", "LIBRARIES_BYTES",
@@ -150,11 +150,12 @@ RECORD_BYTES: Final = 16 * MIB
 CORE_METADATA_BYTES: Final = 8 * MIB
 """One METADATA or PKG-INFO file. Real: 1 MiB, a long description."""
 
-CORE_METADATA_LINES: Final = 50_000
-"""Lines of the fields of one METADATA, without the description after them. Real: 3,000."""
+CORE_METADATA_FIELDS: Final = 50_000
+"""Fields of one METADATA, WHEEL or PKG-INFO. Real: 3,000."""
 
 CORE_REQUIREMENTS: Final = 5_000
-"""``Requires-Dist`` fields of one METADATA. Real: 800, those of all extras."""
+"""``Requires-Dist`` fields of one METADATA, where pip and uv are served those with variant markers
+alone. Real: 800, those of all extras."""
 
 CORE_REQUIREMENTS_CHARACTERS: Final = 512 * 1024
 """Characters of these fields together. Real: 60 KiB."""

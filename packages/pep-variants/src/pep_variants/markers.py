@@ -16,13 +16,13 @@ machine.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, NamedTuple
 
 from ._model.property import Properties, iter_properties
-from ._wheelfile.core_metadata import Field, iter_fields, one_line
+from ._wheelfile.core_metadata import Field, check_requirements, iter_fields, one_line
 from .errors import InvalidMarker, redacted, shortened
 from .limits import MARKER_NESTING
 
@@ -466,12 +466,20 @@ def may_have_terms(metadata: bytes) -> bool:
 
 
 def metadata_terms(metadata: bytes) -> frozenset[str]:
-    """Return those of the four variant variables that dependencies in *metadata* use."""
+    """Return those of the four variant variables that dependencies in *metadata* use.
+
+    Raises:
+        InvalidWheel: those that may use some are beyond the limits.
+    """
     return frozenset().union(*(variant_terms(field.value) for field in _dependencies(metadata)))
 
 
 def conditional_dependencies(metadata: bytes) -> tuple[str, ...]:
-    """Return the dependencies in *metadata* whose markers use variant variables, unchanged."""
+    """Return the dependencies in *metadata* whose markers use variant variables, unchanged.
+
+    Raises:
+        InvalidWheel: as `metadata_terms`.
+    """
     return tuple(
         field.value for field in _dependencies(metadata) if uses_variant_terms(field.value)
     )
@@ -485,6 +493,9 @@ def reduce_metadata(metadata: bytes, context: VariantContext) -> bytes:
 
     Returns:
         The same object if nothing changes.
+
+    Raises:
+        InvalidWheel: as `metadata_terms`.
     """
     parts = []
     done = 0
@@ -503,12 +514,17 @@ def reduce_metadata(metadata: bytes, context: VariantContext) -> bytes:
 def reduce_requirements(requirements: Iterable[str], context: VariantContext) -> list[str]:
     """Return those ``Requires-Dist`` values that apply, as `reduce_metadata` would write them.
 
+    Raises:
+        InvalidWheel: they are beyond the limits.
+
     >>> from pep_variants.markers import VariantContext, reduce_requirements
     >>> requires = ["numpy", "nccl; variant_label == 'cu128'", "mkl; variant_label == 'cpu'"]
     >>> reduce_requirements(requires, VariantContext("cu128", {}))
     ['numpy', 'nccl']
     """
-    reduced = (_reduced(one_line(value), context) for value in requirements)
+    values = [one_line(value) for value in requirements]
+    check_requirements(values)
+    reduced = (_reduced(value, context) for value in values)
     return [value for value in reduced if value is not None]
 
 
@@ -519,7 +535,14 @@ def _reduced(value: str, context: VariantContext) -> str | None:
         return value
 
 
-def _dependencies(metadata: bytes) -> Iterator[Field]:
-    """Yield every ``Requires-Dist`` that may use variant variables."""
-    if may_have_terms(metadata):
-        yield from (f for f in iter_fields(metadata, _HINT) if f.name == "requires-dist")
+def _dependencies(metadata: bytes) -> Sequence[Field]:
+    """Return every ``Requires-Dist`` that may use variant variables.
+
+    Raises:
+        InvalidWheel: they are beyond the limits; every client reads their markers by way of here.
+    """
+    if not may_have_terms(metadata):
+        return ()
+    found = [field for field in iter_fields(metadata, _HINT) if field.name == "requires-dist"]
+    check_requirements([field.value for field in found])
+    return found

@@ -22,6 +22,7 @@ from ._model.filename import (
 )
 from ._wheelfile.core_metadata import (
     METADATA_FILE,
+    check_requirements,
     first_field,
     iter_fields,
     read_fields,
@@ -52,9 +53,9 @@ from ._wheelfile.zip_rewriting import Piece, Rewrite
 __all__ = [
     "FIRST_PART", "METADATA_FILE", "RECORD_FILE", "REFUSED", "SIGNATURE_FILES", "Comparison",
     "Edits", "GpuCode", "Installed", "OwnershipProblem", "Part", "PartialFile", "Piece", "Range",
-    "RangeRefused", "Rewrite", "Row", "WheelContents", "WheelFilename", "combined", "digest_of",
-    "file_code", "find_installed", "first_field", "installed_files", "is_refused",
-    "iter_fields", "last_part", "library_code", "may_have_code", "metadata_field",
+    "RangeRefused", "Rewrite", "Row", "WheelContents", "WheelFilename", "check_requirements",
+    "combined", "digest_of", "file_code", "find_installed", "first_field", "installed_files",
+    "is_refused", "iter_fields", "last_part", "library_code", "may_have_code", "metadata_field",
     "metadata_filename", "open_source", "open_wheel", "ownership_problems", "parse_filename",
     "parse_metadata_filename", "read_content_range", "read_entry", "read_fields", "read_pkg_info",
     "read_record", "read_version", "read_wheel_metadata", "record_line", "requirements_of",

@@ -7,7 +7,7 @@ without these, downloaded; ``PKG-INFO`` of a source distribution if that is fina
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 
 from packaging.utils import canonicalize_name
@@ -79,21 +79,11 @@ def read_sdist_metadata(
     return _parsed(headers, project, version, source), ""
 
 
-def without_description(data: bytes) -> bytes:
-    """Return the fields of *data*, without the description after them."""
-    for end in (b"\n\n", b"\r\n\r\n"):
-        data = data.partition(end)[0]
-    return data + b"\n"
-
-
 def _headers(data: bytes, source: str) -> _Headers:
-    head = without_description(data)
-    if head.count(b"\n") + head.count(b"\r") > limits.CORE_METADATA_LINES:
-        raise UnusableDistribution(
-            f"{redacted(source)}: its metadata has more than {limits.CORE_METADATA_LINES} lines "
-            "before the description"
-        )
-    return wheel_files.read_fields(head)
+    try:
+        return wheel_files.read_fields(data)
+    except InvalidWheel as error:
+        raise UnusableDistribution(f"{redacted(source)}: {error.problem}") from None
 
 
 def _parsed(headers: _Headers, project: str, version: Version, source: str) -> CoreMetadata:
@@ -108,27 +98,16 @@ def _parsed(headers: _Headers, project: str, version: Version, source: str) -> C
         )
     requires = tuple(headers.get("requires-dist", ()))
     python = _first(headers, "requires-python")
-    _check_size(requires, python, source)
+    try:
+        wheel_files.check_requirements(requires)
+        wheel_files.check_requirements([python])  # is parsed as well
+    except InvalidWheel as error:
+        raise UnusableDistribution(f"{redacted(source)}: {error.problem}") from None
     return CoreMetadata(
         requires,
         frozenset(map(canonicalize_name, headers.get("provides-extra", ()))),
         python or None,
     )
-
-
-def _check_size(requires: Sequence[str], python: str, source: str) -> None:
-    """Check the limits of values that are parsed later, some microseconds per character."""
-    longest, total = max(map(len, (*requires, python))), sum(map(len, requires))
-    if len(requires) > limits.CORE_REQUIREMENTS or total > limits.CORE_REQUIREMENTS_CHARACTERS:
-        raise UnusableDistribution(
-            f"{redacted(source)}: {len(requires)} requirements of {total} characters, at most "
-            f"{limits.CORE_REQUIREMENTS} of {limits.CORE_REQUIREMENTS_CHARACTERS} are read"
-        )
-    if longest > limits.REQUIREMENT_LENGTH:
-        raise UnusableDistribution(
-            f"{redacted(source)}: a requirement of {longest} characters, at most "
-            f"{limits.REQUIREMENT_LENGTH} are read"
-        )
 
 
 def _first(headers: _Headers, key: str) -> str:

@@ -6,9 +6,18 @@ Not `packaging.metadata`: edits have to keep every other byte, which needs the p
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+
+from ..errors import InvalidWheel
+from ..limits import (
+    CORE_METADATA_FIELDS,
+    CORE_REQUIREMENTS,
+    CORE_REQUIREMENTS_CHARACTERS,
+    REQUIREMENT_LENGTH,
+)
 
 METADATA_FILE = "METADATA"
 
@@ -41,9 +50,16 @@ def iter_fields(metadata: bytes, hint: bytes = b"") -> Iterator[Field]:
     Args:
         metadata: contents of METADATA or PKG-INFO.
         hint: yield only fields that contain these bytes.
+
+    Raises:
+        InvalidWheel: there are more fields than the limit, once it is reached.
     """
     start = 0
-    while metadata[start : start + 1] not in (b"", b"\r", b"\n"):
+    for number in itertools.count():
+        if metadata[start : start + 1] in (b"", b"\r", b"\n"):
+            return
+        if number == CORE_METADATA_FIELDS:
+            raise InvalidWheel(f"{METADATA_FILE} has more than {CORE_METADATA_FIELDS} fields")
         ending = _FIELD_END.search(metadata, start)
         end = ending.end() if ending else len(metadata)
         name = _NAME.match(metadata, start, end)
@@ -59,6 +75,9 @@ def read_fields(metadata: bytes) -> dict[str, list[str]]:
     """Return the values of all fields of *metadata* by lower-case name.
 
     Bytes that are not UTF-8 are replaced, so that values can be printed.
+
+    Raises:
+        InvalidWheel: as `iter_fields`.
     """
     fields: dict[str, list[str]] = {}
     for field in iter_fields(metadata):
@@ -80,11 +99,36 @@ def first_field(metadata: bytes, name: str) -> str | None:
 def requirements_of(metadata: bytes) -> tuple[str, ...]:
     r"""Return the ``Requires-Dist`` values of *metadata*.
 
+    Raises:
+        InvalidWheel: they are beyond the limits.
+
     >>> from pep_variants.wheel_files import requirements_of
     >>> requirements_of(b"Metadata-Version: 2.4\nRequires-Dist: numpy\nRequires-Dist: triton>=3\n")
     ('numpy', 'triton>=3')
     """
-    return tuple(read_fields(metadata).get("requires-dist", ()))
+    requires = read_fields(metadata).get("requires-dist", [])
+    check_requirements(requires)
+    return tuple(requires)
+
+
+def check_requirements(requires: Sequence[str]) -> None:
+    """Check the limits of ``Requires-Dist`` values, which take microseconds for each character.
+
+    Raises:
+        InvalidWheel: they are too many, or too long.
+    """
+    total = sum(map(len, requires))
+    if len(requires) > CORE_REQUIREMENTS or total > CORE_REQUIREMENTS_CHARACTERS:
+        raise InvalidWheel(
+            f"{METADATA_FILE} has {len(requires)} requirements of {total} characters, at most "
+            f"{CORE_REQUIREMENTS} of {CORE_REQUIREMENTS_CHARACTERS} are read"
+        )
+    longest = max(map(len, requires), default=0)
+    if longest > REQUIREMENT_LENGTH:
+        raise InvalidWheel(
+            f"{METADATA_FILE} has a requirement of {longest} characters, at most "
+            f"{REQUIREMENT_LENGTH} are read"
+        )
 
 
 def _printable(value: str) -> str:

@@ -58,7 +58,10 @@ class Installed:
     @cached_property
     def tags(self) -> frozenset[str]:
         """Tags of its wheel, as its WHEEL file has them; nothing if it does not tell."""
-        return frozenset(read_fields(_read(self.folder, "WHEEL", DOCUMENT_BYTES)).get("tag", ()))
+        with suppress(InvalidWheel):
+            fields = read_fields(_read(self.folder, "WHEEL", DOCUMENT_BYTES))
+            return frozenset(fields.get("tag", ()))
+        return frozenset()
 
     @property
     def platforms(self) -> list[str]:
@@ -67,8 +70,10 @@ class Installed:
 
     @cached_property
     def requires(self) -> tuple[str, ...]:
-        """Its ``Requires-Dist`` values."""
-        return requirements_of(_read(self.folder, METADATA_FILE, CORE_METADATA_BYTES))
+        """Its ``Requires-Dist`` values; none if they are beyond the limits."""
+        with suppress(InvalidWheel):
+            return requirements_of(_read(self.folder, METADATA_FILE, CORE_METADATA_BYTES))
+        return ()
 
     @property
     def is_requested(self) -> bool:
@@ -178,7 +183,10 @@ def _distributions(path: str) -> Iterator[Installed]:
             metadata = _read(folder, "PKG-INFO", CORE_METADATA_BYTES) or _read(
                 path, name, CORE_METADATA_BYTES
             )
-        project, version = (first_field(metadata, field) for field in ("name", "version"))
+        try:
+            project, version = (first_field(metadata, field) for field in ("name", "version"))
+        except InvalidWheel:
+            continue
         parsed = read_version(version or "")
         if project and parsed is not None:
             yield Installed(canonicalize_name(project), parsed, None, folder=folder)

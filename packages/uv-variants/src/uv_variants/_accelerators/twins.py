@@ -15,6 +15,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import Version
 
 from pep_variants import wheel_files
+from pep_variants.errors import InvalidWheel
 from variants_index import finder as package_finder
 from variants_index import uv_files
 from variants_index.http import PackageIndexError
@@ -108,10 +109,10 @@ def _requirer(package: Mapping[str, Any], catalog: Catalog, finder: PackageFinde
                 "require another version"
             )
         metadata = package_finder.fetch_metadata_file(finder.session, wheel.file)
-    except PackageIndexError as error:
+        texts = wheel_files.requirements_of(metadata)
+    except (PackageIndexError, InvalidWheel) as error:
         raise AcceleratorsUnknown(f"{name} {version} requires what is not known: {error}") from None
     fields = wheel_files.read_fields(metadata)
-    texts = fields.get("requires-dist", ())
     twins = {
         text: item
         for text, item in _parsed(texts)

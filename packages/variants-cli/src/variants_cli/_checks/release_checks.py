@@ -160,7 +160,8 @@ def _check_core_metadata(report: Report, checked: CheckedWheel, place: str) -> N
         report.add("metadata-file-missing", place, "the wheel has no METADATA")
         return
     fields = wheel_files.read_fields(checked.core_metadata)
-    requirements = fields.get("requires-dist", ())
+    requirements = fields.get("requires-dist", [])
+    wheel_files.check_requirements(requirements)
     checked.requirements = tuple(text for text in requirements if markers.variant_terms(text))
     for requirement in requirements:
         try:

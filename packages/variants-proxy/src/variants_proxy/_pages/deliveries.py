@@ -278,12 +278,14 @@ class Deliveries:
         )
         try:
             core = await self._wheels.read(shown.upstream, file)
-            reduced, is_marked = await self._upstreams.budget(shown.upstream).compute(
-                lambda: (
-                    markers.reduce_metadata(core, context),
-                    is_rewritten(file) or bool(markers.metadata_terms(core)),
-                )
-            )
+
+            def read() -> tuple[bytes, bool, list[str]]:
+                reduced = markers.reduce_metadata(core, context)
+                is_marked = is_rewritten(file) or bool(markers.metadata_terms(core))
+                return reduced, is_marked, _requires(reduced)
+
+            budget = self._upstreams.budget(shown.upstream)
+            reduced, is_marked, requires = await budget.compute(read)
         except (UpstreamError, VariantError):
             return wheel
         digest = None
@@ -293,7 +295,7 @@ class Deliveries:
             )
         return replace(
             wheel,
-            requires=hashlib.sha256("\n".join(_requires(reduced)).encode()).hexdigest(),
+            requires=hashlib.sha256("\n".join(requires).encode()).hexdigest(),
             marked=is_marked,
             served=None if digest is None else digest.sha256,
         )
@@ -373,12 +375,11 @@ def _is_of(file: PageFile, version: str) -> bool:
 def _requires(metadata: bytes) -> list[str]:
     """Return the dependencies in *metadata*, the same for the same ones however spelled."""
     found = []
-    for field in wheel_files.iter_fields(metadata):
-        if field.name == "requires-dist":
-            try:
-                found.append(str(Requirement(field.value)))
-            except (InvalidRequirement, ValueError):  # an installer will report it
-                found.append(field.value)
+    for value in wheel_files.requirements_of(metadata):
+        try:
+            found.append(str(Requirement(value)))
+        except (InvalidRequirement, ValueError):  # an installer will report it
+            found.append(value)
     return sorted(found)
 
 

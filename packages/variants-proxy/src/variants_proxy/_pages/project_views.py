@@ -17,7 +17,7 @@ from packaging.version import Version
 from pep_variants import labels as wheel_labels
 from pep_variants import markers, wheel_files
 from pep_variants import preferences as user_preferences
-from pep_variants.errors import InvalidMarker, PluginFailed
+from pep_variants.errors import InvalidMarker, InvalidWheel, PluginFailed
 from variants_index.pages import Page
 
 from .._choice.catalog_choice import locked_names, with_published
@@ -311,12 +311,9 @@ class ProjectViews:
         if not wheels or not (is_cheap(wheels[0]) or not await self.source.leads(entry)):
             return frozenset()
         try:
-            metadata = await self._wheels.read(upstream, wheels[0])
-        except UpstreamError:
+            values = wheel_files.requirements_of(await self._wheels.read(upstream, wheels[0]))
+        except (UpstreamError, InvalidWheel):
             return frozenset()
-        values = [
-            each.value for each in wheel_files.iter_fields(metadata) if each.name == "requires-dist"
-        ]
         matches = (_NAME.match(value) for value in values if not _is_optional(value))
         return frozenset(canonicalize_name(match[1]) for match in matches if match is not None)
 

@@ -24,7 +24,7 @@ from packaging.version import Version
 from pep_variants import labels as wheel_labels
 from pep_variants import markers, safe_files, wheel_files
 from pep_variants import metadata as variant_metadata
-from pep_variants.errors import MetadataError, redacted
+from pep_variants.errors import InvalidWheel, MetadataError, redacted
 from pep_variants.markers import VariantContext
 from pep_variants.metadata import Metadata
 from variants_index import finder as package_finder
@@ -288,13 +288,18 @@ class Wheels:
 
     def _fetch(self, upstream: Upstream, file: PageFile) -> bytes:
         self._upstreams.allow_links(upstream, file.url)
-        return package_finder.fetch_metadata_file(
+        metadata = package_finder.fetch_metadata_file(
             self._upstreams.session(upstream),
             file,
             limit=self._limits.metadata_bytes,
             seconds=self._limits.page_seconds,
             scope=upstream.url,
         )
+        try:
+            markers.metadata_terms(metadata)
+        except InvalidWheel as error:  # for every reader of it that there is
+            raise InvalidWheel(error.problem, redacted(file.url)) from None
+        return metadata
 
 
 def _compare(stream: IO[bytes], file: PageFile, label: str, metadata: Metadata | None) -> None:

@@ -155,6 +155,101 @@ cuda = "<13"
     assert "90_real" in str(found["cu130_sm90_v3"].settings.properties)
 
 
+def test_shipped_files_have_names(write, variants, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = "torchvision-0.24.0-cuda12.9"
+    for text in (name, f"{name}.toml"):
+        assert "note: 57 variants" in variants("matrix", text).err
+    # In a checkout, whose source they build; a file of that name in it comes first.
+    assert read_matrix(FOLDER / f"{name}.toml").build.source == Path()
+    path = write(f'extends = "{name}"\n[axes.gpu.sm90]\ntitle = "mine"\n')
+    (variant,) = select(combine(read_matrix(path)), ["cuda12_9_sm90_avx2"])
+    assert variant.values["gpu"].title == "mine"
+    assert read_matrix(path).build.source == tmp_path
+    (tmp_path / name).write_text(path.read_text().replace(f'"{name}"', '"gone"'))
+    assert "gone does not exist" in variants("matrix", name).err
+
+
+def test_two_kinds_of_blas(write):
+    """An axis of one's own over a file of the package."""
+    path = write(
+        """
+        extends = "torch-2.10.0-cuda13.0"
+        label = ["cuda", "gpu", "cpu", "blas"]
+        variant.providers.mkl = { optional = true, static-properties.build = ["on"] }
+        [axes.blas.openblas]
+        label = ""
+        [axes.blas.mkl]
+        properties = ["mkl :: build :: on"]
+        requires = { gpu = "none", cpu = ["avx2", "avx512"] }
+        [[override]]
+        where = { blas = "mkl" }
+        environment = { BLAS = "MKL" }
+        """,
+        namespaces='["nvidia", "bf16_training", "int8_inference", "mkl", "x86_64", "aarch64"]',
+    )
+    found = {variant.label: variant.settings.environment for variant in combine(read_matrix(path))}
+    assert [found[label]["BLAS"] for label in ("cpu_avx2", "cpu_avx2_mkl")] == ["OpenBLAS", "MKL"]
+    assert "cuda13_0_sm90_avx2" in found
+    assert "cuda13_0_sm90_avx2_mkl" not in found
+
+
+def test_document(write, variants):
+    path = write(
+        """
+        project = "sample"
+        about = { CUDA = "12.9 | 13.0" }
+        [axes.kind.release]
+        label = ""
+        [axes.cpu.null]
+        [axes.cpu.v3]
+        title = 'Haswell "and newer"'
+        properties = ["x86_64 :: level :: v3"]
+        about = { Hardware = "Intel Haswell (2013)", "Use for" = "development" }
+        """
+    )
+    found = variants("matrix", path, "--format", "document").out
+    assert (
+        found
+        == """\
+# sample: 2 variants
+
+| | |
+|---|---|
+| CUDA | 12.9 \\| 13.0 |
+
+## Variants
+
+| label | kind | cpu | needs |
+|---|---|---|---|
+| `null` | release | null | any machine |
+| `v3` | release | Haswell "and newer" | x86-64-v3 |
+
+## Which one
+
+```mermaid
+flowchart LR
+    start{"cpu?"}
+    start -->|"null"| start_0
+    start_0(["null"])
+    start -->|"Haswell #quot;and newer#quot;: x86-64-v3"| start_1
+    start_1(["v3"])
+```
+
+## cpu
+
+### v3: Haswell "and newer"
+
+- Needs: x86-64-v3
+- Hardware: Intel Haswell (2013)
+- Use for: development
+"""
+    )
+    reference = variants("matrix", path, "--reference").out
+    assert reference == found[found.index("## cpu") :]
+    assert variants("matrix", path, "--reference", "--only", "null").out == "\n"
+
+
 def test_sources_are_relative_to_the_file(write, tmp_path):
     assert read_matrix(write()).build.source == tmp_path
     path = write(AXES + '[build]\nsource = "../project"\n')
@@ -216,7 +311,10 @@ SM90 = CPU + "[axes.gpu.sm90]\n"
         ("[axes.cpu]", "axes.cpu: has no values: add one"),
         ("[axes.CPU.a]", "axes: 'CPU' is not a valid axis name"),
         ("variant.axis = 1\n" + CPU, "variant.axis: unknown key; the keys are $schema, "),
-        (CPU + "[bild]", "bild: unknown key; the keys are extends, project, label, variant, "),
+        (
+            CPU + "[bild]",
+            "bild: unknown key; the keys are extends, project, about, label, variant, ",
+        ),
         (CPU + "property = []", "axes.cpu.v3.property: unknown key; the keys are label, title"),
         (CPU + 'label = "a-b"', "axes.cpu.v3.label: 'a-b' is not valid in a label"),
         (CPU + "title = 1", "axes.cpu.v3.title: expected a string, found 1"),
@@ -505,7 +603,7 @@ def test_documentation(variants, tmp_path, monkeypatch):
     blocks = [part.partition("```")[0] for part in text.split("```toml\n")[1:]]
     monkeypatch.chdir(tmp_path)
     (first,) = (block for block in blocks if "[axes.cuda.none]" in block)
-    (override,) = (block for block in blocks if "[[override]]" in block)
+    (override,) = (block for block in blocks if "sm120" in block)
     Path("matrix.toml").write_text(first + override.replace("sm120", "sm90"))
     assert "CUDA driver 12.8 or newer" in variants("matrix", "matrix.toml").out
     for kind in ("table", *TEXTS, "metadata"):

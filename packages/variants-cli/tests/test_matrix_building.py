@@ -5,6 +5,7 @@ Several projects in one run, too: their order, which variants go together, what 
 
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -318,6 +319,58 @@ def test_no_uv(build, monkeypatch, tmp_path):
     )
 
 
+# The test of what was built.
+
+
+def with_test(project, command):
+    with (project / "matrix.toml").open("a") as stream:
+        stream.write(f"[build]\ntest = {json.dumps(command)}\n")
+
+
+def test_what_was_built_is_tested(build, project, tmp_path):
+    """In an environment of its own, and again only where it is another wheel or another test."""
+    command = "import sample; print(); print(sample.TOLD['LEVEL'], 'GFLOPS')"
+    with_test(project, f'python -c "{command}"')
+    result = build("--only", "null", "--only", "v2")
+    assert result.code == 0, result.err
+    assert [line.partition("; ")[2] for line in result.err.splitlines() if line[0] == "["] == [
+        "None GFLOPS",
+        "2 GFLOPS",
+    ]
+    log = tmp_path / "dist-build" / "v2-test.log"
+    log.unlink()
+    again = build("--only", "v2")
+    assert "v2 is up to date; 2 GFLOPS" in again.err
+    assert not log.exists()
+    changed = (project / "matrix.toml").read_text().replace("GFLOPS", "TFLOPS")
+    (project / "matrix.toml").write_text(changed)
+    assert "v2 is up to date; 2 TFLOPS" in build("--only", "v2").err
+
+
+def test_a_failed_test(build, project, tmp_path):
+    command = "import sample, sys; sys.exit(sample.TOLD['LEVEL'] and 'no GPU')"
+    with_test(project, f'python -c "{command}"')
+    result = build("--only", "null", "--only", "v2")
+    assert (result.code, result.out) == (1, f"{tmp_path / 'dist' / name('null')}\n")
+    assert "    no GPU\n" in result.err
+    assert result.err.endswith(
+        "error: 1 of 2 variants could not be built, or failed the test: v2; no index was written; "
+        "run the same command again to continue\n"
+    )
+    assert not (tmp_path / "dist" / "simple").exists()
+
+
+def test_builds_for_other_machines_are_not_tested(build, project):
+    with (project / "matrix.toml").open("a") as stream:
+        stream.write('[axes.cpu.armv9]\nproperties = ["aarch64 :: version :: 9.0a"]\n')
+    matrix = (project / "matrix.toml").read_text().replace('["x86_64"]', '["x86_64", "aarch64"]')
+    (project / "matrix.toml").write_text(matrix)
+    with_test(project, "no-such-command")
+    result = build("--only", "armv9" if platform.machine() == "x86_64" else "v3")
+    assert result.code == 0, result.err
+    assert "; not tested, as this machine lacks what it needs" in result.err
+
+
 # Several projects.
 
 CUDA = """
@@ -380,6 +433,25 @@ def test_each_variant_is_built_against_the_one_that_agrees(base, on_top, matrix,
     assert document["variants"]["v3"]["abi_dependency"] == {"base": ["2.9"]}
 
 
+def test_what_is_needed_is_built_first(base, on_top, matrix, tmp_path):
+    """One command, where the source of the other project is named."""
+    options = ("--only", "cu129_v3", "--source", f"base={base.parent}")
+    result = matrix(on_top, *options)
+    assert result.code == 0, result.err
+    assert f"matrix.toml: 1 variant, then {on_top}: 1 variant\n" in result.err
+    assert told(tmp_path / "dist", "ontop", "cu129_v3")["base"]["CUDA"] == "12.9"
+    assert len(list((tmp_path / "dist").glob("base-*.whl"))) == 1
+    assert matrix(on_top, *options).err.count("cu129_v3 is up to date") == 2
+    for wrong, problem in (
+        ((f"base={tmp_path / 'gone'}",), "gone: no such file or directory"),
+        ((f"base={base.parent}", f"base={on_top.parent}"), "two for base"),
+    ):
+        failed = matrix(on_top, *(word for text in wrong for word in ("--source", text)))
+        assert (failed.code, problem in failed.err) == (2, True)
+    failed = matrix(base, on_top, "--source", base.parent)
+    assert "name the project of each --source" in failed.err
+
+
 def test_variant_markers_in_what_is_built_against(write, on_top, matrix, tmp_path):
     """Installers without variants refuse them."""
     marked = [
@@ -428,7 +500,8 @@ def test_wheels_that_are_there(base, on_top, planned, batch, tmp_path):
     with pytest.raises(BuildError) as missing:
         planned()
     assert str(missing.value) == (
-        f"{dist} has no wheel of base v3 to build against: put it there, or build it: "
+        f"{dist} has no wheel of base v3 to build against: put it there, name its source with "
+        "--source base=PATH, or build it before: "
         f"variants matrix {on_top.parent / '../base/matrix.toml'} --only v3 --build -o {dist}"
     )
     batch("dist/artifacts/v3", "v3", "null", project="base", version="2.9.1")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from packaging.utils import canonicalize_name
 
 from pep_variants import safe_files
 
@@ -25,18 +26,22 @@ from .._matrix.building import (
     with_other_projects,
 )
 from .._matrix.combination import built_against, combine, select
+from .._matrix.document import document, reference
 from .._matrix.model import BuildError, Matrix, Variant
 from .._matrix.output import TEXTS
-from .._matrix.reading import read_matrix
+from .._matrix.reading import matrix_path, read_matrix
+from .._matrix.trial import tested
 from .arguments import FILE, preference_options
 from .index import index
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pep_variants.errors import VariantError
 
 TABLE = "table"
+_REFERENCE = "reference"
+_TEXTS = {**TEXTS, "document": document, _REFERENCE: reference}
 
 
 def _matrix_file(text: str) -> object:
@@ -45,10 +50,25 @@ def _matrix_file(text: str) -> object:
     Raises:
         click.BadParameter: there is none.
     """
-    shipped = Path(__file__).parents[1] / "matrices" / text
-    if shipped.is_file() and not Path(text).exists():
-        return shipped
-    return FILE.convert(text, None, None)
+    return FILE.convert(matrix_path(text), None, None)
+
+
+def _sources(
+    _context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, Path]:
+    """Return paths by the name of their project, "" where none is named.
+
+    Raises:
+        click.BadParameter: there is no such file, or two are for one project.
+    """
+    found: dict[str, Path] = {}
+    for text in texts:
+        name, _, path = ("", "", text) if Path(text).exists() else text.rpartition("=")
+        if not Path(path).exists():
+            raise click.BadParameter(f"{path}: no such file or directory", param=parameter)
+        if found.setdefault(canonicalize_name(name), Path(path)) != Path(path):
+            raise click.BadParameter(f"two for {name or 'one project'}", param=parameter)
+    return found
 
 
 @click.command(short_help="Show, plan or build the variants of a build matrix.")
@@ -62,10 +82,16 @@ def _matrix_file(text: str) -> object:
 @click.option(
     "--format",
     "form",
-    type=click.Choice([TABLE, *TEXTS]),
+    type=click.Choice([TABLE, *_TEXTS]),
     default=TABLE,
     show_default=True,
-    help="What to print; 'metadata' is the *-variants.json of the release.",
+    help="What to print; 'metadata' is the *-variants.json of the release, 'document' Markdown.",
+)
+@click.option(
+    "--reference",
+    "form",
+    flag_value=_REFERENCE,
+    help="Print what the file says of GPUs and CPUs, as Markdown; the same as --format reference.",
 )
 @click.option(
     "--only",
@@ -85,9 +111,12 @@ def _matrix_file(text: str) -> object:
 )
 @click.option(
     "--source",
-    metavar="PATH",
-    type=click.Path(exists=True, path_type=Path),
-    help="Source tree or source distribution. Default: 'build.source' of the file.",
+    "sources",
+    metavar="[PROJECT=]PATH",
+    multiple=True,
+    callback=_sources,
+    help="Source tree or source distribution. Default: 'build.source' of the file. With the name "
+    "of a project of 'build.after', its variants that are needed are built first. Repeatable.",
 )
 def matrix(
     files: tuple[Path, ...],
@@ -96,7 +125,7 @@ def matrix(
     variant_allow_provider: list[str],
     build: bool,
     output: Path | None,
-    source: Path | None,
+    sources: Mapping[str, Path],
 ) -> None:
     """Show, plan or build the variants of build matrices.
 
@@ -111,41 +140,71 @@ def matrix(
     """
     if len(files) > 1 and not build:
         raise click.UsageError(f"--format {form} is for one project: name one FILE")
-    if len(files) > 1 and source is not None:
-        raise click.UsageError("--source needs one FILE")
+    if len(files) > 1 and "" in sources:
+        raise click.UsageError("several FILEs: name the project of each --source, PROJECT=PATH")
     _check_output(output, build=build, form=form)
-    releases = [_read(file, source, variant_allow_provider) for file in files]
+    releases = [_read(file, sources, variant_allow_provider) for file in files]
     chosen = [(read, select(variants, only)) for read, variants in releases]
     if build:
         target = output or Path("dist")
-        for read, some in chosen:
+        plan = _with_needed(chosen, sources, variant_allow_provider)
+        if len(plan) > 1:
+            steps = ((read.name or read.source, counted(len(some), "variant")) for read, some in plan)
+            note(", then ".join(": ".join(step) for step in steps))
+        for read, some in plan:
             _build(read, some, target)
         index.main([str(target)], prog_name="variants index", standalone_mode=False)
     elif form == TABLE:
         _show_table(chosen[0][1], releases[0][1])
     else:
-        _print(TEXTS[form](*chosen[0]), output)
+        _print(_TEXTS[form](*chosen[0]), output)
 
 
 def _read(
-    file: Path, source: Path | None, allowed: Sequence[str]
+    file: Path, sources: Mapping[str, Path], allowed: Sequence[str]
 ) -> tuple[Matrix, Sequence[Variant]]:
     """Read a matrix *file*, ask the providers of the build, and print findings about it.
 
     Args:
         file: the matrix file.
-        source: what to build in place of what it names.
+        sources: what to build in place of what it names, by name of the project; "" for any.
         allowed: provider plugins that may run.
     """
     read = read_matrix(file)
     variants = combine(read)
     asked = with_build_providers(read.project, allowed)
+    source = sources.get(read.name, sources.get(""))
     build = replace(read.build, source=source) if source is not None else read.build
     read = replace(read, project=asked, build=build)
     for after in read.build.after:
         built_against(read, variants, after)
     require_valid(check_document(outputs.metadata(read, variants).encode(), read.source)[1])
     return read, variants
+
+
+def _with_needed(
+    chosen: Sequence[tuple[Matrix, Sequence[Variant]]],
+    sources: Mapping[str, Path],
+    allowed: Sequence[str],
+) -> list[tuple[Matrix, Sequence[Variant]]]:
+    """Return *chosen* with the variants of other projects before them that they need.
+
+    Args:
+        chosen: matrices with those of their variants that are built.
+        sources: sources by project; what is built against a project without one finds its wheels.
+        allowed: provider plugins that may run.
+    """
+    plan: list[tuple[Matrix, Sequence[Variant]]] = []
+    named = {read.name for read, _ in chosen}
+    for read, some in chosen:
+        here, _ = for_this_machine(some)
+        for after in read.build.after if here else ():
+            if after.project in sources and after.project not in named:
+                needed = built_against(read, here, after).values()
+                other, _ = _read(after.matrix, {"": sources[after.project]}, allowed)
+                plan.append((other, tuple({variant.label: variant for variant in needed}.values())))
+        plan.append((read, some))
+    return plan
 
 
 def _check_output(output: Path | None, *, build: bool, form: str) -> None:
@@ -199,11 +258,11 @@ def _build(read: Matrix, chosen: Sequence[Variant], output: Path) -> None:
     failed: list[str] = []
     try:
         with locked(plan):
-            for number, (variant, result) in enumerate(build_all(plan), 1):
+            for number, (variant, result) in enumerate(tested(plan, build_all(plan)), 1):
                 place = f"[{number:{len(str(len(here)))}}/{len(here)}] {variant.label}"
                 if isinstance(result, Built):
                     built.append(result)
-                    click.echo(f"{place} {result.how}", err=True)
+                    click.echo(f"{place} {one_line(result.how)}", err=True)
                 else:
                     failed.append(variant.label)
                     click.echo(f"{place} FAILED", err=True)
@@ -220,8 +279,9 @@ def _build(read: Matrix, chosen: Sequence[Variant], output: Path) -> None:
     for item in built:
         click.echo(output / item.wheel)
     if failed:
+        or_tested = ", or failed the test" if read.build.test else ""
         raise click.ClickException(
-            f"{len(failed)} of {counted(len(here), 'variant')} could not be built: "
+            f"{len(failed)} of {counted(len(here), 'variant')} could not be built{or_tested}: "
             f"{', '.join(failed)}; no index was written; run the same command again to continue"
         )
 

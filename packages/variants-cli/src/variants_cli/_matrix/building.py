@@ -263,8 +263,8 @@ def _find_wheel(folder: Path, after: After, variant: Variant) -> Path:
     if not found:
         raise BuildError(
             f"{folder} has no wheel of {after.project} {variant.label} to build against: put it "
-            f"there, or build it: variants matrix {after.matrix} --only {variant.label} --build "
-            f"-o {folder}"
+            f"there, name its source with --source {after.project}=PATH, or build it before: "
+            f"variants matrix {after.matrix} --only {variant.label} --build -o {folder}"
         )
     return found[0]
 
@@ -294,7 +294,7 @@ def _constraints(wheels: Sequence[Path], folder: Path) -> list[str]:
     if not wheels:
         return []
     path = folder / "constraints.txt"
-    plain = [_plain(wheel, folder) for wheel in wheels]
+    plain = [plain_wheel(wheel, folder) for wheel in wheels]
     lines = [
         f"{wheel_files.parse_filename(wheel.name).name} @ {wheel.absolute().as_uri()}"
         for wheel in plain
@@ -303,7 +303,7 @@ def _constraints(wheels: Sequence[Path], folder: Path) -> list[str]:
     return ["--build-constraints", str(path)]
 
 
-def _plain(wheel: Path, folder: Path) -> Path:
+def plain_wheel(wheel: Path, folder: Path) -> Path:
     """Write the plain wheel of *wheel*, a variant wheel or a plain one, to *folder*; return it.
 
     It has no ``variant.json``, and of the dependencies those of the variant: installers without

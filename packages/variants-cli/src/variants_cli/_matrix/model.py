@@ -75,6 +75,7 @@ class Value:
         requires: conditions on the values of other axes.
         host: environment marker of machines that can build it; None for any machine.
         settings: its settings.
+        about: facts for people, by their name.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Value:
     requires: Where = field(default_factory=dict)
     host: Marker | None = None
     settings: VariantSettings = field(default_factory=VariantSettings)
+    about: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -124,10 +126,12 @@ class Build:
     Attributes:
         source: source tree or source distribution to build.
         after: projects that it is built against.
+        test: command that is run with each wheel that was built, word by word; empty for none.
     """
 
     source: Path
     after: tuple[After, ...] = ()
+    test: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -143,6 +147,7 @@ class Matrix:
         override: overrides; later ones win.
         build: how the variants are built.
         name: normalized name of the project; empty if the file does not say.
+        about: facts for people, by their name.
     """
 
     source: str
@@ -153,6 +158,7 @@ class Matrix:
     override: tuple[Override, ...]
     build: Build
     name: str = ""
+    about: Mapping[str, str] = field(default_factory=dict)
 
     def error(self, path: str, problem: str) -> TableError:
         """Return the error for *problem* at *path* in the file."""

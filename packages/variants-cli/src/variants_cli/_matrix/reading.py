@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,11 @@ ABI = ("none", "major", "minor", "patch")
 """Names for the number of components of a release that an ``abi_dependency`` has."""
 
 _KEYS = (
-    "extends", "project", "label", "variant", "axes", "exclude", "override",
+    "extends", "project", "about", "label", "variant", "axes", "exclude", "override",
     "build",
 )  # fmt: skip
 _SETTINGS = ("properties", "environment", "config-settings", "ci", "flags")
-_VALUE = ("label", "title", "requires", "host", *_SETTINGS)
+_VALUE = ("label", "title", "about", "requires", "host", *_SETTINGS)
 _VARIANT = ("$schema", "default-priorities", "providers", "static-properties")
 
 _AXIS = re.compile(r"[a-z][a-z0-9_-]*")
@@ -39,6 +40,24 @@ _NO_MARKER = "is not a valid environment marker such as \"platform_machine == 'a
 
 Names = Mapping[str, tuple[str, ...]]
 """The names of the values of each axis."""
+
+_SHIPPED = Path(__file__).parents[1] / "matrices"
+
+
+def matrix_path(name: str, folder: Path = Path()) -> Path:
+    """Return the path of a matrix file, whether it exists or not.
+
+    Args:
+        name: a path, or the name of a matrix that comes with the package, perhaps without
+            ``.toml``. A file in *folder* comes first.
+        folder: what a path is relative to.
+    """
+    own = folder / name
+    if not own.exists():
+        for shipped in (_SHIPPED / name, _SHIPPED / f"{name}.toml"):
+            if Path(name).name == name and shipped.is_file():
+                return shipped
+    return own
 
 
 def read_matrix(path: Path) -> Matrix:
@@ -76,8 +95,10 @@ def read_matrix(path: Path) -> Matrix:
         label=label,
         exclude=tuple(_where(table, names) for table in exclude),
         override=tuple(_override(table, names) for table in root.tables("override")),
-        build=_build(root.table("build"), path.parent),
+        # A matrix of the package is for a checkout, in which its command is typed.
+        build=_build(root.table("build"), Path() if path.parent == _SHIPPED else path.parent),
         name=root.read("project", project_name, "is not a valid project name") or "",
+        about=root.table("about").texts(),
     )
 
 
@@ -90,11 +111,11 @@ def _load(path: Path, seen: tuple[Path, ...]) -> dict[str, Any]:
         # Relative to the file that names it, not to the one that extends that file.
         after = build.table("after").table(project)
         if matrix := after.string("matrix"):
-            after.tree["matrix"] = str(path.parent.absolute() / matrix)
+            after.tree["matrix"] = str(matrix_path(matrix, path.parent.absolute()))
     if "extends" not in file.tree:
         return file.tree
-    base = path.parent / file.string("extends")
-    problem = f"{base} does not exist: name it relative to this file"
+    base = matrix_path(file.string("extends"), path.parent)
+    problem = f"{base} does not exist: name it relative to this file, or one that comes with it"
     file.check(base.is_file(), problem, "extends")
     del file.tree["extends"]
     return _over(_load(base, (*seen, path.resolve())), file.tree)
@@ -150,6 +171,7 @@ def _value(values: Table, name: str, axis: str, names: Names) -> Value:
         requires=requires,
         host=table.read("host", Marker, _NO_MARKER),
         settings=_settings(table),
+        about=table.table("about").texts(),
     )
 
 
@@ -225,11 +247,12 @@ def _properties(table: Table) -> tuple[Property, ...]:
 
 
 def _build(table: Table, folder: Path) -> Build:
-    table.check_keys("source", "after")
+    table.check_keys("source", "after", "test")
     after = table.table("after")
     return Build(
         source=folder / table.string("source", "."),
         after=tuple(_after(after, name) for name in after.tree),
+        test=tuple(table.read("test", shlex.split, "is not a command: {error}") or ()),
     )
 
 

@@ -149,8 +149,7 @@ def matrix(
         target = output or Path("dist")
         plan = _with_needed(chosen, sources, variant_allow_provider)
         if len(plan) > 1:
-            steps = ((read.name or read.source, counted(len(some), "variant")) for read, some in plan)
-            note(", then ".join(": ".join(step) for step in steps))
+            note(", then ".join(_step(read, some) for read, some in plan))
         for read, some in plan:
             _build(read, some, target)
         index.main([str(target)], prog_name="variants index", standalone_mode=False)
@@ -205,6 +204,10 @@ def _with_needed(
                 plan.append((other, tuple({variant.label: variant for variant in needed}.values())))
         plan.append((read, some))
     return plan
+
+
+def _step(read: Matrix, some: Sequence[Variant]) -> str:
+    return f"{read.name or read.source}: {counted(len(some), 'variant')}"
 
 
 def _check_output(output: Path | None, *, build: bool, form: str) -> None:

@@ -25,6 +25,7 @@ from variants_catalog._catalogs import (
 )
 from variants_catalog._entry_reader import read_entry
 from variants_catalog._installed_builds import installed_metadata
+from variants_catalog._recognition import installed_build
 from variants_catalog.entries import CatalogProject, Measured, basis
 
 WHL = "https://example.org/whl"
@@ -291,6 +292,17 @@ BAD = {
         (INDEX.replace('"a"', '"null"'), "has none"),
         (HEAD + '[[variant]]\nlabel = "b"\nindex = "https://e.org"\n', "'b' needs some"),
     ],
+    "variant 1.for-each": [
+        (INDEX + "for-each = { gpu = [] }\n", "is not a name with values"),
+        (INDEX + 'for-each = { GPU = ["a"] }\n', "is not a name with values"),
+        (INDEX + 'for-each = { version = ["a"] }\n', "one name of your own"),
+        (INDEX + 'for-each = { a = ["1"], b = ["2"] }\n', "one name of your own"),
+    ],
+    "variant 1.for-each.gpu": [
+        (INDEX + 'for-each = { gpu = "a" }\n', "expected a list"),
+        (INDEX + 'for-each = { gpu = ["a", "a"] }\n', "'a' is listed twice"),
+        (INDEX + 'for-each = { gpu = ["A-1"] }\n', "'A-1' is not a valid"),
+    ],
     "variant 1.label": [
         (INDEX.replace('"a"', '"A"'), "'A'"),
         (INDEX.replace('"a"', '"{x}"'), "{x}"),
@@ -356,6 +368,52 @@ def test_known_faults(listed, gpu, kept):
     assert other.properties[namespace][name] == tuple(sorted(listed))
     assert bool(hit.faults) is (sorted(listed) != kept)
     assert not other.faults
+
+
+DEVICES = (
+    HEAD.replace("nvidia", "amd")
+    + """[[variant]]
+label = "rocm10.0_{gfx}"
+for-each = { gfx = ["gfx1100", "gfx1151"] }
+index = "https://e.org"
+local = "rocm10.0.0"
+requires = ["{name}[device-{gfx}]=={version}", "sdk-{gfx}; sys_platform == 'linux'"]
+properties = ["amd :: gfx_arch :: {gfx}"]
+[[variant]]
+label = "other"
+index = "https://e.org"
+local = "rocm10.0.0"
+properties = ["amd :: gfx_arch :: gfx900"]
+"""
+)
+
+
+def test_an_extra_of_an_index_for_each_gpu():
+    """A file is one variant for each value, with the dependencies of that value's extra."""
+    project = read_entry(DEVICES, "app.toml")
+    assert project.targets == ()
+    assert not project.uses_own_files
+    found = list(project.files("https://e.org", "app-1.0+rocm10.0.0-py3-none-any.whl"))
+    assert [item.filename for item in found] == [
+        f"app-1.0-py3-none-any-rocm10.0_gfx{number}.whl" for number in (1100, 1151)
+    ]
+    assert found[1].properties == {"amd": {"gfx_arch": ("gfx1151",)}}
+    sdk = "sdk-gfx1151; sys_platform == 'linux'"
+    assert found[1].requires == ("app[device-gfx1151]==1.0+rocm10.0.0", sdk)
+    asked = [f"device-{number}==1; extra == 'device-gfx{number}'" for number in (1100, 1151)]
+    given = "\n".join(f"Requires-Dist: {text}" for text in asked)
+    text = f"Metadata-Version: 2.1\nName: app\nVersion: 1.0+rocm10.0.0\n{given}\n\n"
+    metadata = installed_metadata(text.encode(), project, found[1]).decode()
+    fields = [line.partition(": ")[2] for line in metadata.splitlines() if "Requires" in line]
+    assert fields[:2] == asked
+    assert sorted(fields[2:]) == ["device-1151==1", sdk]
+    # Installed by plain pip or uv: what is beside it tells.
+    beside = {"device-1151": Version("1"), "sdk-gfx1151": Version("1")}
+    installed = installed_build(project, Version("1.0+rocm10.0.0"), (), asked, beside)
+    assert installed is not None
+    assert installed.label == "rocm10.0_gfx1151"
+    beside = {"device-1100": Version("2")}
+    assert installed_build(project, Version("1.0+rocm10.0.0"), (), asked, beside) is None
 
 
 def test_a_label_with_other_properties_on_other_platforms():

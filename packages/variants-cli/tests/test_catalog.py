@@ -342,7 +342,8 @@ class TestLive:
     @pytest.mark.parametrize(
         ("answer", "reason"),
         [
-            (Answer(403), "access denied (HTTP status 403)"),
+            (Answer(401), "access denied (HTTP status 401)"),
+            (Answer(403), "not found (HTTP status 403)"),
             (Answer(200, b"<html>log in", "text/html"), "lists no wheels"),
             (Answer(200, b"{", JSON), "is not JSON"),
         ],

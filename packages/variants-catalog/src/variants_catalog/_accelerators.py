@@ -1,5 +1,7 @@
 """Accelerators as labels of the catalogue name them: ``cpu``, ``cuda12.6``, ``rocm7.2``, ``xpu``.
 
+A build whose code for one GPU is in other packages has its architecture too: ``rocm10.0_gfx1151``.
+
 A label of a build is one of these in most entries, ``null`` for ``cpu``. What a project has for an
 accelerator is the build of this name, else the one for the newest older CUDA or ROCm of the same
 generation: libraries of a generation run together.
@@ -27,7 +29,7 @@ from ._entry_checks import sample_versions
 from .entries import CatalogProject, CatalogVariant, PublishedFile, filled
 
 CPU = "cpu"
-_ACCELERATOR = re.compile(r"(cpu|xpu|tpu|cuda|rocm)([0-9]*)(?:\.([0-9]+))?")
+_ACCELERATOR = re.compile(r"(cpu|xpu|tpu|cuda|rocm)([0-9]*)(?:\.([0-9]+))?(?:_(gfx[0-9a-f]+))?")
 
 
 def is_accelerator(text: str) -> bool:
@@ -150,11 +152,12 @@ def locked_build(
         is_here = item.is_for(filter(None, [machine]))
         if not is_here or not item.admits(version) or item.placeholders(version) is None:
             continue
+        asked = Requirement(filled(item.requires[0], {"version": "0"})) if item.requires else None
         if item.place is not None:
-            if name == entry.name and item.place == place.rstrip("/"):
+            is_other = asked is not None and asked.name == entry.name and not asked.extras <= extras
+            if name == entry.name and item.place == place.rstrip("/") and not is_other:
                 return item
             continue
-        asked = Requirement(filled(item.requires[0], {"version": "0"})) if item.requires else None
         if asked is None:
             is_own = name == entry.name and not extras and not version.local
             found = found or (item if is_own else None)
@@ -195,6 +198,8 @@ def _distance(label: str, accelerator: str) -> int | None:
     """Return how far *label* is from *accelerator*, None if it is for another one."""
     build, wanted = _ACCELERATOR.fullmatch(label), _ACCELERATOR.fullmatch(accelerator)
     if build is None or wanted is None or build.group(1, 2) != wanted.group(1, 2):
+        return None
+    if build[4] not in (None, wanted[4]):
         return None
     if build[3] == wanted[3]:
         return 0

@@ -111,7 +111,7 @@ def _invalid(problem: CatalogError) -> Finding:
 
 def _properties(entry: CatalogProject) -> Iterator[Finding]:
     providers = {row.namespace: row for row in machines.KNOWN}
-    for number, variant in enumerate(entry.variants, 1):
+    for variant in entry.variants:
         for text in variant.properties:
             item = Property.parse(PLACEHOLDER.sub("1.0", text))
             name, values = item.namespace, entry.static.get(item.namespace)
@@ -129,19 +129,18 @@ def _properties(entry: CatalogProject) -> Iterator[Finding]:
             else:
                 code, message = "unknown-property", "no machine can have this value"
                 remedy = "correct it: variants detect --json has features and values of this one"
-            place = f"variant {number}.properties"
+            place = f"variant {variant.number}.properties"
             yield error(code, entry.source, place, f"{text!r}: {message}", remedy)
 
 
 def _versions(entry: CatalogProject) -> Iterator[Finding]:
     """Yield variants that are about no version, or about files that another one is about."""
-    numbered = list(enumerate(entry.variants, 1))
-    for number, variant in numbered:
+    for variant in entry.variants:
         if not any(map(variant.admits, sample_versions([variant]))):
-            place = f"variant {number}.versions"
+            place = f"variant {variant.number}.versions"
             message = f"no version is in {str(variant.versions)!r}"
             yield error("no-version", entry.source, place, message, "correct the specifier")
-    for (first, one), (second, other) in itertools.combinations(numbered, 2):
+    for one, other in itertools.combinations(entry.variants, 2):
         no_mark = one.local is None or other.local is None
         kept_twice = entry.is_own(one) is not entry.is_own(other)
         if one.label == other.label and kept_twice and one.properties == other.properties:
@@ -151,31 +150,33 @@ def _versions(entry: CatalogProject) -> Iterator[Finding]:
         if not one.is_for(other.platforms):
             continue
         if one.label == other.label:
-            what = f"has the label {one.label!r} of variant {first}"
+            what = f"has the label {one.label!r} of variant {one.number}"
             remedy = "give the two disjoint versions or platforms, or different labels"
-        elif one.place == other.place is not None and (
-            no_mark or set(one.local or ()) & set(other.local or ())
+        elif (
+            one.number != other.number
+            and one.place == other.place is not None
+            and (no_mark or set(one.local or ()) & set(other.local or ()))
         ):
-            what = f"is about the same files as variant {first}, which counts"
+            what = f"is about the same files as variant {one.number}, which counts"
             remedy = "give the two different local versions, or disjoint versions or platforms"
         else:
             continue
         for each in sample_versions([one, other]):
             if one.admits(each) and other.admits(each):
                 message = f"{what}, for version {each} for example"
-                yield error("overlap", entry.source, f"variant {second}", message, remedy)
+                yield error("overlap", entry.source, f"variant {other.number}", message, remedy)
                 break
 
 
 def _faults(entry: CatalogProject) -> Iterator[Finding]:
     """Yield known faults that change nothing."""
-    for number, variant in enumerate(entry.variants, 1):
+    for variant in entry.variants:
         for fault in variant.broken:
             alone = replace(variant, broken=(fault,))
             versions = sample_versions([variant, replace(variant, versions=fault.versions)])
             if not any(variant.admits(each) and alone.faults(each) for each in versions):
                 message = f"changes nothing of {variant.label!r} on {fault.gpu}"
-                place = f"variant {number}.broken"
+                place = f"variant {variant.number}.broken"
                 remedy = "list the GPU code in properties, and versions that the variant has"
                 yield error("fault-without-effect", entry.source, place, message, remedy)
 

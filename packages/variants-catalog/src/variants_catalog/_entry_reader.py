@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -26,9 +27,10 @@ _LOCAL = re.compile(r"[a-z0-9]+(\.[a-z0-9]+)*|")
 _PLATFORM = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _BETWEEN = re.compile(r"\}([^{}]*)\{")
-_KINDS = ("index", "links", "requires")
+_KINDS = ("index", "links")
 _VARIANT_KEYS = (
-    "label", *_KINDS, "local", "versions", "properties", "platforms", "measured", "broken",
+    "label", *_KINDS, "requires", "local", "versions", "properties", "platforms", "measured",
+    "broken", "for-each",
 )  # fmt: skip
 _FAULT_KEYS = ("gpu", "versions", "source")
 _GPU = re.compile(r"[0-9]{1,2}\.(?:[0-9]|\*)|gfx[0-9a-f]{3,5}")
@@ -91,7 +93,12 @@ class _Reader(PropertyTree):
             place = f"project.static-properties.{namespace}"
             raise self.error(place, f"is not listed in {path}.namespace")
         tables = self.tables(tree, "variant")
-        self.check_count(tables, "variant", limits.CATALOG_VARIANTS, "variants")
+        numbered = [
+            (item, number)
+            for number, table in enumerate(tables, 1)
+            for item in self._each_of(table, f"variant {number}")
+        ]
+        self.check_count(numbered, "variant", limits.CATALOG_VARIANTS, "variants")
         index = self._url(table, "variants-index", "project")
         if not tables and index is None:
             raise self.error("variant", "there are none: add a [[variant]] table")
@@ -101,8 +108,8 @@ class _Reader(PropertyTree):
                 self._text(table, "documentation", "project"), "project.documentation"
             ),
             tuple(
-                self._variant(item, f"variant {number}", name, namespaces)
-                for number, item in enumerate(tables, 1)
+                replace(self._variant(item, f"variant {number}", name, namespaces), number=number)
+                for item, number in numbered
             ),
             self._each(table, "sources", self._checked_url),
             self._each(table, "coherent", self._name),
@@ -119,10 +126,10 @@ class _Reader(PropertyTree):
         self, table: Mapping[str, Any], path: str, name: str, namespaces: tuple[str, ...]
     ) -> CatalogVariant:
         self.check_keys(table, path, _VARIANT_KEYS)
-        kinds = [kind for kind in _KINDS if kind in table]
-        if len(kinds) > 1:
-            raise self.error(path, f"has {' and '.join(kinds)}: only one of them is possible")
-        if "local" in table and "requires" in kinds:
+        if _KINDS[0] in table and _KINDS[1] in table:
+            raise self.error(path, f"has {' and '.join(_KINDS)}: only one of them is possible")
+        has_place = any(kind in table for kind in _KINDS)
+        if "local" in table and "requires" in table and not has_place:
             raise self.error(f"{path}.local", "is only for files: requirements pin a version")
         label = self._text(table, "label", path)
         index = self._url(table, "index", path)
@@ -132,7 +139,7 @@ class _Reader(PropertyTree):
             self._url(table, "links", path),
             self._local(table, f"{path}.local"),
             self._versions(table, "versions", path),
-            self._requirements(table, path, name),
+            self._requirements(table, path, name, has_place=has_place),
             self._properties(table, path, label, namespaces),
             self.names(table.get("platforms", []), f"{path}.platforms", _PLATFORM),
             self._measured(table, path),
@@ -140,6 +147,21 @@ class _Reader(PropertyTree):
         )
         self._check_placeholders(found, path)
         return found
+
+    def _each_of(self, table: dict[str, Any], path: str) -> Iterator[dict[str, Any]]:
+        """Yield the tables that *table* stands for: itself, or one for each value of a name."""
+        held, where = self.table(table, "for-each", path), f"{path}.for-each"
+        if not held:
+            yield table
+            return
+        if len(held) > 1 or not held.keys().isdisjoint(("name", "version")):
+            raise self.error(where, f"{shortened(sorted(held))}: one name of your own is possible")
+        for name in held:
+            values = self.names(held[name], f"{where}.{name}", variant_metadata.NAME)
+            if not values or not PLACEHOLDER.fullmatch(f"{{{name}}}"):
+                raise self.error(where, f"{shortened(held)} is not a name with values")
+            for value in values:
+                yield {key: _filled(item, {name: value}) for key, item in table.items()}
 
     def _measured(self, table: Mapping[str, Any], path: str) -> tuple[Measured, ...]:
         rows = self.tables(table, "measured", path)
@@ -208,7 +230,9 @@ class _Reader(PropertyTree):
             problem = f"{shortened(value)} is not a day, such as 2026-11-25"
             raise self.error(path, problem) from None
 
-    def _requirements(self, table: Mapping[str, Any], path: str, name: str) -> tuple[str, ...]:
+    def _requirements(
+        self, table: Mapping[str, Any], path: str, name: str, *, has_place: bool
+    ) -> tuple[str, ...]:
         texts = self.strings(table, "requires", path)
         path = f"{path}.requires"
         if "requires" in table and not texts:
@@ -216,6 +240,7 @@ class _Reader(PropertyTree):
         self.check_count(texts, path, limits.VALUES, "entries")
         found = []
         for number, text in enumerate(texts):
+            is_source = number == 0 and not has_place
             self.check_length(text, path, limits.REQUIREMENT_LENGTH)
             template = filled(text.strip(), {"name": name})
             problem = ": only {name} and {version} are known"
@@ -228,9 +253,9 @@ class _Reader(PropertyTree):
                 raise self.error(path, f"{shortened(text)} is no requirement") from None
             if requirement.url is not None:
                 problem = "is a URL: name a project"
-            elif number == 0 and str(requirement.specifier) != f"=={_SAMPLE}":
+            elif is_source and str(requirement.specifier) != f"=={_SAMPLE}":
                 problem = "does not pin one version: write NAME=={version}"
-            elif number == 0 and requirement.marker is not None:
+            elif is_source and requirement.marker is not None:
                 problem = "has a marker: write platforms, as the marker would not be looked at"
             elif canonicalize_name(requirement.name) == name and not requirement.extras:
                 problem = "is the project itself: name an extra"
@@ -307,3 +332,10 @@ class _Reader(PropertyTree):
             problem = "is not a URL of http without credentials, query and #"
             raise self.error(path, f"{shortened(value)} {problem}")
         return value
+
+
+def _filled(value: object, values: Mapping[str, str]) -> object:
+    """Return a string, or the strings of a list, with *values* in place of placeholders."""
+    if isinstance(value, list):
+        return [_filled(item, values) for item in value]
+    return filled(value, values) if isinstance(value, str) else value

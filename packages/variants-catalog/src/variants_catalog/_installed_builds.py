@@ -176,6 +176,22 @@ def _edits(metadata: bytes, entry: CatalogProject, file: PublishedFile) -> Edits
             raise InvalidWheel(
                 f"{wheel_files.METADATA_FILE} is of {item.value[:100]!r}", file.published
             )
+    added = added_requirements(given, published, file)
+    if not file.origin:
+        return Edits(add=tuple(added))
+    has_local = "+" in file.published_version
+    removed = (published,) if own else ()
+    return Edits(entry.name, has_local, removed, (*own, *added))
+
+
+def added_requirements(given: Sequence[str], published: str, file: PublishedFile) -> list[str]:
+    """Return what *file* requires besides *given*, the ``Requires-Dist`` values of its wheel.
+
+    Args:
+        given: those of the wheel.
+        published: normalized name that its publisher gave it.
+        file: the wheel as a variant.
+    """
     added: list[str] = []
     extras: set[str] = set()
     for text in file.requires:
@@ -184,13 +200,7 @@ def _edits(metadata: bytes, entry: CatalogProject, file: PublishedFile) -> Edits
             extras.update(map(canonicalize_name, requirement.extras))
         else:
             added.append(text)
-    if extras:
-        added += of_extras(given, published, extras)
-    if not file.origin:
-        return Edits(add=tuple(added))
-    has_local = "+" in file.published_version
-    removed = (published,) if own else ()
-    return Edits(entry.name, has_local, removed, (*own, *added))
+    return added + (of_extras(given, published, extras) if extras else [])
 
 
 def of_extras(given: Sequence[str], project: str, extras: set[str]) -> list[str]:

@@ -13,7 +13,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from ._installed_builds import of_extras
+from ._installed_builds import added_requirements
 from .entries import CatalogProject, PublishedFile
 
 
@@ -41,10 +41,11 @@ def installed_build(
     tags = machine if tags == "any" and machine else tags
     filename = f"{entry.name}-{version}-py3-none-{tags}.whl"
     marked = {item.place for item in entry.variants if item.place and item.local}
+    given = list(requires)
     for place in entry.places if version.local else ():
         for file in entry.files(place, filename) if place in marked else ():
-            return file
-    given = list(requires)
+            if _has_extras(file, given, installed):
+                return file
     return next(
         (file for file in entry.own_files(filename) if _has_extras(file, given, installed)), None
     )
@@ -53,12 +54,11 @@ def installed_build(
 def _has_extras(
     file: PublishedFile, requires: list[str], installed: Mapping[str, Version | None]
 ) -> bool:
-    """Return whether what the extras of *file* add is installed."""
+    """Return whether what *file* requires besides *requires* is installed."""
     if not file.requires:
         return True  # the project's own wheel is this build
-    asked = Requirement(file.requires[0])
-    extras: set[str] = {canonicalize_name(extra) for extra in asked.extras}
-    added = [*map(_parsed, of_extras(requires, canonicalize_name(asked.name), extras))]
+    project = canonicalize_name(file.filename.partition("-")[0])
+    added = map(_parsed, added_requirements(requires, project, file))
     needed = [item for item in added if item is not None]
     return bool(needed) and all(_is_met(item, installed) for item in needed)
 

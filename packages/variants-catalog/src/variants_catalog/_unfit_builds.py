@@ -141,7 +141,7 @@ def _ranked(
 
     They are judged as of *version*; for None without what single versions are known to lack.
     """
-    builds = (item for item in entry.variants if item.requires and item.properties)
+    builds = (item for item in entry.variants if item.is_redirect and item.properties)
     variants = [item for item in builds if item.is_for([machine] if machine else [])]
     files = []
     for number, item in enumerate(variants):

@@ -145,13 +145,15 @@ class CatalogVariant:
             without local version; None for any.
         versions: public versions that it is about.
         requires: templates of the requirements that stand for the variant, ``{version}`` for the
-            version.
+            version. Of one with a place they are added to those of its files.
         properties: templates of properties.
         platforms: platform tags of the machines that it is for, empty for all. A file for any
             platform counts as one for these.
         measured: wheels that the properties were read from; without any, they are as the
             documentation and the sources of the entry say.
         broken: known faults.
+        number: of its table in the entry, from 1; a table with ``for-each`` makes several variants
+            of the same files.
     """
 
     label: str
@@ -164,11 +166,17 @@ class CatalogVariant:
     platforms: tuple[str, ...] = ()
     measured: tuple[Measured, ...] = ()
     broken: tuple[Fault, ...] = ()
+    number: int = 0
 
     @property
     def place(self) -> str | None:
         """URL of the index or find-links page, None for a variant that has neither."""
         return self.index or self.links
+
+    @property
+    def is_redirect(self) -> bool:
+        """Whether its files are those of another name, or the project's own with an extra."""
+        return bool(self.requires) and self.place is None
 
     def is_for(self, platforms: Iterable[str]) -> bool:
         """Return whether it is for a machine with one of the tags *platforms*; none are all."""
@@ -289,7 +297,7 @@ class CatalogProject:
     @cached_property
     def targets(self) -> tuple[str, ...]:
         """Normalized names of the other projects that have builds of this one."""
-        names = (target(item) for item in self.variants if item.requires)
+        names = (target(item) for item in self.variants if item.is_redirect)
         return tuple(dict.fromkeys(name for name in names if name != self.name))
 
     def labels_of(self, specifier: SpecifierSet) -> list[str]:
@@ -314,7 +322,7 @@ class CatalogProject:
 
     def is_own(self, variant: CatalogVariant) -> bool:
         """Return whether *variant* is of the project's own files, wherever the user has them."""
-        if variant.requires:
+        if variant.is_redirect:
             return target(variant) == self.name
         return variant.place is None and not variant.is_own_null
 
@@ -350,16 +358,20 @@ class CatalogProject:
     def files(self, place: str, filename: str) -> Iterator[PublishedFile]:
         """Yield what the wheel *filename* of one of the `places` is; nothing if no variant.
 
-        The first variant that it is counts; a wheel for several platforms may be another on each.
+        The first table that it is of counts, with all of its variants; a wheel for several
+        platforms may be of another one on each.
         """
-        taken: set[str] = set()
+        taken: dict[str, int] = {}
+        whole: int | None = None
         for item, version, values in self._matching(filename, lambda item: item.place == place):
-            for file in self._file(item, filename, version, values):
-                if taken.isdisjoint(file.kinds) and (item.platforms or not taken):
-                    yield file
-                taken |= file.kinds
-            if not item.platforms:
+            if whole not in (None, item.number):
                 return
+            for file in self._file(item, filename, version, values):
+                kinds = file.kinds if item.platforms else taken.keys()
+                if all(taken.get(kind, item.number) == item.number for kind in kinds):
+                    yield file
+                taken |= dict.fromkeys(file.kinds - taken.keys(), item.number)
+            whole = whole if item.platforms else item.number
 
     def own_files(self, filename: str) -> Iterator[PublishedFile]:
         """Yield what the project's own non-variant wheel *filename* is, with each of the extras."""
@@ -385,7 +397,9 @@ class CatalogProject:
         if named is None:
             return
         for item in self.variants:
-            if item.requires and target(item) == named[0] != self.name and item.admits(named[1]):
+            if not item.is_redirect or not item.admits(named[1]):
+                continue
+            if target(item) == named[0] != self.name:
                 tail = filename.split("-", 1)[1]
                 own = f"{self.name.replace('-', '_')}-{tail}"
                 for found in self._file(item, own, named[1], {}):

@@ -309,7 +309,7 @@ class PlaceReader(Generic[F]):
             known = (self.entry.name, host, reason)
             unavailable.append(Unavailable(*known, pages=len(pages), is_mirror=is_mirror, **lost))
         for name, reason in self._failed_targets.items():
-            builds = (item for item in self.entry.variants if item.requires)
+            builds = (item for item in self.entry.variants if item.is_redirect)
             lost = _lost(item for item in builds if target(item) == name)
             lost["may_pass"] = name in self._passing
             unavailable.append(Unavailable(self.entry.name, "", reason, **lost))

@@ -231,7 +231,7 @@ def _tells_own(entry: CatalogProject, build: CatalogVariant, version: Version) -
 
     Either the *build* has another name or needs an extra, or the wheels for other platforms are.
     """
-    return bool(build.requires) or any(
+    return build.is_redirect or any(
         entry.is_own(item) and item.admits(version) for item in entry.variants
     )
 

@@ -86,7 +86,7 @@ def _check(finder: PackageFinder, entry: CatalogProject, project: Project) -> It
     lost = {label for each in project.unavailable for label in each.labels}
     held = {
         number: taken(variant, project)
-        for number, variant in enumerate(entry.variants, 1)
+        for number, variant in enumerate(entry.variants)
         if variant.label not in lost
     }
     newest = _newest(version for versions in held.values() for version in versions)
@@ -96,7 +96,8 @@ def _check(finder: PackageFinder, entry: CatalogProject, project: Project) -> It
         remedy = "extend versions, add a variant, or wait for its release"
         yield catalogs.warning("version-new", entry.source, "", message, remedy)
     for number, versions in held.items():
-        variant, place = entry.variants[number - 1], f"variant {number}"
+        variant = entry.variants[number]
+        place = f"variant {variant.number}"
         if not versions:
             where = variant.place or ", ".join(variant.requires) or "the project"
             message = f"{where} has no wheel for {variant.label} that would be taken"
@@ -142,7 +143,8 @@ def taken(variant: CatalogVariant, project: Project) -> _Versions:
 
 def _names(finder: PackageFinder, entry: CatalogProject, project: Project) -> Iterator[Finding]:
     """Yield what is wrong with the projects that an entry is about."""
-    required = (_requirement(text).name for item in entry.variants for text in item.requires)
+    asked = (item for item in entry.variants if item.is_redirect)
+    required = (_requirement(text).name for item in asked for text in item.requires)
     for name in sorted(set(map(canonicalize_name, required)) - {entry.name}):
         if not finder.project(name).versions:
             message = f"{name} is not on {', '.join(finder.places) or 'any index'}"

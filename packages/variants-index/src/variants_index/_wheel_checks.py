@@ -93,12 +93,13 @@ class WheelCheck:
         try:
             project = finder.project(entry.name)
             lost = {label for each in project.unavailable for label in each.labels}
-            for number, variant in enumerate(entry.variants, 1):
+            for variant in entry.variants:
                 if _others(variant) == list(variant.properties):
                     continue
                 if variant.label in lost and variant.place is not None:
                     continue
-                self._check_variant(finder, entry, f"variant {number}", variant, project, wanted)
+                place = f"variant {variant.number}"
+                self._check_variant(finder, entry, place, variant, project, wanted)
         except PackageIndexError as problem:
             self._add("source-unusable", entry, "", str(problem), "try again later")
         else:

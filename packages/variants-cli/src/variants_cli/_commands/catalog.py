@@ -272,7 +272,7 @@ def _tree(entry: CatalogProject) -> dict[str, Any]:
         "file": entry.source,
         "variants": [
             {
-                **asdict(item),
+                **{key: held for key, held in asdict(item).items() if key != "number"},
                 "versions": str(item.versions),
                 "broken": [
                     {**asdict(fault), "versions": str(fault.versions)} for fault in item.broken
@@ -285,8 +285,9 @@ def _tree(entry: CatalogProject) -> dict[str, Any]:
 
 def _source(item: CatalogVariant) -> str:
     on = f" on {' '.join(item.platforms)}" if item.platforms else ""
-    if item.requires:
+    if item.is_redirect:
         return ", ".join(item.requires) + on
+    on = f" with {item.requires[0]}{on}" if item.requires else on
     place = setting.OWN_INDEX if item.place is None else redacted(item.place)
     if item.local is None:
         return place + on

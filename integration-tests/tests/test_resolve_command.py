@@ -98,6 +98,9 @@ class TestResolve:
         assert (done.code, done.out) == (0, "always  1.0\n")
         done = variants("resolve", "always", "-c", "held.txt", env={"PIP_INDEX_URL": index.url})
         assert (done.code, done.out) == (0, "always  1.0\n")
+        index.add_wheel(Wheel("always", "3.0rc1"))
+        done = variants("resolve", "always", "--pre", "-i", index.url)
+        assert (done.code, done.out) == (0, "always  3.0rc1\n")
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

@@ -9,7 +9,13 @@ import pytest
 from world import cuda, short, target
 
 from pep_variants._sources import Sources
-from resolvelib_variants.resolution import NoSolution, RequirementSet, Wanted, parse_requirement
+from resolvelib_variants.resolution import (
+    NoSolution,
+    RequirementError,
+    RequirementSet,
+    Wanted,
+    parse_requirement,
+)
 from support.index import JSON, Answer, served
 from support.wheels import Release, Wheel, metadata
 from variants_index._errors import BadResponse, Unreachable
@@ -52,6 +58,26 @@ class TestVersions:
         world.add(Wheel("demo", "1.0", requires=("other",)), *wheels("other", "1.0", "2.0"))
         chosen = world.names("demo", constraints=["other<2", "unheard-of==3"])
         assert chosen == "demo-1.0 other-1.0"
+
+    def test_a_constraint_by_url_is_the_file_that_is_taken(self, world):
+        world.add(Wheel("demo", "1.0", requires=("other",)), *wheels("other", "1.0", "2.0"))
+        world.add(cuda("built", "1.0", "12.8"), cuda("built", "2.0", "12.8"))
+        files = f"{world.server.root}/files"
+        old = f"other @ {files}/other/other-1.0-py3-none-any.whl"
+        unused = f"unheard-of @ {files}/x/unheard_of-1.0-py3-none-any.whl"
+        assert world.names("demo", constraints=[old, unused]) == "demo-1.0 other-1.0"
+        assert world.names("demo", constraints=[f"{old} ; os_name == 'nt'"]) == "demo-1.0 other-2.0"
+        build = f"built @ {files}/built/built-1.0-py3-none-any-cu128.whl"
+        assert world.names("built", constraints=[build]) == "built-1.0-cu128"
+        # A file that no index lists.
+        elsewhere = old.replace("other", "else").replace("/files/else", "/files/other")
+        world.add(("other", "else-1.0-py3-none-any.whl", Wheel("else", "1.0").build()))
+        assert world.names("else", constraints=[elsewhere]) == "else-1.0"
+        for wanted in (("demo", "other>1"), ("demo", old.replace("1.0", "2.0"))):
+            with pytest.raises(NoSolution):
+                world.names(*wanted, constraints=[old])
+        with pytest.raises(RequirementError, match=r"demo @ \S+: the file is of other"):
+            world.names("demo", constraints=[old.replace("other", "demo", 1)])
 
     def test_yanked_only_when_pinned(self, world):
         world.add(Wheel("demo", "1.0"))

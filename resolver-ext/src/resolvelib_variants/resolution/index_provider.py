@@ -167,12 +167,16 @@ class IndexProvider(_Base):
         self._evaluator = evaluator
         self._target = target
         self._held: dict[tuple[str, str], bool] = {}  # by marker and extra
+        self._direct: dict[str, Candidate] = {}  # by URL
         self._constraints: dict[str, list[Wanted]] = {}
+        self._constrained: dict[str, list[Candidate]] = {}  # to files
         for wanted in constraints:
             if self._applies(wanted.requirement.marker):
                 self._constraints.setdefault(wanted.project, []).append(wanted)
+                if (url := wanted.requirement.url) is not None:
+                    file = self._named_by(url, wanted.project)
+                    self._constrained.setdefault(wanted.project, []).append(file)
         self._ranks: dict[str, tuple[bool, int, str]] = {}
-        self._direct: dict[str, Candidate] = {}  # by URL
         self._pre = pre
         self._matching: dict[tuple[str, frozenset[str]], tuple[list[Version], list[Version]]] = {}
         self._provided = provided
@@ -241,13 +245,16 @@ class IndexProvider(_Base):
         exact = next(
             (item.candidate for item in wanted if isinstance(item, ExplicitRequirement)), None
         )
-        url = next((item.url for item in needs if item.url is not None), None)
-        if exact is None and url is not None:
-            exact = self._named_by(url)
+        named = [self._named_by(item.url, project) for item in needs if item.url is not None]
+        named += self._constrained.get(project, ())
+        if exact is None and named:
+            exact = named[0]
         if exact is not None:
             exact = exact.with_extra(extra)
-            met = exact not in excluded and all(
-                self.is_satisfied_by(item, exact) for item in wanted
+            met = (
+                exact not in excluded
+                and all(self.is_satisfied_by(item, exact) for item in wanted)
+                and all(item.filename == exact.filename for item in named)
             )
             return [exact] if met and allow(self._specifiers(project), exact.version_text) else []
         offered = self._stand_ins if project in self._provided else self._offered
@@ -261,7 +268,8 @@ class IndexProvider(_Base):
         # Resolvers ask this of every pin in every round: millions of times in large resolutions.
         if type(requirement) is SpecifierRequirement:
             if requirement.url is not None:
-                return self._named_by(requirement.url).filename == candidate.filename
+                named = self._named_by(requirement.url, requirement.project)
+                return named.filename == candidate.filename
             return contains(requirement.specifier, candidate.version_text)
         if isinstance(requirement, ExplicitRequirement):
             return requirement.candidate.with_extra(candidate.extra) == candidate
@@ -460,10 +468,10 @@ class IndexProvider(_Base):
             self._held[key] = held
         return self._held[key]
 
-    def _named_by(self, url: str) -> Candidate:
-        """Return the candidate that requirements name by *url*; raises RequirementError."""
+    def _named_by(self, url: str, project: str) -> Candidate:
+        """Return the file of *project* that is named by *url*; raises RequirementError."""
         if url not in self._direct:
-            name, version = distribution_name(url)
+            name, version = _check_named(url, project)
             plain, _, fragment = url.partition("#")
             algorithm, equals, digest = fragment.partition("=")
             hashes = {algorithm: digest} if equals else {}
@@ -497,9 +505,7 @@ class IndexProvider(_Base):
         """Return the need for a project and one for each extra of it."""
         project = canonicalize_name(requirement.name)
         if requirement.url is not None:
-            named = distribution_name(requirement.url)[0]
-            if named != project:
-                raise RequirementError(f"{text}: the file is of {named}")
+            _check_named(requirement.url, project)
         specifier = str(requirement.specifier)
         extras = sorted(map(canonicalize_name, requirement.extras))
         return [
@@ -530,3 +536,11 @@ class IndexProvider(_Base):
 
     def _warn(self, text: str) -> None:
         self.warnings.setdefault(text)
+
+
+def _check_named(url: str, project: str) -> tuple[str, str]:
+    """Return name and version of the file at *url*; raises RequirementError for another project."""
+    name, version = distribution_name(url)
+    if name != project:
+        raise RequirementError(f"{project} @ {redacted(url)}: the file is of {name}")
+    return name, version

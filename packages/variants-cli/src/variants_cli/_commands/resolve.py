@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,6 +99,7 @@ def resolve(
             f"{output}: the name of a lock file has to be pylock.toml or pylock.NAME.toml"
         )
     where = places(options, wanted)
+    wanted = replace(wanted, pre=where.pre)
     with resolving(where, option_values(options)) as resolver, progress() as tell:
         if lock_file is not None:
             found, warnings = _from_lock(lock_file, groups, where.targets, resolver)

@@ -70,13 +70,13 @@ def test_order(evaluated):
 def test_files_that_are_yanked_count_where_the_version_is_pinned(evaluated, pinned_first):
     evaluator = evaluated(
         {"filename": "demo-1.0-py3-none-any-a.whl", "yanked": True},
-        {"filename": "demo-1.0-py3-none-any-b.whl", "yanked": ""},
+        {"filename": "demo-1.0-py3-none-any-b.whl", "yanked": "broken"},
         {"filename": "demo-2.0-py3-none-any-a.whl", "yanked": True},
         {"filename": "demo-2.0-py3-none-any-b.whl"},
-        {"filename": "demo-3.0-py3-none-any-a.whl"},
+        {"filename": "demo-3.0-py3-none-any-a.whl", "yanked": ""},
     )
     for pinned in (pinned_first, not pinned_first) * 2:
-        # All of 1.0 are yanked; an empty reason is a reason.
+        # All of 1.0 are yanked; an empty reason is none.
         for version, labels in (("1.0", ["a", "b"] * pinned), ("2.0", ["b"]), ("3.0", ["a"])):
             found = evaluator.candidates("demo", Version(version), pinned=pinned)
             assert [item.label for item in found] == labels

@@ -108,14 +108,14 @@ def _json_file(entry: object, links: Links, previous: PageFile | None) -> PageFi
     # The names of PEP 714 first, then what indexes said before.
     core_metadata: Mapping[str, str] | None = None
     for key in ("core-metadata", "data-dist-info-metadata", "dist-info-metadata"):
-        if key in entry:
-            value = entry[key]
-            core_metadata = {} if value is True else _hashes(value) if value else None
+        value = entry.get(key)
+        if value is not None:  # `{}` tells of a file without its hash, to installers as well
+            core_metadata = _hashes(value) if value or isinstance(value, dict) else None
             break
     if previous is not None and core_metadata == previous.core_metadata:
         # Most wheels of a version have the same METADATA: a fourth of the memory of large pages.
         core_metadata = previous.core_metadata
-    yanked = entry.get("yanked", False)
+    yanked = entry.get("yanked")
     size = entry.get("size")
     provenance = text_of(entry.get("provenance"))
     return PageFile(
@@ -123,7 +123,7 @@ def _json_file(entry: object, links: Links, previous: PageFile | None) -> PageFi
         url,
         _hashes(entry.get("hashes")),
         text_of(entry.get("requires-python")),
-        yanked if isinstance(yanked, str) else "" if yanked else None,
+        (yanked if isinstance(yanked, str) else "") if yanked else None,  # an empty text is false
         size if type(size) is int and size >= 0 else None,  # not True
         text_of(entry.get("upload-time")),
         core_metadata,

@@ -32,7 +32,24 @@ from pep_variants.preferences import Sources
 
 from .user_proxies import PORTS, proxy_for
 
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+# IANA's special-purpose registries, not `is_global`, which another Python decides otherwise. Left
+# out: 192.0.0.9, 192.0.0.10 and parts of 2001::/23, which are global, and have no index.
+_NOT_PUBLIC = [
+    ipaddress.ip_network(text)
+    for text in (
+        "10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
+        "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
+        "240.0.0.0/4",
+        "::/3", "4000::/2", "8000::/1",  # all but 2000::/3, global unicast
+        "2001::/23", "2001:db8::/32", "3fff::/20",
+    )
+]  # fmt: skip
+_LOCAL_NAT64 = ipaddress.ip_network("64:ff9b:1::/48")
+_EMBEDDING = [
+    *map(ipaddress.ip_network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96", "64:ff9b::/96")),
+    _LOCAL_NAT64,
+]
+"""IPv6 addresses that end with an IPv4 one."""
 # Its metadata service, which is reachable from inside of Azure only.
 _AZURE = ipaddress.ip_address("168.63.129.16")
 
@@ -76,18 +93,18 @@ class ForbiddenAddress(Exception):
 def reach_of(address: Address) -> Reach:
     """Return how near *address* is; IPv6 addresses that embed an IPv4 one are as near as that.
 
-    These are mapped addresses, 6to4, Teredo and NAT64 (RFC 4291, 3056, 4380, 6052).
+    These are mapped, compatible and translated addresses, 6to4, Teredo and NAT64 (RFC 4291, 2765,
+    3056, 4380, 6052, 8215).
     """
     if isinstance(address, ipaddress.IPv6Address):
-        inner = address.ipv4_mapped or address.sixtofour
+        inner = address.sixtofour
         if inner is None and address.teredo is not None:
             inner = address.teredo[1]
-        if inner is None and address in _NAT64:
+        if inner is None and any(address in network for network in _EMBEDDING):
             inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
         if inner is not None:
-            return reach_of(inner)
-        if address.is_site_local:
-            return Reach.NETWORK
+            own = Reach.NETWORK if address in _LOCAL_NAT64 else Reach.PUBLIC
+            return max(own, reach_of(inner))
     if (
         address.is_loopback
         or address.is_link_local
@@ -97,7 +114,8 @@ def reach_of(address: Address) -> Reach:
         or (address.version == 4 and int(address) < 2**24)  # 0.0.0.0/8: "this host"
     ):
         return Reach.MACHINE
-    return Reach.PUBLIC if address.is_global else Reach.NETWORK
+    is_near = any(address in network for network in _NOT_PUBLIC)
+    return Reach.NETWORK if is_near else Reach.PUBLIC
 
 
 class AddressPolicy:

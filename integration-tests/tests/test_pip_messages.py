@@ -86,8 +86,10 @@ def test_the_choice_says_what_is_missed_and_how_to_see_more(patched, serve):
     done = dry_run(patched, index, "gpu", "-v")
     lines = [line.split() for line in done.out.splitlines() if line.startswith("    ")]
     assert [line[:2] for line in lines] == [
-        ["cu128", "chosen"], ["cu126", "compatible"], ["null", "compatible"], ["cu130", "rejected"]
+        ["cu128", "chosen"], ["nvidia", "::"], ["cu126", "compatible"], ["null", "compatible"],
+        ["cu130", "rejected"],
     ], done  # fmt: skip
+    assert lines[1] == "nvidia :: cuda_version_lower_bound :: 12.8".split()
     done = dry_run(patched, index, "gpu", "--variant", "gpu=cu126", **{DRIVER: "13.0"})
     assert the_line(done, "Variant cu126") == "Variant cu126 for gpu 2.0: asked for"
 

@@ -119,7 +119,10 @@ class VersionReport:
         tree: dict[str, object] = {
             "version": str(self.version),
             "files": dict(self.labels),
-            "variants": [row._asdict() for row in self.verdicts],
+            "variants": [
+                {"label": row.label, "verdict": row.verdict, "why": row.why}
+                for row in self.verdicts
+            ],
             "notices": list(self.notices),
             "problems": list(self.problems),
             "older-build": None if self.older_build is None else _older_tree(self.older_build),

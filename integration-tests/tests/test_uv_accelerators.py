@@ -21,7 +21,7 @@ from support.catalog_places import (
 from support.projects import DRIVER, GPU
 from support.published_builds import Field, standing_in
 from support.uvs import Machine, project
-from support.wheels import Wheel
+from support.wheels import PURE, Wheel
 from uv_variants._environments import installed_versions
 
 LINUX = "py3-none-manylinux_2_17_x86_64"
@@ -139,6 +139,43 @@ def test_other_systems_have_their_files_in_the_lock(
     done = here.run("sync", "--locked", "--dry-run", "--python-platform", platform)
     assert done.code == 0, done
     assert f" + torch=={torch}\n" in done.err, done
+
+
+@pytest.mark.parametrize(
+    ("platform", "named", "taken"),
+    [
+        ("aarch64-unknown-linux-gnu", "gh200-grace", "onnxruntime"),
+        ("x86_64-unknown-linux-gnu", "h100-zen4", "onnxruntime-gpu"),
+        ("x86_64-pc-windows-msvc", "cuda=12.8,sm=12.0,cpu=zen4", "onnxruntime"),
+    ],
+)
+def test_builds_that_are_not_for_all_systems(
+    computer: Machine, field: Field, platform: str, named: str, taken: str
+) -> None:
+    """Others of the group are for the machine, whose system onnxruntime-gpu has no wheel for."""
+    for name, tag in (("onnxruntime", PURE), ("onnxruntime-gpu", LINUX), ("cupy-cuda12x", PURE)):
+        version = "15.0" if name == "cupy-cuda12x" else "1.21.0"
+        field.index.add_wheel(Wheel(name, version, tag=tag), metadata_file=True)
+    tables = [
+        variant(
+            "cuda12",
+            'requires = ["onnxruntime-gpu=={version}"]\nplatforms = ["manylinux_2_17_x86_64"]',
+            cuda="12.0",
+        ),
+        variant("null", ""),
+    ]
+    catalog = Path(computer.environ["VARIANTS_CATALOG"])
+    (catalog / "onnxruntime.toml").write_text(entry("onnxruntime", tables))
+    printed = accelerated(computer, "onnxruntime>=1.18", "cupy", names=("cpu", "cuda12.8"))
+    line = "onnxruntime, without a build for linux_aarch64, win_amd64, is the one for CPUs there"
+    assert f"group cuda12.8: {line}" in printed, printed
+    here = computer.with_environ({"VARIANTS_PLATFORM": named})
+    done = here.run("sync", "--locked", "--dry-run", "--python-platform", platform)
+    assert done.code == 0, done
+    assert f" + {taken}==1.21.0\n" in done.err, done
+    assert "group cuda12.8" in done.err, done
+    assert " + cupy-cuda12x==15.0\n" in done.err, done
+    assert computer.run("accelerators", "--check").code == 0
 
 
 def test_why_not_the_better_one(computer: Machine) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from packaging.requirements import Requirement
 
-from uv_variants._accelerators.plan import Member, Plan
+from uv_variants._accelerators.plan import Member, Plan, planned
 from uv_variants._accelerators.tables import Declared, rewritten
 from uv_variants._errors import AcceleratorsUnknown
+from variants_catalog.catalogs import shipped_catalog
 
 HOST = "https://download.pytorch.org/whl/"
 PYPROJECT = """\
@@ -158,3 +160,34 @@ def test_what_is_declared() -> None:
     )
     for tree in ({}, {"tool": 1}, {"tool": {"uv-variants": {"accelerators": "cpu"}}}):
         assert Declared.of(tree) == Declared()
+
+
+def shown(names: list[str], *requirements: str) -> dict[str, list[str]]:
+    """Return the members of groups of the shipped catalogue, without the quotes of markers."""
+    found = planned(shipped_catalog(), names, list(map(Requirement, requirements)))
+    return {
+        group: [item.requirement.replace("'", "") for item in members]
+        for group, members in found.groups.items()
+    }
+
+
+def test_systems_without_a_build() -> None:
+    found = shown(["cpu", "cuda12.6", "cuda13.0"], "torch", "onnxruntime", "jax", "tensorflow")
+    assert "onnxruntime; platform_machine == aarch64" in found["cuda12.6"]
+    assert "jax[cuda12]>=0.4.35; sys_platform != win32" in found["cuda12.6"]
+    gpu = "onnxruntime-gpu[cuda,cudnn]"
+    assert f"{gpu}>=1.21; platform_machine != aarch64" in found["cuda13.0"]
+    assert f"{gpu}>=1.29; platform_machine == aarch64" in found["cuda13.0"]
+    assert "tensorflow; platform_machine == aarch64 or sys_platform == darwin" in found["cpu"]
+    pinned = shown(["cuda13.0"], "torch", "onnxruntime==1.27.0; python_version > '3'")
+    condition = "python_version > 3 and platform_machine == aarch64"
+    assert f"onnxruntime==1.27.0; {condition}" in pinned["cuda13.0"]
+    assert shown(["cuda12.6"], "torch")["cuda12.6"] == ["torch"]
+
+
+def test_a_system_with_another_index() -> None:
+    wanted = planned(shipped_catalog(), ["cpu", "cuda12.9"], [Requirement("torch")])
+    text = rewritten(PYPROJECT, wanted)
+    windows = "marker = \"sys_platform == 'win32'\""
+    assert f'{{index = "pytorch-cu128", group = "cuda12.9", {windows}}}' in text
+    assert rewritten(text, wanted) == text

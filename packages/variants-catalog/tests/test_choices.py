@@ -302,7 +302,8 @@ CASES = {
     # The code for an RTX 50 has a known fault.
     "tensorflow 2.21.0": f"""
         cuda12: pascal, pascal 13, v100 13, {CUDA12}, h100 13
-        null: rtx5090, spark, thor, {AMD}, {INTEL}, {REST}
+        null: rtx5090, {AMD}, {INTEL}, cpu, old
+         : spark, thor, apple
         """,
     "transformer-engine 2.20.2": f"""
         cuda12: v100 13, {CUDA12}
@@ -327,7 +328,8 @@ CASES = {
         """,
     "tensorflow 2.20.0": f"""
         cuda12: pascal, pascal 13, v100, t4, a100, h100, v100 13, h100 13
-        null: b200, rtx5090, spark, thor, {AMD}, {INTEL}, {REST}
+        null: b200, rtx5090, {AMD}, {INTEL}, cpu, old
+         : spark, thor, apple
         """,
     # The GPU builds are for Linux, and not for the oldest driver of CUDA 12. Code of 10.0a is not
     # for all of 10.
@@ -353,12 +355,12 @@ CASES = {
         """,
     "spconv 2.3.8": f"""
         cuda11: old
-        cuda12: pascal, pascal 13, v100 13, {CUDA12}, {CUDA13}
-         : {AMD}, {INTEL}, cpu, apple
+        cuda12: pascal, pascal 13, v100 13, {CUDA12}, h100 13, rtx5090
+         : spark, thor, {AMD}, {INTEL}, cpu, apple
         """,
     "faiss 1.15.1": f"""
-        cuda12: v100 13, {CUDA12}, {CUDA13}
-        null: pascal, pascal 13, {AMD}, {INTEL}, {REST}
+        cuda12: v100 13, {CUDA12}, h100 13, rtx5090
+        null: pascal, pascal 13, spark, thor, {AMD}, {INTEL}, {REST}
         """,
     "faiss 1.13.2": f"""
         cuda12: v100, t4, a100, v100 13
@@ -380,15 +382,18 @@ CASES = {
         """,
     "xgboost 3.4.1": f"""
         cuda13: h100 13, rtx5090, spark
-        null: pascal, pascal 13, v100 13, {CUDA12}, thor, {AMD}, {INTEL}, {REST}
+        null: pascal, pascal 13, v100 13, {CUDA12}, thor, {AMD}, {INTEL}, cpu, old
+         : apple
         """,
     "xgboost 3.3.0": f"""
         cuda12: t4, a100, h100, b200, h100 13, rtx5090, spark
-        null: v100, v100 13, pascal, pascal 13, thor, {AMD}, {INTEL}, {REST}
+        null: v100, v100 13, pascal, pascal 13, thor, {AMD}, {INTEL}, cpu, old
+         : apple
         """,
     "xgboost 3.2.0": f"""
         cuda12: pascal, pascal 13, v100 13, {CUDA12}, h100 13, rtx5090, spark
-        null: thor, {AMD}, {INTEL}, {REST}
+        null: thor, {AMD}, {INTEL}, cpu, old
+         : apple
         """,
     # The same for every machine: what torch's build for ROCm requires.
     "triton-rocm 3.6.0": f"null: {ALL}",

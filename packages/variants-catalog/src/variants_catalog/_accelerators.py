@@ -43,7 +43,10 @@ def is_accelerator(text: str) -> bool:
 
 
 def build_for(
-    entry: CatalogProject, accelerator: str, wanted: SpecifierSet | None = None
+    entry: CatalogProject,
+    accelerator: str,
+    wanted: SpecifierSet | None = None,
+    machine: str = "",
 ) -> CatalogVariant | None:
     """Return the build that *entry* has for *accelerator*, None without one.
 
@@ -53,10 +56,14 @@ def build_for(
         entry: of the project.
         accelerator: its name, see `is_accelerator`.
         wanted: versions of the project that may be taken, any by default.
+        machine: platform tag of the machine, such as ``linux_x86_64``; empty for any.
 
     >>> from variants_catalog.catalogs import build_for, shipped_catalog
     >>> build_for(shipped_catalog().project("cupy"), "cuda13.0").label
     'cuda13'
+    >>> onnxruntime = shipped_catalog().project("onnxruntime")
+    >>> build_for(onnxruntime, "cuda12.6", machine="linux_aarch64") is None
+    True
     """
     wanted = SpecifierSet() if wanted is None else wanted
     pins = (Version(each.version.removesuffix(".*")) for each in wanted if each.operator == "==")
@@ -69,22 +76,32 @@ def build_for(
         (distance, item)
         for item in entry.variants
         if (distance := _distance(_name(item), accelerator)) is not None
+        and item.is_for(filter(None, [machine]))
         and any(map(item.admits, versions))
     ]
     return min(fitting, key=lambda each: each[0])[1] if fitting else None
 
 
-def build_versions(entry: CatalogProject, build: CatalogVariant) -> SpecifierSet:
+def build_versions(entry: CatalogProject, build: CatalogVariant, machine: str = "") -> SpecifierSet:
     """Return up to which version *entry* has a build of this label, and from which on any alike.
 
     Older ones for another label are no worse: drivers run what was built for older ones.
+
+    Args:
+        entry: of the project.
+        build: one of its variants.
+        machine: platform tag of the machine, such as ``linux_x86_64``; empty for any.
 
     >>> from variants_catalog.catalogs import build_for, build_versions, shipped_catalog
     >>> entry = shipped_catalog().project("onnxruntime")
     >>> str(build_versions(entry, build_for(entry, "cuda12.6")))
     '<1.27,>=1.21'
     """
-    alike = [item for item in entry.variants if item.requires == build.requires]
+    alike = [
+        item
+        for item in entry.variants
+        if item.requires == build.requires and item.is_for(filter(None, [machine]))
+    ]
     samples = sample_versions(entry.variants)
     admitted = [version for version in samples if any(item.admits(version) for item in alike)]
     labelled = [item for item in alike if item.label == build.label]

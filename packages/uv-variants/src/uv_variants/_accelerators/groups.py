@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+from pep_variants import machines, wheel_files
 from pep_variants import selection as wheel_selection
-from pep_variants import wheel_files
 from variants_catalog import catalogs
 from variants_index import uv_files
 
@@ -96,12 +98,17 @@ def group_builds(
         machine: platform tag of the machine, such as ``linux_x86_64``.
     """
     packages = _packages(lock)
-    own = [package for project in projects for package in packages.get(project, ())[:1]]
-    members = [uv_files.table_of(package.get("dev-dependencies")) for package in own]
+    own = {name: package for name in projects for package in packages.get(name, ())[:1]}
+    environment = machines.target_environment([machine], sys.version_info[:3])
     found: dict[str, list[GroupBuild]] = {group: [] for group in groups}
     for group, builds in found.items():
         name_in_lock = normalized(group)
-        for dependency in (each for table in members for each in table.get(name_in_lock, ())):
+        for dependency in (
+            each
+            for project, package in own.items()
+            for each in uv_files.table_of(package.get("dev-dependencies")).get(name_in_lock, ())
+            if _holds(each, {**environment, "extra": _as_extra(project, name_in_lock)})
+        ):
             name = str(dependency.get("name"))
             entry = catalog.project(name) or _entry_of_target(catalog, name)
             package = _package(packages.get(name, ()), dependency)
@@ -183,6 +190,18 @@ def _rankings(
 def _entry_of_target(catalog: Catalog, name: str) -> CatalogProject | None:
     entries = map(catalog.project, catalog.names())
     return next((entry for entry in entries if entry and name in entry.targets), None)
+
+
+def _as_extra(project: str, group: str) -> str:
+    """Return the extra that a group of *project* is in the markers of a lock."""
+    return f"group-{len(project)}-{project}-{group}"
+
+
+def _holds(dependency: Mapping[str, Any], environment: Mapping[str, str]) -> bool:
+    try:
+        return Marker(str(dependency["marker"])).evaluate({**environment})
+    except (KeyError, ValueError):
+        return True
 
 
 def _packages(lock: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:

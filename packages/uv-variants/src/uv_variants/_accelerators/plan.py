@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
@@ -24,6 +25,18 @@ if TYPE_CHECKING:
 
 _COMPANIONS = {"rocm": "triton-rocm", "xpu": "triton-xpu"}
 """What torch's builds require that only the publisher's index has, which uv has to be told."""
+_SYSTEMS = {
+    "linux_x86_64": (
+        "sys_platform == 'linux' and platform_machine == 'x86_64'",
+        "(sys_platform != 'linux' or platform_machine != 'x86_64')",
+    ),
+    "linux_aarch64": ("platform_machine == 'aarch64'", "platform_machine != 'aarch64'"),
+    "win_amd64": ("sys_platform == 'win32'", "sys_platform != 'win32'"),
+    "macosx_11_0_arm64": ("sys_platform == 'darwin'", "sys_platform != 'darwin'"),
+}
+"""Platform tags of the systems of machines, each with a marker of it and one of all others."""
+_ONLY_CPU = "macosx_11_0_arm64"
+"""The system that has none of the accelerators."""
 
 
 @dataclass(frozen=True)
@@ -98,17 +111,14 @@ def planned(
         if (entry := catalog.project(name)) is not None and _has_accelerators(entry)
     ]
     entries.sort(key=lambda entry: -len(entry.coherent))  # torch before what goes with it
-    builds = {
-        (accelerator, entry.name): _build(entry, accelerator, wanted.get(entry.name, ()))
-        for accelerator in accelerators
-        for entry in entries
-    }
+    builds = {name: _builds(entries, name, wanted) for name in accelerators}
     renamed = {
-        entry.name
-        for entry in entries
-        for accelerator in accelerators
-        for name in _names(builds[accelerator, entry.name])
-        if entry.name in wanted and name != entry.name
+        project
+        for found in builds.values()
+        for project, by_system in found.items()
+        for build in by_system.values()
+        for name in _names(build)
+        if project in wanted and name != project
     }
     groups: dict[str, list[Member]] = {}
     known = {catalogs.CPU} if entries else set()
@@ -118,17 +128,14 @@ def planned(
         groups[accelerator] = members
         for entry in entries:
             asked = wanted.get(entry.name, [])
-            build = builds[accelerator, entry.name]
-            if build is not None:
+            found = builds[accelerator][entry.name]
+            if any(_build(entry, [accelerator], asked, system) for system in found):
                 known.add(accelerator)
-            for other in _older(accelerator) if build is None else ():
-                build = build or _build(entry, other, asked)
-            if build is None:
-                build = _build(entry, catalogs.CPU, asked)
-                taken = "is not in it" if build is None else "is the one for CPUs"
-                lacking.append(f"group {accelerator}: {entry.name}, without a build, {taken}")
-            if build is not None:
-                members += _members(entry, build, asked, is_moved=entry.name in renamed)
+            lacking += (
+                f"group {accelerator}: {entry.name}, without a build{text}"
+                for text in _lacking(found, is_cpu=accelerator == catalogs.CPU)
+            )
+            members += _members(entry, found, asked, is_moved=entry.name in renamed)
         companion = catalog.project(_COMPANIONS.get(re.sub("[0-9.]", "", accelerator), ""))
         if companion is not None and any(item.project == "torch" for item in members):
             members.append(Member(companion.name, companion.name, companion.places[0]))
@@ -173,11 +180,49 @@ def _has_accelerators(entry: CatalogProject) -> bool:
     return any(item.properties and catalogs.is_accelerator(item.label) for item in entry.variants)
 
 
+def _builds(
+    entries: Sequence[CatalogProject],
+    accelerator: str,
+    wanted: Mapping[str, Sequence[Requirement]],
+) -> dict[str, dict[str, CatalogVariant | None]]:
+    """Return the build of each project by system, the one for CPUs where there is no other.
+
+    Systems are those on which one of the projects has a build for *accelerator*.
+    """
+    names = [accelerator, *_older(accelerator)]
+    asked = {entry.name: wanted.get(entry.name, ()) for entry in entries}
+    systems = [each for each in _SYSTEMS if accelerator == catalogs.CPU or each != _ONLY_CPU]
+    used = [
+        system
+        for system in systems
+        if any(_build(entry, names, asked[entry.name], system) for entry in entries)
+    ]
+    names.append(catalogs.CPU)
+    return {
+        entry.name: {
+            system: _build(entry, names, asked[entry.name], system) for system in used or systems
+        }
+        for entry in entries
+    }
+
+
 def _build(
-    entry: CatalogProject, accelerator: str, wanted: Sequence[Requirement]
+    entry: CatalogProject, accelerators: Iterable[str], wanted: Sequence[Requirement], system: str
 ) -> CatalogVariant | None:
+    """Return the build for the first of *accelerators* that *entry* has one for."""
     specifier = wanted[0].specifier if len(wanted) == 1 else None
-    return catalogs.build_for(entry, accelerator, specifier)
+    found = (catalogs.build_for(entry, name, specifier, system) for name in accelerators)
+    return next((build for build in found if build is not None), None)
+
+
+def _lacking(found: Mapping[str, CatalogVariant | None], *, is_cpu: bool) -> Iterator[str]:
+    """Yield what is in a group where a project has no build for it, and on which systems."""
+    absent = [system for system, build in found.items() if build is None]
+    others = [system for system, build in found.items() if build and not build.properties]
+    for systems, taken in ((absent, "is not in it"), (others, "is the one for CPUs")):
+        if systems and not (is_cpu and systems is others):
+            where = f" for {', '.join(systems)}" if len(systems) < len(found) else ""
+            yield f"{where}, {taken}{where and ' there'}"
 
 
 def _older(accelerator: str) -> list[str]:
@@ -196,7 +241,37 @@ def _asked(build: CatalogVariant) -> list[Requirement]:
 
 
 def _members(
-    entry: CatalogProject, build: CatalogVariant, wanted: Sequence[Requirement], *, is_moved: bool
+    entry: CatalogProject,
+    found: Mapping[str, CatalogVariant | None],
+    wanted: Sequence[Requirement],
+    *,
+    is_moved: bool,
+) -> Iterator[Member]:
+    """Yield the members of a group for the builds *found*; markers say where they differ."""
+    having: dict[Member, list[str]] = {}
+    for system, build in found.items():
+        for member in _of_build(entry, build, wanted, system, is_moved=is_moved) if build else ():
+            having.setdefault(member, []).append(system)
+    for member, systems in having.items():
+        others = [system for system in found if system not in systems]
+        if not others:
+            yield member
+            continue
+        marker = " or ".join(_SYSTEMS[system][0] for system in systems)
+        if next(iter(found)) in systems:  # on what else there is as well
+            marker = " and ".join(_SYSTEMS[system][1] for system in others)
+        item = Requirement(member.requirement)
+        item.marker = Marker(f"({item.marker}) and ({marker})" if item.marker else marker)
+        yield replace(member, requirement=_text(item))
+
+
+def _of_build(
+    entry: CatalogProject,
+    build: CatalogVariant,
+    wanted: Sequence[Requirement],
+    system: str,
+    *,
+    is_moved: bool,
 ) -> Iterator[Member]:
     """Yield the members of a group for a *build*; none for files that the project requires itself.
 
@@ -204,11 +279,16 @@ def _members(
     groups stand for the project those that are *wanted* as well.
     """
     stands = is_moved or build.index or build.properties
-    versions = SpecifierSet() if build.index else catalogs.build_versions(entry, build)
+    versions = SpecifierSet() if build.index else catalogs.build_versions(entry, build, system)
     for item in _asked(build) or ([Requirement(entry.name)] if stands else []):
         for each in (wanted if is_moved else ()) or [Requirement(entry.name)]:
             item.specifier, item.marker = each.specifier & versions, each.marker
-            yield Member(entry.name, str(item), build.index or "")
+            yield Member(entry.name, _text(item), build.index or "")
+
+
+def _text(requirement: Requirement) -> str:
+    """Return *requirement* with quotes that TOML need not escape."""
+    return str(requirement).replace('"', "'")
 
 
 def _unknown(accelerator: str, entries: Sequence[CatalogProject]) -> str:

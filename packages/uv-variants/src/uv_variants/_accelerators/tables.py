@@ -7,6 +7,7 @@ written stays as it is. `TABLE` says which accelerators and indexes are ours.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -235,11 +236,16 @@ def _index_name(url: str) -> str:
 def _sources(
     table: Tree, ours: set[str], plan: Plan, indexes: Mapping[str, tuple[str, bool]]
 ) -> None:
-    wanted: dict[str, list[tuple[str, str]]] = {}
+    wanted: dict[str, list[dict[str, str]]] = {}
     for accelerator, members in plan.groups.items():
+        places = Counter(name for name, _ in {(item.name, item.index) for item in members})
         for item in members:
             if item.index:
-                wanted.setdefault(item.name, []).append((accelerator, indexes[item.index][0]))
+                row = {"index": indexes[item.index][0], "group": accelerator}
+                if places[item.name] > 1:  # elsewhere it is from another one
+                    row["marker"] = str(Requirement(item.requirement).marker).replace('"', "'")
+                if row not in wanted.setdefault(item.name, []):
+                    wanted[item.name].append(row)
     by_name = {normalized(name): name for name in table}
     for name in dict.fromkeys((*by_name, *wanted)):
         written = by_name.get(name, name)
@@ -251,15 +257,14 @@ def _sources(
                 f"tool.uv.sources.{written} in pyproject.toml has a source of its own: remove it, "
                 "each accelerator gets one"
             )
-        pairs = [(str(row.get("group")), str(row.get("index"))) for row in rows]
         if name not in wanted and any(is_ours) and all(is_ours):
             del table[written]
-        elif name in wanted and pairs != wanted[name]:
+        elif name in wanted and rows != wanted[name]:
             array = tomlkit.array().multiline(True)
-            for group, index in wanted[name]:
-                row = tomlkit.inline_table()
-                row.update({"index": index, "group": group})
-                array.append(row)
+            for each in wanted[name]:
+                source = tomlkit.inline_table()
+                source.update(each)
+                array.append(source)
             table[written] = array
 
 

@@ -15,6 +15,7 @@ from pip._vendor.packaging.utils import canonicalize_name
 from pep_variants import limits
 
 from . import OWN
+from ._built_against import has_variants, replace_builds
 from ._errors import logger
 from ._links import label_of_link
 
@@ -62,7 +63,8 @@ def resolved(session: Session, resolver: Any, resolve: Callable[..., Any]) -> An
     requirements = resolve()
     preferences = session.options.preferences
     switch = preferences is not None and preferences.switch
-    if switch or (requirements.requirements and session.chooses):
+    chooses = bool(requirements.requirements and session.chooses)
+    if switch or chooses or has_variants(resolver._result):
         from ._leftovers import settle
         from ._switching import Rounds, move_families, switch_variants
 
@@ -70,6 +72,7 @@ def resolved(session: Session, resolver: Any, resolve: Callable[..., Any]) -> An
         if switch:
             switch_variants(rounds)
         move_families(rounds)
+        replace_builds(rounds)
         settle(rounds, switch=switch)
         if session.ordering is not None:  # what was said of earlier rounds is not said again
             for requirement in rounds.requirements.values():

@@ -143,21 +143,32 @@ class Rounds:
             again: projects to be installed again.
         """
         before = self.state()
-        moved = {**self.moved, **moved}
-        held = {**self._held, **held}
-        named = [_required(item) for item in moved.values()]
-        kept = {name: version for name, version in held.items() if version is not None}
         try:
-            with self._hidden(moved), self.session.holding(kept), self.session.attempt():
-                found = self._resolve(named)
+            with self.session.attempt():
+                self._run({**self.moved, **moved}, {**self._held, **held})
         except InstallationError as error:
             logger.debug("no other builds: %s", error)
             self.restore(before)
             return False
-        self.found, self.moved, self._held = found, moved, held
         self.again |= {*again}
         self._mark()
         return True
+
+    def insist(self, moved: Mapping[str, InstalledProject]) -> None:
+        """Resolve once more.
+
+        Raises:
+            InstallationError: that does not work.
+        """
+        self._run({**self.moved, **moved}, {**self._held, **dict.fromkeys(moved)})
+        self._mark()
+
+    def _run(self, moved: dict[str, InstalledProject], held: dict[str, Any]) -> None:
+        named = [_required(item) for item in moved.values()]
+        kept = {name: version for name, version in held.items() if version is not None}
+        with self._hidden(moved), self.session.holding(kept):
+            found = self._resolve(named)
+        self.found, self.moved, self._held = found, moved, held
 
     @contextmanager
     def _hidden(self, items: Iterable[str]) -> Iterator[None]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import permutations, product
 from typing import TYPE_CHECKING, NamedTuple
@@ -480,7 +481,12 @@ class _Asked:
         return ""
 
     def _judgement(self, name: str) -> Judgement | None:
-        return judgement(self._state, self._state.installed, name, partial(self._admits, name))
+        admitted = partial(self._admits, name)
+        found = judgement(self._state, self._state.installed, name, admitted)
+        # A wheel with a label keeps its version, unless another is asked for.
+        if found is not None and found.within is not None and not self._switch:
+            return replace(found, advice=found.within) if self._state.is_variant(name) else found
+        return found
 
     def _admits(self, name: str, version: Version) -> bool:
         return admits(self._context.texts, name, str(version))
@@ -495,8 +501,9 @@ class _Asked:
         if self._is_upgraded(name) and found.newest not in (None, found.release):
             return True
         # A label of its own wheel is compared at every command, see the documentation.
-        is_asked = self._switch or self._state.is_variant(name)
-        return is_asked and found.advice is not None
+        advice = found.advice
+        is_kept = advice is not None and advice.version is None and self._state.is_variant(name)
+        return is_kept or (self._switch and advice is not None)
 
     def _moved(self, found: Mapping[str, Judgement], moving: list[str]) -> Changes:
         """Have uv replace what is *moving*, and take the others along."""

@@ -29,6 +29,7 @@ class Judgement:
         newest: the release that an upgrade takes, None if none is admitted.
         has_build: whether a release has a build for an accelerator that is here.
         older: the line about an older release that has one, where that does not go first.
+        within: what is better of the installed release, None for nothing.
     """
 
     installed: Installed
@@ -37,6 +38,7 @@ class Judgement:
     newest: Version | None
     has_build: bool
     older: str = ""
+    within: Advice | None = None
 
     @property
     def leaves_idle(self) -> bool:
@@ -104,18 +106,23 @@ def judge(
     )
     finals = [each.version for each in ordered if not each.version.is_prerelease] or [*ranks]
     newest = build.version if build is not None and build.version else max(finals, default=None)
-    advice = None
+    advice = within = None
     if release in ranks:
-        own = ordered if is_first else [ranks[release]]
-        advice = wheel_selection.advise_over_releases(
-            shown.project, release, installed.label, own, lambda: has_build
+        within, advice = (
+            wheel_selection.advise_over_releases(
+                shown.project, release, installed.label, releases, lambda: has_build
+            )
+            for releases in ([ranks[release]], ordered)
         )
+        # As in pip: another release that uses the accelerator is as good as a build of this one.
+        if not preferences.puts_first(shown.project, by_default=True):
+            advice = within
     older = None
     if advice is None and has_build and not is_first:
         until = [each for each in ordered if each.version <= release]
         older = wheel_selection.newest_build(shown.project, until, lambda: True)
     text = older.missed().text if older is not None and older.version is not None else ""
-    return Judgement(installed, release, advice, newest, has_build, text)
+    return Judgement(installed, release, advice, newest, has_build, text, within)
 
 
 def labels_like(shown: ProjectView, installed: Installed) -> dict[str, tuple[str, ...]]:

@@ -37,6 +37,10 @@ def main() -> int:
     run.add_argument("-r", "--runner", action="append", choices=list(RUNNERS), dest="runners")
     run.add_argument("--oldest", action="store_true", help="the oldest pip and uv as well")
     run.add_argument("--command", help="a command that plays cases, see README.md")
+    run.add_argument(
+        "--plays", nargs="+", default=(), metavar="WORD",
+        help="what that command can do in cases with steps, see README.md",
+    )  # fmt: skip
     run.add_argument("-v", "--verbose", action="store_true", help="show what clients print")
     run.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1)
     run.add_argument("--page", action="store_true", help=f"write {PAGE.name} of the documentation")
@@ -91,7 +95,7 @@ def _run(cases: Mapping[str, Case], arguments: argparse.Namespace) -> int:
         environments = Environments(folder / "environments", arguments.wheelhouse)
         names = arguments.runners or [n for n in RUNNERS if arguments.oldest or n not in OLDEST]
         runners = (
-            [Command(arguments.command)]
+            [Command(arguments.command, arguments.plays)]
             if arguments.command
             else [RUNNERS[name](environments) for name in names]
         )

@@ -42,8 +42,8 @@ class Case:
 
     @property
     def form(self) -> str:
-        """``filename``, ``lock``, ``index`` or ``document``."""
-        forms = (form for form in ("filename", "lock", "index") if form in self.tree)
+        """``filename``, ``steps``, ``lock``, ``index`` or ``document``."""
+        forms = (form for form in ("filename", "steps", "lock", "index") if form in self.tree)
         return next(forms, "document")
 
     @property

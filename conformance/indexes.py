@@ -79,6 +79,13 @@ def files_of(case: Case) -> Sequence[Mapping[str, Any]]:
     return [*files, *({"wheel": name} for name in names)]
 
 
+def wheels_of(case: Case) -> Iterator[Wheel]:
+    """Yield the wheels on the main index of *case*, which is an index case."""
+    files = files_of(case)
+    published = {file["document"]: _content(file) for file in files if "document" in file}
+    yield from (_wheel(file, published) for file in files if "wheel" in file)
+
+
 def _wheels(case: Case) -> Iterator[Mapping[str, Any]]:
     trees = [_tree(document) for document in case.documents]
     labels = case.tree.get("labels")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from .case import Case
+from .program import Finished
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,41 @@ def differences(case: Case, outcome: Outcome, *, words: bool) -> list[str]:
         wanted = list(case.expect.get("says", ()))
         if case.installed is None:
             wanted += case.expect.get("error", {}).get("names", ())
-        output = " ".join(outcome.output.lower().split())
-        found += [f"does not say {word!r}" for word in wanted if word.lower() not in output]
+        found += _unsaid(wanted, outcome.output)
     return found
+
+
+def differences_of_step(
+    step: Case, done: Finished, installed: Mapping[str, str], folder: Path, *, words: bool
+) -> list[str]:
+    """Return what differs after a *step*, one line each.
+
+    Args:
+        step: its expectation says what is there after it, see `states.steps`.
+        done: how the command ended.
+        installed: what is there.
+        folder: where that is.
+        words: whether what was printed is compared.
+    """
+    error = step.expect.get("error")
+    wanted, there = _normal_names(step.expect["installed"]), _normal_names(installed)
+    found = [] if wanted == there else [f"installed: expected {wanted!r}, found {there!r}"]
+    if bool(done.code) != (error is not None):
+        found.append("succeeded, and should not" if error else f"failed with {done.code}")
+    for path, text in step.expect.get("files", {}).items():
+        file = folder / path
+        content = file.read_text("utf-8") if file.exists() else None
+        found += [] if content == text else [f"{path}: expected {text!r}, found {content!r}"]
+    if words:
+        found += _unsaid(
+            [*step.expect.get("says", ()), *(error or {}).get("names", ())], done.output
+        )
+    return found
+
+
+def _unsaid(words: Sequence[str], output: str) -> list[str]:
+    flat = " ".join(output.lower().split())
+    return [f"does not say {word!r}" for word in words if word.lower() not in flat]
 
 
 def _compared(case: Case, outcome: Outcome) -> Iterator[tuple[str, object, object]]:

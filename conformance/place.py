@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,3 +98,10 @@ def platform_file(case: Case, folder: Path) -> Path | None:
     tree = {**head, "provider": providers} if providers else head
     path.write_text(tomli_w.dumps(tree), "utf-8")
     return path
+
+
+def clear(folder: Path, keep: Container[str]) -> None:
+    """Remove everything in *folder*, but what is named in *keep*."""
+    for path in folder.iterdir():
+        if path.name not in keep:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()

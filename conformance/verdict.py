@@ -16,6 +16,7 @@ from .outcome import differences
 from .place import prepared
 from .runners import LIBRARIES
 from .runners.base import Runner
+from .states import play_steps, wants
 
 
 @dataclass(frozen=True)
@@ -69,19 +70,23 @@ def play(runner: Runner, case: Case, known: Iterable[Difference] = ()) -> Verdic
     clients = case.tree.get("clients")
     if clients is not None and not runner.name.startswith(tuple(clients)):
         return Verdict(runner.name, case.id, "refused", ["the case is for other clients"])
-    reason = runner.refuses(case)
+    cannot = sorted(wants(case) - runner.plays)
+    reason = f"does not play {', '.join(cannot)}" if cannot else runner.refuses(case)
     if reason:
         return Verdict(runner.name, case.id, "refused", [reason])
     start = time.monotonic()
     given = runner.given(case)
     try:
         with prepared(given, serve=runner.name not in LIBRARIES) as place:
-            outcome = runner.play(given, place)
+            if case.form == "steps":
+                lines, output = play_steps(runner, given, place)
+            else:
+                outcome = runner.play(given, place)
+                lines, output = differences(case, outcome, words=runner.is_ours), outcome.output
     except Exception as error:
         # One case must not end the run of all.
         line = f"the runner fails: {type(error).__name__}: {error}"
         return Verdict(runner.name, case.id, "differs", [line])
-    lines = differences(case, outcome, words=runner.is_ours)
     why = next(
         (item for item in known
          if runner.name.startswith(item.client) and matches(case.id, item.cases)),
@@ -94,7 +99,7 @@ def play(runner: Runner, case: Case, known: Iterable[Difference] = ()) -> Verdic
         state,
         lines,
         why if lines else None,
-        outcome.output,
+        output,
         time.monotonic() - start,
     )
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 from hostile.clients import found
 
@@ -19,11 +21,13 @@ class Runner:
         name: short name, as in ``differences.json`` and ``clients`` of a case.
         title: what it is, with its version.
         is_ours: it is of this project: what it says is compared as well.
+        plays: what it can do in cases with steps, see ``README.md``.
     """
 
     name: str
     title: str
     is_ours = True
+    plays: frozenset[str] = frozenset()
 
     def refuses(self, case: Case) -> str:
         """Return why *case* cannot be given to this client, empty if it can."""
@@ -35,6 +39,14 @@ class Runner:
 
     def play(self, case: Case, place: Place) -> Outcome:
         """Let the client do what *case* asks for, at *place*."""
+        raise NotImplementedError
+
+    def environment(self, place: Place) -> AbstractContextManager[Path]:
+        """Make an environment for the steps of a case; yield the folder that it installs to."""
+        raise NotImplementedError
+
+    def step(self, step: Case, place: Place, folder: Path) -> Finished:
+        """Do what a *step* asks for in the environment of *folder*."""
         raise NotImplementedError
 
     def close(self) -> None:

@@ -52,7 +52,7 @@ class Engine(Runner):
 
     def refuses(self, case: Case) -> str:
         """Refuse what takes an index."""
-        if case.form in ("index", "lock"):
+        if case.form in ("index", "lock", "steps"):
             return "needs an index"
         return "needs a target" if "target" in case.tree else ""
 

@@ -13,14 +13,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pep_variants.machines import load_platform
-from support.environments import Environments
+from support.environments import Environment, Environments
 from support.isolation import isolated
-from support.uvs import UVS, downloaded_uv
+from support.uvs import UVS, downloaded_uv, project
 
 from ..case import Case
 from ..outcome import Outcome
@@ -34,6 +35,7 @@ from .base import (
     not_for_others,
     variant_options,
 )
+from .pip import Pip, PipLock
 
 
 class UvVariants(Installer):
@@ -41,6 +43,7 @@ class UvVariants(Installer):
 
     entry = "uv_variants.main:main"
     command = "uv-variants"
+    plays = Pip.plays | PipLock.plays
 
     def __init__(self, name: str, version: str, environments: Environments) -> None:
         self.name = name
@@ -67,7 +70,8 @@ class UvVariants(Installer):
     def start(self, arguments: Sequence[str], place: Place, **variables: str) -> Finished:
         """Run it with a cache of its own."""
         variables["UV_CACHE_DIR"] = str(place.root / "uv-cache")
-        shutil.copytree(self._cache, variables["UV_CACHE_DIR"])
+        if not Path(variables["UV_CACHE_DIR"]).exists():  # there may have been a step before
+            shutil.copytree(self._cache, variables["UV_CACHE_DIR"])
         if self.is_ours:
             variables["VARIANTS_UV"] = str(self._uv)
             # The version of macOS is not part of uv's name for a platform.
@@ -76,22 +80,54 @@ class UvVariants(Installer):
         command = [str(self._uv), *arguments]
         return execute(command, {**place.variables, **variables}, place.work)
 
-    def _install(self, case: Case, place: Place, *more: str) -> list[str]:
-        """Return uv's arguments that install what *case* wants.
+    @contextmanager
+    def environment(self, place: Place) -> Iterator[Path]:
+        """Have uv make an environment."""
+        command = [str(self._uv), "venv", "--quiet", "--no-config", "--cache-dir", str(self._cache)]
+        command += ["--python", sys.executable, str(place.target)]
+        subprocess.run(command, env=place.variables, check=True, capture_output=True)
+        yield Environment(place.target).site_packages
 
-        uv asks its default index last, so the main index of the case is an index of first rank if
-        there are others.
-        """
-        *first, last = place.served.indexes
+    def step(self, step: Case, place: Place, folder: Path) -> Finished:  # noqa: ARG002
+        """Run uv in the environment, or lock a project beside it."""
+        do, words = step.tree["do"], list(step.tree["install"])
+        python = Environment(place.target).python
+        if do == "check":
+            return self.start(["pip", "check", "--python", python], place)
+        options = variant_options(step, place) if do not in ("add", "sync") else []
+        indexes = _index_options(place)
+        if do in ("lock", "add", "sync"):
+            if do == "lock":
+                project(place.work, words)
+            more = ["--no-sync", *words] if do == "add" else []
+            arguments = [*options, do, "--python", sys.executable, "--link-mode", "copy", *indexes]
+            return self.start([*arguments, *more], place, UV_PROJECT_ENVIRONMENT=str(place.target))
+        more = {"upgrade": ["--upgrade"], "switch": []}.get(do, [])
+        options += ["--variant-switch"] if do == "switch" else []
+        arguments = [*options, "pip", "install", "--python", python, "--no-config"]
+        return self.start([*arguments, "--link-mode", "copy", *more, *indexes, *words], place)
+
+    def _install(self, case: Case, place: Place, *more: str) -> list[str]:
+        """Return uv's arguments that install what *case* wants."""
         arguments = ["pip", "install", "--python", sys.executable, "--target", str(place.target)]
-        arguments += ["--no-config", "--link-mode", "copy", *more, *each("--index", first)]
-        arguments += ["--default-index", last, *each("--find-links", place.served.find_links)]
+        arguments += ["--no-config", "--link-mode", "copy", *more, *_index_options(place)]
         if "target" in case.tree:
             target = case.tree["target"]
             platform, _ = PLATFORMS[target["os"], target["arch"]]
             arguments += ["--only-binary", ":all:", "--python-version", target["python"]]
             arguments += ["--python-platform", platform]
         return [*arguments, *place.install]
+
+
+def _index_options(place: Place) -> list[str]:
+    """Return uv's options that name the indexes of a case.
+
+    uv asks its default index last, so the main index of the case is an index of first rank if there
+    are others.
+    """
+    *first, last = place.served.indexes
+    options = [*each("--index", first), "--default-index", last]
+    return [*options, *each("--find-links", place.served.find_links)]
 
 
 _SCHEMA = "https://variants-schema.wheelnext.dev/peps/850/v0.2.0.json"
@@ -112,6 +148,7 @@ class NativeUv(UvVariants):
     """``uv pip install --preview-features wheel-variants``."""
 
     is_ours = False
+    plays = frozenset()
 
     def __init__(self, environments: Environments) -> None:
         super().__init__("native-uv", UVS[-1], environments)

@@ -45,7 +45,11 @@ class Variantlib(Runner):
     def refuses(self, case: Case) -> str:
         """Refuse what is not about the order of variants."""
         if case.form != "document":
-            return "needs an index" if case.form in ("index", "lock") else "parses no filenames"
+            return (
+                "needs an index"
+                if case.form in ("index", "lock", "steps")
+                else "parses no filenames"
+            )
         if "target" in case.tree:
             return "needs a target"
         if any(map(_is_of_another_generation, case.documents)):

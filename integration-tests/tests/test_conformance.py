@@ -20,6 +20,7 @@ from conformance.families import FAMILIES, SCHEMAS, mixed_markers
 from conformance.generate import outdated
 from conformance.runners import RUNNERS
 from conformance.runners.base import Runner
+from conformance.states import steps, wants
 from conformance.table import WHO
 from conformance.verdict import play, read_differences
 from pep_variants._formats.reader import metadata_from_tree
@@ -30,7 +31,11 @@ from support.environments import Environments
 FILES = case_files()
 CASES = read_cases()
 SAMPLE = {
-    *(next(iter(read_file(path))).id for path in FILES if path.parent.name != "field"),
+    *(
+        next(iter(read_file(path))).id
+        for path in FILES
+        if path.parent.name not in ("field", "states")
+    ),
     "field/cupy/apple-m1",
     "field/numpy/2.3.4-apple-m1",
     "field/nvidia-cublas/v100-cuda12.2",
@@ -39,6 +44,17 @@ SAMPLE = {
     "field/torchvision/arc-b580",
 }
 """The first case of every topic, and a few of the field's index, which has a topic per project."""
+STATES = [
+    ("states/abi-of-what-is-installed/chain", "pip-newest"),
+    ("states/abi-of-what-is-installed/no-build", "pip-newest"),
+    ("states/abi-of-what-is-installed/upgrade", "pip-newest"),
+    ("states/another-machine/an-upgrade-elsewhere", "pip-newest"),
+    ("states/another-machine/check-elsewhere", "uv-variants-newest"),
+    ("states/locked-again/another-driver", "pip-lock"),
+    ("states/switching/a-newer-release-that-does-not-run", "uv-variants-newest"),
+    ("states/switching/there-and-back", "pip-newest"),
+]
+"""Cases with steps, each with a client that plays it: the few that are played every time."""
 
 # The example of PEP 825, "Index-level metadata".
 BLAS = {
@@ -65,6 +81,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         for number, case in enumerate(sorted(SAMPLE))
         for name in (clients if full else clients[number % len(clients) :][:1])
     ]
+    states = [case for case in CASES if case.startswith("states/")]
+    pairs += [(case, name) for case in states for name in clients] if full else STATES
     metafunc.parametrize(("case", "name"), pairs)
 
 
@@ -80,7 +98,10 @@ def test_files_follow_the_schema(path):
     schema = json.loads(SCHEMA.read_text("utf-8"))
     jsonschema.Draft202012Validator(schema).validate(json.loads(path.read_text("utf-8")))
     for case in read_file(path):
-        if case.is_installable:
+        if case.form == "steps":
+            assert wants(case), case.id
+            assert all(step.expect["installed"] is not None for step in steps(case))
+        elif case.is_installable:
             assert case.form != "document" or case.chosen is None or case.installed
             assert case.installed is not None or "error" in case.expect or case.chosen is None
 

@@ -3,7 +3,7 @@ PYTHON ?= python3
 PIP ?= 26.3
 SECONDS ?= 60
 SAMPLE ?= 5
-UV_VERSION = 0.13.8
+PIP_AUDIT = 2.10.1
 TOOLS = .tools
 VENV = .venv
 
@@ -20,7 +20,7 @@ DISTRIBUTIONS = packages/pep-variants packages/variants-plugins packages/variant
 # PYTHONPATH and the like are meant for other programs of the user.
 unexport $(filter PYTHON%,$(.VARIABLES)) UV_PROJECT_ENVIRONMENT VIRTUAL_ENV
 
-.PHONY: help demo docs test test-package test-matrix conformance lint format fuzz bench bench-page wheels changelog release patched-pip clean
+.PHONY: help audit demo docs test test-package test-matrix conformance lint format fuzz bench bench-page wheels changelog release patched-pip clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -92,13 +92,20 @@ patched-pip: $(VENV)/.done ## wheel of a pip with variants built in, PIP=26.3, i
 	@$(UV) build --quiet --wheel --out-dir dist pip-patch
 	@cd pip-patch && ../$(RUN)/python -m patched $(PIP) --shim ../dist/pep_variants_shim-*.whl --out-dir ../dist
 
+audit: $(VENV)/.done ## known vulnerabilities in the lock and in the oldest releases that are admitted; asks PyPI
+	@mkdir -p build
+	$(UV) export --quiet --locked --all-packages --all-extras --all-groups --no-emit-workspace --output-file build/locked.txt
+	$(RUN)/python integration-tests/floors.py > build/floors.txt
+	$(UV) tool run pip-audit==$(PIP_AUDIT) --strict --disable-pip --require-hashes --requirement build/locked.txt
+	$(UV) tool run pip-audit==$(PIP_AUDIT) --strict --disable-pip --no-deps --requirement build/floors.txt
+
 clean: ## remove everything that make created
 	find $(DISTRIBUTIONS) integration-tests -name __pycache__ -prune -exec rm -rf {} +
 	rm -rf $(TOOLS) $(VENV) build dist .demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(UV):
 	$(PYTHON) -m venv $(TOOLS)
-	$(TOOLS)/$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	$(TOOLS)/$(BIN)/python -m pip install --quiet --disable-pip-version-check --only-binary :all: --require-hashes --requirement .ci/uv.txt
 
 $(VENV)/.done: $(UV) uv.lock pyproject.toml $(DISTRIBUTIONS:%=%/pyproject.toml)
 	$(UV) sync --quiet --locked --compile-bytecode --python $(TOOLS)/$(BIN)/python

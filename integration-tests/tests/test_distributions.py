@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -15,7 +17,9 @@ from hatchling.metadata.spec import get_core_metadata_constructors
 from hatchling.plugin.manager import PluginManager
 from packaging.metadata import Metadata
 from packaging.requirements import Requirement
+from packaging.version import Version
 
+import floors
 import release
 from support.environments import DISTRIBUTIONS, ROOT, uv_command
 from support.isolation import outside
@@ -58,6 +62,46 @@ def test_metadata(distribution):
     for requirement in map(Requirement, metadata_requires(project)):
         if requirement.name in own:
             assert str(requirement.specifier) == f"=={VERSION}", requirement
+
+
+# Releases that fix known vulnerabilities, for when no service can be asked: see `make audit`.
+ADVISORIES = json.loads((ROOT / "integration-tests" / "advisories.json").read_text("utf-8"))
+
+
+def test_no_release_with_a_known_vulnerability_is_admitted():
+    admitted = [*floors.admitted(ROOT)]
+    for distribution, project, floor in admitted:
+        known = ADVISORIES.get(project)
+        if known is not None:
+            assert floor is not None, (distribution, project)
+            assert floor >= Version(known["fixed"]), (distribution, project, known["ids"])
+    assert {project for _, project, _ in admitted} >= {"anyio", "requests", "starlette"}
+
+
+def test_no_release_with_a_known_vulnerability_is_locked():
+    lock = (ROOT / "uv.lock").read_text("utf-8")
+    locked = re.findall(r'^name = "([^"]+)"\nversion = "([^"]+)"', lock, re.MULTILINE)
+    assert ADVISORIES.keys() <= {name for name, _ in locked}
+    for name, version in locked:
+        if name in ADVISORIES:
+            assert Version(version) >= Version(ADVISORIES[name]["fixed"]), (name, version)
+
+
+def test_the_uv_of_make_is_that_of_the_lock():
+    lock = (ROOT / "uv.lock").read_text("utf-8")
+    (package,) = re.findall(r'^name = "uv"\n.*?^\[\[', lock, re.MULTILINE | re.DOTALL)
+    version = re.search(r'^version = "(.+)"', package, re.MULTILINE)
+    hashes = re.findall(r'\.whl", hash = "([^"]+)"', package)
+    given = (ROOT / ".ci" / "uv.txt").read_text("utf-8")
+    assert version
+    assert f"\nuv=={version[1]} " in given
+    assert re.findall(r"--hash=(\S+)", given) == sorted(hashes)
+
+
+def test_owners_are_of_places_that_exist():
+    lines = (ROOT / ".github" / "CODEOWNERS").read_text("utf-8").splitlines()
+    places = [line.split()[0] for line in lines if line.startswith("/")]
+    assert [place for place in places if not (ROOT / place.strip("/")).exists()] == []
 
 
 def build(source: Path, target: str, out: Path) -> Path:

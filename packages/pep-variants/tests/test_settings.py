@@ -161,7 +161,7 @@ def test_key_in_place(key, role, state, files, load, approve, monkeypatch):
     }.get(state, "a project's file is not trusted before you approve it")
     if role is Role.PROJECT:
         reason = f"run variants trust {path.parent}"
-    if never and state == "approved":
+    if never and role is Role.PROJECT:
         reason = "a project does not decide where code comes from"
     assert reason in warning
 
@@ -169,12 +169,14 @@ def test_key_in_place(key, role, state, files, load, approve, monkeypatch):
 def test_every_key_counts_in_a_private_file_and_the_narrowing_ones_in_an_unapproved(files, load):
     assert load() == (Preferences(), [])
     expected = everything_of(Role.PROJECT, files)
-    found, (warning,) = load()
+    found, (never, warning) = load()
     allowed = {"use_variants", "forced", "prefer", "exclude", "before_version", "coherent"}
     allowed |= {*PRIORITIES}
     assert found == Preferences(**{name: getattr(expected, name) for name in allowed})
-    ignored = ", ".join(option.key for option in OPTIONS if not option.narrows)
-    assert f": {ignored} ignored: " in warning
+    personal = [option.key for option in OPTIONS if option.personal]
+    ignored = [option.key for option in OPTIONS if not option.narrows]
+    assert f": {', '.join(personal)} ignored: a project does not decide" in never
+    assert f": {', '.join(key for key in ignored if key not in personal)} ignored: " in warning
     files[Role.PROJECT].unlink()
     expected = everything_of(Role.USER, files)
     assert load() == (expected, [])
@@ -256,13 +258,13 @@ def test_approval_is_forgotten_when_the_file_or_its_machine_changes(files, load,
             expected, catalog=nothing.catalog, catalog_mirrors=nothing.catalog_mirrors
         )
         file.write_text(file.read_text() + "# changed")
-        found, (warning,) = load()
+        found, (_, warning) = load()
         assert (found.allow_providers, found.platform_file) == ((), None)
         remedy = f"look at it and run variants trust {path.parent}"
         assert f"it has changed since you approved it: {remedy}" in warning
     approve(path)
     machine.unlink()
-    _, (warning,) = load()
+    _, (_, warning) = load()
     assert "it has changed since you approved it" in warning
 
 

@@ -60,6 +60,22 @@ def test_approve(variants, trust, path):
     assert done.err == ""
 
 
+def test_what_no_approval_grants(variants, trust, path):
+    """A project does not decide where code comes from: no line says that it would."""
+    path.write_text(f"catalog = 'default'\ncatalog-mirror = ['https://a=https://b']\n{FILE}")
+    why = "a project does not decide where code comes from"
+    before = variants("detect").err.splitlines()
+    assert before[0].startswith(f"warning: {path}: catalog, catalog-mirror ignored: {why}")
+    assert before[1].startswith(f"warning: {path}: allow-provider ignored: ")
+    assert trust("--yes").err.splitlines()[:-1] == [
+        f"catalog does not apply: {why}",
+        f"catalog-mirror does not apply: {why}",
+        "With the approval these settings apply:",
+        "    allow-provider: 'acme'",
+    ]
+    assert variants("detect").err.splitlines() == before[:1]
+
+
 def test_what_is_granted_is_said_last(trust, path):
     """However far up or right it stands in the file."""
     path.write_text(

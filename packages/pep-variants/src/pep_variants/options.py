@@ -24,6 +24,8 @@ class Option(NamedTuple):
             ``variants.toml`` that the user has not approved. False for everything that runs or
             reads something, or changes where code comes from; new options start with False.
         installs: only for commands that change an environment.
+        personal: not from a project's ``variants.toml``, approved or not: it changes where code
+            comes from.
 
     >>> from pep_variants.options import OPTIONS
     >>> next(option.metavar for option in OPTIONS if option.name == "variant")
@@ -39,6 +41,7 @@ class Option(NamedTuple):
     help: str
     narrows: bool = False
     installs: bool = False
+    personal: bool = False
 
 
 OPTIONS = (
@@ -129,6 +132,7 @@ OPTIONS = (
         False,
         "Take existing builds as variants, as this catalogue describes them; 'default' is the one "
         "of variants-catalog, 'none' is none.",
+        personal=True,
     ),
     Option(
         "variant-catalog-mirror",
@@ -136,6 +140,7 @@ OPTIONS = (
         "FROM=TO",
         True,
         "Take what the catalogue has at URLs that begin with FROM from TO.",
+        personal=True,
     ),
     Option(
         "allow-missing-sources",

@@ -43,9 +43,6 @@ from .trust import Approvals, approval_digest, covered_files
 
 _logger = logging.getLogger(__name__)
 
-_USERS = {"catalog", "catalog-mirror"}
-"""Keys that a project's file cannot set, approved or not: they change where code comes from."""
-
 _NARROWING = {*PRIORITIES, *(option.key for option in OPTIONS if option.narrows)}
 
 
@@ -181,29 +178,30 @@ def _read(
     approves = ""
     must_be_sound = place.role is not Role.PROJECT and not doubt
     ignored: list[Option] = []
+    personal: list[Option] = []
     try:
         tree = configuration_tree(content.data, source)
+        given = [option for option in OPTIONS if option.key in tree]
         if place.role is Role.PROJECT:
             doubt, approves = _unapproved(place.path, content, tree)
+            personal = [option for option in given if option.personal]
         if doubt:
-            ignored = [option for option in OPTIONS if option.key in tree and not option.narrows]
+            ignored = [item for item in given if not (item.narrows or item in personal)]
             tree = {key: value for key, value in tree.items() if key in _NARROWING}
-        elif place.role is Role.PROJECT:
-            ignored = [option for option in OPTIONS if option.key in {*tree} & _USERS]
-            tree = {key: value for key, value in tree.items() if key not in _USERS}
-        given = list(given_settings(tree, source))
+        left_out = {option.key for option in personal}
+        tree = {key: value for key, value in tree.items() if key not in left_out}
+        values = list(given_settings(tree, source))
     except PreferenceError as error:
         if must_be_sound:
             raise
         warn(f"{error}; the file is left out")
         return [], True
+    if personal:
+        reason = "a project does not decide where code comes from: set it yourself"
+        warn(_ignored(source, personal, reason))
     if ignored:
-        keys = ", ".join(option.key for option in ignored)
-        flags = ", ".join(f"--{option.name}" for option in ignored)
-        reason = doubt or "a project does not decide where code comes from: set it yourself"
-        if approves:
-            reason = f"{reason}: look at it and run {approves}"
-        line = f"{source}: {keys} ignored: {reason}, or use {flags}"
+        reason = f"{doubt}: look at it and run {approves}" if approves else doubt
+        line = _ignored(source, ignored, reason)
         if approves and unapproved is not None:
             unapproved(line, approves)
         else:
@@ -211,8 +209,13 @@ def _read(
     # Relative to the file, not to where the command was typed.
     return [
         item._replace(value=str(place.path.parent / item.value)) if _is_path(item) else item
-        for item in given
+        for item in values
     ], bool(doubt)
+
+
+def _ignored(source: str, options: Iterable[Option], reason: str) -> str:
+    keys, flags = zip(*((option.key, f"--{option.name}") for option in options), strict=True)
+    return f"{source}: {', '.join(keys)} ignored: {reason}, or use {', '.join(flags)}"
 
 
 def _is_path(item: Given) -> bool:

@@ -101,9 +101,12 @@ def _show_grants(tree: Mapping[str, Any]) -> None:
     """Print what needs the approval last, where it cannot scroll out of view."""
     lines = []
     for option in OPTIONS:
-        value = () if option.narrows else tree.get(option.key, ())
+        value = () if option.narrows or option.personal else tree.get(option.key, ())
         for item in value if isinstance(value, (list, tuple)) else [value]:
             lines.append(f"    {option.key}: {shortened(item, 200)}")
+        if option.personal and option.key in tree:
+            line = f"{option.key} does not apply: a project does not decide where code comes from"
+            click.echo(line, err=True)
     click.echo(
         "With the approval these settings apply:" if lines else "Nothing needs approval.", err=True
     )

@@ -71,20 +71,31 @@ def serving(folder, *arguments, before="", **variables):
         process.communicate()
 
 
+TOKEN = "a-secret-that-no-one-guesses"
+
+
+def write_token(path, text=TOKEN, mode=0o600):
+    path.write_text(f"{text}\n")
+    path.chmod(mode)
+
+
 def test_serve(tmp_path, upstream):
-    (tmp_path / "token").write_text("secret\n")
+    write_token(tmp_path / "token")
     variables = {"VARIANTS_PROXY_INDEX": f"own={upstream.url} two={upstream.url}"}
     (tmp_path / "box.toml").write_text(machine_text("a100-zen3", "a test"))
     options = ("--token-file", "token", "--access-log", "--platform", "box=box.toml")
     with serving(tmp_path, *options, **variables) as (url, process):
         page = f"{url}{index_url(KEY, 'own')}app/"
-        answer = httpx.get(f"{page}?token=secret", trust_env=False)
+        answer = httpx.get(f"{page}?token={TOKEN}", trust_env=False)
         assert (answer.status_code, answer.text) == (401, "401: missing or wrong proxy token\n")
         assert process.stderr.readline().endswith('app/ HTTP/1.1" 401\n')
+        forged = {"X-Forwarded-For": "\x1b]0;pwned\x07"}
+        httpx.get(page, headers=forged, trust_env=False)
+        assert process.stderr.readline().startswith('?]0;pwned?:0 - "GET ')
         assert answer.headers["www-authenticate"] == 'Basic realm="variants-proxy"'
         assert httpx.get(page, auth=("any", "wrong"), trust_env=False).status_code == 401
-        assert httpx.get(page, auth=("any", "secret"), trust_env=False).status_code == 404
-        bearer = {"Authorization": "Bearer secret"}
+        assert httpx.get(page, auth=("any", TOKEN), trust_env=False).status_code == 404
+        bearer = {"Authorization": f"Bearer {TOKEN}"}
         box = f"{url}{index_url('box', 'own')}app/"
         for path in (page, box):
             answer = httpx.get(path, headers=bearer, trust_env=False)
@@ -93,6 +104,26 @@ def test_serve(tmp_path, upstream):
         if os.name != "nt":
             process.send_signal(signal.SIGTERM)
             assert process.wait(10) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "message"),
+    [
+        pytest.param(
+            TOKEN,
+            0o644,
+            "token: other users of this machine can read the token: chmod o-rwx token",
+            marks=pytest.mark.skipif(os.name == "nt", reason="there are no modes"),
+        ),
+        ("abc", 0o600, "token: the token has 3 characters, less than 16, and can be guessed"),
+        ("  \n", 0o600, "there is no token"),
+    ],
+)
+def test_tokens_that_are_none(tmp_path, text, mode, message):
+    write_token(tmp_path / "token", text, mode)
+    done = run(tmp_path, "serve", "--port", "0", "--token-file", "token")
+    assert done.returncode != 0
+    assert message in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -94,11 +94,14 @@ class TestHeaders:
         upstream.add_release()
         arguments = ("--index", f"own={upstream.url}")
         with (
-            serving(tmp_path, *arguments, VARIANTS_PROXY_TOKEN="s3cret") as (url, _),
+            serving(tmp_path, *arguments, VARIANTS_PROXY_TOKEN="s3cret-of-16-and-on") as (url, _),
             httpx.Client(base_url=url, trust_env=False) as client,
         ):
-            basic = base64.b64encode(f"{KEY}:s3cret".encode()).decode()
-            for path, login in ((PAGE, "Bearer s3cret"), ("/simple/app/", f"Basic {basic}")):
+            basic = base64.b64encode(f"{KEY}:s3cret-of-16-and-on".encode()).decode()
+            for path, login in (
+                (PAGE, "Bearer s3cret-of-16-and-on"),
+                ("/simple/app/", f"Basic {basic}"),
+            ):
                 answer = client.get(path, headers={"Authorization": login, "Accept": JSON})
                 assert answer.status_code == 200
                 assert answer.headers["cache-control"].startswith("private, ")

@@ -80,13 +80,13 @@ def test_the_machine_in_place_of_a_platform(proxy):
 
 def test_a_token_is_not_shown(upstream, tmp_path):
     arguments = ("--index", f"own={upstream.url}")
-    with serving(tmp_path, *arguments, VARIANTS_PROXY_TOKEN="s3cret") as (url, _):
+    with serving(tmp_path, *arguments, VARIANTS_PROXY_TOKEN="s3cret-of-16-or-more") as (url, _):
         query = f"{url}/?project=app&platform=t4-cascadelake"
         assert httpx.get(query, trust_env=False).status_code == 401
         upstream.add_release("1.0")
-        answer = httpx.get(query, auth=("me", "s3cret"), trust_env=False)
+        answer = httpx.get(query, auth=("me", "s3cret-of-16-or-more"), trust_env=False)
         assert answer.status_code == 200
-        assert "s3cret" not in answer.text
+        assert "s3cret-of-16-or-more" not in answer.text
         assert "t4-cascadelake:TOKEN@" in answer.text
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import click
 from packaging.requirements import InvalidRequirement, Requirement
 
+from pep_variants import limits, safe_files
 from pep_variants import preferences as user_preferences
 from pep_variants import selection as wheel_selection
 from pep_variants.errors import VariantError
@@ -23,6 +25,8 @@ from ..settings import Settings
 from .source_options import named_machine, settings_options
 
 TOKEN_VARIABLE = "VARIANTS_PROXY_TOKEN"  # noqa: S105 - a name
+TOKEN_CHARACTERS = 16
+"""The fewest of a token that is asked of clients."""
 _VARIABLES = {"auto_envvar_prefix": "VARIANTS_PROXY", "show_default": True}
 
 
@@ -251,14 +255,25 @@ def _key(platform: str) -> str:
 
 
 def _token(path: Path | None) -> str:
-    token = os.environ.get(TOKEN_VARIABLE, "")
+    token, source = os.environ.get(TOKEN_VARIABLE, ""), TOKEN_VARIABLE
     if path is not None:
         try:
-            token = path.read_text("utf-8")
+            content = safe_files.read_regular(path, limits.SETTINGS_BYTES)
+            token, source = content.data.decode(), str(path)
         except (OSError, UnicodeDecodeError) as error:
             raise click.ClickException(f"{path}: the token cannot be read: {error}") from None
-    if not token.strip():
+        if os.name == "posix" and content.status.st_mode & stat.S_IROTH:
+            raise click.ClickException(
+                f"{path}: other users of this machine can read the token: chmod o-rwx {path}"
+            )
+    token = token.strip()
+    if not token:
         raise click.UsageError(
             f"there is no token: set {TOKEN_VARIABLE}, use --token-file, or --open for all clients"
         )
-    return token.strip()
+    if len(token) < TOKEN_CHARACTERS:
+        raise click.ClickException(
+            f"{source}: the token has {len(token)} characters, less than {TOKEN_CHARACTERS}, and "
+            "can be guessed: take 32 random ones"
+        )
+    return token

@@ -24,6 +24,7 @@ from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pep_variants import safe_files
+from pep_variants.errors import printable
 from pep_variants.safe_files import NotPrivate
 
 from ..settings import Settings
@@ -182,11 +183,15 @@ def limited_config(application: Callable[..., object], *, access_log: bool = Fal
     )
 
 
-def _without_query(record: logging.LogRecord) -> bool:
-    """Remove the query, which may contain secrets, from a line of uvicorn's access log."""
+def _as_logged(record: logging.LogRecord) -> bool:
+    """Make a line of uvicorn's access log text, without the query, which may contain secrets.
+
+    The address of the client is what ``X-Forwarded-For`` of a reverse proxy says.
+    """
     if isinstance(record.args, tuple):
         client, method, path, *rest = record.args
-        record.args = (client, method, str(path).partition("?")[0], *rest)
+        path = str(path).partition("?")[0]
+        record.args = (*(printable(str(text)) for text in (client, method, path)), *rest)
     return True
 
 
@@ -218,7 +223,7 @@ def make_server(
     logging.basicConfig(handlers=[handler], level="WARNING", format="%(message)s")
     access = logging.getLogger("uvicorn.access")
     access.setLevel("INFO")
-    access.addFilter(_without_query)
+    access.addFilter(_as_logged)
     from .app import create_app  # 110 ms, which uv-variants does without
 
     application: ASGIApp = create_app(settings)

@@ -142,7 +142,7 @@ def rename_in_shim(environment: Environment, name: str) -> int:
             renames = [rename for used, rename in _uses(tree) if used == name]
             for rename in renames:
                 rename(name + _RENAMED)
-            number += _replace_file(path, text, ast.unparse(tree) if renames else text)
+            number += replace_file(path, text, ast.unparse(tree) if renames else text)
     return number
 
 
@@ -156,7 +156,7 @@ def rename_module_in_shim(environment: Environment, module: str) -> int:
     files = [file for file in package.rglob("*.py") if "_vendor" not in file.parts]
     texts = {file: file.read_text("utf-8") for file in files}
     return sum(
-        _replace_file(file, text, re.sub(name, rf"\g<0>{_RENAMED}", text))
+        replace_file(file, text, re.sub(name, rf"\g<0>{_RENAMED}", text))
         for file, text in texts.items()
     )
 
@@ -172,7 +172,7 @@ def fail_in_shim(environment: Environment, file: str, name: str) -> bool:
             # Where a function handles faults itself, within that.
             inner = body[0].body if isinstance(body[0], (ast.Try, ast.With)) else node.body
             inner.insert(0, ast.parse("raise RuntimeError('injected')").body[0])
-    return _replace_file(path, text, ast.unparse(tree))
+    return replace_file(path, text, ast.unparse(tree))
 
 
 def add_parameters(environment: Environment, names: Iterable[str]) -> int:
@@ -188,7 +188,7 @@ def add_parameters(environment: Environment, names: Iterable[str]) -> int:
             if isinstance(node, ast.FunctionDef) and node.name in wanted and not node.args.kwarg:
                 node.args.kwonlyargs.append(ast.arg(f"added{_RENAMED}"))
                 node.args.kw_defaults.append(ast.Constant(None))
-        number += _replace_file(path, text, ast.unparse(tree))
+        number += replace_file(path, text, ast.unparse(tree))
     return number
 
 
@@ -197,7 +197,8 @@ def _pip_files(pip: Path) -> list[Path]:
     return [path for folder in folders for path in sorted(folder.rglob("*.py"))]
 
 
-def _replace_file(path: Path, before: str, after: str) -> bool:
+def replace_file(path: Path, before: str, after: str) -> bool:
+    """Write *after* to the file at *path* if it is not *before*; return whether it is not."""
     if after != before:
         path.unlink()  # it is shared
         path.write_text(after, "utf-8")

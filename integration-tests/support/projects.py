@@ -62,6 +62,22 @@ def gpu_index(**options: Any) -> Index:
     return index
 
 
+STATIC = {"static-properties": {"f": ["a", "b", "c"]}, "feature-order": ["f"]}
+"""A provider whose values need no detection."""
+
+
+def built_against(
+    name: str, *releases: str, requires: tuple[str, ...] = (), **options: Any
+) -> Release:
+    """Return a project with variants built against releases of torch, labelled t28 for 2.8."""
+    variants = {
+        f"t{release.replace('.', '')}": {"abi_dependency": {"torch": [release]}}
+        for release in releases
+    }
+    described = metadata({"null": {}, **variants}, namespaces=["n"], providers={"n": STATIC})
+    return Release(name, "1.0", described, requires, **options)
+
+
 def by_value_index() -> Index:
     """Return an index with a variant for three architectures, each with a dependency of its own."""
     arches = ("80_real", "90_real", "100_real")

@@ -9,10 +9,9 @@ import pytest
 
 from support.index import Index, index_of
 from support.pip_commands import dry_run, installs
-from support.projects import DRIVER, ON_CPU, ON_GPU, app_index, cuda
+from support.projects import DRIVER, ON_CPU, ON_GPU, STATIC, app_index, built_against, cuda
 from support.wheels import Release, SourceDistribution, Wheel, metadata
 
-STATIC = {"static-properties": {"f": ["a", "b", "c"]}, "feature-order": ["f"]}
 IN_PROCESS = ("--use-feature", "inprocess-build-deps")
 
 
@@ -56,16 +55,6 @@ def test_upgrade(fresh, serve):
 
 
 # Built against a release of another project (``abi_dependency``).
-
-
-def built_against(name, *releases, requires=()):
-    """A project with variants built against releases of torch, labelled by them: t28 for 2.8."""
-    variants = {
-        f"t{release.replace('.', '')}": {"abi_dependency": {"torch": [release]}}
-        for release in releases
-    }
-    described = metadata({"null": {}, **variants}, namespaces=["n"], providers={"n": STATIC})
-    return Release(name, "1.0", described, requires)
 
 
 @pytest.fixture

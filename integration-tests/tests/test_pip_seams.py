@@ -21,9 +21,10 @@ import pytest
 from support import pip_seams
 from support.environments import PIPS, find_python
 from support.index import served
-from support.pip_commands import PipCommands, dry_run, installs, versions
+from support.pip_commands import PipCommands, dry_run, installs, labels, versions
+from support.pip_mutations import MUTATIONS, mutate
 from support.pip_seams import SHIM
-from support.projects import CUDA_12_8, app_index, cuda
+from support.projects import CUDA_12_8, app_index, built_against, cuda
 from support.wheels import Wheel
 
 PIP = Path(str(importlib.util.find_spec("pip").origin)).parent
@@ -43,7 +44,12 @@ def pytest_generate_tests(metafunc):
     """Try everything on every pip with ``--full-matrix``, else a sample on `TAIL`, by turns."""
     if "seam_pips" not in metafunc.fixturenames:
         return
-    known = {"name": (NAMES, 16), "module": (modules(), 6), "fault": (functions(), 40)}
+    known = {
+        "name": (NAMES, 16),
+        "module": (modules(), 6),
+        "fault": (functions(), 40),
+        "mutation": ([*MUTATIONS], 6),
+    }
     argument = next((item for item in known if item in metafunc.fixturenames), None)
     values, step = known.get(argument, ([None], 1))
     if argument == "fault":
@@ -213,6 +219,37 @@ def test_more_parameters(changed, index, with_catalog):
     """Which everything that is replaced passes through."""
     environment = changed(pip_seams.add_parameters, NAMES)
     assert assert_works(environment, index, with_catalog) == "variant"
+
+
+@pytest.fixture(scope="module")
+def toys():
+    """Variants with dependencies of their own, and some built against an older release."""
+    found = app_index(plain=True, metadata_file=True)
+    found.add_release(built_against("ext", "2.7", "2.8", requires=("torch",), non_variant=True))
+    for version in ("2.7", "2.8"):
+        found.add_wheel(Wheel("torch", version))
+    found.add_wheel(Wheel("late", "1.0", requires=("torch==2.7",)))
+    with served(found) as running:
+        yield running
+
+
+def test_pip_that_does_it_otherwise(changed, toys, mutation):
+    """It gets the right variants, or none with a line: no traceback, and no other result."""
+    environment = changed(mutate, mutation)
+    done = environment.pip("install", "-i", toys.url, "app", "ext", "late", env=CUDA_12_8)
+    assert "Traceback" not in done.text, done
+    assert done.code == 0, done
+    lines = [line for line in done.err.splitlines() if line.startswith(OURS)]
+    plain = {"app", "always", "ext", "torch", "late"}
+    found = versions(environment)
+    if labels(environment):
+        assert lines == [], done
+        assert found.keys() == plain | ON_GPU, done
+        assert labels(environment) == {"app": "cu128", "ext": "t27"}, done
+    else:
+        assert len(lines) == 1, done
+        assert found.keys() == plain, done
+    assert found["torch"] == "2.7", done
 
 
 # Faults of the shim.

@@ -127,8 +127,14 @@ class CandidateOrdering:
         self._installed.staying = staying
         self.variants.forget_installed()
 
-    def ordered(self, project: str, infos: list[Info]) -> Iterator[Info]:
-        """Yield *infos* in order of preference, variants with a `VariantVersion`."""
+    def ordered(self, project: str, infos: list[Info], installed: Any) -> Iterator[Info]:
+        """Yield *infos* in order of preference, variants with a `VariantVersion`.
+
+        Args:
+            project: normalized name.
+            infos: that pip has of it.
+            installed: version of the installed candidate that pip offers beside them, or None.
+        """
         given = catalog_first(infos)
         if project in self._grouped or (
             given and all(link_of(info).filename in self._locked for info in given)
@@ -143,15 +149,16 @@ class CandidateOrdering:
             if self.variants.provisional(project, info):
                 self._offered[link.url] = project, info
                 # Different from that of the same variant, which may be offered later.
-                yield VariantVersion(info[0], f"{link.filename}, provisional"), info[1]
+                text = f"{link.filename}, provisional"
+                yield self._offered_version(project, info, installed, text), info[1]
             elif self.variants.selection(project, info) is None:
                 yield info
             else:
                 self._offered[link.url] = project, info
-                version = self._offered_version(project, info)
-                if link.url in seen:  # offered again, after others: to pip another candidate
-                    version = VariantVersion(version, f"{link.filename}, again")
+                # Offered again, after others: to pip another candidate.
+                text = f"{link.filename}, again" if link.url in seen else label_in(info) or ""
                 seen.add(link.url)
+                version = self._offered_version(project, info, installed, text)
                 yield version, self._reporting(project, info)
 
     def only_label(self, project: str, infos: list[Info], version: str, label: str) -> list[Info]:
@@ -321,21 +328,21 @@ class CandidateOrdering:
         dist = provider._factory._installed_dists.get(project)
         return None if dist is None else dist.version
 
-    def _offered_version(self, project: str, info: Info) -> VariantVersion:
-        """Return the version that pip compares with the installed one.
+    def _offered_version(self, project: str, info: Info, installed: Any, label: str) -> Any:
+        """Return the version that pip compares with the *installed* one, and with others.
 
-        Local versions of the catalogue's files tell variants apart, not older from newer: where
-        the public version is installed, it is that. Where the newest build for the accelerator
-        goes first, a newer version that is installed does not go before it.
+        That is the installed one where it is installed, so that pip offers no other variant of it.
+        Local versions of the catalogue's files tell variants apart, not older from newer. Where
+        the newest build for the accelerator goes first, a newer version that is installed does not
+        go before it.
         """
-        label, version = label_in(info), self._files.version(info)
-        provider, first = self._provider(), self.variants.displaced.get(project)
-        dist = provider and provider._factory._installed_dists.get(project)
-        if not dist:
+        version, first = self._files.version(info), self.variants.displaced.get(project)
+        if installed is None:
             return VariantVersion(info[0], label)
-        if catalog_link(link_of(info)) is not None and dist.version.public == str(version):
-            return VariantVersion(dist.version, label)
-        goes_first = first is not None and first.version == version != dist.version
+        is_public = catalog_link(link_of(info)) is not None
+        if (installed.public == str(version)) if is_public else info[0] == installed:
+            return installed
+        goes_first = first is not None and first.version == version != installed
         return VariantVersion(info[0], label, goes_first=goes_first)
 
     def report(self, link: Any) -> None:

@@ -195,28 +195,42 @@ class VariantVersion(Version):  # type: ignore[misc] # pip's packaging is not th
     """A version that differs from the same version with another label.
 
     pip takes one candidate of each version and skips what compares equal to one it has. Variants
-    of one version are different candidates, so that the next is tried where one conflicts. None
-    of them is offered beside an installed distribution of that version. So it equals plain
-    versions, but not the same version with another label.
+    of one version are different candidates, so that the next is tried where one conflicts: they
+    are ordered by label, before the plain version.
 
-    With ``--upgrade`` pip offers what is installed before every version that is ``<=`` it. Nothing
-    goes before a version with *goes_first*.
+    With ``--upgrade`` pip offers what is installed before every version that is ``<=`` it. A
+    version with *goes_first* is greater than all others.
     """
 
-    def __init__(self, version: Any, label: str | None, *, goes_first: bool = False) -> None:
+    def __init__(self, version: Any, label: str, *, goes_first: bool = False) -> None:
         super().__init__(str(version))
-        self._label = label
-        self._goes_first = goes_first
-
-    def __le__(self, other: Version) -> bool:
-        return not self._goes_first and bool(super().__le__(other))
+        self._place = (goes_first, Version(str(version)), False, label)
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, VariantVersion) and other._label != self._label:
-            return False
-        return bool(super().__eq__(other))
+        return isinstance(other, VariantVersion) and self._place == other._place
 
-    __hash__ = Version.__hash__
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __lt__(self, other: Version) -> bool:
+        return self._place < _place_of(other)
+
+    def __le__(self, other: Version) -> bool:
+        return self._place <= _place_of(other)
+
+    def __gt__(self, other: Version) -> bool:
+        return self._place > _place_of(other)
+
+    def __ge__(self, other: Version) -> bool:
+        return self._place >= _place_of(other)
+
+    def __hash__(self) -> int:
+        return hash(self._place)
+
+
+def _place_of(version: Any) -> tuple[bool, Any, bool, str]:
+    """Return what *version* is ordered by among versions, plain ones among them."""
+    return getattr(version, "_place", (False, version, True, ""))
 
 
 def link_of(info: Any) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from pep_variants import labels as wheel_labels
@@ -28,22 +28,36 @@ if TYPE_CHECKING:
 _HINT = "variant_"  # without it there is nothing to reduce, and no need to import the engine
 _VALUES = "variant_properties"
 
-_prepared: ContextVar[Any] = ContextVar("prepared", default=None)
+_prepared: dict[int, list[Any]] = {}
+"""Links of the files that each thread of pip prepares, the innermost one last."""
 
 
 @contextmanager
 def preparing(link: Any) -> Iterator[None]:
-    """Set that pip prepares the file at *link*, None for no file."""
-    token = _prepared.set(link)
+    """Set that pip prepares the file at *link* in this thread, None for no file."""
+    links = _prepared.setdefault(thread := get_ident(), [])
+    links.append(link)
     try:
         yield
     finally:
-        _prepared.reset(token)
+        links.pop()
+        if not links:
+            del _prepared[thread]
 
 
 def prepared_link() -> Any:
-    """Return the link of the file that pip prepares, None outside of that."""
-    return _prepared.get()
+    """Return the link of the file that pip prepares, None outside of that.
+
+    Raises:
+        LookupError: another thread reads for one of several that prepare files.
+    """
+    own = _prepared.get(get_ident())
+    if own:
+        return own[-1]
+    others = [links[-1] for links in [*_prepared.values()]]
+    if len(others) > 1:
+        raise LookupError("pip reads metadata in a thread that prepares no file")
+    return others[0] if others else None
 
 
 def reduce_contents(contents: bytes, variant_json: bytes | None) -> bytes:
@@ -60,7 +74,7 @@ def reduce_contents(contents: bytes, variant_json: bytes | None) -> bytes:
     """
     if _HINT.encode() not in contents:
         return contents
-    session, link = last_session(), _prepared.get()
+    session, link = last_session(), prepared_link()
     if session is not None and link is None and (contents, variant_json) in session.decided:
         return session.decided[contents, variant_json]
     from pep_variants import markers
@@ -122,7 +136,7 @@ def _context(variant_json: bytes | None, *, values: bool) -> VariantContext:
     Raises:
         PreferenceError: the settings are invalid.
     """
-    session, link = last_session(), _prepared.get()
+    session, link = last_session(), prepared_link()
     if session is not None and link is not None:
         return session.get_ordering().context(link, variant_json, values=values)
     detect = None if session is None else session.get_ordering().detect

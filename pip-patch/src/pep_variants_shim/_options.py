@@ -13,7 +13,6 @@ import json
 import os
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from pep_variants.options import OPTIONS, Option
@@ -166,7 +165,7 @@ VARIABLE = "_PEP_VARIANTS_INSTALLED"
 
 _MAX_LENGTH = 16_000  # characters of the variable; Windows allows 32,767
 
-_options: ContextVar[tuple[str, ...]] = ContextVar("variant options", default=())
+_options: list[str] = []
 
 Labels = Mapping[str, tuple[str, str]]
 """Version and label of installed variants, by normalized project name."""
@@ -184,12 +183,12 @@ def note_options(values: Mapping[str, Any]) -> None:
         else:
             each = value if isinstance(value, (list, tuple)) else [value]
             words += [f"--{option.name}={item}" for item in each]
-    _options.set(tuple(words))
+    _options[:] = words
 
 
 def noted_options() -> tuple[str, ...]:
     """Return the variant options of the command as words of a command line."""
-    return _options.get()
+    return tuple(_options)
 
 
 def build_command(command: Sequence[str], labels: Labels) -> tuple[list[str], dict[str, str]]:
@@ -202,7 +201,7 @@ def build_command(command: Sequence[str], labels: Labels) -> tuple[list[str], di
     place = command.index("install") + 1
     text = json.dumps(labels, separators=(",", ":"))
     variables = {VARIABLE: text if labels and len(text) <= _MAX_LENGTH else ""}
-    return [*command[:place], *_options.get(), *command[place:]], variables
+    return [*command[:place], *_options, *command[place:]], variables
 
 
 def inherited_labels() -> Labels:

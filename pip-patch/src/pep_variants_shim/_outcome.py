@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextvars
 import functools
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -237,10 +236,9 @@ def _advised(session: Session, seconds: float, look: Callable[[], T]) -> T | Non
 
     from ._fetching import impatient
 
-    run = contextvars.copy_context().run
     try:
         with impatient(session.network, seconds=seconds):
-            return safe_files.within(seconds, lambda: run(look))
+            return safe_files.within(seconds, look)
     except Exception:
         logger.debug("No advice about other variants", exc_info=True)
         return None

@@ -38,11 +38,8 @@ def extend(provider: Any, ordering: VariantOrdering[Any], files: InfoFiles) -> N
         ordering=ordering,
     )
 
-    def is_satisfied_by(*args: Any, **kwargs: Any) -> bool:
-        # The resolver passes arguments by name. pip's factory passes them by position, for
-        # candidates that it may offer, none of which is pinned.
-        asked = extended if kwargs else original
-        return asked.is_satisfied_by(*args, **kwargs)  # type: ignore[no-any-return]
+    def is_satisfied_by(requirement: Any, candidate: Any) -> bool:
+        return bool(extended.is_satisfied_by(requirement, candidate))
 
     ours = {name: getattr(extended, name) for name in vars(original) if name != "identify"}
     ours["is_satisfied_by"] = is_satisfied_by
@@ -50,6 +47,7 @@ def extend(provider: Any, ordering: VariantOrdering[Any], files: InfoFiles) -> N
     ours["get_dependencies"] = lambda *args, **kwargs: _iterated(dependencies(*args, **kwargs))
     for name, method in ours.items():
         setattr(provider, name, _guarded(getattr(original, name), method))
+    provider.is_satisfied_by.of_pip = original.is_satisfied_by
 
 
 class PipInstalled:

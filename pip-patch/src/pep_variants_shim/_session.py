@@ -11,7 +11,6 @@ import copy
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from pip._internal.exceptions import InstallationError
@@ -32,7 +31,8 @@ if TYPE_CHECKING:
 
 _ATTRIBUTE = "_pep_variants_session"
 
-_current: ContextVar[Session | None] = ContextVar("current", default=None)
+_current: list[Session] = []
+"""The session of the running command, which all threads of it share, and nested ones."""
 
 
 class Session:
@@ -106,7 +106,7 @@ class Session:
         preferences = options.read_given()
         if preferences is None or preferences.use_variants:
             setattr(finder, _ATTRIBUTE, self)
-            _current.set(self)
+            _current[:] = [self]
 
     # What pip's finder and resolver find.
 
@@ -214,8 +214,11 @@ class Session:
         self.excluded.setdefault(project, set()).add(label)
         self.ordering = None
 
-    def ordered(self, project: str, infos: Iterator[Info]) -> Iterator[Info]:
-        """Return pip's candidate infos of *project* with variants filtered and ordered."""
+    def ordered(self, project: str, infos: Iterator[Info], installed: Any) -> Iterator[Info]:
+        """Return pip's candidate infos of *project* with variants filtered and ordered.
+
+        Arguments as of `CandidateOrdering.ordered`.
+        """
         if project in self._held:
             held = self.catalog.release(project, self._held[project])
             infos = (info for info in infos if self.catalog.release(project, info[0]) == held)
@@ -225,7 +228,7 @@ class Session:
         ordering = self.get_ordering()
         if project in self._build_labels and not forced:
             infos = iter(ordering.only_label(project, [*infos], *self._build_labels[project]))
-        return ordering.ordered(project, null_last([*infos], self.finder.index_urls))
+        return ordering.ordered(project, null_last([*infos], self.finder.index_urls), installed)
 
     @contextmanager
     def holding(self, versions: Mapping[str, Any]) -> Iterator[None]:
@@ -375,12 +378,12 @@ def session_of(finder: object) -> Session | None:
 
 def current_session() -> Session | None:
     """Return the session of the running command, None if variants are switched off."""
-    return _current.get() if switch.on else None
+    return last_session() if switch.on else None
 
 
 def last_session() -> Session | None:
     """Return the session of the running command, also after variants were switched off."""
-    return _current.get()
+    return _current[-1] if _current else None
 
 
 @contextmanager
@@ -401,9 +404,9 @@ def nested_session() -> Iterator[None]:
     inner._build_labels = session.labels_for_build()
     inner.ordering = inner._provider = None
     setattr(session.finder, _ATTRIBUTE, inner)
-    current = _current.set(inner)
+    _current.append(inner)
     try:
         yield
     finally:
-        _current.reset(current)
+        _current.pop()
         setattr(session.finder, _ATTRIBUTE, session)

@@ -91,7 +91,7 @@ def patch_summary(module: ModuleType) -> None:
             original(msg, *args)
 
     # After all files are there, before the first one is written.
-    @replace(module, "install_given_reqs")
+    @replace(module, "install_given_reqs", shows=True)
     def install_given_reqs(original: Original, requirements: Any, *args: Any, **kwargs: Any) -> Any:
         session = last_session()
         if session is None or not (session.leftovers or session.rivals):

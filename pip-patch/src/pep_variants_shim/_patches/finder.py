@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from contextlib import suppress
-from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
@@ -16,8 +16,8 @@ from .._guard import Original, replace
 from .._options import VariantOptions, add_option, dest
 from .._session import Session, session_of
 
-_page: ContextVar[str] = ContextVar("page", default="")
-"""URL of the page of an index that pip's finder reads."""
+_PAGE = "_pep_variants_page"
+"""Attribute of pip's link evaluator: URL of the page of an index that it is for."""
 
 
 def patch_finder(module: ModuleType) -> None:
@@ -32,7 +32,9 @@ def patch_finder(module: ModuleType) -> None:
         links = list(links)
         original.after_fault(self, link_evaluator, links)  # iterators are read once
         if resolving is not None:
-            resolving.catalog.note_listed(link_evaluator.project_name, links, _page.get())
+            resolving.catalog.note_listed(
+                link_evaluator.project_name, links, getattr(link_evaluator, _PAGE, "")
+            )
         kept = []
         for link in links:
             # Called with every link of every page: test the text before parsing anything.
@@ -80,13 +82,11 @@ def _patch_candidates(finder: Any) -> None:
 
     @replace(finder, "process_project_url")
     def process_project_url(
-        original: Original, self: Any, project_url: Any, *args: Any, **kwargs: Any
+        original: Original, self: Any, project_url: Any, link_evaluator: Any, **kwargs: Any
     ) -> Any:
-        token = _page.set(project_url.url)
-        try:
-            return original(self, project_url, *args, **kwargs)
-        finally:
-            _page.reset(token)
+        evaluator = copy.copy(link_evaluator)
+        setattr(evaluator, _PAGE, project_url.url)
+        return original(self, project_url, evaluator, **kwargs)
 
 
 def patch_listing(module: ModuleType) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from pep_variants import labels as wheel_labels
 
 from .._distributions import RECORDED, is_noted
-from .._guard import Original, replace
+from .._guard import Original, replace, switch
 from .._markers import reduce_contents
 
 _RECORDS = {wheel_labels.ORIGIN_FILE, "direct_url.json", "requested"}
@@ -28,7 +28,8 @@ _RECORDS = {wheel_labels.ORIGIN_FILE, "direct_url.json", "requested"}
 def patch_install(module: ModuleType) -> None:
     """Reduce METADATA before pip makes RECORD, as pip itself changes scripts."""
 
-    @replace(module, "get_csv_rows_for_installed", shows=True)
+    # Also after a fault while pip installs: what is decided stays decided.
+    @replace(module, "get_csv_rows_for_installed", always=True, shows=True)
     def get_csv_rows_for_installed(
         original: Original,
         old_csv_rows: Any,
@@ -38,6 +39,8 @@ def patch_install(module: ModuleType) -> None:
         lib_dir: str,
         **kwargs: Any,
     ) -> Any:
+        if not (switch.on or switch.failed):
+            return original(old_csv_rows, installed, changed, generated, lib_dir, **kwargs)
         changed.update(path for path in {*installed.values()} if _reduce(lib_dir, path))
         own = {*map(Path, generated)}
         dropped = {name for name, path in installed.items() if _drop(Path(lib_dir, path), own)}

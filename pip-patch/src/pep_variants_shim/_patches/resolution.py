@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -12,7 +13,7 @@ from pip._vendor.packaging.utils import canonicalize_name
 from pep_variants import labels as wheel_labels
 
 from .._errors import VariantsOff, logger
-from .._guard import Original, fault, is_ours, iterated, replace, require, switch
+from .._guard import Original, fault, is_ours, iterated, parameters, replace, require, switch
 from .._links import CatalogLink, Info, label_of_link
 from .._outcome import explained, note_result, resolved
 from .._session import session_of
@@ -22,6 +23,8 @@ def patch_factory(module: ModuleType) -> None:
     """Check that candidates are made with the expected parameters; name variants in errors."""
     require(module.Factory, "_iter_found_candidates")
     require(module.Factory, "_make_candidate_from_link", "link", "name")
+    if "is_satisfied_by" in parameters(module.Factory.find_candidates):  # since 24.1
+        _patch_find_candidates(module.Factory)
 
     @replace(module.Factory, "get_installation_error", shows=True)
     def get_installation_error(
@@ -42,6 +45,28 @@ def patch_factory(module: ModuleType) -> None:
         for text in by_marker:
             logger.critical("%s", text)
         return error
+
+
+def _patch_find_candidates(factory: Any) -> None:
+    """Have pip's own provider say which candidates may be offered, none of which is pinned."""
+
+    @replace(factory, "find_candidates")
+    def find_candidates(
+        original: Original,
+        self: Any,
+        identifier: Any,
+        requirements: Any,
+        incompatibilities: Any,
+        constraint: Any,
+        prefers_installed: Any,
+        is_satisfied_by: Any,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        return original(
+            self, identifier, requirements, incompatibilities, constraint, prefers_installed,
+            getattr(is_satisfied_by, "of_pip", is_satisfied_by), *args, **kwargs,
+        )  # fmt: skip
 
 
 class _Labelled:
@@ -70,21 +95,29 @@ def patch_found_candidates(module: ModuleType) -> None:
         original: Original,
         self: Any,
         get_infos: Callable[[], Iterator[Any]],
+        installed: Any,
         *args: Any,
         **kwargs: Any,
     ) -> None:
-        how = _ordered if switch.on else _plain if switch.used else iter
-        original(self, lambda: how(get_infos()), *args, **kwargs)
+        def infos() -> Iterator[Any]:
+            found = iter(get_infos())
+            version = None if installed is None else installed.version
+            return _ordered(found, version) if switch.on else _plain(found)
+
+        if not callable(get_infos):
+            raise TypeError("pip has candidate infos without a function that gets them")
+        unchanged = not (switch.on or switch.used)
+        original(self, get_infos if unchanged else infos, installed, *args, **kwargs)
 
 
-def _ordered(infos: Iterator[Info]) -> Iterator[Info]:
+def _ordered(infos: Iterator[Info], installed: Any) -> Iterator[Info]:
     # Nothing may happen before pip asks for the first one: often the installed distribution
     # satisfies the requirement, and pip sends no request.
     first = next(infos, None)
     if first is None:
         return
     if switch.on and (switch.used or switch.explicit):
-        yield from iterated(_variants_ordered([first, *infos]))
+        yield from iterated(_variants_ordered([first, *infos], installed))
     elif switch.used:
         yield from _plain(iter([first, *infos]))
     else:
@@ -92,17 +125,22 @@ def _ordered(infos: Iterator[Info]) -> Iterator[Info]:
         yield from infos
 
 
-def _variants_ordered(infos: list[Any]) -> Iterator[Info]:
+def _variants_ordered(infos: list[Any], installed: Any) -> Iterator[Info]:
     """Yield *infos* as their session orders them, without variants if there is no session."""
+    if any(type(info) is not tuple or [*map(type, info[1:])] != [partial] for info in infos):
+        raise TypeError("pip has other candidate infos than pairs of a version and a partial")
     # Only an info leads to the session: it has a partial of the factory's method.
     build: Any = infos[0][1]
     session, project = session_of(build.func.__self__._finder), build.keywords["name"]
     found = iter(infos)
-    yield from _plain(found) if session is None else session.ordered(project, found)
+    yield from _plain(found) if session is None else session.ordered(project, found, installed)
 
 
 def _plain(infos: Iterator[Any]) -> Iterator[Info]:
-    """Yield *infos* without variants; also after a fault, so without what may have failed."""
+    """Yield *infos* without variants; also after a fault, so without what may have failed.
+
+    Where that cannot be told from them the command runs again, see `patches.start`.
+    """
     for info in infos:
         link = info[1].keywords["link"]
         if not isinstance(link, CatalogLink) and wheel_labels.split_label(link.filename)[1] is None:

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from .. import BUILT_IN
-from .._guard import Original, fault, is_ours, replace
+from .._guard import Original, fault, is_ours, replace, switch
 
 
 def patch_version(module: ModuleType) -> None:
@@ -49,9 +49,14 @@ def patch_create(module: ModuleType) -> None:
             try:
                 return run(*args)
             except Exception as error:
-                if not is_ours(error):
+                # A module of errors is not imported at pip's start.
+                is_off = type(error).__name__ == "VariantsOff" and not switch.asked()
+                if not (is_off or is_ours(error)):
                     raise
-                fault(error)
+                if not is_off:
+                    fault(error)
+                switch.tell()
+                switch.used = False  # it collects anew
             return run(*args)
 
         command.run = run_or_again

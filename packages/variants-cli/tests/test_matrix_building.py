@@ -14,10 +14,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from build_projects import told, wheel_of, write_project
 from filelock import FileLock
 
 from pep_variants._wheelfile.wheel import read_wheel_metadata
+from support.build_projects import told, wheel_of, write_project
 from support.waiting import wait_until
 from variants_cli import matrices
 from variants_cli._matrix import building

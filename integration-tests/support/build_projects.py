@@ -1,8 +1,13 @@
 """Projects with a small build backend of their own, for builds with a real frontend."""
 
+from __future__ import annotations
+
 import ast
 import json
 import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 BACKEND = '''
 """A build backend that records its options in the wheel and reuses an object file."""
@@ -28,8 +33,7 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
     told = {{name: os.environ.get(name) for name in ("CFLAGS", "LEVEL", "CUDA")}}
     told["settings"] = config_settings or {{}}
     if {requires}:
-        import base
-        told["base"] = base.TOLD
+        told["base"] = __import__({requires}[0]).TOLD
     exec(pathlib.Path("source.txt").read_text())
     object = pathlib.Path("object")
     if not object.exists():
@@ -64,7 +68,13 @@ version = "{version}"
 """
 
 
-def write_project(folder, matrix, version="1.0", requires=(), dependencies=()):
+def write_project(
+    folder: Path,
+    matrix: str,
+    version: str = "1.0",
+    requires: Sequence[str] = (),
+    dependencies: Sequence[str] = (),
+) -> Path:
     """Write a project of the name of *folder* with a matrix file; return the path of that."""
     words = {
         "name": folder.name,
@@ -80,13 +90,15 @@ def write_project(folder, matrix, version="1.0", requires=(), dependencies=()):
     return folder / "matrix.toml"
 
 
-def wheel_of(folder, project, label):
+def wheel_of(folder: Path, project: str, label: str) -> Path:
+    """Return the one wheel of a variant in *folder*."""
     (path,) = folder.glob(f"{project}-*-{label}.whl")
     return path
 
 
-def told(folder, project, label):
+def told(folder: Path, project: str, label: str) -> dict[str, Any]:
     """Return what the backend was told when it built this wheel."""
     with zipfile.ZipFile(wheel_of(folder, project, label)) as archive:
         text = archive.read(f"{project}.py").decode()
-    return ast.literal_eval(text.removeprefix("TOLD = "))
+    found: dict[str, Any] = ast.literal_eval(text.removeprefix("TOLD = "))
+    return found

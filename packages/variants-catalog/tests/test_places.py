@@ -156,9 +156,14 @@ class TestOtherNames:
     @pytest.mark.parametrize("own", [wheel("1.0", position=1), sdist("1.0", position=1)])
     def test_versions_of_the_index(self, own):
         expected = ["app-1.0-py3-none-any-renamed.whl"]
-        assert self.names([own], [self.target("1.0"), self.target("99.0")]) == expected
-        assert self.names([own], [self.target("1.0", position=1)]) == expected
+        there = [self.target(version, position=1) for version in ("1.0", "99.0")]
+        assert self.names([own], there) == expected
+        assert self.names([own], [self.target("1.0", position=0)]) == []
         assert self.names([own], [self.target("1.0", position=2)]) == []
+        # Another index has the version without the build.
+        other = wheel("1.0", position=2)
+        assert self.names([own, other], there) == []
+        assert self.names([own, other], [*there, self.target("1.0", position=2)]) == expected
         assert self.names([], [self.target("1.0")]) == []
 
     def test_an_internal_project_of_that_name(self):
@@ -173,9 +178,39 @@ class TestOtherNames:
         assert self.names([sdist("0.1")], [self.target("25.12", position=1)], text) == []
         own = [wheel("3.0"), sdist("0.1", position=1)]
         assert self.names(own, [self.target("25.12", position=1)], text) == []
+        assert self.names(own, [self.target("3.0", position=1)], text) == []
+        # Places for find-links, of which pip says that they are before all indexes.
+        assert self.names(own, [self.target("25.12", position=-1)], text) == []
         assert self.names(own, [self.target("3.0", position=0)], text) == [
             "app-3.0-py3-none-any-renamed.whl"
         ]
+
+    def test_other_places_of_the_user(self):
+        """They add nothing to what an index has, and keep their own versions."""
+        text = TEXT.replace("documentation", 'placeholder = "<=0.1"\ndocumentation')
+        reader: PlaceReader = PlaceReader(read_entry(text, ""))
+        found = [self.target(version) for version in ("3.0", "25.12")]
+        for others, count in (([], 2), ([wheel("3.0", position=1)], 0), ([sdist("0.0.1")], 2)):
+            assert len(reader.files([sdist("0.1")], {"app-cu12": found}, others)) == count
+
+    @pytest.mark.parametrize(
+        ("own", "first"),
+        [
+            ([wheel("2.0"), wheel("3.0")], True),
+            ([wheel("2.0"), wheel("3.0", position=1)], False),
+            ([wheel("2.0"), wheel("3.0"), wheel("3.0", position=1)], False),
+            ([wheel("2.0"), wheel("2.0", position=1), wheel("3.0", position=1)], True),
+            ([wheel("2.0"), wheel("3.0rc1", position=1)], True),
+            ([wheel("2.0"), wheel("1.0", position=1)], True),
+            ([wheel("2.0", position=1), wheel("3.0")], False),
+        ],
+    )
+    def test_a_build_before_newer_versions(self, own, first):
+        """Not before that of an index that has nothing to do with the builds."""
+        text = TEXT.replace("documentation", "before-version = true\ndocumentation")
+        reader: PlaceReader = PlaceReader(read_entry(text, ""))
+        reader.files(own, {"app-cu12": [self.target("2.0", position=i) for i in (0, 1)]})
+        assert reader.puts_build_first is first
 
 
 def test_platforms():

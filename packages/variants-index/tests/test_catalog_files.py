@@ -187,7 +187,11 @@ WITH_PLACEHOLDER = entry("rmm", [RMM], more='placeholder = "<1"\n')
         (TARGET, [(0, "3.0")], [(1, "25.0")], FIRST_INDEX, []),
         (TARGET, [(0, "1.0")], [(1, "1.0")], FIRST_INDEX, []),
         (TARGET, [(0, "1.0")], [(1, "1.0")], BEST_MATCH, []),
-        (TARGET, [(1, "1.0")], [(0, "1.0")], FIRST_INDEX, ["1.0"]),
+        (TARGET, [(1, "1.0")], [(0, "1.0")], FIRST_INDEX, []),
+        (TARGET, [(1, "1.0")], [(0, "1.0")], BEST_MATCH, []),
+        (TARGET, [(0, "1.0"), (1, "1.0")], [(0, "1.0")], FIRST_INDEX, ["1.0"]),
+        (TARGET, [(0, "1.0"), (1, "1.0")], [(0, "1.0")], BEST_MATCH, []),
+        (TARGET, [(0, "1.0"), (1, "1.0")], [(0, "1.0"), (1, "1.0")], BEST_MATCH, ["1.0"]),
         (TARGET, [(0, "1.0"), (1, "2.0")], [(1, "2.0")], BEST_MATCH, ["2.0"]),
         (TARGET, [(0, "1.0"), (1, "2.0")], [(1, "2.0"), (1, "1.0")], BEST_MATCH, ["2.0"]),
         (TARGET, [(0, "1.0")], [(0, "99.0")], FIRST_INDEX, []),
@@ -197,10 +201,14 @@ WITH_PLACEHOLDER = entry("rmm", [RMM], more='placeholder = "<1"\n')
         (WITH_PLACEHOLDER, [(0, "0.1a1")], [(0, "1.0")], FIRST_INDEX, ["1.0"]),
         (WITH_PLACEHOLDER, [(0, "0.1")], [(1, "1.0")], BEST_MATCH, []),
         (WITH_PLACEHOLDER, [(0, "2.0")], [(0, "1.0")], FIRST_INDEX, []),
+        (WITH_PLACEHOLDER, [(0, "0.1"), (1, "2.0")], [(0, "1.0")], FIRST_INDEX, []),
+        (WITH_PLACEHOLDER, [(0, "0.1"), (1, "2.0")], [(0, "2.0")], FIRST_INDEX, []),
+        (WITH_PLACEHOLDER, [(0, "0.1"), (1, "2.0")], [(0, "2.0")], BEST_MATCH, []),
+        (WITH_PLACEHOLDER, [(0, "0.1"), (1, "0.2")], [(0, "1.0")], FIRST_INDEX, ["1.0"]),
     ],
 )
 def test_what_an_index_says_of_versions(text, own, builds, strategy, taken):
-    """C15: no build of another name adds a version, or comes from a later index."""
+    """C15: no build of another name adds a version, or is of another index than that."""
     with served() as one, served() as two:
         for name, files in (("rmm", own), ("rmm-cu12", builds)):
             for position, version in files:

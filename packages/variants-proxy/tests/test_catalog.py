@@ -366,7 +366,7 @@ class TestOtherNames:
             proxy.get(file["url"])
 
     def test_of_another_index(self, cupy, other, catalog, start):
-        """C15: the first index that has the project decides, and what is before it."""
+        """C15: the first index that has the project decides, with builds of its own."""
         entries = catalog(OTHER_NAME)
         first, last = Upstream("first", other.url), Upstream("last", cupy.url)
         proxy = start(first, last, catalog=entries)
@@ -377,6 +377,33 @@ class TestOtherNames:
         assert set(Asked(proxy, index="last").files("cupy")) == {"cupy-14.2.0.tar.gz"}
         proxy = start(last, first, catalog=entries)
         assert self.NAME in Asked(proxy, index="last").files("cupy")
+        # What is in a place for find-links is of no index.
+        links = Upstream("links", other.links_url, "find-links")
+        proxy = start(last, links, catalog=entries)
+        assert set(Asked(proxy, index="last").files("cupy")) == {"cupy-14.2.0.tar.gz"}
+
+    def test_a_placeholder(self, cupy, other, catalog, start):
+        """It counts where no index has a release, asked or not; one that fails may have some."""
+        cupy.files["cupy"].clear()
+        cupy.add("cupy", "cupy-0.1.tar.gz", b"placeholder")
+        text = OTHER_NAME.replace("documentation", 'placeholder = "<1"\ndocumentation')
+        entries = catalog(text)
+        last, after = Upstream("last", cupy.url), Upstream("after", other.url)
+        links = Upstream("links", other.links_url, "find-links")
+        other.faults["/simple/cupy/"] = Answer(500)
+        proxy = start(last, after, catalog=entries, allow_missing_sources=True)
+        assert set(Asked(proxy, index="last").files("cupy")) == {"cupy-0.1.tar.gz"}
+        found = unavailable(proxy, "cupy")
+        assert [(item.labels, item.host) for item in found] == [(["cuda12"], ""), (["cuda13"], "")]
+        other.faults.clear()
+        for beside in (after, links):
+            other.files.pop("cupy", None)
+            proxy = start(last, beside, catalog=entries)
+            assert self.NAME in Asked(proxy, index="last").files("cupy")
+            for version in ("14.2.0", "15.0"):
+                other.files["cupy"] = {f"cupy-{version}.tar.gz": b"source"}
+                proxy = start(last, beside, catalog=entries)
+                assert set(Asked(proxy, index="last").files("cupy")) == {"cupy-0.1.tar.gz"}
 
     def test_an_index_that_fails(self, cupy, catalog, start):
         """Of an index that fails for the other name nothing is taken, and it is said."""

@@ -21,7 +21,7 @@ from pep_variants import labels as wheel_labels
 from ._distributions import label_of, machine_of, platforms_of
 from ._errors import logger
 from ._guard import switch
-from ._links import CatalogLink, catalog_link, index_position, placed, rewritten_link
+from ._links import CatalogLink, catalog_link, index_position, placed, rewritten_link, source_of
 
 if TYPE_CHECKING:
     from pep_variants.metadata import Metadata
@@ -76,6 +76,7 @@ class SessionCatalog:
         self._entries: UserEntries | None = None
         # All links that the user's indexes have, and the position of the index, by project.
         self._listing: dict[str, list[tuple[Any, int]]] = {}
+        self._folders: dict[str, int] = {}
         # What pip found of a project, and the same with what was added.
         self._found: dict[str, tuple[list[Any], list[Any]]] = {}
         self._hashed: set[str] = set()
@@ -84,6 +85,7 @@ class SessionCatalog:
         self._asked: set[str] = set()
         # Names of wheels of the user's indexes that are variants, see `PlaceReader.builds`.
         self._builds: set[str] = set()
+        self._built_first: set[str] = set()
         self._present = present
         self._families: dict[str, frozenset[str]] = {}
 
@@ -101,7 +103,10 @@ class SessionCatalog:
         if self.wanted:
             position = index_position(page, self._finder.index_urls)
             found = self._listing.setdefault(canonicalize_name(project), [])
-            found += ((link, position) for link in links)
+            for link in links:
+                # Places of `--find-links` are before all indexes, each by itself.
+                folder = position or self._folders.setdefault(source_of(link), -len(self._folders))
+                found.append((link, folder))
 
     def entry(self, project: str) -> CatalogProject | None:
         """Return the entry of the project that counts for this command.
@@ -171,8 +176,7 @@ class SessionCatalog:
 
     def puts_build_first(self, project: str) -> bool:
         """Return whether the catalogue wants a build for the accelerator before newer versions."""
-        entries = self._counted()
-        return entries is not None and entries.puts_build_first(canonicalize_name(project))
+        return canonicalize_name(project) in self._built_first
 
     def recognises(self, project: str) -> bool:
         """Return whether `label_of` knows every installed variant of the project."""
@@ -350,6 +354,7 @@ class SessionCatalog:
         found = reader.files(self._own(entry.name, own), targets)
         self._unavailable += reader.unavailable
         self._builds |= reader.builds
+        self._built_first.update([entry.name] if reader.puts_build_first else ())
 
         def takes(file: PublishedFile | None) -> bool:
             """Whether pip takes a wheel for any platform where the entry has it for some."""
@@ -371,9 +376,13 @@ class SessionCatalog:
         return added
 
     def _own(self, project: str, candidates: Iterable[Any]) -> Iterator[Listed[Any]]:
-        """Yield what the user's indexes have of *project*, with pip's *candidates* of it."""
+        """Yield what the user's indexes have of *project*, with pip's *candidates* of it.
+
+        Of the same file in several places pip takes that of the last one.
+        """
         known = {item.link.url: item for item in candidates}
-        for link, position in self._listing.get(project, ()):
+        listing = self._listing.get(project, ())
+        for link, position in sorted(listing, key=lambda item: item[1], reverse=True):
             yield _listed(link, known.get(link.url), position)
 
     # What is installed.

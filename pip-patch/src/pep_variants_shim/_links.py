@@ -183,8 +183,9 @@ def null_last(infos: list[Any], urls: Sequence[str]) -> list[Any]:
 
 def index_position(page: str, urls: Sequence[str]) -> int:
     """Return the number of the index that has *page*, from 1; 0 for files of ``--find-links``."""
-    places = enumerate(urls, 1)
-    return next((number for number, url in places if page.startswith(f"{url.rstrip('/')}/")), 0)
+    places = ((len(url.rstrip("/")), -number, url) for number, url in enumerate(urls, 1))
+    found = [place for place in places if page.startswith(f"{place[2].rstrip('/')}/")]
+    return -max(found)[1] if found else 0  # one may be below another
 
 
 def _is_of_catalog(info: Any) -> bool:

@@ -275,15 +275,6 @@ class UserEntries:
             self._entries[name] = entry if place is None else None
         return self._entries[name]
 
-    def puts_build_first(self, name: str) -> bool:
-        """Return whether the catalogue wants a build for the accelerator before a newer version.
-
-        Raises:
-            CatalogError: the entry cannot be read.
-        """
-        entry = self.entry(name)
-        return entry is not None and entry.before_version
-
     def together(self, name: str, other: str) -> bool:
         """Return whether two projects should have the same variant, as the catalogue says.
 

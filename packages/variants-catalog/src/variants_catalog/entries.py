@@ -335,26 +335,6 @@ class CatalogProject:
             item.is_own_null and item.admits(file.version) for item in self.variants
         )
 
-    def may_take(self, own: Mapping[Version, int], version: Version, position: int) -> bool:
-        """Return whether a build of one of the `targets` stands for the project's *version*.
-
-        An index says which versions of a project there are: another name never adds one, and the
-        build is not taken from an index that comes after it.
-
-        Args:
-            own: public versions of the project on the user's indexes, each with the position of
-                the last index that has it, in the order in which a client asks.
-            version: public version of the build.
-            position: of the index that has the build.
-        """
-        if version in own:
-            return position <= own[version]
-        if self.placeholder is None:
-            return False
-        return position <= min(own.values(), default=position) and all(
-            self.placeholder.contains(each, prereleases=True) for each in own
-        )
-
     def files(self, place: str, filename: str) -> Iterator[PublishedFile]:
         """Yield what the wheel *filename* of one of the `places` is; nothing if no variant.
 

@@ -7,7 +7,7 @@ client, and hands in what it got. Files are opaque here but for their names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
@@ -242,6 +242,56 @@ def own_place(entry: CatalogProject, urls: Iterable[str]) -> str | None:
     return None
 
 
+class _OwnVersions:
+    """The versions that the user's indexes have of a project, under its own name.
+
+    They say which versions there are and where they come from. A build of another name stands for
+    one of them if its index has the version itself, and no other one has it without the build.
+    """
+
+    def __init__(self, entry: CatalogProject, own: Iterable[Listed[Any]]) -> None:
+        """Set up.
+
+        Args:
+            entry: of the project.
+            own: its files on the user's indexes.
+        """
+        self._positions: dict[Version, set[int]] = {}
+        for item in own:
+            version = _file_version(item.filename)
+            if version is not None:
+                self._positions.setdefault(version, set()).add(item.position)
+        self._places = set().union(*self._positions.values())
+        known = entry.placeholder
+        placeholders = [] if known is None else [*known.filter(self._positions, prereleases=True)]
+        self.releases = self._positions.keys() - set(placeholders)
+        self._has_release = bool(self.releases) or known is None
+
+    def may_be(self, version: Version, position: int, builds: Set[int]) -> bool:
+        """Return whether a build of another name stands for *version* of the project.
+
+        Args:
+            version: public version of the build.
+            position: of the index that has it.
+            builds: positions of all indexes that have this version of the build.
+        """
+        own = self._positions.get(version)
+        if own is not None:
+            return position in own and own <= builds
+        return not self._has_release and position <= min(self._places, default=position)
+
+    def has_newest_elsewhere(self, built: Iterable[Version]) -> bool:
+        """Return whether an index has the newest version, and no version with builds.
+
+        Args:
+            built: versions that have builds.
+        """
+        finals = [version for version in self.releases if not version.is_prerelease]
+        newest = max(finals or self.releases, default=None)
+        there = set().union(*(self._positions.get(version, ()) for version in built))
+        return newest is not None and len(self._places) > 1 and not self._positions[newest] <= there
+
+
 @dataclass
 class PlaceReader(Generic[F]):
     """Reads the places of one entry.
@@ -251,10 +301,13 @@ class PlaceReader(Generic[F]):
         unavailable: what cannot be had, one item for each host and reason.
         builds: names of the user's own files that are variants, and so not for everyone, whether
             or not `files` has them as such. Set by that.
+        puts_build_first: as of `CatalogProject.before_version`; not where the newest version is of
+            an index that has nothing to do with the builds. Set by `files`.
     """
 
     entry: CatalogProject
     builds: frozenset[str] = frozenset()
+    puts_build_first: bool = False
     _listed: dict[PlacePage, Sequence[Listed[F]]] = field(default_factory=dict)
     _failed: dict[PlacePage, str] = field(default_factory=dict)
     _failed_targets: dict[str, str] = field(default_factory=dict)
@@ -291,6 +344,18 @@ class PlaceReader(Generic[F]):
         self._failed_targets[name] = reason
         self._passing.update([name] if may_pass else ())
 
+    def has_placeholders_alone(self, own: Iterable[Listed[Any]]) -> bool:
+        """Return whether *own*, the files on an index, are placeholders at most.
+
+        Then all places of the user's count: what `files` takes as others, or `fail_others`.
+        """
+        return self.entry.placeholder is not None and not _OwnVersions(self.entry, own).releases
+
+    def fail_others(self, reason: str, *, may_pass: bool = False) -> None:
+        """Take why another index does not tell what it has: it may have what builds stand for."""
+        for name in self.entry.targets:
+            self.fail_target(name, reason, may_pass=may_pass)
+
     @property
     def unavailable(self) -> tuple[Unavailable, ...]:
         """Builds that cannot be had, one item for each host and reason."""
@@ -316,7 +381,10 @@ class PlaceReader(Generic[F]):
         return tuple(unavailable)
 
     def files(
-        self, own: Iterable[Listed[F]], targets: Mapping[str, Iterable[Listed[F]]]
+        self,
+        own: Iterable[Listed[F]],
+        targets: Mapping[str, Iterable[Listed[F]]],
+        others: Iterable[Listed[F]] = (),
     ) -> list[Found[F]]:
         """Return the files that the entry adds, once all pages are answered.
 
@@ -327,8 +395,11 @@ class PlaceReader(Generic[F]):
         Args:
             own: the project's files on the user's indexes.
             targets: those of its `CatalogProject.targets`, by normalized name.
+            others: the project's files on indexes that the client would not ask, and in other
+                places of the user's. They add nothing, and tell what is theirs.
         """
         own = list(own)
+        versions = _OwnVersions(self.entry, [*own, *others])
         real = set(filter(None, (_variant_version(item.filename) for item in own)))
         added = list(self._variant_wheels(real))
         real |= {
@@ -341,7 +412,7 @@ class PlaceReader(Generic[F]):
         releases: dict[Version, dict[str, Found[F]]] = {}
         at_places: set[tuple[str, ...]] = set()
         builds: set[str] = set()
-        for item in self._described(own, targets):
+        for item in self._described(own, targets, versions):
             known = item.published
             assert known is not None
             if not item.url and known.version not in real and self.entry.is_build(known):
@@ -361,6 +432,9 @@ class PlaceReader(Generic[F]):
                 reason = yanked.get(known.version)
                 files[known.filename] = replace(item, yanked=reason) if reason is not None else item
         self.builds = frozenset(builds)
+        self.puts_build_first = self.entry.before_version and not versions.has_newest_elsewhere(
+            releases
+        )
         return [*added, *(item for files in releases.values() for item in files.values())]
 
     def _variant_wheels(self, real: set[Version]) -> Iterator[Found[F]]:
@@ -378,7 +452,10 @@ class PlaceReader(Generic[F]):
                 yield Found(item, None, page.url, item.yanked)
 
     def _described(
-        self, own: Sequence[Listed[F]], targets: Mapping[str, Iterable[Listed[F]]]
+        self,
+        own: Sequence[Listed[F]],
+        targets: Mapping[str, Iterable[Listed[F]]],
+        versions: _OwnVersions,
     ) -> Iterator[Found[F]]:
         """Yield what files are to the entry, in the order in which they count."""
         for page in self.pages:
@@ -389,16 +466,18 @@ class PlaceReader(Generic[F]):
             for item in own:
                 for known in self.entry.own_files(item.filename):
                     yield Found(item, known, yanked=item.yanked)
-        versions: dict[Version, int] = {}
-        for item in own if self.entry.targets else ():
-            version = _file_version(item.filename)
-            if version is not None:
-                versions[version] = max(item.position, versions.get(version, 0))
         for name in self.entry.targets:
-            for item in targets.get(name, ()):
-                for known in self.entry.renamed_files(item.filename):
-                    if self.entry.may_take(versions, known.version, item.position):
-                        yield Found(item, known, yanked=item.yanked)
+            renamed = [
+                (item, known)
+                for item in (targets.get(name, ()) if name not in self._failed_targets else ())
+                for known in self.entry.renamed_files(item.filename)
+            ]
+            positions: dict[Version, set[int]] = {}
+            for item, known in renamed:
+                positions.setdefault(known.version, set()).add(item.position)
+            for item, known in renamed:
+                if versions.may_be(known.version, item.position, positions[known.version]):
+                    yield Found(item, known, yanked=item.yanked)
 
 
 def _uses(file: PublishedFile) -> Iterator[tuple[str, ...]]:

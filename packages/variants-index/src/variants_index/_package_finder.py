@@ -75,6 +75,7 @@ class Project:
         entry: of the catalogue, None without one.
         first: sources of the files that the catalogue brings, which come before all others.
         unavailable: builds of the catalogue that cannot be had for now.
+        puts_build_first: as of `PlaceReader`.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Project:
     entry: CatalogProject | None = None
     first: frozenset[str] = frozenset()
     unavailable: tuple[Unavailable, ...] = ()
+    puts_build_first: bool = False
 
     @cached_property
     def published(self) -> Mapping[Version, tuple[Version, ...]]:
@@ -158,6 +160,10 @@ class PackageFinder:
         """Whether existing builds count as variants."""
         return self.entries.catalog is not None
 
+    def puts_build_first(self, name: str) -> bool:
+        """Return whether the catalogue wants a build of *name* before newer versions."""
+        return self.entries.entry(name) is not None and self.project(name).puts_build_first
+
     def lack(self, name: str, version: Version) -> str:
         """Say that *version* of the project *name* has no variants to choose among."""
         project = self.project(name)
@@ -209,7 +215,13 @@ class PackageFinder:
                 )
         added: dict[Version, list[Candidate]] = {}
         variant_wheels: dict[str, list[PageFile]] = {}
-        for file in catalog_files(entry, reader.files(own.listed(), targets)):
+        others: list[Listed[At]] = []
+        if not self._all and reader.has_placeholders_alone(own.listed()):
+            try:  # those that are not asked for what is taken
+                others = self._own(name, everywhere=True).listed()
+            except PackageIndexError as error:
+                reader.fail_others(str(error))
+        for file in catalog_files(entry, reader.files(own.listed(), targets, others)):
             if isinstance(file, CatalogFile):
                 candidate = Candidate(name, file.version, entry.source, file)
                 added.setdefault(file.published.version, []).append(candidate)
@@ -230,7 +242,8 @@ class PackageFinder:
             len(added),
         )
         first = frozenset((entry.source, *variant_wheels))
-        return replace(project, entry=entry, first=first, unavailable=reader.unavailable)
+        project = replace(project, entry=entry, first=first, unavailable=reader.unavailable)
+        return replace(project, puts_build_first=reader.puts_build_first)
 
     def _read_place(self, reader: PlaceReader[At], page: PlacePage) -> None:
         """Pass on what *page* lists, or why it cannot be read."""
@@ -251,8 +264,8 @@ class PackageFinder:
         with forbidden_is_missing():
             return self.session.fetch_page(page.url, entry.name, seconds=_PLACE_SECONDS)
 
-    def _own(self, name: str) -> _Own:
-        """Return the project *name* as the user's own sources have it."""
+    def _own(self, name: str, *, everywhere: bool = False) -> _Own:
+        """Return the project *name* as the user's own sources have it, or all of them together."""
         own = _Own()
         for position, url in enumerate(self._links):
             by_project = self.prefetcher.result(("links", url), partial(self._linked, url))
@@ -273,7 +286,7 @@ class PackageFinder:
             if page.status != "active":
                 reason = f": {page.status_reason}" if page.status_reason else ""
                 own.warnings.append(f"{name} is {page.status} on {source}{reason}")
-            if not self._all:
+            if not (self._all or everywhere):
                 break
         return own
 

@@ -236,7 +236,7 @@ class IndexResolver:
             together=Relatives(self.finder, asked, requirement_set.constraints)
             if self.finder.has_catalog
             else None,
-            version_order=VersionOrder(self.finder.entries.puts_build_first),
+            version_order=VersionOrder(self.finder.puts_build_first),
         )
         provider.ordering.excluded = excluded
         roots = plain.roots(requirement_set.requirements)

@@ -134,7 +134,7 @@ def explain(
         platform=resolver.detector(target).platform,
         preferences=resolver.preferences,
         listener=notes,
-        version_order=VersionOrder(resolver.finder.entries.puts_build_first),
+        version_order=VersionOrder(resolver.finder.puts_build_first),
     )
     if progress is not None:
         progress(f"looking for {wanted}")

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 from pep_variants import limits
 from pep_variants import preferences as user_preferences
@@ -230,16 +231,19 @@ class CatalogPages:
         at_places = dict(zip(pages, answers, strict=False))
         targets = dict(zip(entry.targets, answers[len(pages) :], strict=True))
         own = _Answer(upstream, found, len(order) - 1)
+        others = await self._others(entry, own)
         if not any(each.page or each.reason for each in (own, *answers)):
             return None
 
-        parts = repr(entry), *(each.digest for each in (own, *answers))
+        parts = repr(entry), *(each.digest for each in (own, *answers, *others))
         digest = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
         key = entry.name, digest
 
         async def work() -> FetchedPage:
             page = await self._upstreams.budget(upstream).compute(
-                lambda: _combined(entry, digest, own, at_places, targets, self._settings.hashes)
+                lambda: _combined(
+                    entry, digest, own, at_places, targets, others, self._settings.hashes
+                )
             )
             for item in page.unavailable:
                 logger.warning("%s", item)
@@ -253,6 +257,23 @@ class CatalogPages:
             private=any(item.private for item in every),
             stale=bool(page.unavailable) or any(item.stale for item in every),
         )
+
+    async def _others(self, entry: CatalogProject, own: _Answer) -> list[_Answer]:
+        """Return what there is of a project elsewhere, where that decides what a build stands for.
+
+        That is in find-links places; and on the indexes after that of *own*, which no client is
+        shown, if it has placeholders at most.
+        """
+        if not entry.targets:
+            return []
+        asked = [each for each in self._settings.upstreams if each.kind == "find-links"]
+        if PlaceReader(entry).has_placeholders_alone(own.listed()):
+            asked = [*self._order[own.position + 1 :], *asked]
+        works = [
+            partial(self._asked, each, entry.name, position)
+            for position, each in enumerate(asked, own.position + 1)
+        ]
+        return await gather_limited(works, self._settings.limits.parallel)
 
     async def _asked(self, upstream: Upstream, project: str, position: int = 0) -> _Answer:
         """Ask *upstream* for the page of *project*."""
@@ -297,6 +318,7 @@ def _combined(
     own: _Answer,
     places: Mapping[PlacePage, _Answer],
     targets: Mapping[str, _Answer],
+    others: Sequence[_Answer],
     hashes: Mapping[str, frozenset[str]],
 ) -> FetchedPage:
     """Return the page of *own* with the files of the catalogue after its own.
@@ -307,6 +329,7 @@ def _combined(
         own: the user's index.
         places: by the page of the entry.
         targets: by the publisher's name.
+        others: see `PlaceReader.files`.
         hashes: see `Settings.hashes`.
     """
     reader: PlaceReader[At] = PlaceReader(entry)
@@ -318,7 +341,12 @@ def _combined(
     for name, answer in targets.items():
         if answer.reason:
             reader.fail_target(name, answer.reason, may_pass=answer.may_pass)
-    files = reader.files(own.listed(), {name: each.listed() for name, each in targets.items()})
+    for answer in others:
+        if answer.reason:
+            reader.fail_others(answer.reason, may_pass=answer.may_pass)
+    listed = {name: each.listed() for name, each in targets.items()}
+    elsewhere = chain.from_iterable(each.listed() for each in others)
+    files = reader.files(own.listed(), listed, elsewhere)
     given = hashes.get(entry.name)
     builds = reader.builds if given is None else ()  # with hashes the user names the very files
     admitted = [item for item in files if given is None or _is_given(item, given)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -70,6 +71,10 @@ def test_resolve_takes_the_one_that_fits(places, target):
         path.parent, "resolve", "--from", path.name, "--platform", target, "--group", "cpu-zen4"
     )
     assert "2.9.0+cpu" in other.out
+    done = variants(path.parent, "resolve", "--from", path.name, "--platform", target, "--json")
+    taken = json.loads(done.out)["resolutions"][0]["group"]
+    assert (taken["name"], taken["unfit"]) == (group, [])
+    assert taken["why"].startswith("torchvision ")
 
 
 def torch_of(environment):

@@ -181,7 +181,7 @@ def test_builds_that_are_not_for_all_systems(
 def test_why_not_the_better_one(computer: Machine) -> None:
     accelerated(computer, "torch")
     done = driver(computer, "12.8").run("sync")
-    assert "group cuda12.8: CUDA driver 12.8 or newer" in done.err, done
+    assert "group cuda12.8: torch cuda12.8, CUDA driver 12.8 or newer; cuda13.0" in done.err, done
     assert "needs CUDA driver 13.0 or newer, this one supports up to 12.8" in done.err, done
     assert "group" not in computer.run("--quiet", "sync").err
 
@@ -379,11 +379,61 @@ def test_what_the_user_names_counts(
     assert versions(here)["torch"] == torch, done
 
 
+def test_options_about_variants(computer: Machine) -> None:
+    """Each of them counts, is an error, or has a line."""
+    accelerated(computer, "torch", "idna", names=("cpu", "cuda12.6", "cuda12.8"))
+    here = driver(computer, "12.8")
+    sync = ("sync", "--dry-run")
+    for options, torch in (
+        (["--variant", "torch=cuda12.6"], "2.9.0+cu126"),
+        (["--variant", "torch=cuda12.6", "--group", "cuda12.6"], "2.9.0+cu126"),
+        (["--variant", "torch=null"], "2.9.0+cpu"),
+        (["--variant", "torch="], "2.9.0+cpu"),
+        (["--no-variants"], "2.9.0+cpu"),
+        (["--variant-exclude", "nvidia"], "2.9.0+cpu"),
+        (["--variant-platform", "cuda=12.6,sm=9.0"], "2.9.0+cu126"),
+    ):
+        done = here.run(*sync, *options)
+        assert f" + torch=={torch}\n" in done.err, (options, done)
+        assert "no effect" not in done.err
+    for options, line in (
+        (["--variant", "torch=cuda13.0"], "group: uv-variants accelerators --add cuda13.0"),
+        (["--variant", "idna=x"], "no group of uv.lock has a build of idna; there are groups with"),
+        (
+            ["--variant", "torch=cuda12.6", "--group", "cuda12.8"],
+            "--variant with --group cuda12.8: dependency group cuda12.8 is not for this machine",
+        ),
+    ):
+        done = here.run(*sync, *options)
+        assert (done.code, line in done.err) == (2, True), done
+    for arguments, option in (
+        (["--variant-before-version", "torch", *sync], "--variant-before-version"),
+        (["--variant", "torch=cuda12.6", "lock"], "--variant"),
+        (["--variant", "torch=cuda12.6", *sync, "--no-group", "cpu"], "--variant"),
+    ):
+        done = here.run(*arguments)
+        assert f"{option} has no effect: uv.lock has a group for each" in done.err, done
+    for form in ("requirements.txt", "pylock.toml"):
+        done = here.run("--variant=torch=cuda12.6", "export", "--no-hashes", "--format", form)
+        assert "2.9.0+cu126" in done.out, done
+        assert "2.9.0+cpu" not in done.out
+
+
+def test_the_group_for_cpus_where_none_fits(computer: Machine) -> None:
+    accelerated(computer, "torch", names=("cpu", "cuda12.8"))
+    path = computer.work / "pyproject.toml"
+    path.write_text(path.read_text().replace('cpu = ["torch"', 'cpu = ["cupy-cuda12x", "torch"'))
+    assert computer.run("lock").code == 0
+    done = computer.run("sync", "--dry-run")
+    assert "group cpu (no group fits: cupy cuda12 needs CUDA driver 12.0" in done.err, done
+    assert " + torch==2.9.0+cpu\n" in done.err, done
+
+
 def test_no_group_fits(computer: Machine) -> None:
     accelerated(computer, "torch", names=("cuda12.8", "cuda13.0"))
     done = computer.run("sync")
     assert done.code == 2
-    assert "no group of the lock fits this machine: cuda12.8 is not taken: torch" in done.err
+    assert "none of the dependency groups cuda12-8, cuda13-0 is for this machine: torch" in done.err
     assert "uv-variants accelerators --add native" in done.err, done
     assert not (computer.work / ".venv").exists()
 

@@ -188,11 +188,13 @@ class TestSelecting:
 class TestGroups:
     """Tables of groups that come from anybody."""
 
-    def choose(self, groups, variants=None, named=(), **more):
-        tree = {"tool": {"pep-variants": {"groups": groups, "variants": variants or {}}}, **more}
+    def choose(self, groups, variants=None, named=(), preferences=None):
+        tree = {"tool": {"pep-variants": {"groups": groups, "variants": variants or {}}}}
         environment = {"sys_platform": "linux"}
         support = Platform({"ns": Support({"f": ("1",)})})
-        return choose_group(tree, "x.toml", environment, lambda _: support, Preferences(), named)
+        return choose_group(
+            tree, "x.toml", environment, lambda _: support, preferences or Preferences(), named
+        )
 
     def builds(self, label):
         return {"builds": {"demo": label}}
@@ -220,6 +222,40 @@ class TestGroups:
     def test_nothing_fits(self, label, variants, message):
         with pytest.raises(LockError, match=message):
             self.choose({"one": self.builds(label)}, variants)
+
+    def test_the_group_for_cpus_where_none_fits(self):
+        choice = self.choose(
+            {"one": self.builds("b"), "cpu": self.builds("b")}, {"demo": document()}
+        )
+        assert (choice.name, choice.why) == ("cpu", "")
+        assert choice.unfit == ("demo b needs ns :: f 2, this machine has 1",)
+
+    def test_builds_that_are_asked_for(self):
+        """By --variant: another group, also the one for CPUs, is not taken in their place."""
+        groups = {"cpu": self.builds("null"), "one": self.builds("a"), "two": self.builds("b")}
+        variants = {"demo": document()}
+        for label, name in {"a": "one", "null": "cpu", "": "cpu"}.items():
+            forced = Preferences(forced={"demo": label})
+            assert self.choose(groups, variants, preferences=forced).name == name
+        assert (
+            self.choose(groups, variants, preferences=Preferences(use_variants=False)).name == "cpu"
+        )
+        for label, message in {
+            "b": "demo b needs ns :: f 2",
+            "c": "demo a is not asked for",
+        }.items():
+            with pytest.raises(LockError, match=message):
+                self.choose(groups, variants, preferences=Preferences(forced={"demo": label}))
+
+    @pytest.mark.parametrize("faults", [1, {"b": 1}, {"b": {"x": 1}}, {"b": {"ns :: f :: 1": 1}}])
+    def test_known_faults(self, faults):
+        broken = document(variants={"b": {"ns": {"f": ["1_broken"]}}})
+        text = {"b": {"ns :: f :: 1": "has a known fault"}}
+        groups = {"one": self.builds("b")}
+        with pytest.raises(LockError, match="machine: demo b has a known fault; one"):
+            self.choose(groups, {"demo": {**broken, "faults": text}})
+        with pytest.raises(LockError, match="machine: demo b needs ns :: f 1_broken"):
+            self.choose(groups, {"demo": {**broken, "faults": faults}})
 
     def test_many(self):
         """The least that is compared again and again would take minutes."""

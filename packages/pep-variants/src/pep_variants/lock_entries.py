@@ -7,6 +7,7 @@ from ._lock.lock_selection import (
     LockChoice,
     LockSelection,
     Machine,
+    build_table,
     select_packages,
     write_table,
 )
@@ -22,6 +23,6 @@ from ._lock.wheels import (
 
 __all__ = [
     "KEY", "REQUIREMENTS", "REQUIRES_DIST", "TOOL", "GroupChoice", "LockChoice", "LockSelection",
-    "Machine", "choose_group", "filename_of", "has_groups", "labels_of", "lists_variants",
-    "select_packages", "without_labels", "write_groups", "write_table",
+    "Machine", "build_table", "choose_group", "filename_of", "has_groups", "labels_of",
+    "lists_variants", "select_packages", "without_labels", "write_groups", "write_table",
 ]  # fmt: skip

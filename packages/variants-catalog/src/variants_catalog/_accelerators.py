@@ -10,7 +10,7 @@ generation: libraries of a generation run together.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 
 from packaging.requirements import Requirement
@@ -198,10 +198,10 @@ def described(
     entry: CatalogProject, builds: Mapping[str, tuple[CatalogVariant, Version]]
 ) -> Metadata:
     """Return the metadata of *builds*, each with its version; their keys are the labels."""
-    return entry.metadata(_files(builds))
+    return entry.metadata(list(_files(builds)))
 
 
-def _files(builds: Mapping[str, tuple[CatalogVariant, Version]]) -> Iterable[PublishedFile]:
+def _files(builds: Mapping[str, tuple[CatalogVariant, Version]]) -> Iterator[PublishedFile]:
     for label, (item, version) in builds.items():
         known = item.known_properties(version)
         yield PublishedFile("", "", version, label, known, faults=item.faults(version))

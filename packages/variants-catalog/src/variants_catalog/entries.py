@@ -9,7 +9,7 @@ published file.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -385,7 +385,7 @@ class CatalogProject:
                 for found in self._file(item, own, named[1], {}):
                     yield replace(found, published=filename, origin=named[0])
 
-    def metadata(self, files: Iterable[PublishedFile]) -> Metadata:
+    def metadata(self, files: Collection[PublishedFile]) -> Metadata:
         """Return the variant metadata of a version that has *files*."""
         return Metadata(
             self.namespaces,

@@ -10,7 +10,6 @@ What another tool has locked for each group by itself is merged here into one su
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,6 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from pep_variants import lock_entries
-from pep_variants import metadata as variant_metadata
 from pep_variants.errors import LockError
 from pep_variants.metadata import Metadata
 
@@ -243,7 +241,7 @@ def merge_locks(
             canonicalize_name(name),
             "" if is_same else marker,
             {
-                project: (label, _written(label, [], metadata))
+                project: (label, lock_entries.build_table(metadata, label))
                 for project, (label, metadata) in table.get(name, {}).items()
             },
         )
@@ -299,12 +297,6 @@ def _metadata(
 ) -> dict[str, Any]:
     label = package.candidate.label or ""
     found = documents(package)  # nothing for a build of the catalogue
-    return _written(label, found, package.metadata)
-
-
-def _written(
-    label: str, documents: Sequence[Mapping[str, Any]], metadata: Metadata | None
-) -> dict[str, Any]:
-    if not documents and metadata is not None:
-        documents = [json.loads(variant_metadata.write_metadata(metadata))]
-    return lock_entries.write_table(documents, [label])
+    if not found and package.metadata is not None:
+        return lock_entries.build_table(package.metadata, label)
+    return lock_entries.write_table(found, [label])

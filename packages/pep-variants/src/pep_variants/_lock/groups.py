@@ -13,13 +13,17 @@ which builds are in it, so that a machine can take the group whose builds fit it
 
     [tool.pep-variants.variants.torch]        # as `variants-json`, with these labels
 
+    [tool.pep-variants.variants.torch.faults.cu128]
+    "nvidia :: sm_arch :: 120_real" = "has a known fault …"    # why it lacks this one
+
 Other installers have to be told the group.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -28,11 +32,12 @@ from packaging.markers import Marker
 from packaging.utils import canonicalize_name, is_normalized_name
 
 from .. import limits
-from .._choose.preferences import Preferences
+from .._choose.preferences import NON_VARIANT_LABEL, Preferences
 from .._choose.rejections import why_this, why_unfit
 from .._choose.selection import File, Selection, select
 from .._formats.reader import metadata_from_tree
-from ..errors import LockError, shortened
+from .._model.property import Property
+from ..errors import InvalidProperty, LockError, cut, shortened
 from ..labels import LABEL, NULL_LABEL
 from .wheels import GROUPS, own_table
 
@@ -49,7 +54,14 @@ ENVIRONMENT = "environment"
 VARIANTS = "variants"
 """In ``[tool.pep-variants]``: variant metadata of these labels, by project."""
 
+FAULTS = "faults"
+"""In the table of a project in `VARIANTS`: known faults by label, see `Metadata.faults`."""
+
+CPU = "cpu"
+"""The group that a machine takes which none fits."""
+
 _SHOWN = 3
+_FAULT_LENGTH = 200
 
 
 @dataclass(frozen=True)
@@ -59,7 +71,8 @@ class GroupChoice:
     Attributes:
         name: normalized, as in the file.
         why: what its builds are and why they fit, in a few words.
-        unfit: why a group that was named does not fit; empty for one that does.
+        unfit: why a group does not fit that was named, or taken as none does; empty for one that
+            does.
         projects: whose builds the choice was about.
     """
 
@@ -91,18 +104,23 @@ def write_groups(
     for name, environment, builds in groups:
         labels = {}
         for project, (label, table) in builds.items():
-            known = variants.setdefault(project, {**table, VARIANTS: {}})
+            known = variants.setdefault(project, {**table, VARIANTS: {}, FAULTS: {}})
             if len(_namespaces(table)) > len(_namespaces(known)):  # of another version
-                known.update({**table, VARIANTS: known[VARIANTS]})
+                known.update({**table, VARIANTS: known[VARIANTS], FAULTS: known[FAULTS]})
             properties = table[VARIANTS].get(label, {})
             own, number = label, 0
             while known[VARIANTS].get(own, properties) != properties:
                 number += 1
                 own = f"{label[: limits.LABEL_LENGTH - 4]}.{number}"
             known[VARIANTS][own] = properties
+            if label in table.get(FAULTS, {}):
+                known[FAULTS][own] = table[FAULTS][label]
             labels[project] = own
         where = {ENVIRONMENT: environment} if environment else {}
         written.setdefault(name, []).append({**where, BUILDS: labels})
+    for known in variants.values():
+        if not known[FAULTS]:
+            del known[FAULTS]
     tables = {name: each if len(each) > 1 else each[0] for name, each in written.items()}
     return {GROUPS: tables, VARIANTS: variants}
 
@@ -121,6 +139,8 @@ def choose_group(
     named: Collection[str] = (),
 ) -> GroupChoice | None:
     """Return the group for a machine, None if the file has no such groups for its environment.
+
+    Where none fits it is the one for CPUs, if the user has not asked for something else.
 
     Args:
         tree: the file, as parsed from TOML.
@@ -185,6 +205,10 @@ def choose_group(
         for name, labels in builds.items()
     }
     fitting = [name for name, rank in ranks.items() if None not in rank]
+    # What was asked for is not replaced by something else.
+    is_free = not wanted and preferences.forced.keys().isdisjoint(projects)
+    if not fitting and is_free:
+        fitting = [name for name in here if name == CPU]
     if not wanted and not fitting:
         reasons = (text for name in here for text in _unfit(selections, builds[name], ranks[name]))
         found = "; ".join(dict.fromkeys(islice(reasons, _SHOWN)))
@@ -211,9 +235,8 @@ def _select(
     tables = own_table(tree).get(VARIANTS)
 
     def metadata(_: str) -> Metadata:
-        return metadata_from_tree(
-            tables.get(project, {}) if isinstance(tables, Mapping) else {}, source
-        )
+        table = tables.get(project, {}) if isinstance(tables, Mapping) else {}
+        return replace(metadata_from_tree(table, source), faults=_faults(table.get(FAULTS)))
 
     return select(
         [
@@ -228,9 +251,23 @@ def _select(
     )
 
 
+def _faults(table: object) -> dict[str, dict[Property, str]]:
+    """Return the known faults of a file; what is not valid is left out."""
+    found: dict[str, dict[Property, str]] = {}
+    for label, faults in table.items() if isinstance(table, Mapping) else ():
+        for item, text in faults.items() if isinstance(faults, Mapping) else ():
+            with suppress(InvalidProperty):
+                if isinstance(text, str) and text.isprintable():
+                    fault = {Property.parse(item): cut(text, _FAULT_LENGTH)}
+                    found.setdefault(label, {}).update(fault)
+    return found
+
+
 def _label(builds: Mapping[str, Any], project: str, preferences: Preferences) -> str:
+    """Return the label of a project's build; the null variant may stand for no variant."""
     label = str(builds.get(project, ""))
-    return "" if label == NULL_LABEL and not preferences.use_variants else label
+    is_plain = not preferences.use_variants or preferences.forced.get(project) == NON_VARIANT_LABEL
+    return "" if label == NULL_LABEL and is_plain else label
 
 
 def _why(decided: tuple[str, Selection[str]], label: str) -> str:

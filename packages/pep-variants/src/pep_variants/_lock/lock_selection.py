@@ -14,6 +14,7 @@ Nothing is fetched. Evaluating markers of lock files needs `packaging` 25.0 or n
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -30,11 +31,12 @@ from .._choose.preferences import Preferences, unique
 from .._choose.rejections import why_this
 from .._choose.selection import File, Selection, missing_variant, select
 from .._formats.reader import metadata_from_tree
+from .._formats.writer import write_metadata
 from .._model.generation import V0_0_2, V0_0_3, V0_1_0, V0_1_1, Generation, schema_version
 from ..errors import InvalidMarker, LockError, MetadataError, shortened
 from ..labels import NULL_LABEL, ZERO_LABEL
 from ..markers import NON_VARIANT, VariantContext, reduce_requirement
-from .groups import GroupChoice, choose_group
+from .groups import FAULTS, GroupChoice, choose_group
 from .wheels import KEY, Table, filename_of, labels_of, own_table, plainly_named, unlabelled
 
 if TYPE_CHECKING:
@@ -444,6 +446,13 @@ def read_table(table: object, source: str) -> Metadata:
                     path = f"variants.{label}.{namespace}.{feature}"
                     raise MetadataError(source, path, f"lists a value twice: {shortened(values)}")
     return metadata
+
+
+def build_table(metadata: Metadata, label: str) -> dict[str, Any]:
+    """Return the table of a package whose only build is *label*, with its known faults."""
+    table = write_table([json.loads(write_metadata(metadata))], [label])
+    faults = {str(item): text for item, text in metadata.faults.get(label, {}).items()}
+    return {**table, **({FAULTS: {label: faults}} if faults else {})}
 
 
 def write_table(documents: Iterable[Mapping[str, Any]], labels: Collection[str]) -> dict[str, Any]:

@@ -13,16 +13,12 @@ from packaging.utils import canonicalize_name
 
 from pep_variants import safe_files
 from pep_variants.errors import LockError
-from variants_catalog import catalogs
-from variants_catalog.entries import filled
 from variants_index import finder
 
 from .._errors import warn
 from .._exports import print_bytes, restored, run_export
 
 if TYPE_CHECKING:
-    from pep_variants.metadata import Metadata
-
     from .._context import Context
     from .groups import GroupBuild
 
@@ -71,7 +67,10 @@ def export_groups(
             except ValueError as error:
                 raise LockError(f"uv's {_PYLOCK} of group {group}: {error}") from None
         described = {
-            marker: {group: dict(map(_described, items)) for group, items in builds(tag).items()}
+            marker: {
+                group: dict(item.described for item in items)
+                for group, items in builds(tag).items()
+            }
             for marker, tag in _PLACES.items()  # uv may have changed the lock
         }
         header = "".join(line for line in text.splitlines(keepends=True) if line.startswith("#"))
@@ -87,10 +86,3 @@ def export_groups(
             f"which: pip install --group {output or _PYLOCK}:{names[0]}"
         )
     return 0
-
-
-def _described(build: GroupBuild) -> tuple[str, tuple[str, Metadata]]:
-    """Return the project of *build*, and its label with the metadata of that label."""
-    entry, item, version = build.entry, build.variant, build.version
-    label = filled(item.label, item.placeholders(version) or {})
-    return entry.name, (label, catalogs.described(entry, {label: (item, version)}))

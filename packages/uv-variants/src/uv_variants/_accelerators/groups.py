@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from packaging.markers import Marker
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from pep_variants import machines, wheel_files
-from pep_variants import selection as wheel_selection
+from pep_variants import lock_entries, machines, wheel_files
 from variants_catalog import catalogs
+from variants_catalog.entries import filled
 from variants_index import uv_files
 
 from .._named_projects import normalized
 
 if TYPE_CHECKING:
+    from pep_variants.lock_entries import GroupChoice
     from pep_variants.machines import Platform
     from pep_variants.metadata import Metadata
     from pep_variants.preferences import Preferences
-    from pep_variants.selection import Ranking
     from variants_catalog.catalogs import Catalog
     from variants_catalog.entries import CatalogProject, CatalogVariant
 
@@ -41,20 +42,13 @@ class GroupBuild:
     variant: CatalogVariant
     version: Version
 
-
-@dataclass(frozen=True)
-class Pick:
-    """The group that a machine takes.
-
-    Attributes:
-        group: its name, None if there is none that fits.
-        why: of it and of the better ones, in words.
-        reasons: against the others, by group.
-    """
-
-    group: str | None
-    why: str = ""
-    reasons: Mapping[str, str] = field(default_factory=dict)
+    @property
+    def described(self) -> tuple[str, tuple[str, Metadata]]:
+        """The project, and the label of the build with the metadata of that label."""
+        values = self.variant.placeholders(self.version) or {}
+        label = filled(self.variant.label, values)
+        builds = {label: (self.variant, self.version)}
+        return self.entry.name, (label, catalogs.described(self.entry, builds))
 
 
 def required_names(lock: Mapping[str, Any], project: str, without: Iterable[str]) -> set[str]:
@@ -128,63 +122,40 @@ def group_builds(
     return found
 
 
-def pick(
+def choose(
     found: Mapping[str, Sequence[GroupBuild]],
     platform: Callable[[Metadata], Platform],
     preferences: Preferences,
-) -> Pick:
-    """Return the group that fits a machine best.
+    named: Collection[str] = (),
+) -> GroupChoice:
+    """Return the group of a lock that a machine takes, as clients of a pylock.toml choose it.
 
-    All builds of a group have to fit. The first project that tells groups apart decides, then the
-    next; a group without any build is last.
+    Args:
+        found: what each group has, by its name as written.
+        platform: gives the supported values for metadata.
+        preferences: of the user.
+        named: groups that the user named.
+
+    Raises:
+        LockError: none fits.
     """
-    rankings = dict(_rankings(found, platform, preferences))
-    reasons: dict[str, str] = {}
-    places: dict[str, list[int]] = {}
-    for group, builds in found.items():
-        unfit = [
-            f"{item.entry.name} {item.version} {', '.join(against)}"
-            for item in builds
-            if (against := wheel_selection.why_not(rankings[item.entry.name], group))
-        ]
-        if unfit:
-            reasons[group] = unfit[0]
-        else:
-            labels = {item.entry.name for item in builds}
-            places[group] = [
-                _position(ranking, group) if name in labels else len(ranking.labels)
-                for name, ranking in rankings.items()
-            ]
-    best = min(places, key=lambda group: places[group], default=None)
-    if best is None:
-        return Pick(None, reasons=reasons)
-    first = next(iter(found[best]), None)
-    supported = rankings[first.entry.name].supported(best) if first is not None else {}
-    return Pick(best, wheel_selection.why_chosen(supported), reasons)
-
-
-def _position(ranking: Ranking, group: str) -> int:
-    """Return the place of a group's build; groups with the same one have the same place."""
-    builds = ranking.metadata.variants
-    return next(
-        place for place, label in enumerate(ranking.labels) if builds[label] == builds[group]
+    names: dict[str, str] = {canonicalize_name(group): group for group in found}
+    tables = (
+        (
+            canonicalize_name(group),
+            "",
+            {
+                name: (label, lock_entries.build_table(metadata, label))
+                for name, (label, metadata) in (build.described for build in builds)
+            },
+        )
+        for group, builds in found.items()
     )
-
-
-def _rankings(
-    found: Mapping[str, Sequence[GroupBuild]],
-    platform: Callable[[Metadata], Platform],
-    preferences: Preferences,
-) -> Iterator[tuple[str, Ranking]]:
-    entries = {item.entry.name: item.entry for builds in found.values() for item in builds}
-    for name, entry in entries.items():
-        builds = {
-            group: (item.variant, item.version)
-            for group, members in found.items()
-            for item in members
-            if item.entry.name == name
-        }
-        yield name, catalogs.judged(entry, builds, platform, preferences)
+    own = lock_entries.write_groups(tables)
+    tree = {"dependency-groups": list(names), "tool": {lock_entries.TOOL: own}}
+    choice = lock_entries.choose_group(tree, "", {}, platform, preferences, named)
+    assert choice is not None, "each group is for any environment"
+    return replace(choice, name=names[choice.name])
 
 
 def _entry_of_target(catalog: Catalog, name: str) -> CatalogProject | None:

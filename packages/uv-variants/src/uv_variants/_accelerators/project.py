@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pep_variants import machines, safe_files
+from pep_variants.errors import LockError
 from pep_variants.machines import Detector, Platform
 from variants_catalog import catalogs, setting
 from variants_index import target as target_machines
@@ -28,12 +30,13 @@ from .._uv_process import run_uv
 from .._uv_program import find_uv
 from .._uv_version import release_of
 from .exporting import Commands, export_groups
-from .groups import GroupBuild, Pick, group_builds, pick, required_names
+from .groups import GroupBuild, choose, group_builds, required_names
 from .plan import Plan, check_known, planned
 from .tables import Declared, group_requirements, project_requirements, rewritten
 from .twins import Requirer, requirers
 
 if TYPE_CHECKING:
+    from pep_variants.lock_entries import GroupChoice
     from pep_variants.preferences import Preferences, Sources
     from variants_catalog.catalogs import Catalog
 
@@ -186,10 +189,9 @@ class AcceleratedProject:
         for line in self._differing():
             warn(line)
         if wanted:
-            found = self.picked()
             click.echo(f"{', '.join(wanted)} in uv.lock; here: uv-variants sync")
-            if found.group is not None:
-                click.echo(f"With plain uv: {variable(wanted, found.group)} uv sync")
+            with suppress(LockError):
+                click.echo(f"With plain uv: {variable(wanted, self.chosen().name)} uv sync")
 
     def _differing(self) -> Iterator[str]:
         """Yield a line for each project that is not of the same version in all groups."""
@@ -231,17 +233,27 @@ class AcceleratedProject:
         self.__dict__.pop("_lock", None)
         return run_uv([uv, "lock", *options, "--directory", str(self.root)], self._environ)
 
-    def picked(self, platform: Platform | None = None) -> Pick:
-        """Return the group of the lock for *platform*, by default for this machine."""
-        detector, machine = self._examined(platform)
-        return pick(self._builds(machine), detector.platform, self._preferences)
+    def chosen(self, platform: Platform | None = None, named: Collection[str] = ()) -> GroupChoice:
+        """Return the group of the lock for *platform*, by default for this machine.
 
-    def idle(self, group: str | None) -> str:
+        Args:
+            platform: the machine.
+            named: groups that the user named.
+
+        Raises:
+            LockError: none fits.
+        """
+        detector, machine = self._examined(platform)
+        return choose(self._builds(machine), detector.platform, self._preferences, named)
+
+    def idle(self, group: str) -> str:
         """Return the accelerator that no group has although this machine fits its build best.
 
-        Empty if *group*, which it takes, is for an accelerator.
+        Empty if *group*, which it takes, is for an accelerator or was asked for.
         """
-        best = self.named("native") if group in (None, catalogs.CPU) else catalogs.CPU
+        preferences = self._preferences
+        is_asked = bool(preferences.forced) or not preferences.use_variants
+        best = self.named("native") if group == catalogs.CPU and not is_asked else catalogs.CPU
         return "" if best in (catalogs.CPU, *self.declared.accelerators) else best
 
     def export(self, context: Context, commands: Commands) -> int:
@@ -255,14 +267,16 @@ class AcceleratedProject:
 
     def table(self) -> Iterator[str]:
         """Yield the lines of a table: known machines, and the group that each takes."""
-        rows = [("this machine", self.picked())] + [
-            (known.name, self.picked(machines.load_machine(known.name)))
-            for known in machines.KNOWN_MACHINES
-        ]
-        width = max(len(name) for name, _ in rows)
-        for name, found in rows:
-            group = found.group or catalogs.CPU
-            yield f"{name:{width}}  {group:10}  {found.why}".rstrip()
+        rows: dict[str, Platform | None] = {"this machine": None}
+        rows |= {each.name: machines.load_machine(each.name) for each in machines.KNOWN_MACHINES}
+        width = max(map(len, rows))
+        for name, platform in rows.items():
+            try:
+                found = self.chosen(platform)
+                group, why = found.name, found.why or "; ".join(found.unfit)
+            except LockError as error:
+                group, why = "none", str(error)
+            yield f"{name:{width}}  {group:10}  {why}".rstrip()
 
     def _examined(self, platform: Platform | None) -> tuple[Detector, str]:
         """Return what tells of a machine, and its platform tag."""

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 
 from packaging.pylock import is_valid_pylock_path
 
+from pep_variants.errors import LockError
+from variants_catalog.catalogs import is_accelerator
+
 from .._errors import AcceleratorsUnknown, warn
 from .._named_projects import normalized
 from .._uv_process import end_as, run_uv
@@ -26,6 +29,14 @@ _NO_GROUP = "UV_NO_GROUP"
 _TAKE_GROUPS = ("sync", "run", "tree", "export", "audit")
 _SYNC_AFTERWARDS = ("add", "remove", "version")
 """Commands that sync as well, and take no group away."""
+_CHOOSE_ONE = frozenset(
+    ("no-variants", "variant", "variant-prefer", "variant-exclude", "variant-platform")
+)
+"""Our options that say which group is taken."""
+_CHOOSE = _CHOOSE_ONE | {"variant-enable", "variant-catalog", "variant-catalog-mirror"}
+"""Our options that count where a group is chosen."""
+_NEVER_IDLE = ("no-variants", "variant-coherent", "allow-missing-sources", "variant-switch")
+"""Our options that ask for no more than a lock with groups does, or have a line elsewhere."""
 _SAME_PLACE = ("directory", "project", "python", "config-file", "cache-dir")
 _SAME_FLAGS = ("offline", "no-config", "q", "quiet", "v", "verbose", "active")
 
@@ -41,23 +52,25 @@ def run_accelerated(context: Context) -> int | None:
         return None
     context.check.close()
     uv, environ = context.uv, context.place.environ
-    if not context.preferences.use_variants or _is_chosen(context, declared):
-        return become_uv([uv, *invocation.arguments], environ)
     command = invocation.command[0]
-    if command in _SYNC_AFTERWARDS and not _leaves_environment(context):
+    syncs = command in _SYNC_AFTERWARDS and not _leaves_environment(context)
+    is_taken = (syncs or command in _TAKE_GROUPS) and not _is_chosen(context, declared)
+    _tell_of_options(context, is_taken=is_taken)
+    if not is_taken:
+        return become_uv([uv, *invocation.arguments], environ)
+    if syncs:
         code = run_uv([uv, *invocation.rewritten({}, ("--no-sync",))], environ)
         _tell_of_tables(context)
         if code:
             return end_as(code)
         arguments = ["sync", *_same_place(invocation)]
         return become_uv([uv, *arguments], _with_group(context, declared))
-    if command not in _TAKE_GROUPS:
-        return become_uv([uv, *invocation.arguments], environ)
     if not (root / "uv.lock").is_file() and not context.is_frozen:
         code = run_uv([uv, "lock", *_same_place(invocation)], environ)
         if code:
             return end_as(code)
-    if _is_pylock(invocation) and _asked(context, declared) is None:
+    is_one = _asked(context, declared) or not _CHOOSE_ONE.isdisjoint(context.options.variants)
+    if _is_pylock(invocation) and not is_one:
         commands = {
             name: _command(context, _without_others(context, declared, name))
             for name in declared.accelerators
@@ -84,9 +97,15 @@ def _command(
 
 
 def _with_group(context: Context, declared: Declared) -> Mapping[str, str]:
-    """Return the variables of uv, which leave out the groups that do not fit."""
-    group = _asked(context, declared) or _picked(context, declared)
-    return _without_others(context, declared, group)
+    """Return the variables of uv, which leave out the groups that do not fit.
+
+    Raises:
+        AcceleratorsUnknown: no group fits, or has what ``--variant`` asks for.
+    """
+    asked = _asked(context, declared)
+    if asked is None or context.preferences.forced:
+        asked = _chosen(context, asked)
+    return _without_others(context, declared, asked)
 
 
 def _asked(context: Context, declared: Declared) -> str | None:
@@ -101,22 +120,50 @@ def _without_others(context: Context, declared: Declared, group: str) -> Mapping
     return {**context.place.environ, _NO_GROUP: " ".join(others)}
 
 
-def _picked(context: Context, declared: Declared) -> str:
-    project = _opened(context)
-    found = project.picked()
-    reasons = [f"{name} is not taken: {why}" for name, why in found.reasons.items()]
-    group = found.group or next((name for name in declared.accelerators if name == "cpu"), None)
-    if group is None:
-        raise AcceleratorsUnknown(
-            f"no group of the lock fits this machine: {'; '.join(reasons)}; add one: "
-            "uv-variants accelerators --add native"
-        )
-    if not context.is_quiet:
-        why = f": {found.why}" if found.why else ""
-        warn(f"group {group}{why}{f' ({reasons[0]})' if reasons else ''}")
-        if best := project.idle(group):
+def _chosen(context: Context, named: str | None) -> str:
+    """Return the group for the machine; the one that the user *named* if it is what is forced."""
+    project, forced = _opened(context), context.preferences.forced
+    try:
+        choice = project.chosen(named=[named] if named else ())
+    except LockError as error:
+        label = next(iter(forced.values()), "")
+        name = label if is_accelerator(label) else "native"
+        way = f"; or add a group: uv-variants accelerators --add {name}"
+        way = "" if name in project.declared.accelerators else way
+        raise AcceleratorsUnknown(f"uv.lock: {error}{way}") from None
+    for name, label in forced.items():
+        if name not in choice.projects:
+            raise AcceleratorsUnknown(
+                f"--variant {name}={label}: no group of uv.lock has a build of {name}; there are "
+                f"groups with builds of {', '.join(sorted(choice.projects)) or 'nothing'}"
+            )
+    if named and choice.unfit:
+        raise AcceleratorsUnknown(f"--variant with --group {named}: {choice}")
+    if not context.is_quiet and not named:
+        why = f": {choice.why}" if choice.why else ""
+        none = f" (no group fits: {'; '.join(choice.unfit)})" if choice.unfit else ""
+        warn(f"group {choice.name}{why}{none}")
+        if best := project.idle(choice.name):
             warn(f"{best} fits this machine: type uv-variants accelerators --add {best}")
-    return group
+    return choice.name
+
+
+def _tell_of_options(context: Context, *, is_taken: bool) -> None:
+    """Print a line for options about variants that have no effect on a lock with groups.
+
+    Args:
+        context: the command.
+        is_taken: a group is chosen.
+    """
+    given = context.options.variants
+    idle = [
+        f"--{name}"
+        for name in given
+        if name not in _NEVER_IDLE and not (is_taken and name in _CHOOSE)
+    ]
+    if idle and not context.is_quiet:
+        why = "" if is_taken else ", and this command takes none of them by itself"
+        warn(f"{', '.join(idle)} has no effect: uv.lock has a group for each accelerator{why}")
 
 
 def _opened(context: Context) -> AcceleratedProject:

@@ -177,7 +177,7 @@ def accelerator_problems(context: Context) -> Iterator[Problem]:
     if root is None or not Declared.read(root).accelerators:
         return
     project = AcceleratedProject.open(root, context.preferences, context.place.environ)
-    if best := project.idle(project.picked().group):
+    if best := project.idle(project.chosen().name):
         yield Problem(
             "better-variant",
             f"no group of uv.lock uses the GPU that is here: {best} fits it",

@@ -135,10 +135,10 @@ def _from_lock(
 ) -> tuple[list[Found], list[str]]:
     """Select from the lock file *path* for every target; return warnings as well."""
     found: list[Found] = []
-    lines: list[GroupChoice] = []
     notes = Notes()
     lock = package_finder.read_lock(path)
     for target in targets:
+        lines: list[GroupChoice] = []
         chosen = package_finder.select_locked(
             lock,
             target,
@@ -151,10 +151,12 @@ def _from_lock(
         for each in chosen:
             if each.url is not None:
                 resolver.session.add_index(each.url)  # the user named the lock file
-        tree = {"target": target.name, "packages": [item.to_tree() for item in chosen]}
+        trees = [item.to_tree() for item in chosen]
+        taken = [{"name": each.name, "why": each.why, "unfit": [*each.unfit]} for each in lines]
+        tree = {"target": target.name, "group": next(iter(taken), None), "packages": trees}
         found.append((target.name, chosen, tree))
-    for line in lines:
-        (warn if line.unfit else note)(f"{path}: {line}")
+        for line in lines:
+            (warn if line.unfit else note)(f"{path}: {line}")
     return found, [*notes.warnings]
 
 

@@ -143,6 +143,36 @@ def test_the_same_file_on_the_index_of_the_user_stays():
     assert read([wheel("1.0")], cpu=[wheel("1.0")])  # without hashes
 
 
+class TestElsewhere:
+    """A project of the publisher's index alone, which other builds require."""
+
+    def added(self, *own, placeholder="", listed=()):
+        more = f'placeholder = "{placeholder}"\n' if placeholder else ""
+        text = entry("app", [variant("null", 'index = "https://example.org/rocm"')], more=more)
+        found = read(own, project=read_entry(text, ""), rocm=[*listed, wheel("10.0"), wheel("9.0")])
+        return [name for name, _ in found]
+
+    def test_wheels_and_sources(self):
+        """ROCm's own distribution is a source distribution, the others are wheels."""
+        wheels = [f"app-{version}-py3-none-any-null.whl" for version in ("10.0", "9.0")]
+        assert self.added() == wheels
+        assert self.added(listed=[sdist("10.0"), sdist("9.1", yanked="broken")]) == [
+            "app-10.0.tar.gz", "app-9.1.tar.gz", *wheels,
+        ]  # fmt: skip
+        other = Listed("application-10.0.tar.gz", object())
+        assert self.added(listed=[other]) == wheels
+        text = entry("app", [variant("null", 'index = "https://example.org/rocm"')])
+        alone = read(project=read_entry(text, ""), rocm=[sdist("10.0")])
+        assert [name for name, _ in alone] == ["app-10.0.tar.gz"]
+
+    @pytest.mark.parametrize("own", [wheel("9.0"), sdist("9.0")])
+    def test_what_an_index_of_the_user_has(self, own):
+        """Its versions are never replaced; with a placeholder, nor is a project of that name."""
+        assert self.added(own, listed=[sdist("9.0")]) == ["app-10.0-py3-none-any-null.whl"]
+        assert self.added(own, placeholder="<=0.1", listed=[sdist("11.0")]) == []
+        assert len(self.added(sdist("0.1"), wheel("0.0.1.dev0"), placeholder="<=0.1")) == 2
+
+
 class TestOtherNames:
     """C15: an index says which versions of its projects there are."""
 

@@ -262,7 +262,8 @@ class CatalogProject:
         namespaces: ``default-priorities.namespace``, most important first.
         static: values of namespaces that need no detection, most important first.
         placeholder: versions of the project's own name that are no releases of it, None without:
-            where an index has no others, the versions of its `targets` are the project's.
+            where an index has no others, the versions of its `targets`, or of its places, are the
+            project's.
         before_version: the newest version with a build for the accelerator of a machine goes
             before newer ones without, unless the user says otherwise.
         checked: day on which a person last compared the entry with its sources, ISO 8601.
@@ -314,6 +315,14 @@ class CatalogProject:
             for item in self.variants
             if item.local and (values := item.placeholders(version)) is not None
         ]
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it says no more than where the project's files are, which are for everyone."""
+        return bool(self.variants) and all(
+            item.label == wheel_labels.NULL_LABEL and item.place and item.local is None
+            for item in self.variants
+        )
 
     @property
     def uses_own_files(self) -> bool:

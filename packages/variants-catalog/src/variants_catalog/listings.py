@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from packaging.specifiers import SpecifierSet
-from packaging.utils import InvalidSdistFilename, parse_sdist_filename
+from packaging.utils import InvalidSdistFilename, canonicalize_name, parse_sdist_filename
 from packaging.version import Version
 
 from pep_variants import labels as wheel_labels
@@ -104,7 +104,8 @@ class Found(Generic[F]):
 
     Attributes:
         listed: the file.
-        published: what it is; None for a file of an index of variants.
+        published: what it is; None for a file of an index of variants, and for a source
+            distribution.
         url: of the page that lists it; empty for one of the user's indexes.
         yanked: as of `Listed`; also of a file whose version is yanked on the user's indexes.
     """
@@ -265,6 +266,7 @@ class _OwnVersions:
         known = entry.placeholder
         placeholders = [] if known is None else [*known.filter(self._positions, prereleases=True)]
         self.releases = self._positions.keys() - set(placeholders)
+        self._is_marked = known is not None
         self._has_release = bool(self.releases) or known is None
 
     def may_be(self, version: Version, position: int, builds: Set[int]) -> bool:
@@ -279,6 +281,13 @@ class _OwnVersions:
         if own is not None:
             return position in own and own <= builds
         return not self._has_release and position <= min(self._places, default=position)
+
+    def may_add(self, version: Version) -> bool:
+        """Return whether a place adds *version* of a project that has no other place.
+
+        A project that an index has is never mixed with the publisher's, if placeholders are known.
+        """
+        return version not in self._positions and not (self._is_marked and self.releases)
 
     def has_newest_elsewhere(self, built: Iterable[Version]) -> bool:
         """Return whether an index has the newest version, and no version with builds.
@@ -313,6 +322,7 @@ class PlaceReader(Generic[F]):
     _failed_targets: dict[str, str] = field(default_factory=dict)
     _passing: set[PlacePage | str] = field(default_factory=set)
     _missing: set[PlacePage] = field(default_factory=set)
+    _others_failed: bool = False
 
     @property
     def pages(self) -> tuple[PlacePage, ...]:
@@ -322,7 +332,7 @@ class PlaceReader(Generic[F]):
     def answer(self, page: PlacePage, files: Iterable[Listed[F]]) -> None:
         """Take the files that *page* lists."""
         listed = list(files)
-        if any(item.filename.endswith(".whl") for item in listed):
+        if any(item.filename.endswith(".whl") or self._is_source(item) for item in listed):
             self._listed[page] = listed
         else:  # a page to log in at, for example
             self._failed[page] = _EMPTY
@@ -353,6 +363,7 @@ class PlaceReader(Generic[F]):
 
     def fail_others(self, reason: str, *, may_pass: bool = False) -> None:
         """Take why another index does not tell what it has: it may have what builds stand for."""
+        self._others_failed = True
         for name in self.entry.targets:
             self.fail_target(name, reason, may_pass=may_pass)
 
@@ -401,7 +412,7 @@ class PlaceReader(Generic[F]):
         own = list(own)
         versions = _OwnVersions(self.entry, [*own, *others])
         real = set(filter(None, (_variant_version(item.filename) for item in own)))
-        added = list(self._variant_wheels(real))
+        added = [*self._variant_wheels(real), *self._sources(versions)]
         real |= {
             version
             for item in added
@@ -425,6 +436,8 @@ class PlaceReader(Generic[F]):
             is_own = known.label == wheel_labels.NULL_LABEL and not known.is_rewritten
             same = is_own and hashes.get(known.published) == item.listed.sha256 is not None
             if known.version in real or same:
+                continue
+            if self.entry.is_elsewhere and not self._adds(known.version, versions):
                 continue
             files = releases.setdefault(known.version, {})
             before = files.get(known.filename)
@@ -450,6 +463,25 @@ class PlaceReader(Generic[F]):
                 wanted = described[0] == self.entry.name and described[1] in theirs
             if wanted and page is not None:
                 yield Found(item, None, page.url, item.yanked)
+
+    def _is_source(self, item: Listed[F]) -> bool:
+        """Return whether *item* is a source distribution of a project that has no other place."""
+        if not self.entry.is_elsewhere or item.filename.endswith(".whl"):
+            return False
+        name = item.filename.rpartition("-")[0]
+        return canonicalize_name(name) == self.entry.name and bool(_file_version(item.filename))
+
+    def _adds(self, version: Version, versions: _OwnVersions) -> bool:
+        """Return whether a place adds *version* of a project that has no other place."""
+        return not self._others_failed and versions.may_add(version)
+
+    def _sources(self, versions: _OwnVersions) -> Iterator[Found[F]]:
+        """Yield the source distributions of a project that has no other place."""
+        for page, listed in self._listed.items():
+            for item in filter(self._is_source, listed):
+                version = _file_version(item.filename)
+                if version is not None and self._adds(version, versions):
+                    yield Found(item, None, page.url, item.yanked)
 
     def _described(
         self,

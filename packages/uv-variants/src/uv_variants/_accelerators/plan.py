@@ -141,6 +141,8 @@ def planned(
             members.append(Member(companion.name, companion.name, companion.places[0]))
     moved = renamed.union(normalized(item.name) for item in in_groups if groups)
     names = {entry.name for entry in entries}.union(*(entry.targets for entry in entries))
+    added = (item for entry in entries for item in entry.variants if item.place is not None)
+    names |= {normalized(asked.name) for item in added for asked in _asked(item)}
     return Plan(
         groups,
         tuple(str(item) for name in own if name in moved & names for item in own[name]),
@@ -233,7 +235,9 @@ def _older(accelerator: str) -> list[str]:
 
 def _names(build: CatalogVariant | None) -> list[str]:
     """Return the normalized names of the projects that have *build* in place of its own."""
-    return [normalized(item.name) for item in _asked(build)] if build is not None else []
+    if build is None or build.place is not None:
+        return []
+    return [normalized(item.name) for item in _asked(build)]
 
 
 def _asked(build: CatalogVariant) -> list[Requirement]:
@@ -280,7 +284,12 @@ def _of_build(
     """
     stands = is_moved or build.index or build.properties
     versions = SpecifierSet() if build.index else catalogs.build_versions(entry, build, system)
-    for item in _asked(build) or ([Requirement(entry.name)] if stands else []):
+    asked = _asked(build)
+    if build.place is not None:  # what is required besides is on that index
+        others = [item for item in asked if normalized(item.name) != entry.name]
+        yield from (Member(entry.name, _text(item), build.index or "") for item in others)
+        asked = [item for item in asked if item not in others]
+    for item in asked or ([Requirement(entry.name)] if stands else []):
         for each in (wanted if is_moved else ()) or [Requirement(entry.name)]:
             item.specifier, item.marker = each.specifier & versions, each.marker
             yield Member(entry.name, _text(item), build.index or "")

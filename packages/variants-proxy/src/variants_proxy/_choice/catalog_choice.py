@@ -17,7 +17,7 @@ from pep_variants import labels as wheel_labels
 from variants_index import target as target_machines
 from variants_index.pages import Page, PageFile
 
-from .._upstream.releases import exact_version, published
+from .._upstream.releases import exact_version, named_as, published
 from .choice import named_wheel
 from .in_place_names import variant_path, wheel_at
 from .offers import Choice, Offer, VersionDecision, is_for_target, tags_of
@@ -53,15 +53,18 @@ def locked_names(
         return {}
     names: dict[str, list[str]] = {}
     for file in page.files:
+        plain, label = wheel_labels.split_label(file.filename)
         if (own := published(file)) is not None:
-            plain, label = wheel_labels.split_label(file.filename)
             names.setdefault(own.original.filename, []).append(variant_path(label, plain))
+        elif (name := named_as(file, plain)) != plain:
+            names.setdefault(variant_path(label, name), []).append(variant_path(label, plain))
     renamed: dict[Version, tuple[str, ...]] = {}
     for version, items in locked.items():
         if not items:
             renamed.setdefault(version, ())
         for item in items:
-            paths = names.get(named_wheel(item)[0], ()) if wheel_at(item) is None else ()
+            label, name = wheel_at(item) or (None, named_wheel(item)[0])
+            paths = names.get(name if label is None else variant_path(label, name), ())
             public, text = version, item
             if len(paths) == 1:  # a name of several variants tells none of them
                 public, text = Version(version.public), paths[0]

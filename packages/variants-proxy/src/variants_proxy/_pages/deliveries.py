@@ -35,6 +35,7 @@ from .._upstream.releases import (
     PageRelease,
     is_rewritten,
     known_variants,
+    named_as,
     published,
     release_with,
     wheel_version,
@@ -337,7 +338,8 @@ def _find_file(
 
 def _file_with(upstream: Upstream, page: Page, plain: str, label: str | None) -> PageFile:
     for file in page.files:
-        if wheel_labels.split_label(file.filename) == (plain, label):
+        own_plain, own_label = wheel_labels.split_label(file.filename)
+        if own_label == label and plain in (own_plain, named_as(file, own_plain)):
             return file
         own = published(file)
         if own is not None and (own.original.filename, own.published.label) == (plain, label):

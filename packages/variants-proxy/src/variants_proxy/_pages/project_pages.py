@@ -20,7 +20,7 @@ from .._choice.offers import Choice, Offer, ProjectView, version_in
 from .._clients import Client, NotedProjects
 from .._headers import Document, PageFormat
 from .._sharing import gather_limited
-from .._upstream.releases import is_rewritten, known_variants, published, wheel_version
+from .._upstream.releases import is_rewritten, known_variants, named_as, published, wheel_version
 from .._upstream.transfers import WheelDigest
 from .._upstream.upstream_pages import UpstreamPages
 from .._upstream.upstreams import Upstreams
@@ -305,7 +305,7 @@ def _name(offer: Offer) -> str:
     own = published(offer.file)
     if own is not None:
         return own.original.filename
-    return variant_place(offer.label, offer.filename)[0]
+    return variant_place(offer.label, named_as(offer.file, offer.filename))[0]
 
 
 def _consistent(
@@ -444,7 +444,7 @@ class _Entries:
         own = published(offer.file)
         if own is not None and label is not None:
             return own.original.filename, folder_path(label, own.original.filename)
-        return variant_place(label, name)
+        return variant_place(label, named_as(offer.file, name))
 
 
 def _cache_control(*, private: bool) -> str:

@@ -150,7 +150,18 @@ def published(file: PageFile) -> CatalogFile | None:
 def exact_version(file: PageFile) -> Version | None:
     """Return the version of a wheel as its publisher has it, with the local part."""
     own = published(file)
-    return wheel_version(file.filename if own is None else own.original.filename)
+    return wheel_version(named_as(file, file.filename) if own is None else own.original.filename)
+
+
+def named_as(file: PageFile, name: str) -> str:
+    """Return *name*, a filename of *file* without local version, with that of its METADATA.
+
+    They differ for a build of another index that gets dependencies of the catalogue.
+    """
+    if not isinstance(file, CatalogFile) or not file.published.is_rewritten:
+        return name
+    project, _, tail = name.split("-", 2)
+    return name if file.published.origin else f"{project}-{file.published_version}-{tail}"
 
 
 def published_as(file: PageFile) -> str:

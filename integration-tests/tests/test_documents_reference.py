@@ -14,6 +14,7 @@ from pathlib import Path
 
 import click
 import pytest
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 import doors
 from pep_variants._choose.preferences import PRIORITIES, Preferences
@@ -371,3 +372,12 @@ def test_each_name_in_the_architecture_is_one_of_the_code():
     names |= {part for path in sources for part in path.relative_to(ROOT).with_suffix("").parts}
     shown = set(re.findall(r"`([A-Za-z_]+)`", ARCHITECTURE.read_text("utf-8")))
     assert shown - names == set()
+
+
+def test_what_the_public_index_takes():
+    """Its rule for filenames is that of ``packaging``, whose error the page has."""
+    page = (ROOT / "docs/how-to/publishing.md").read_text("utf-8")
+    name = "fastmath-2.1.0-cp312-cp312-manylinux_2_28_x86_64-v3.whl"
+    with pytest.raises(InvalidWheelFilename) as refused:
+        parse_wheel_filename(name)
+    assert f"`{refused.value}`" in page

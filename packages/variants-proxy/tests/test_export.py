@@ -14,6 +14,7 @@ from upstream_server import wheel
 from worlds import APP, NVIDIA
 
 from pep_variants._formats.platform_file import write_platform
+from support.catalog_places import entry, variant
 from support.index import JSON, Answer
 from variants_index.pages import read_page
 
@@ -166,6 +167,21 @@ class TestCatalog:
         export("torch==2.9.0", options=(*options, "--files"))
         assert list(files(tmp_path / "out", "torch")) == [name]
         assert stored(tmp_path / "out", "torch", name)[1] == data
+
+    def test_a_build_under_the_projects_own_name(self, upstream, export, tmp_path):
+        """It is the variant itself, and no other file that one is taken in place of."""
+        name = "app-1.0-py3-none-any.whl"
+        upstream.add("app", name, wheel(name))
+        upstream.add("app", "app-1.0.tar.gz", b"source")
+        upstream.files_url = upstream.root
+        (tmp_path / "app.toml").write_text(
+            entry("app", [variant("cuda12", 'local = ""', cuda="12.6")])
+        )
+        export("app", options=("--variant-catalog", "app.toml"))
+        assert files(tmp_path / "out")[name]["url"] == f"{upstream.root}/files/app/{name}"
+        done = export("app", options=("--variant-catalog", "app.toml"), platform="cpu=zen4", code=1)
+        assert "no such file for this machine" in done.stderr
+        assert name in files(tmp_path / "out")  # the one before
 
     def test_a_project_of_another_name(self, upstream, export, tmp_path):
         for project in ("cupy", "cupy-cuda12x", "cupy-cuda13x"):

@@ -14,7 +14,7 @@ from pep_variants.selection import Admitted, Selection
 from variants_index import target as target_machines
 from variants_index.pages import PageFile
 
-from .._upstream.releases import FetchedPage, PageRelease, wheel_version
+from .._upstream.releases import FetchedPage, PageRelease, published, wheel_version
 from ..settings import Upstream
 from .wheel_environments import runs_on
 
@@ -91,6 +91,18 @@ class Choice:
 
     offers: tuple[Offer, ...]
     decisions: tuple[VersionDecision, ...] = ()
+
+    @property
+    def stood_for(self) -> set[str]:
+        """Names of wheels without label that a variant with a name of its own stands for.
+
+        A publisher's build may have the very name of such a wheel, and is no other file.
+        """
+        return {
+            offer.filename
+            for offer in self.offers
+            if offer.label is not None and published(offer.file) is None
+        }
 
 
 @dataclass(frozen=True)

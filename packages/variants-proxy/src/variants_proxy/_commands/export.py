@@ -181,8 +181,7 @@ class _Project:
         """Return *page* with the versions and the wheels that are wanted."""
         target = self.client.machine.target
         # What a variant is taken in place of is on pages for requirements with hashes.
-        offers = choice.offers if choice is not None else ()
-        labelled = {offer.filename for offer in offers if offer.label is not None}
+        stood_for = choice.stood_for if choice is not None else ()
         files = []
         for file in page.files:
             version = version_in(file.filename)
@@ -190,7 +189,7 @@ class _Project:
                 version is None or not self.specifier.contains(version, prereleases=True)
             ):
                 continue
-            if file.filename in labelled:
+            if file.filename in stood_for:
                 continue
             tags = file.filename.removesuffix(".whl").rpartition("-")[2]
             if file.filename.endswith(".whl") and not target_machines.is_for_platform(tags, target):

@@ -267,11 +267,7 @@ def _with_plain(choice: Choice, forced: str | None) -> Choice:
     wheel has. Other installers lock all files that a page lists.
     """
     # A publisher's file has no build tag: pip could take the non-variant wheel in its place.
-    taken = {
-        offer.filename
-        for offer in choice.offers
-        if offer.label is not None and published(offer.file) is None
-    }
+    taken = choice.stood_for
     plain = [
         Offer(file, file.filename, None, markers.NON_VARIANT)
         for decision in choice.decisions

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from html.parser import HTMLParser
 
 import pytest
@@ -336,6 +337,30 @@ class TestProjects:
         assert b"<b>" not in html_projects(["<b>"])
         for write, kind in ((json_projects, JSON), (html_projects, HTML)):
             assert read_projects(write(names), kind, URL) == names
+
+
+@pytest.mark.parametrize(
+    ("limit", "files", "problem"),
+    [
+        # Twelve tags with a label, eight without: builds do not count, nor do source distributions.
+        ("PAGE_TAGS", [{"filename": "a-1-2-a.b-c.d-e.f.g-x.y.whl"},
+                       {"filename": "a-1-a.b-c.d-e.f.whl"}, {"filename": "a-1.2.3.4.tar.gz"}],
+         "has filenames that stand for 20 platform tags, at most 19 are read"),
+        ("PAGE_PYTHON_CHARACTERS", [{"filename": f"a-{n}.zip", "requires-python": f">=3.{n % 3}"}
+                                    for n in range(9)],
+         "has 15 characters of Requires-Python, at most 14 are read"),
+    ],
+)  # fmt: skip
+def test_what_the_files_of_a_page_take_to_be_judged(monkeypatch, limit, files, problem):
+    entries = [{"url": file["filename"], **file} for file in files]
+    most = int(re.search(r"at most (\d+)", problem)[1])
+    monkeypatch.setattr(limits, limit, most + 1)
+    page = from_json(*entries)
+    assert from_html(html_page(page).decode()).files
+    monkeypatch.setattr(limits, limit, most)
+    for read in (partial(from_json, *entries), partial(from_html, html_page(page).decode())):
+        with pytest.raises(InvalidPage, match=problem):
+            read()
 
 
 MEASURED = """

@@ -14,7 +14,7 @@ from .limits import FILENAME_CHARACTERS, LABEL_LENGTH
 
 __all__ = [
     "LABEL", "METADATA_SUFFIX", "NULL_LABEL", "ORIGIN_FILE", "VARIANT_FILE", "ZERO_LABEL",
-    "check_label", "filename_of_url", "split_label",
+    "check_label", "filename_of_url", "split_label", "tag_count",
 ]  # fmt: skip
 
 NULL_LABEL = "null"
@@ -99,3 +99,19 @@ def filename_of_url(url: str) -> str:
     """
     filename = unquote(urlsplit(url).path.rpartition("/")[2])
     return filename.replace("%2B", "+").replace("%2b", "+") if "%2" in filename else filename
+
+
+def tag_count(filename: str) -> int:
+    """Return how many compatibility tags the filename of a wheel stands for, 0 for no wheel.
+
+    A compressed set stands for every combination of its parts, each an object of `packaging`.
+
+    >>> from pep_variants.labels import tag_count
+    >>> tag_count("six-1.17.0-py2.py3-none-any.whl")
+    2
+    """
+    parts = split_label(filename)[0].rsplit("-", 3)
+    if len(parts) < 4 or not filename.endswith(".whl"):
+        return 0
+    _, python, abi, platform = parts
+    return (python.count(".") + 1) * (abi.count(".") + 1) * platform.count(".")

@@ -6,7 +6,6 @@ tag starts with a digit and a python tag never does, which tells the two six-par
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,7 +22,7 @@ from packaging.utils import InvalidWheelFilename as _PackagingInvalidWheelFilena
 from packaging.version import Version
 
 from ..errors import InvalidWheelFilename, shortened
-from ..labels import LABEL, METADATA_SUFFIX, split_label
+from ..labels import LABEL, METADATA_SUFFIX, split_label, tag_count
 from ..limits import FILENAME_CHARACTERS, FILENAME_TAGS
 
 
@@ -71,9 +70,7 @@ def parse_filename(filename: str) -> WheelFilename:
                 f"{shortened(filename, 200)}: {shortened(last)} is not a valid variant label: "
                 f"it must match {LABEL.pattern}"
             )
-    # A compressed set stands for every combination of its parts.
-    parts = plain.removesuffix(".whl").rsplit("-", 3)[1:]
-    if (count := math.prod(part.count(".") + 1 for part in parts)) > FILENAME_TAGS:
+    if (count := tag_count(filename)) > FILENAME_TAGS:
         raise InvalidWheelFilename(
             f"{shortened(filename, 200)}: {count} compatibility tags, "
             f"at most {FILENAME_TAGS} are read"

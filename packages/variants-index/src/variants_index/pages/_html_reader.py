@@ -17,7 +17,16 @@ from dataclasses import dataclass
 from pep_variants import labels as wheel_labels
 from pep_variants import limits
 
-from ._page import Links, Page, PageFile, check_number, check_version, is_filename, too_many_values
+from ._page import (
+    Links,
+    Page,
+    PageFile,
+    check_number,
+    check_parts,
+    check_version,
+    is_filename,
+    too_many_values,
+)
 
 # Comment, other declaration, end tag or processing instruction, start tag (closed at once).
 _MARKUP = re.compile(rb"<(?:(!--)|([!/?])|([A-Za-z][^\s/>]*)(>?))")
@@ -149,6 +158,7 @@ def read_html_page(body: bytes, url: str, project: str) -> Page:
                 check_number(files, url)
     except TooManyTags:
         raise too_many_values(url) from None
+    check_parts(files, url)
     check_version(metas.get("pypi:repository-version", "1.0"), url)
     return Page(
         project,

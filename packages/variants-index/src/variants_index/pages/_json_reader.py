@@ -16,6 +16,7 @@ from ._page import (
     Page,
     PageFile,
     check_number,
+    check_parts,
     check_version,
     is_filename,
     text_of,
@@ -37,6 +38,7 @@ def read_json_page(body: bytes, url: str, project: str) -> Page:
         if (file := _json_file(entry, links, files[-1] if files else None)) is not None:
             files.append(file)
             check_number(files, url)
+    check_parts(files, url)
     state = tree.get("project-status")
     state = state if isinstance(state, dict) else {}
     return Page(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote, urljoin, urlsplit
 
+from pep_variants import labels as wheel_labels
 from pep_variants import limits
 from pep_variants.errors import shortened
 
@@ -113,6 +114,24 @@ def check_number(files: Sequence[PageFile], url: str) -> None:
     if len(files) > limits.PAGE_FILES:
         raise InvalidPage(
             f"lists more than {limits.PAGE_FILES:,} files, the most that are read", url=url
+        )
+
+
+def check_parts(files: Sequence[PageFile], url: str) -> None:
+    """Check what the files of a page take to be judged; raises InvalidPage."""
+    tags = sum(wheel_labels.tag_count(file.filename) for file in files)
+    if tags > limits.PAGE_TAGS:
+        raise InvalidPage(
+            f"has filenames that stand for {tags:,} platform tags, at most {limits.PAGE_TAGS:,} "
+            "are read",
+            url=url,
+        )
+    python = sum(map(len, {file.requires_python for file in files if file.requires_python}))
+    if python > limits.PAGE_PYTHON_CHARACTERS:
+        raise InvalidPage(
+            f"has {python:,} characters of Requires-Python, at most "
+            f"{limits.PAGE_PYTHON_CHARACTERS:,} are read",
+            url=url,
         )
 
 

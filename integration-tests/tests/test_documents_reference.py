@@ -24,7 +24,6 @@ from pep_variants._formats.platform_file import read_platform, write_platform
 from pep_variants._formats.reader import read_pyproject
 from pep_variants._formats.writer import WRITABLE
 from pep_variants._model.generation import GENERATIONS, V0_1_1, generation_of
-from pep_variants._settings import loader
 from pep_variants.markers import VariantContext, reduce_requirement
 from pep_variants.metadata import read_metadata, write_metadata
 from pep_variants.options import OPTIONS
@@ -78,7 +77,7 @@ def test_values_of_options():
         assert value.startswith("list") is option.repeatable
         assert (value == "flag") is (not option.metavar)
         # What the loader makes of a project's file.
-        expected = "never" if option.key in loader._USERS else "no"
+        expected = "never" if option.personal else "no"
         assert (project == expected) is not option.narrows
         if not option.repeatable and option.metavar:
             attribute = {"platform": "platform_file"}.get(option.key, option.key.replace("-", "_"))

@@ -52,6 +52,32 @@ def test_broken_locks(tmp_path, text, message):
 
 
 @pytest.mark.parametrize(
+    ("limit", "rest", "message"),
+    [
+        ("LOCK_MARKER_CHARACTERS",
+         'environments = ["os_name == 5", "os_name == 6"]\nrequires-python = ">=3"\n'
+         '[[packages]]\nname = "a"\nmarker = "x"\nrequires-python = "y"\n',
+         "markers and requires-python of 29 characters, at most 28 are read"),
+        ("LOCK_TAGS",
+         'packages = [{wheels = [{name = "a-1-a.b-c.d-any.whl"}, {url = "https://x/a-1-a-b-c%2Ed.whl"}]}'
+         ", {wheels = [3]}, 3]",
+         "filenames that stand for 6 platform tags, at most 5 are read"),
+    ],
+)  # fmt: skip
+def test_what_a_lock_takes_to_be_read(tmp_path, monkeypatch, limit, rest, message):
+    path = tmp_path / "pylock.toml"
+    path.write_text(HEAD + rest)
+    most = int(message.split()[-3])
+    monkeypatch.setattr(limits, limit, most)
+    with pytest.raises(LockError, match=message):
+        read_lock(path)
+    monkeypatch.setattr(limits, limit, most + 1)
+    with pytest.raises(LockError) as caught:  # of the format
+        read_lock(path)
+    assert message not in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("table", "message"),
     [
         ("", "lists variant wheels, but no variants-json"),

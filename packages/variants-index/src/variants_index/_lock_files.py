@@ -138,8 +138,34 @@ def read_lock(path: Path) -> LockFile:
         raise LockError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise LockError(f"{path}: not valid TOML: {error}") from None
+    _check_parts(str(path), tree)
     _validated(str(path), tree)
     return LockFile(tree, path)
+
+
+def _check_parts(source: str, tree: Mapping[str, Any]) -> None:
+    """Check what `packaging` takes long for; the rest of *tree* may be anything."""
+
+    def tables(found: object) -> list[dict[str, Any]]:
+        return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+    packages = tables(tree.get("packages"))
+    environments = tree.get("environments")
+    texts = [each.get(key) for each in (tree, *packages) for key in ("marker", "requires-python")]
+    texts += environments if isinstance(environments, list) else []
+    count = sum(len(text) for text in texts if isinstance(text, str))
+    if count > limits.LOCK_MARKER_CHARACTERS:
+        raise LockError(
+            f"{source}: markers and requires-python of {count} characters, at most "
+            f"{limits.LOCK_MARKER_CHARACTERS} are read"
+        )
+    wheels = (wheel for package in packages for wheel in tables(package.get("wheels")))
+    tags = sum(wheel_labels.tag_count(lock_entries.filename_of(wheel)) for wheel in wheels)
+    if tags > limits.LOCK_TAGS:
+        raise LockError(
+            f"{source}: filenames that stand for {tags} platform tags, at most {limits.LOCK_TAGS} "
+            "are read"
+        )
 
 
 def select_locked(

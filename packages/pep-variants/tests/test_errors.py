@@ -28,6 +28,12 @@ from pep_variants.errors import (
             "(Caused by X)",
         ),
         ("is it? yes #1", "is it? yes #1"),
+        # What a server has got it may say again.
+        ("403 no: Basic bWU6c2VjcmV0, me", "403 no: Basic ****, me"),
+        ("BASIC bWU6czM=", "BASIC ****"),
+        ("not 'Bearer pypi-AgEIcHlwaS5vcmc.x~y'", "not 'Bearer ****'"),
+        ("Basic authentication, or a bearer token", "Basic authentication, or a bearer token"),
+        ('WWW-Authenticate: Basic realm="index"', 'WWW-Authenticate: Basic realm="index"'),
     ],
 )
 def test_credentials_are_left_out(source, shown):
@@ -40,7 +46,7 @@ def test_data_keeps_the_rest():
 
 
 @pytest.mark.parametrize(
-    "part", ["://", "://a@", "?", "://?", "#", "://#", "'", "://a?'", "url: /"]
+    "part", ["://", "://a@", "?", "://?", "#", "://#", "'", "://a?'", "url: /", "basic ", "basic a"]
 )
 def test_long_text_takes_linear_time(part):
     """Quadratic, a million characters would take minutes."""

@@ -8,12 +8,14 @@ import os
 import re
 import sys
 from functools import partial
+from urllib.parse import quote
 
 import keyring
 import pytest
 
 from support.index import Answer, handler_of
 from support.loopback import serving
+from support.upload_server import Fault
 
 PLAIN = "demo-1.0-py3-none-any.whl"
 WHEEL3 = "demo-1.0-py3-none-any-v3.whl"
@@ -94,6 +96,21 @@ def test_refused_credentials(publish, index, monkeypatch):
     assert "with the user name 'me'" in result.err
     assert "hunter1" not in result.out + result.err
     assert index.accepted == []
+
+
+def test_an_index_that_says_credentials_again(publish, index, monkeypatch):
+    """As they were sent, quoted, and alone."""
+    password = "hunter+1 hunter1"
+    monkeypatch.setenv("TWINE_USERNAME", "me")
+    monkeypatch.setenv("TWINE_PASSWORD", password)
+    index.credentials = ("me", password)
+    sent = base64.b64encode(f"me:{password}".encode()).decode()
+    echoed = f"Basic {sent}, {sent}, {password}, {quote(password)}"
+    index.faults = {"whl$": [Fault(400, reason=f"no: {echoed}")]}
+    result = publish()
+    assert result.code == 1
+    assert "status 400: no: Basic ****, ****, ****, ****" in result.err
+    assert not [each for each in (sent, "hunter") if each in result.out + result.err]
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

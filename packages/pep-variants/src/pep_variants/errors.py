@@ -6,9 +6,11 @@ contain credentials: sources are passed through `redacted` first. So is what com
 
 from __future__ import annotations
 
+import binascii
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 __all__ = [
     "EXIT_CODE", "CatalogError", "InconsistentMetadata", "InvalidMarker", "InvalidProperty",
@@ -23,6 +25,8 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/?#\s]+@")
 # Query and fragment of a URL; urllib3 writes "Max retries exceeded with url: /path?query".
 _QUERY = re.compile(r"((?:://|url: /)[^\s?#\"<>]*)(\?[^\s#\"<>]*)?(#[^\s\"<>]*)?")
 _HASH = re.compile(r"(?:sha(?:1|224|256|384|512)|md5|blake2b)=[0-9A-Fa-f]+")
+_LOGIN = re.compile(r"\b(basic|bearer) +([\w+/=.~-]{6,})", re.IGNORECASE)
+_TOKEN_LENGTH = 16
 _PUNCTUATION = ".,:;)]}'"
 
 EXIT_CODE = 70
@@ -37,13 +41,15 @@ def redacted(source: str) -> str:
     """Return *source* with what may be secret in the URLs in it replaced by ``****``.
 
     That is the user information, the query (signatures and tokens of storage services are there),
-    and fragments other than hashes. For messages, logs and output for people only: a URL that is
+    and fragments other than hashes; and logins as in ``Authorization``, which a server may say
+    again. For messages, logs and output for people only: a URL that is
     data, in a lock file or a key, needs its query. See `without_userinfo`.
 
     >>> from pep_variants.errors import redacted
     >>> redacted("cannot read https://me:secret@host.example/simple/torch/?token=1.")
     'cannot read https://****@host.example/simple/torch/?****.'
     """
+    source = _LOGIN.sub(_without_login, source)
     return _QUERY.sub(_without_query, _CREDENTIALS.sub("****@", source))
 
 
@@ -55,6 +61,15 @@ def without_userinfo(source: str) -> str:
     'https://host.example/simple/?page=2'
     """
     return _CREDENTIALS.sub("", source)
+
+
+def _without_login(match: re.Match[str]) -> str:
+    scheme, token = match.groups()
+    is_login = len(token) >= _TOKEN_LENGTH
+    if scheme.lower() == "basic":
+        with suppress(ValueError):
+            is_login = b":" in binascii.a2b_base64(f"{token.rstrip('=')}===")
+    return f"{scheme} ****" if is_login else match[0]
 
 
 def _without_query(match: re.Match[str]) -> str:

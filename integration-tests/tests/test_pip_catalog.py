@@ -158,9 +158,14 @@ def test_mirrors_files_and_urls(patched, environments, available, field, index, 
     places.faults["/catalog.toml"] = Answer(200, Path(catalog[1], "torch.toml").read_bytes())
     url = f"{places.root}/catalog.toml"
     installs(dry_run(patched, index, "--variant-catalog", url, "torch"), *CUDA_128)
-    done = dry_run(patched, index, "--variant-catalog", f"{url}2", "torch")
+    gone = ("--variant-catalog", f"{url}2", "torch")
+    problem = f"{url}2: cannot be fetched: 404 Client Error: Not Found"
+    done = dry_run(patched, index, *gone)
+    line = f"ERROR: {problem}; --allow-missing-sources goes on without it\n"
+    assert (done.code, done.err) == (1, line), done
+    done = dry_run(patched, index, "--allow-missing-sources", *gone)
     installs(done, PLAIN)
-    assert f"WARNING: The catalogue {url}2 is left out: 404 Client Error" in done.err
+    assert f"WARNING: The catalogue is left out: {problem}\n" in done.err
     done = dry_run(patched, index, "--variant-catalog", "/no.toml", "torch")
     assert (done.code, done.err[:7], "no.toml" in done.err) == (1, "ERROR: ", True), done
     (mirror,) = field.mirrors

@@ -242,8 +242,8 @@ class TestFailures:
         [
             (Answer(500), "500"),
             (None, "no complete response"),
-            (Answer(404), ""),
-            (Answer(403), ""),
+            (Answer(404), "not found"),
+            (Answer(403), "not found"),
         ],
         ids=["status", "slow", "none", "forbidden"],
     )
@@ -255,7 +255,7 @@ class TestFailures:
 
         publisher.faults[PAGE] = answer or late
         limits = Limits(catalog_seconds=20 if answer else 0.5)
-        if reason:  # the page fails, so that clients ask again
+        if answer is None or answer.status >= 500:  # the page fails, so that clients ask again
             refused = Asked(begin(limits=limits)).get(project="torch")
             assert refused.status_code == 503
             assert (publisher.root in refused.text, reason in refused.text) == (True, True)
@@ -264,7 +264,7 @@ class TestFailures:
         assert CU126 in Asked(proxy).files("torch")
         found = unavailable(proxy)
         ended.set()
-        assert len(found) == bool(reason)
+        assert len(found) == 1
         for each in found:
             assert reason in each.reason
             assert each.host == publisher.root
@@ -289,7 +289,10 @@ class TestFailures:
         place = catalog(torch(publisher) + "[[variant]]\nlabel = 1\n")
         if problem == "missing":
             place = str(tmp_path / "missing")
-        proxy = start(own, catalog=place)
+        refused = Asked(start(own, catalog=place)).get(project="torch")
+        assert refused.status_code == 503
+        assert problem in refused.text
+        proxy = start(own, catalog=place, allow_missing_sources=True)
         assert PLAIN in Asked(proxy).files("torch")
         assert problem in caplog.text
         assert problem in proxy.report("torch")["catalog"]["problem"]
@@ -300,6 +303,24 @@ class TestFailures:
         for _ in range(2):
             assert HERE in Asked(proxy).files("torch")
         assert publisher.requests.count("/torch.toml") == 1
+
+    @pytest.mark.parametrize(
+        ("answer", "reason"),
+        [
+            (Answer(404), "cannot be fetched: not found"),
+            (Answer(200, b"{"), "not valid JSON"),
+            (Answer(503), "the server cannot answer now"),
+        ],
+        ids=["none", "broken", "down"],
+    )
+    def test_at_a_url_that_does_not_give_it(self, own, publisher, start, answer, reason):
+        """No client gets another build; the next request may have it."""
+        publisher.faults["/torch.json"] = answer
+        url = f"{publisher.root}/torch.json"
+        refused = Asked(start(own, catalog=url)).get(project="torch")
+        assert refused.status_code == 503
+        assert refused.text.startswith(f"{url}: {reason}")
+        assert PLAIN in Asked(start(own, catalog=url, allow_missing_sources=True)).files("torch")
 
 
 class TestOtherNames:

@@ -259,13 +259,17 @@ class SessionCatalog:
     # Opening it.
 
     def _open(self) -> Catalog | None:
-        """Return the catalogue, None with a warning if its server does not give it."""
+        """Return the catalogue, None with a warning if the user allows to go on without it.
+
+        Raises:
+            CatalogError: it cannot be read, or its server does not give it.
+        """
         if self._finder.search_scope.no_index:
             return None
         from pip._vendor.urllib3.exceptions import HTTPError
 
         from pep_variants import safe_files
-        from pep_variants.errors import redacted
+        from pep_variants.errors import CatalogError
 
         with safe_files.paused(True):
             from variants_catalog import catalogs
@@ -279,9 +283,12 @@ class SessionCatalog:
             return catalogs.preferred_catalog(preferences, lambda url: fetch_catalog(network, url))
         # Errors of requests are OSErrors; those of urllib3, for bodies that break off, are not.
         except (OSError, PipError, HTTPError) as error:
-            name = redacted(str(preferences.catalog))
-            self._lacks(f"The catalogue {name} is left out: {reason(error)}")
-            return None
+            problem = f"cannot be fetched: {reason(error)}"
+            failed = CatalogError(str(preferences.catalog), "", problem)
+        except CatalogError as error:
+            failed = error
+        self._lacks(catalogs.without_catalog(preferences, failed))
+        return None
 
     def _lacks(self, line: str) -> None:
         self.lacking.append(line)

@@ -231,6 +231,21 @@ def preferred_catalog(
     return PreferredCatalog(catalog, preferences)
 
 
+def without_catalog(preferences: Preferences, error: CatalogError) -> str:
+    """Return the line that the catalogue of *preferences* is left out because of *error*.
+
+    Raises:
+        CatalogError: the catalogue is on this machine, or the user does not allow it.
+    """
+    name = str(preferences.catalog)
+    if name == user_preferences.DEFAULT_CATALOG or user_preferences.is_catalog_path(name):
+        raise error
+    if not preferences.allow_missing_sources:
+        problem = f"{error.problem}; --allow-missing-sources goes on without it"
+        raise CatalogError(error.source, error.path, problem) from None
+    return f"The catalogue is left out: {error}"
+
+
 class UserEntries:
     """The entries of a catalogue that count for a user.
 

@@ -20,6 +20,7 @@ from ._catalogs import (
     open_catalog,
     preferred_catalog,
     shipped_catalog,
+    without_catalog,
     write_catalog,
 )
 from ._entry_checks import Finding, check_entries, check_file, error, warning
@@ -28,5 +29,5 @@ __all__ = [
     "CPU", "Catalog", "FileCatalog", "Finding", "UserEntries", "accelerator_of", "build_for",
     "build_versions", "check_entries", "check_file", "described", "error", "is_accelerator",
     "is_in_catalog", "judged", "locked_build", "no_variants", "not_admitted", "open_catalog",
-    "preferred_catalog", "shipped_catalog", "warning", "write_catalog",
+    "preferred_catalog", "shipped_catalog", "warning", "without_catalog", "write_catalog",
 ]  # fmt: skip

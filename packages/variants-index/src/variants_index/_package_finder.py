@@ -7,7 +7,7 @@ in a thread if `PackageFinder.start` was called.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from packaging.version import Version
 from pep_variants import labels as wheel_labels
 from pep_variants import limits, safe_files, wheel_files
 from pep_variants import preferences as user_preferences
-from pep_variants.errors import redacted, without_userinfo
+from pep_variants.errors import CatalogError, redacted, without_userinfo
 from pep_variants.preferences import Preferences, Sources
 from variants_catalog import catalogs
 from variants_catalog.catalogs import Catalog, UserEntries
@@ -313,12 +313,20 @@ class PackageFinder:
         return by_version(self.session.fetch_page(url).files)
 
 
-def catalog_of(session: Session, preferences: Preferences) -> Catalog | None:
+def catalog_of(
+    session: Session,
+    preferences: Preferences,
+    left_out: Callable[[str], object] = lambda _: None,
+) -> Catalog | None:
     """Return the catalogue that *preferences* name, fetched with *session*; None for none.
 
+    Args:
+        session: fetches it.
+        preferences: of the user.
+        left_out: hears in a line why one at a URL is left out, if the user allows that.
+
     Raises:
-        CatalogError: it cannot be read.
-        PackageIndexError: its server does not give it.
+        CatalogError: it cannot be read, or its server does not give it.
     """
     if preferences.catalog is None:
         return None
@@ -329,7 +337,15 @@ def catalog_of(session: Session, preferences: Preferences) -> Catalog | None:
         session.add_index(url)
         return session.fetch(url, limit=limits.CATALOG_BYTES).body
 
-    return catalogs.preferred_catalog(preferences, fetch)
+    try:
+        return catalogs.preferred_catalog(preferences, fetch)
+    except PackageIndexError as error:
+        problem = f"cannot be fetched: {error.problem}"
+        failed = CatalogError(str(preferences.catalog), "", problem)
+    except CatalogError as error:
+        failed = error
+    left_out(catalogs.without_catalog(preferences, failed))
+    return None
 
 
 class _Group(NamedTuple):

@@ -87,8 +87,11 @@ class IndexResolver:
             sources, store=store, environ=os.environ if environ is None else environ
         )
         self.prefetcher = Prefetcher()
+        self._left_out: list[str] = []
         try:
-            catalog = package_finder.catalog_of(self.session, self.preferences)
+            catalog = package_finder.catalog_of(
+                self.session, self.preferences, self._left_out.append
+            )
         except BaseException:
             self.session.close()
             raise
@@ -266,7 +269,7 @@ class IndexResolver:
         )
         packages = packages_of(result, roots, plain, provider, provided)
         self._check_hashes(packages, hashes)
-        warnings = [*plain.warnings, *notes.warnings]
+        warnings = [*self._left_out, *plain.warnings, *notes.warnings]
         warnings += (
             f"{name} is not installed beside {build}, which has the same files and stands for it"
             for name, build in provided.items()

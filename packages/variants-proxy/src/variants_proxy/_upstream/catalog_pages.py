@@ -2,6 +2,7 @@
 
 The pages of other places are fetched as those of upstreams are, within limits of their own. A place
 is asked for the projects of its entries alone. One that fails costs its variants, and nothing else.
+A catalogue that cannot be used costs all pages that it counts for, unless the settings allow that.
 The catalogue itself is opened when it is needed, and again when it may have changed.
 """
 
@@ -92,12 +93,13 @@ class CatalogSource:
             )
             self._entries = UserEntries(catalog, self._own)
         except CatalogError as error:
-            self._problem = error
+            self._problem, seconds = error, settings.fresh_seconds
             logger.warning("%s", error)
         except NothingFetched as error:
             if isinstance(error, PassingFailure) and self._entries is None:
                 raise
-            self._problem = CatalogError(redacted(name), "", f"cannot be fetched: {error}")
+            problem = f"cannot be fetched: {error.problem}"
+            self._problem = CatalogError(redacted(name), "", problem)
             logger.warning("%s", self._problem)
         self._until = time.monotonic() + seconds
 
@@ -111,6 +113,7 @@ class CatalogSource:
 
 
 _PREFIX = "catalog-"
+_NOT_THERE = "not found (HTTP status 404)"
 
 
 @dataclass(frozen=True)
@@ -177,6 +180,8 @@ class CatalogPages:
             entry = await self._source.entry(project)
         except CatalogError as error:
             logger.warning("%s", error)
+            if not self._settings.allow_missing_sources:
+                raise PassingFailure(str(error), 503) from None
             if page is None:
                 return None
             return replace(page, stale=True, newest=None, problem=str(error))
@@ -336,7 +341,9 @@ def _combined(
     for place, answer in places.items():
         if answer.reason:
             reader.fail(place, answer.reason, may_pass=answer.may_pass)
-        elif answer.page is not None:
+        elif answer.page is None:
+            reader.fail(place, _NOT_THERE, missing=True)
+        else:
             reader.answer(place, answer.listed(place.file_at))
     for name, answer in targets.items():
         if answer.reason:

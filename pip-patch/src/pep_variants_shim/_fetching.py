@@ -92,8 +92,17 @@ def answer(network: Any, fetch: Fetch) -> FetchAnswer:
             response.close()
     # Errors of requests are OSErrors; those of urllib3, for bodies that break off, are not.
     except (OSError, ValueError, PipError, HTTPError) as error:
-        lasts = isinstance(error, (ValueError, PipError, SSLError, TooManyRedirects))
-        return Failed(str(error), may_pass=not lasts)
+        return Failed(reason(error), _may_pass(error))
+
+
+def _may_pass(error: BaseException) -> bool:
+    """Whether a request that failed with *error* may succeed later.
+
+    pip 26.3 raises errors of its own for those of requests that are of the connection.
+    """
+    if isinstance(error, PipError) and isinstance(error.__context__, OSError):
+        error = error.__context__
+    return not isinstance(error, (ValueError, PipError, SSLError, TooManyRedirects))
 
 
 def _only_http(response: Any, **_: Any) -> None:

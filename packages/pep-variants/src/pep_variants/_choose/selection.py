@@ -270,10 +270,14 @@ def _anywhere(
     return (*kept, *waiting)
 
 
+_AGAIN = "; try again: the next run may choose another build"
+
+
 def problems_of(project: str, version: object, selection: Selection[_T]) -> list[str]:
     """Return in words what costs a version its variants, or some of them."""
     sentences = [
         f"The variant wheels of {project} {version} are ignored. {problem}"
+        f"{_AGAIN * problem.may_pass}"
         for problem in selection.problems.values()
     ]
     if selection.unknown:

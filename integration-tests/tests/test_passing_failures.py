@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -326,6 +327,27 @@ def full(path: Path, command: list[str], **options: Any) -> Result:
     return done
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no such device")
+@pytest.mark.parametrize(
+    ("main", "arguments"),
+    [
+        ("variants_cli.main", "detect"),
+        ("uv_variants.main", "doctor"),
+        ("variants_proxy._commands.cli", "url"),
+    ],
+)
+def test_no_room_for_what_is_printed(main: str, arguments: str) -> None:
+    """One line that says what did not fit, and that is no bug."""
+    command = [sys.executable, "-c", f"from {main} import main; main()", arguments]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode != 0
+    said, _, problem = done.stderr.partition("\n")[0].partition(": ")
+    assert said in ("error", "uv-variants", "variants-proxy")
+    assert problem.startswith("standard output, or the temporary folder")
+    assert problem.endswith(": No space left on device")
+
+
 @pytest.mark.parametrize(("command", "old"), sampled(product(COMMANDS, (False, True)), 7))
 def test_a_full_disk(
     machine: Machine, index: Index, command: str, old: bool, tmp_path: Path
@@ -335,5 +357,5 @@ def test_a_full_disk(
     words = COMMANDS[command].split()
     env = {**machine.variables, "TMPDIR": str(tmp_path / "full")}
     done = full(tmp_path / "full", [str(machine.program), *words], env=env, cwd=machine.work)
-    assert "No space left on device" in refusal(done)
+    assert f"{tmp_path / 'full'}: No space left on device" in refusal(done)
     assert state(machine.work) == before

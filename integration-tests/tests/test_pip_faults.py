@@ -6,7 +6,6 @@ What happens is what happens to plain wheels; nothing is half installed; caches 
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +17,7 @@ import pytest
 
 from support.environments import Result, clean_environ
 from support.index import Answer, Index
+from support.mounts import mounted
 from support.pip_commands import installs
 from support.plugins import PLUGIN, acme_index
 from support.projects import CUDA_12_8, ON_GPU, app_index, cuda
@@ -104,20 +104,6 @@ def test_slow_for_every_version(patched, serve):
     assert "app-1.19-variants.json: cannot be fetched: it takes longer than 2 s" in done.err
     assert done.err.count("took too long for another version, not asked again") == 19
     assert len([name for name in index.fetched if name.endswith("-variants.json")]) == 2
-
-
-def mounted(environment, setup, *args, env):
-    """Run pip with mounts of its own, which the shell script *setup* makes."""
-    if sys.platform != "linux" or not shutil.which("unshare"):
-        pytest.skip("needs mounts")
-    command = [environment.python, "-m", "pip", *args]
-    done = subprocess.run(
-        ["unshare", "-m", "sh", "-c", f'{setup} || exit 99\nexec "$@"', "sh", *command],
-        env=clean_environ(env), capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if done.returncode == 99 or "unshare failed" in done.stderr:
-        pytest.skip(f"may not mount: {done.stderr.strip()}")
-    return Result(done.returncode, done.stdout, done.stderr)
 
 
 def test_caches_on_a_full_disk(patched, serve, tmp_path):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
+from dataclasses import replace
 
 import pytest
 import tomli
@@ -11,6 +13,7 @@ import tomli
 from pep_variants._wheelfile.installed import ownership_problems
 from support.catalog_places import entry, variant
 from support.index import Index
+from support.mounts import mounted
 from support.pip_commands import dry_run, installs, labels, versions
 from support.projects import DRIVER
 from support.wheels import SourceDistribution, Wheel
@@ -152,6 +155,22 @@ def test_records_that_a_wheel_brings(fresh, index, name):
     fresh.pip("install", "-i", index.url, "evil", env={"PEP_VARIANTS_SHIM": "0"})
     (folder / "direct_url.json").unlink()  # plain pip believes it
     assert fresh.pip("freeze").out == "evil==1.0\n"
+
+
+@pytest.mark.one
+def test_no_room_for_the_wheel_under_its_new_name(fresh, options, index, tmp_path):
+    """The line names the place; nothing is installed, and nobody is asked to report it."""
+    wheel = build("cupy-cuda13x", "14.2.0")
+    big = replace(wheel, files={**wheel.files, "cupy/data": random.Random(1).randbytes(20_000)})
+    index.add_wheel(big, metadata_file=True)
+    (tmp_path / "full").mkdir()
+    setup = f"mount -t tmpfs -o size=32k,mode=777 tmpfs {tmp_path / 'full'}"
+    env = {**CUDA_13, "TMPDIR": str(tmp_path / "full"), "PIP_NO_CACHE_DIR": "1"}
+    done = mounted(fresh, setup, "install", *options, "cupy==14.2.0", env=env)
+    assert done.code == 1, done
+    place = f"temporary folder {tmp_path / 'full'} (TMPDIR)"
+    assert done.err == f"ERROR: {place}: No space left on device\n", done
+    assert owned(fresh) == {}
 
 
 @pytest.mark.everywhere

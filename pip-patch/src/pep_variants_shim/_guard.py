@@ -4,7 +4,8 @@ Every replacement of a function of pip is made with `replace`. It handles three 
 
 - Errors that pip's own function raises, any `PipError`, and what is not an `Exception`
   (KeyboardInterrupt) propagate.
-- Errors of the engine about its input (`VariantError`) become an `InstallationError`.
+- Errors of the engine about its input (`VariantError`), and those of a disk that is full or cannot
+  be written, become an `InstallationError`.
 - Anything else is a fault of this package, such as a private name of pip that no longer exists:
   variants are switched off for the rest of the run, with one line of explanation, and pip's own
   function does the work.
@@ -15,10 +16,12 @@ Handling a fault imports nothing: pip 26 refuses imports while it installs.
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import importlib
 import os
 import sys
+import tempfile
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import ADVICE
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 _ROOT = __name__.rpartition(".")[0]
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _MAX_LENGTH = 300  # characters of an error message
 _ASKING = (
     "--variant",
@@ -230,6 +234,9 @@ def fault(error: Exception, *, goes_on: bool = False, shows: bool = False) -> No
         raise error
     if any(kind.__name__ == "VariantError" for kind in kinds):
         raise _errors().InstallationError(str(error)) from None
+    if isinstance(error, OSError) and error.errno in _FULL:
+        place = error.filename or f"temporary folder {tempfile.gettempdir()} (TMPDIR)"
+        raise _errors().InstallationError(f"{place}: {error.strerror}") from None
     switch.off_for_fault(error)
     if switch.asked() and not shows:
         raise _errors().Fault(error) from error

@@ -7,7 +7,9 @@ contain credentials: sources are passed through `redacted` first. So is what com
 from __future__ import annotations
 
 import binascii
+import errno
 import itertools
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,8 +18,8 @@ __all__ = [
     "EXIT_CODE", "CatalogError", "InconsistentMetadata", "InvalidMarker", "InvalidProperty",
     "InvalidSdist", "InvalidWheel", "InvalidWheelFilename", "LockError", "MetadataError",
     "NoSuchVariant", "PlatformFileError", "PluginFailed", "PreferenceError", "ProviderError",
-    "UnsupportedSchema", "VariantError", "cut", "fault_report", "in_words", "listed", "printable",
-    "redacted", "shortened", "some", "without_userinfo",
+    "UnsupportedSchema", "VariantError", "cut", "fault_report", "file_problem", "in_words",
+    "listed", "printable", "redacted", "shortened", "some", "without_userinfo",
 ]  # fmt: skip
 
 # A password may itself hold an '@': the last one before the host's end counts, as in `urllib`.
@@ -28,6 +30,9 @@ _HASH = re.compile(r"(?:sha(?:1|224|256|384|512)|md5|blake2b)=[0-9A-Fa-f]+")
 _LOGIN = re.compile(r"\b(basic|bearer) +([\w+/=.~-]{6,})", re.IGNORECASE)
 _TOKEN_LENGTH = 16
 _PUNCTUATION = ".,:;)]}'"
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Of errors of a disk without room for this user."""
 
 EXIT_CODE = 70
 """Exit code of a command after an internal error: EX_SOFTWARE of ``sysexits.h``."""
@@ -166,6 +171,22 @@ def printable(text: str) -> str:
     something else than what is there.
     """
     return "".join(char if char.isprintable() else "?" for char in text)
+
+
+def file_problem(error: OSError) -> str:
+    """Return *error* in one line, with the place that it is about.
+
+    A full disk often goes without one: what is printed, or a temporary file, did not fit.
+
+    >>> from pep_variants.errors import file_problem
+    >>> file_problem(FileNotFoundError(2, "No such file or directory", "torch.toml"))
+    'torch.toml: No such file or directory'
+    """
+    place = error.filename
+    if place is None and error.errno in FULL:
+        place = f"standard output, or the temporary folder {os.environ.get('TMPDIR', '')}".rstrip()
+    problem = redacted(str(error.strerror or error))
+    return problem if place is None else f"{printable(redacted(str(place)))}: {problem}"
 
 
 def fault_report(program: str, fault: BaseException) -> str:

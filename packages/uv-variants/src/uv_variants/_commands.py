@@ -7,7 +7,14 @@ import os
 import sys
 from collections.abc import Sequence
 
-from pep_variants.errors import EXIT_CODE, fault_report, redacted
+from pep_variants.errors import (
+    EXIT_CODE,
+    CatalogError,
+    PluginFailed,
+    fault_report,
+    file_problem,
+    redacted,
+)
 
 from ._command_line import Scope, is_frozen_sync, parse, scope_of
 from ._errors import USER_ERRORS
@@ -18,6 +25,9 @@ from ._uv_version import print_version
 
 FAILURE = 2
 """Exit code if uv was not started; uv's own for the same errors."""
+
+UNUSABLE = (CatalogError, PluginFailed)
+"""What ends with 1 in every client."""
 
 
 def run_command(arguments: Sequence[str], *, is_uvx: bool) -> int:
@@ -64,10 +74,10 @@ def report_error(error: Exception) -> int:
     """Print *error*; return the exit code."""
     if isinstance(error, USER_ERRORS):
         print(f"uv-variants: {redacted(str(error))}", file=sys.stderr)
-        return getattr(error, "exit_code", FAILURE)
+        ends = 1 if isinstance(error, UNUSABLE) else FAILURE
+        return getattr(error, "exit_code", ends)
     if isinstance(error, OSError):
-        place = f"{error.filename}: " if error.filename is not None else ""
-        print(f"uv-variants: {redacted(place)}{error.strerror or error}", file=sys.stderr)
+        print(f"uv-variants: {file_problem(error)}", file=sys.stderr)
         return FAILURE
     print(fault_report("uv-variants", error), file=sys.stderr)
     return EXIT_CODE

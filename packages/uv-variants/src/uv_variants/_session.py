@@ -27,6 +27,7 @@ from urllib.parse import urlsplit
 
 from packaging.version import Version
 
+from pep_variants.errors import file_problem
 from variants_proxy import urls as proxy_urls
 
 from ._errors import ProxyFailed
@@ -101,10 +102,8 @@ class CommandSession:
             self.ca_file = self._folder.write("for-uv.pem", own + roots)
             self._listening = proxy_urls.listen()
         except OSError as error:
-            place = error.filename or "the index proxy"
-            raise ProxyFailed(
-                f"{place}: {error.strerror}: the index proxy cannot be started"
-            ) from None
+            problem = f"{file_problem(error)}: the index proxy cannot be started"
+            raise ProxyFailed(problem) from None
         self.token = secrets.token_urlsafe(24)
         host, port = self._listening.getsockname()
         self.proxy_url = f"http://uv:{self.token}@{host}:{port}"

@@ -14,6 +14,7 @@ from pep_variants.errors import (
     EXIT_CODE,
     VariantError,
     fault_report,
+    file_problem,
     listed,
     shortened,
 )
@@ -142,8 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         fail(str(error))
         sys.exit(FAILURE)
     except OSError as error:
-        file = f"{error.filename}: " if error.filename is not None else ""
-        fail(f"{file}{error.strerror or error}")
+        fail(file_problem(error))
         sys.exit(FAILURE)
     except (click.Abort, KeyboardInterrupt) as error:
         # Click also turns EOFError into Abort, although it is not an interrupt.

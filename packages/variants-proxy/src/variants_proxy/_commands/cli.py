@@ -15,7 +15,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from pep_variants import limits, safe_files
 from pep_variants import preferences as user_preferences
 from pep_variants import selection as wheel_selection
-from pep_variants.errors import VariantError
+from pep_variants.errors import VariantError, file_problem
 
 from .._index_urls import index_url, keyed_url, proxy_base
 from .._key import PLATFORM_NAME, Machine, described_machine, encode
@@ -36,6 +36,9 @@ def main() -> None:
         cli(prog_name="variants-proxy")
     except (ProxyError, VariantError) as error:
         print(f"variants-proxy: {error}", file=sys.stderr)
+        sys.exit(1)
+    except OSError as error:
+        print(f"variants-proxy: {file_problem(error)}", file=sys.stderr)
         sys.exit(1)
 
 

@@ -6,6 +6,8 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -154,6 +156,33 @@ def test_nothing_is_lost_when_things_fail(fleet, tmp_path):
     fleet.start(0)
 
 
+@pytest.mark.parametrize("running", [1, 2])
+def test_an_index_that_hangs(running, fleet, tmp_path):
+    """Pages that are known cost two seconds at most, and no request fails."""
+    ports = [fleet.ports[number % running] for number in range(3)]
+    assert all(wait_until(lambda each=each: fleet.answers(each)) for each in range(running))
+    with nginx_before(ports, tmp_path / "nginx") as url:
+        check_installs(url)
+        hanging = threading.Event()
+
+        def late():
+            hanging.wait(60)
+            return Answer(500, b"the index is down")
+
+        def timed(key):
+            begin = time.monotonic()
+            return get(url, "/simple/app/", key).status_code, time.monotonic() - begin
+
+        fleet.index.faults[""] = late
+        try:
+            with ThreadPoolExecutor(8) as pool:
+                answers = list(pool.map(timed, [GPU, CPU] * 20))
+        finally:
+            hanging.set()
+            del fleet.index.faults[""]
+        assert [status for status, _ in answers] == [200] * 40
+
+
 def test_configuration_for_kubernetes(tmp_path):
     deploy = ROOT / "packages/variants-proxy/deploy"
     (tmp_path / "variants-proxy").mkdir()
@@ -162,7 +191,10 @@ def test_configuration_for_kubernetes(tmp_path):
     text = "\n".join(path.read_text() for path in parts)
     text = text.replace("server variants-proxy:4825", "server 127.0.0.1:4825")
     config = tmp_path / "nginx.conf"
-    config.write_text(f"pid {tmp_path}/pid; events {{}} http {{ {text} }}")
+    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    folders = " ".join(f"{kind}_temp_path {tmp_path}/temp;" for kind in kinds)
+    http = f"access_log off; {folders} {text}"
+    config.write_text(f"pid {tmp_path}/pid; events {{}} http {{ {http} }}")
     program = shutil.which("nginx") or "/usr/sbin/nginx"
     command = [program, "-t", "-q", "-p", str(tmp_path), "-c", str(config)]
     done = subprocess.run(

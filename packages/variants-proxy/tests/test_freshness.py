@@ -15,7 +15,9 @@ from worlds import CU128_HERE, KEY, MARKED
 
 from support.certificates import certified
 from support.index import JSON, Answer, served
+from support.waiting import wait_until
 from variants_proxy._headers import Document, accepted_formats, for_one_client
+from variants_proxy._upstream import upstream_pages
 from variants_proxy.settings import Limits, Upstream
 from variants_proxy.urls import index_url
 
@@ -224,6 +226,50 @@ class TestOutages:
             assert [running.get(path).status_code for path in paths] == [200, 200]
             assert running.get(f"{index_url(KEY)}new/").status_code == status
         assert "/simple/other/" not in upstream.requests[asked:]
+
+    def test_old_pages_serve_while_it_hangs(self, upstream, start):
+        """Within two seconds, those on disk as well, and all of its host after the first."""
+        upstream.add("plain", PLAIN, wheel(PLAIN))
+        again = Upstream("again", f"{upstream.root}//simple/", explicit=True)
+        paths = [index_url(KEY, index) + "plain/" for index in ("main", "again")]
+        running = [start(Upstream("main", upstream.url), again) for _ in range(2)]
+        assert [running[0].get(path).status_code for path in paths] == [200, 200]
+        hanging = threading.Event()
+
+        def late():
+            hanging.wait(20)
+            return Answer(500)
+
+        upstream.faults[""] = late
+        asked = len(upstream.requests)
+        try:
+            for proxy in running:
+                begin = time.monotonic()
+                with ThreadPoolExecutor(8) as pool:
+                    answers = list(pool.map(proxy.get, paths * 4))
+                assert [each.status_code for each in answers] == [200] * 8
+                assert proxy.get(paths[1]).status_code == 200
+                assert time.monotonic() - begin < 3.0  # 1.25 of them for the first
+            assert len(upstream.requests) - asked <= 4
+        finally:
+            hanging.set()
+
+    def test_a_late_page_is_for_the_next_client(self, upstream, start, monkeypatch):
+        monkeypatch.setattr(upstream_pages, "OLD_PAGE_SECONDS", 0.05)
+        upstream.add_release("1.0")
+        proxy = start(upstream)
+        assert "app-1.0-" in proxy.get(PAGE).text
+        upstream.add_release("2.0")
+        answer, release = upstream.answer, threading.Event()
+
+        def late(path, headers):
+            release.wait(10)
+            return answer(path, headers)
+
+        monkeypatch.setattr(upstream, "answer", late)
+        assert "app-2.0-" not in proxy.get(PAGE).text
+        release.set()
+        assert wait_until(lambda: "app-2.0-" in proxy.get(PAGE).text)
 
     def test_an_untrusted_certificate_is_none(self, start, tmp_path):
         """V7: an error that names the cause, though there is an old page; T6: no 5xx."""

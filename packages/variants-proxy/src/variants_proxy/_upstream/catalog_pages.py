@@ -35,7 +35,7 @@ from .._sharing import LRUCache, SingleFlight, gather_limited
 from ..errors import NothingFetched, PassingFailure
 from ..settings import Kind, Upstream
 from .releases import FetchedPage
-from .upstream_pages import UpstreamPages
+from .upstream_pages import OLD_PAGE_SECONDS, PAUSE, UpstreamPages
 from .upstreams import Upstreams
 
 logger = logging.getLogger(__name__)
@@ -67,7 +67,11 @@ class CatalogSource:
         if self._settings.catalog is None:
             return None
         if time.monotonic() > self._until:
-            await self._opening.join("", self._open)
+            opening = self._opening.join("", self._open)
+            try:
+                await asyncio.wait_for(opening, OLD_PAGE_SECONDS if self._entries else None)
+            except asyncio.TimeoutError:  # the one that was open before counts meanwhile
+                self._until = time.monotonic() + PAUSE
         entries = self._entries
         if entries is None:
             if self._problem is not None:

@@ -6,11 +6,13 @@ the index sent it.
 
 A page is asked for again whenever a client asks for it (`UpstreamPages.expire`); requests for its
 files use it for `Settings.fresh_seconds`. Concurrent requests share one. While an upstream fails,
-its last page is served for up to `STALE_SECONDS`.
+its last page is served for up to `STALE_SECONDS`; so it is while it does not answer within
+`OLD_PAGE_SECONDS`, and what it answers later is for the next client.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import time
@@ -19,6 +21,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
+from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -46,8 +49,11 @@ logger = logging.getLogger(__name__)
 STALE_SECONDS = 24 * 3600.0
 """Maximum age of a page that is served while its upstream fails."""
 
-_PAUSE = 5.0
-"""Seconds after a failure in which an upstream is not asked for pages that are kept."""
+OLD_PAGE_SECONDS = 1.25
+"""How long a client waits for an upstream of whose page there is an old one."""
+
+PAUSE = 5.0
+"""Seconds after a failure in which a host is not asked for pages that are kept."""
 
 # Indexes that answer 403 for projects that they do not have; uv has the same list.
 _FORBIDS_UNKNOWN = ("download.pytorch.org",)
@@ -103,7 +109,8 @@ class UpstreamPages:
         self._pages: LRUCache[tuple[str, str], SentPage] = LRUCache(self._limits.kept_page_bytes)
         self._splits: LRUCache[tuple[str, str], dict[str, tuple[Page, str]]] = LRUCache(64)
         self._flights: SingleFlight[SentPage | None] = SingleFlight()
-        self._paused: dict[str, float] = {}  # until when, by the name of an upstream
+        self._fetching: dict[tuple[str, str], asyncio.Future[SentPage | None]] = {}
+        self._paused: dict[str, float] = {}  # until when, by host
 
     async def get_project_page(self, upstream: Upstream, project: str) -> FetchedPage | None:
         """Return the page of a project, None if the upstream does not have it.
@@ -269,30 +276,65 @@ class UpstreamPages:
     async def _refreshed(
         self, upstream: Upstream, project: str, known: SentPage | None
     ) -> SentPage | None:
-        key = (upstream.name, project)
-        page: SentPage | None = None
-        if time.monotonic() < self._paused.get(upstream.name, 0.0):
+        serves_old, host = self._settings.serves_old, host_of(upstream)
+        if serves_old and time.monotonic() < self._paused.get(host, 0.0):
             page = await self._old(upstream, project, known)
             if page is not None:
                 return page
-        try:
-            page = await self._fetched(upstream, project, known)
-        except NothingFetched as error:
-            if self._settings.serves_old and (error.status >= 500 or error.status == 429):
-                self._paused[upstream.name] = time.monotonic() + _PAUSE
+        fetching = self._begun(upstream, project, known)
+        if serves_old:
+            await asyncio.wait([fetching], timeout=OLD_PAGE_SECONDS)
+            if not fetching.done():
                 page = await self._old(upstream, project, known)
-                if page is None:
-                    raise
-                logger.warning("%s: serving an old page: %s", project, error)
-            elif error.status != 403 or urlsplit(upstream.url).hostname not in _FORBIDS_UNKNOWN:
+                if page is not None:
+                    self._paused[host] = time.monotonic() + PAUSE
+                    logger.warning(
+                        "%s: serving an old page: %s does not answer within %g seconds",
+                        project, redacted(upstream.url), OLD_PAGE_SECONDS,
+                    )  # fmt: skip
+                    return page
+        try:
+            return await asyncio.shield(fetching)
+        except NothingFetched as error:
+            if not serves_old or not _is_failing(error):
                 raise
-        if page is None:
-            logger.debug("Project %s is not on index %s", project, upstream.name)
-            self._pages.remove(key)
-        else:
-            logger.debug("Page of project %s on index %s: asked for", project, upstream.name)
-            self._pages.put(key, page, page.weight)
-        return page
+            page = await self._old(upstream, project, known)
+            if page is None:
+                raise
+            logger.warning("%s: serving an old page: %s", project, error)
+            self._pages.put((upstream.name, project), page, page.weight)
+            return page
+
+    def _begun(
+        self, upstream: Upstream, project: str, known: SentPage | None
+    ) -> asyncio.Future[SentPage | None]:
+        """Return the request for a page, which is in progress or begins now.
+
+        It ends even if no client waits for it, and what comes of it is kept.
+        """
+        key = (upstream.name, project)
+        fetching = self._fetching.get(key)
+        if fetching is None:
+
+            def keep(done: asyncio.Future[SentPage | None]) -> None:
+                self._fetching.pop(key, None)
+                if done.cancelled():
+                    return
+                error = done.exception()
+                if error is not None:
+                    if isinstance(error, NothingFetched) and _is_failing(error):
+                        self._paused[host_of(upstream)] = time.monotonic() + PAUSE
+                elif (page := done.result()) is None:
+                    logger.debug("Project %s is not on index %s", project, upstream.name)
+                    self._pages.remove(key)
+                else:
+                    logger.debug("Page of project %s on index %s: asked for", *key[::-1])
+                    self._pages.put(key, page, page.weight)
+
+            fetching = asyncio.ensure_future(self._fetched(upstream, project, known))
+            fetching.add_done_callback(keep)
+            self._fetching[key] = fetching
+        return fetching
 
     async def _fetched(
         self, upstream: Upstream, project: str, known: SentPage | None
@@ -312,7 +354,10 @@ class UpstreamPages:
         try:
             return await budget.fetch(read)
         except UpstreamError as error:
+            host = urlsplit(upstream.url).hostname
             if error.status == 404 and upstream.kind == "simple":
+                return None
+            if error.status == 403 and host in _FORBIDS_UNKNOWN:
                 return None
             raise
 
@@ -399,6 +444,15 @@ class UpstreamPages:
                 answer = replace(answer, content_type=kind, url=path.as_uri())
                 return _parsed(SentPage(answer, _digest(answer), False, time.monotonic()), project)
         return _listed(project, _directory_files(folder)) if folder.is_dir() else None
+
+
+def host_of(upstream: Upstream) -> str:
+    """Return what fails together: the server of *upstream*, or a local directory itself."""
+    return urlsplit(upstream.url).netloc or upstream.url
+
+
+def _is_failing(error: NothingFetched) -> bool:
+    return error.status >= 500 or error.status == HTTPStatus.TOO_MANY_REQUESTS
 
 
 def _listed(project: str, files: tuple[PageFile, ...]) -> SentPage:

@@ -336,6 +336,14 @@ SM90 = CPU + "[axes.gpu.sm90]\n"
         ('[axes.cpu.v3]\nproperties = "a"', "axes.cpu.v3.properties: expected a list of strings"),
         ('[axes.cpu.v3]\nproperties = ["amd :: gfx_arch :: gfx942"]', "cpu=v3: "),
         (CPU + V4.replace("more.x", "cpu.null"), "cpu=null: "),
+        (
+            "".join(f"[axes.cpu.v{number}]\n" for number in range(1001)),
+            "axes: have 1001 values, at most 1000 are read",
+        ),
+        (
+            "".join(f"[axes.a{axis}.v{value}]\n" for axis in range(100) for value in range(10)),
+            "axes: their combinations need 6543210 checks of conditions, at most 1000000 are made",
+        ),
         ("[axes.cpu.v3]", "cpu=v3: variant 'v3' has no properties"),
         ('[axes.cpu.v3]\nlabel = ""', "label: cpu=v3 has an empty label: give one of these"),
         (CPU + '[axes.cpu.x]\nlabel = "v3"', "label: cpu=v3 and cpu=x both have the label 'v3'"),

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from packaging.utils import canonicalize_name
 
+from pep_variants import limits, safe_files
 from pep_variants import metadata as variant_metadata
 from pep_variants.errors import VariantError, redacted, shortened
 from pep_variants.metadata import Tree
@@ -35,10 +36,11 @@ def read_toml(path: Path) -> Table:
 
     Raises:
         TableError: it is not valid TOML.
-        OSError: it cannot be read.
+        OSError: it cannot be read, or is too large.
     """
     tree = Tree(partial(TableError, str(path)))
-    return Table(str(path), "", tree.load_toml(path.read_bytes()))
+    data = safe_files.read_regular(path, limits.MATRIX_BYTES).data
+    return Table(str(path), "", tree.load_toml(data))
 
 
 def project_name(text: str) -> str:

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+from pep_variants import limits
 from pep_variants import metadata as variant_metadata
 from pep_variants.errors import VariantError, shortened
 from pep_variants.metadata import Metadata, Properties, Property
@@ -100,7 +101,16 @@ def metadata_of(matrix: Matrix, variants: Iterable[Variant]) -> Metadata:
 def _combinations(matrix: Matrix) -> list[dict[str, Value]]:
     """Return the combinations of the axes, pruned as soon as a condition excludes them."""
     combinations: list[dict[str, Value]] = [{}]
-    for axis, values in matrix.axes.items():
+    checks = 0
+    others = len(matrix.exclude) + len(matrix.override)
+    for number, (axis, values) in enumerate(matrix.axes.items(), 1):
+        checks += len(combinations) * len(values) * (number + others)
+        if checks > limits.MATRIX_CHECKS:
+            raise matrix.error(
+                "axes",
+                f"their combinations need {checks} checks of conditions, at most "
+                f"{limits.MATRIX_CHECKS} are made: leave out values, or exclude some earlier",
+            )
         longer = ({**chosen, axis: value} for chosen in combinations for value in values)
         combinations = [chosen for chosen in longer if _possible(matrix, chosen)]
     return combinations

@@ -12,8 +12,8 @@ from packaging.markers import Marker
 from packaging.specifiers import SpecifierSet
 
 from pep_variants import labels as wheel_labels
+from pep_variants import limits, wheel_files
 from pep_variants import metadata as variant_metadata
-from pep_variants import wheel_files
 from pep_variants.errors import shortened
 from pep_variants.metadata import Metadata, Property
 
@@ -78,6 +78,9 @@ def read_matrix(path: Path) -> Matrix:
         tables.check(_AXIS.fullmatch(axis), problem)
         names[axis] = tuple(tables.table(axis).tree)
         tables.check(names[axis], "has no values: add one, or leave the axis out", axis)
+    count = sum(map(len, names.values()))
+    problem = f"have {count} values, at most {limits.MATRIX_VALUES} are read"
+    tables.check(count <= limits.MATRIX_VALUES, problem)
     axes = {
         axis: tuple(_value(tables.table(axis), name, axis, names) for name in values)
         for axis, values in names.items()

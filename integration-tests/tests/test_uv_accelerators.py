@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -525,3 +526,30 @@ def test_what_is_added_stays_where_nothing_tells_of_the_groups(computer: Machine
     assert done.code == 0, done
     assert "the groups of accelerators are not known to be up to date: embedder 0.4" in done.err
     assert "group cpu" in done.err
+
+
+def test_doctor_compares_the_group_that_is_installed(computer: Machine) -> None:
+    accelerated(computer, "torch", "torchvision", names=("cpu", "cuda12.6", "cuda12.8"))
+    here = driver(computer, "12.8")
+
+    def told(of: Machine) -> str:
+        out = of.run("doctor", "--offline").out
+        found = re.findall(r"(?m)^problem: (.*)\n    (.*)$", out)
+        assert "takes packages from" not in out
+        assert {command for _, command in found} <= {"uv-variants sync"}
+        return "; ".join(text for text, _ in found)
+
+    assert computer.run("sync").code == 0
+    assert told(computer) == ""
+    fits = "of uv.lock, while cuda12.8 fits: torch cuda12.8, CUDA driver 12.8 or newer"
+    assert told(here) == f"the environment has group cpu {fits}"
+    assert told(here.with_environ({"UV_NO_GROUP": "cuda12.6 cuda12.8"})) == ""
+    half = ("pip", "install", "--no-deps", "--python", ".venv", "torch==2.8.0")
+    assert here.plain(*half).code == 0
+    assert f"the environment has no group as a whole {fits}" in told(here)
+    assert here.run("sync").code == 0
+    assert told(here) == ""
+    assert here.run("sync", "--group", "cuda12.6").code == 0
+    assert told(here) == ""
+    assert computer.run("sync").code == 0
+    assert told(here) == f"the environment has group cpu {fits}"

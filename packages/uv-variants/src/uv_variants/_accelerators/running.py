@@ -18,6 +18,7 @@ from .._errors import AcceleratorsUnknown, warn
 from .._named_projects import normalized
 from .._uv_process import end_as, run_uv
 from .._uv_program import become_uv
+from .environment import NO_GROUP, record_group, without_others
 from .tables import Declared
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from .._context import Context
     from .project import AcceleratedProject
 
-_NO_GROUP = "UV_NO_GROUP"
 _TAKE_GROUPS = ("sync", "run", "tree", "export", "audit")
 _SYNC_AFTERWARDS = ("add", "remove", "version")
 """Commands that sync as well, and take no group away."""
@@ -54,7 +54,7 @@ def run_accelerated(context: Context) -> int | None:
     uv, environ = context.uv, context.place.environ
     command = invocation.command[0]
     syncs = command in _SYNC_AFTERWARDS and not _leaves_environment(context)
-    is_taken = (syncs or command in _TAKE_GROUPS) and not _is_chosen(context, declared)
+    is_taken = (syncs or command in _TAKE_GROUPS) and not is_chosen(context, declared)
     _tell_of_options(context, is_taken=is_taken)
     if not is_taken:
         return become_uv([uv, *invocation.arguments], environ)
@@ -64,7 +64,8 @@ def run_accelerated(context: Context) -> int | None:
         if code:
             return end_as(code)
         arguments = ["sync", *_same_place(invocation)]
-        return become_uv([uv, *arguments], _with_group(context, declared))
+        group = _group(context, declared)
+        return become_uv([uv, *arguments], without_others(environ, declared.accelerators, group))
     if not (root / "uv.lock").is_file() and not context.is_frozen:
         code = run_uv([uv, "lock", *_same_place(invocation)], environ)
         if code:
@@ -72,11 +73,18 @@ def run_accelerated(context: Context) -> int | None:
     is_one = _asked(context, declared) or not _CHOOSE_ONE.isdisjoint(context.options.variants)
     if _is_pylock(invocation) and not is_one:
         commands = {
-            name: _command(context, _without_others(context, declared, name))
+            name: _command(context, without_others(environ, declared.accelerators, name))
             for name in declared.accelerators
         }
         return end_as(_opened(context).export(context, commands))
-    return become_uv(*_command(context, _with_group(context, declared)))
+    group = _group(context, declared)
+    found = _command(context, without_others(environ, declared.accelerators, group))
+    if command != "sync" or not is_one or invocation.has("dry-run", "check"):
+        return become_uv(*found)
+    code = run_uv(*found)
+    for path in context.environments if code == 0 else ():
+        record_group(path, group)
+    return end_as(code)
 
 
 def _is_pylock(invocation: Invocation) -> bool:
@@ -91,33 +99,27 @@ def _command(
     context: Context, environ: Mapping[str, str]
 ) -> tuple[Sequence[str], Mapping[str, str]]:
     """Return uv's command line for *environ*, whose groups count beside those of options."""
-    left_out = environ[_NO_GROUP].split() if context.invocation.values("no-group") else ()
+    left_out = environ[NO_GROUP].split() if context.invocation.values("no-group") else ()
     added = [f"--no-group={name}" for name in left_out]
     return [context.uv, *context.invocation.rewritten({}, added)], environ
 
 
-def _with_group(context: Context, declared: Declared) -> Mapping[str, str]:
-    """Return the variables of uv, which leave out the groups that do not fit.
+def _group(context: Context, declared: Declared) -> str:
+    """Return the group that is named, else the one that fits.
 
     Raises:
         AcceleratorsUnknown: no group fits, or has what ``--variant`` asks for.
     """
     asked = _asked(context, declared)
     if asked is None or context.preferences.forced:
-        asked = _chosen(context, asked)
-    return _without_others(context, declared, asked)
+        return _chosen(context, asked)
+    return asked
 
 
 def _asked(context: Context, declared: Declared) -> str | None:
     """Return the accelerator whose group is named on the command line."""
     asked = set(map(normalized, context.invocation.values("group", "only-group")))
     return next((name for name in declared.accelerators if normalized(name) in asked), None)
-
-
-def _without_others(context: Context, declared: Declared, group: str) -> Mapping[str, str]:
-    others = [name for name in declared.accelerators if name != group]
-    others += context.place.environ.get(_NO_GROUP, "").split()
-    return {**context.place.environ, _NO_GROUP: " ".join(others)}
 
 
 def _chosen(context: Context, named: str | None) -> str:
@@ -173,11 +175,11 @@ def _opened(context: Context) -> AcceleratedProject:
     return AcceleratedProject.open(context.place.root, context.preferences, context.place.environ)
 
 
-def _is_chosen(context: Context, declared: Declared) -> bool:
+def is_chosen(context: Context, declared: Declared) -> bool:
     """Return whether the user leaves out groups of accelerators, or those that are there anyhow."""
     invocation, environ = context.invocation, context.place.environ
     names = set(map(normalized, declared.accelerators))
-    left_out = [*invocation.values("no-group"), *environ.get(_NO_GROUP, "").split()]
+    left_out = [*invocation.values("no-group"), *environ.get(NO_GROUP, "").split()]
     if not names.isdisjoint(map(normalized, left_out)):
         return True
     asked = set(map(normalized, invocation.values("only-group")))

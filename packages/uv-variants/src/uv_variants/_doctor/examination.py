@@ -31,7 +31,9 @@ from variants_index.http import PackageIndexError
 from variants_plugins.runner import PluginRunner
 from variants_proxy import urls as proxy_urls
 
+from .._accelerators.environment import installed_groups, recorded_group
 from .._accelerators.project import AcceleratedProject
+from .._accelerators.running import is_chosen
 from .._accelerators.tables import Declared
 from .._command_line import Scope, parse
 from .._context import Context
@@ -171,19 +173,31 @@ def locked_problems(
             yield replace(problem, text=text, command="")
 
 
-def accelerator_problems(context: Context) -> Iterator[Problem]:
-    """Yield that no group of a lock for several accelerators uses the GPU that is here."""
-    root = context.place.root
-    if root is None or not Declared.read(root).accelerators:
+def accelerator_problems(context: Context, environment: Path | None) -> Iterator[Problem]:
+    """Yield what is wrong about the groups of a lock for several accelerators.
+
+    That is another group than the one that fits in the *environment*, if nobody asked for it, and
+    a GPU that none of them uses.
+    """
+    root, environ = context.place.root, context.place.environ
+    if root is None or not (declared := Declared.read(root)).accelerators:
         return
-    project = AcceleratedProject.open(root, context.preferences, context.place.environ)
-    if best := project.idle(project.chosen().name):
+    project = AcceleratedProject.open(root, context.preferences, environ)
+    chosen = project.chosen()
+    if best := project.idle(chosen.name):
         yield Problem(
             "better-variant",
             f"no group of uv.lock uses the GPU that is here: {best} fits it",
             f"uv-variants accelerators --add {best} && uv-variants sync",
             fails=False,
         )
+    if environment is None or is_chosen(context, declared):
+        return
+    found = installed_groups(context.uv, root, environ, declared.accelerators)
+    if {chosen.name, recorded_group(environment)}.isdisjoint(found):
+        has = f"group {' and '.join(found)}" if found else "no group as a whole"
+        text = f"the environment has {has} of uv.lock, while {chosen.name} fits: {chosen.why}"
+        yield Problem("better-variant", text, "uv-variants sync")
 
 
 def _is_for(name: str, target: str) -> bool:
@@ -262,7 +276,7 @@ def examine(
             detector.platform,
             settings.preferences,
             sources,
-            _commands(options),
+            _commands(options).of_project(place.project),
             store=Store(safe_files.cache_directory(environ, "index")),
         )
         if is_read and not offline:
@@ -299,7 +313,7 @@ def examine(
     if checkup is not None:
         own += locked_problems(locked, checkup, other)
         with _noting(own, "configuration"):
-            own += accelerator_problems(context)
+            own += accelerator_problems(context, environment)
     parts["lock"] = Part(
         (("path", lock_path or "none"), *(state.row for state in locks)),
         tuple(own),

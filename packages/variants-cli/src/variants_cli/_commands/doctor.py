@@ -245,7 +245,9 @@ class _Look(NamedTuple):
             )
             checkup = Checkup(
                 environment.paths, target, detector.platform, preferences, where.sources,
-                _commands(environment, (words, pip), given, where, values, python),
+                _commands(environment, (words, pip), given, where, values, python).of_project(
+                    environment.root.parent
+                ),
                 [canonicalize_name(name) for name in projects],
                 Store(safe_files.cache_directory(os.environ, "index")) if where.cached else None,
             )  # fmt: skip

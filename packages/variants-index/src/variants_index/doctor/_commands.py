@@ -10,10 +10,12 @@ import contextlib
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from pep_variants import preferences as user_preferences
 
+from .. import uv_files
 from ._environment import Environment
 from ._installers import Pip, output_of
 
@@ -37,6 +39,7 @@ class Commands:
         explain: shows every build of the requirement that follows.
         doctor: asks again.
         knows_variants: whether the installer does.
+        sync: installs what a lock has for the machine, empty without such a lock.
     """
 
     install: str = "pip install"
@@ -46,10 +49,17 @@ class Commands:
     explain: str = "variants explain"
     doctor: str = "variants doctor"
     knows_variants: bool = True
+    sync: str = ""
+
+    def of_project(self, folder: Path) -> Commands:
+        """Return those for the environment of the project in *folder*, whose lock may decide."""
+        tool = uv_files.table_of((uv_files.read_toml(folder / "pyproject.toml") or {}).get("tool"))
+        is_grouped = "accelerators" in uv_files.table_of(tool.get("uv-variants"))
+        return replace(self, sync="uv-variants sync" if is_grouped else "")
 
     def switched(self, projects: Iterable[str]) -> str:
         """Return the command that installs what fits in place of *projects*."""
-        return f"{self.switch} {shlex.join(projects)}"
+        return self.sync or f"{self.switch} {shlex.join(projects)}"
 
     def reinstalled(self, requirement: str) -> str:
         """Return the command that writes the files of *requirement* anew, which is installed."""

@@ -36,6 +36,8 @@ _SHOWN = (*_PIP_VARIABLES, "PIP_FIND_LINKS", "PIP_NO_INDEX", "PIP_CONFIG_FILE", 
 """Variables that decide where pip and uv find packages."""
 
 _EDIT = "${EDITOR:-vi}"
+_OF_GROUP = "index of a group"
+"""What an index is that a machine uses only where a group or an extra is taken."""
 
 MEANINGS = {
     "no-variants": "variants are switched off",
@@ -137,13 +139,24 @@ def _uv_settings(environ: Mapping[str, str], start: Path) -> Iterator[tuple[str,
     for table in tables:
         for settings in (table.settings, table_of(table.settings.get("pip"))):
             listed = settings.get("index")
-            entries = listed if isinstance(listed, list) else []
-            indexes = [table_of(entry).get("url") for entry in entries]
-            found = [("index", indexes), *((key, settings.get(key)) for key in _URLS)]
+            entries = list(map(table_of, listed)) if isinstance(listed, list) else []
+            names = _grouped(table_of(settings.get("sources")))
+            found = [(key, settings.get(key)) for key in _URLS]
+            for entry in entries:
+                of_group = entry.get("explicit") is True and entry.get("name") in names
+                found.append((_OF_GROUP if of_group else "index", entry.get("url")))
             for key, value in (*found, ("torch-backend", settings.get("torch-backend"))):
                 for each in value if isinstance(value, list) else [value]:
                     if isinstance(each, str):
                         yield key, each, table.path
+
+
+def _grouped(sources: Mapping[str, Any]) -> set[str]:
+    """Return the names of indexes that *sources* take with a group or an extra alone."""
+    listed = [each if isinstance(each, list) else [each] for each in sources.values()]
+    rows = [table_of(row) for each in listed for row in each]
+    plain = {row.get("index") for row in rows if not {"group", "extra"} & row.keys()}
+    return {str(row.get("index")) for row in rows} - plain
 
 
 def uv_settings_part(
@@ -169,7 +182,7 @@ def uv_settings_part(
         place, edit = _line(path, *_quoted(value))
         if key == "torch-backend":
             backends.append((value, f'torch-backend = "{value}" in {place}', edit))
-        else:
+        elif key != _OF_GROUP:
             problems += index_pins([value], place, edit, drivers)
     for backend, setting, undo in backends:
         known = re.fullmatch(r"cpu|xpu|cu[0-9]{2,4}|rocm[0-9.]+", backend)

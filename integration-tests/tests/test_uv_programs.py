@@ -116,6 +116,7 @@ def files(work: Path) -> None:
     (work / "variables").write_text(
         "FIRST=1\nHTTP_PROXY=http://nowhere:1\nHTTPS_PROXY=http://nowhere:2\n"
         "COPY=${HTTP_PROXY}-${http_proxy}-${PYTHONPATH}\nQUOTED='a b'\n"
+        "export SSL_CERT_FILE='/$own.pem' # ours\nXDG_CONFIG_DIRS=\"${HOME}/etc\"\n"
     )
     (work / "shell.sh").write_text(SHELL)
     (work / "shell-no-first-line").write_text(SHELL.partition("\n")[2])

@@ -139,6 +139,12 @@ def test_names_in_code_page_437_stay_as_they_are():
     source = bytes(source.replace(b"abc.txt", b"\x81bc.txt"))
     assert copied(source) == source
     assert zipfile.ZipFile(io.BytesIO(copied(source))).namelist() == ["übc.txt"]
+    directory, stream = directory_of(source)
+    rewriter = Rewriter(directory)
+    rewriter.keep(directory.entries[0], "other/übc.txt")
+    renamed = written_by(rewriter, stream)
+    assert b"other/\x81bc.txt" in renamed
+    assert zipfile.ZipFile(io.BytesIO(renamed)).namelist() == ["other/übc.txt"]
 
 
 def test_new_entries_are_like_their_model():

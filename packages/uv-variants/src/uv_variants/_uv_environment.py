@@ -11,10 +11,12 @@ runs with Python because of its metadata (scripts, modules) stays as it is.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING, Final
 
 import tomli_w
@@ -22,12 +24,13 @@ import tomli_w
 from variants_index import uv_files
 
 from . import _launcher as launcher
-from ._command_line import parse
+from ._command_line import Invocation, parse
 from ._indexes import PROXIES, PROXY_VARIABLES
 from ._uv_version import release_of
 
 if TYPE_CHECKING:
     from ._context import Context
+    from ._named_projects import CommandPlace
     from ._state import CommandState
 
 _READS_PROXIES: Final = (0, 9, 23)
@@ -37,6 +40,12 @@ _LAUNCHER: Final = os.path.abspath(launcher.__file__)  # noqa: PTH100 - no file 
 _SCRIPTS: Final = (".py", ".pyc", ".pyw")
 _METADATA: Final = b"# /// script"
 _HEAD_BYTES: Final = 1 << 20
+_VARIABLE: Final = re.compile(
+    r"""^[ \t]*(?:export[ \t]+)?(?P<name>\w+)[ \t]*=[ \t]*"""
+    r"""(?:'(?P<literal>[^']*)'|"(?P<quoted>[^"]*)"|(?P<plain>[^#\n]*?))[ \t]*(?:#.*)?$""",
+    re.MULTILINE,
+)
+"""A variable in a file of ``--env-file``."""
 
 
 def uv_variables(state: CommandState) -> dict[str, str]:
@@ -105,7 +114,8 @@ def program_run(
     kind = _script_kind(program[0], context.place.cwd)
     if kind == "uv":
         return [context.uv, *arguments], dict(own)
-    environ = {**own, launcher.STATE: _state_of(own, context.place.environ)}
+    user = {**_from_files(invocation, context.place, own), **context.place.environ}
+    environ = {**own, launcher.STATE: _state_of(own, user)}
     if kind == "python" or program[0].lower() == "python":
         name, *rest = program if kind != "python" else ["python", *program]
         launched = [name, "-I", "-S", _LAUNCHER, "python", *rest]
@@ -113,6 +123,28 @@ def program_run(
         again = [context.uv, "run", "--no-project", "--", *program]
         launched = [sys.executable, "-I", "-S", _LAUNCHER, "program", *again]
     return [context.uv, *before, *launched], environ
+
+
+def _from_files(
+    invocation: Invocation, place: CommandPlace, own: Mapping[str, str]
+) -> dict[str, str]:
+    """Return what the files of ``--env-file`` say of the variables *own*.
+
+    uv leaves out what is set already.
+    """
+    listed = invocation.values("env-file") or place.environ.get("UV_ENV_FILE", "").split()
+    found: dict[str, str] = {}
+    for name in () if invocation.has("no-env-file") or place.is_on("UV_NO_ENV_FILE") else listed:
+        try:
+            text = (place.cwd / name).read_text("utf-8")
+        except (OSError, ValueError):
+            continue  # uv says so
+        for match in _VARIABLE.finditer(text):
+            literal, value = match["literal"], match["quoted"] or match["plain"] or ""
+            if match["name"] in own:
+                expanded = Template(value).safe_substitute(place.environ)
+                found[match["name"]] = expanded if literal is None else literal
+    return found
 
 
 def _script_kind(target: str, cwd: Path) -> str:

@@ -104,7 +104,7 @@ class Rewriter:
             self.keep_range(entry.offset, entry.end)
             return
         assert entry.local is not None
-        raw_name = name.encode()  # an ASCII name stays one: only project and version change
+        raw_name = name.encode("utf-8" if entry.header.flags & UTF8 else "cp437")
         record = moved_record(renamed_record(entry.record, raw_name), self._size)
         self._records.append((entry.number, record))
         local = entry.local.pack()

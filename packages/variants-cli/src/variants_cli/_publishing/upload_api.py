@@ -216,7 +216,8 @@ def _reason(response: requests.Response) -> str:
 def status_of(response: requests.Response, password: str = "") -> str:
     """Return status and reason, in the server's words, on one line and without secrets."""
     reason = _reason(response)
-    sent = str(response.request.headers.get("Authorization") or "").rpartition(" ")[2]
+    headers = getattr(response.request, "headers", {})
+    sent = str(headers.get("Authorization") or "").rpartition(" ")[2]
     for secret in filter(None, (password, quote(password), sent)):
         reason = reason.replace(secret, "****")
     reason = printable(" ".join(redacted(reason).split()))[:300]

@@ -61,6 +61,46 @@ def test_objects(store):
             store.put(path, b"")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege")
+def test_links_in_a_directory(tmp_path):
+    """They may lead anywhere: nothing is read, written or removed through one."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "page.html").write_bytes(b"secret")
+    store = DirectoryStore(tmp_path / "site")
+    store.put("torch/page.html", b"one")
+    (tmp_path / "site" / "folder").symlink_to(outside, target_is_directory=True)
+    (tmp_path / "site" / "file.html").symlink_to(outside / "page.html")
+    for path in ("folder/page.html", "folder/new.html", "file.html"):
+        for act in (
+            lambda path=path: store.put(path, b"two"),
+            lambda path=path: store.get(path, LIMIT),
+            lambda path=path: store.delete([path]),
+        ):
+            with pytest.raises(PublishError, match=r"(folder|file\.html): is a link"):
+                act()
+    assert [path.name for path in outside.iterdir()] == ["page.html"]
+    assert (outside / "page.html").read_bytes() == b"secret"
+    assert list(store.paths("")) == ["torch/page.html"]
+
+
+def test_what_a_publisher_left_that_was_ended(tmp_path):
+    """The next one removes it, once it is a day old."""
+    folder = tmp_path / "torch"
+    folder.mkdir()
+    old, new, other = (folder / f".x.whl.{name}.tmp" for name in ("0" * 12, "1" * 12, "own"))
+    for path in (old, new, other):
+        path.write_bytes(b"")
+        os.utime(path, (0, 0))
+    os.utime(new)
+    store = DirectoryStore(tmp_path)
+    assert list(store.paths("")) == ["torch/.x.whl.own.tmp"]
+    store.put("torch/page.html", b"")
+    assert (old.exists(), new.exists(), other.exists()) == (False, True, True)
+    new.unlink()
+    other.unlink()
+
+
 @pytest.mark.parametrize("size", [0, CHUNK, 2 * CHUNK + 5])
 def test_files(store, tmp_path, size):
     source = tmp_path / "torch-2.9.0+cu128-1_x~y!.whl"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
+import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -64,6 +65,13 @@ _CAUSES = {
 _CODE = re.compile(r"<Code>([^<]{1,60})</(?:.*?<Message>([^<]{1,200})</)?", re.DOTALL)
 
 
+_LEFT = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
+"""Names of the files that `safe_files.replacing` writes before they get their own."""
+
+_OLD_SECONDS = 86_400
+"""What was written to that long ago is nobody's any more."""
+
+
 class PreconditionFailed(PublishError):
     """An object is not, or no longer, the version that was to be replaced."""
 
@@ -93,11 +101,15 @@ def open_store(place: str) -> Store:
 
 
 class DirectoryStore:
-    """A store in a directory, which is created when it is first written."""
+    """A store in a directory, which is created when it is first written.
+
+    Nothing is read or written through links in it, which may lead elsewhere.
+    """
 
     def __init__(self, root: Path) -> None:
         """Use the directory *root*."""
         self._root = root
+        self._tidied: set[Path] = set()
         self.name = str(root)
 
     def get(self, path: str, limit: int) -> StoredContent | None:
@@ -120,6 +132,7 @@ class DirectoryStore:
         target = self._path(path)
         with self._errors(path):
             target.parent.mkdir(parents=True, exist_ok=True)
+            self._tidy(target.parent)
             with safe_files.replacing(target, durable=True) as stream:
                 for chunk in (data,) if isinstance(data, bytes) else data:
                     stream.write(chunk)
@@ -150,7 +163,8 @@ class DirectoryStore:
         top = self._path(prefix) if prefix else self._root
         for found in sorted(top.rglob("*")):
             path = found.relative_to(self._root).as_posix()
-            if path != LOCK and found.is_file():
+            is_own = path != LOCK and not _LEFT.fullmatch(found.name)
+            if is_own and found.is_file() and not found.is_symlink():
                 yield path
 
     def delete(self, paths: Iterable[str]) -> None:
@@ -160,7 +174,23 @@ class DirectoryStore:
                 safe_files.patiently(partial(self._path(path).unlink, missing_ok=True))
 
     def _path(self, path: str) -> Path:
-        return self._root.joinpath(*_checked(path).split("/"))
+        found = self._root
+        for name in _checked(path).split("/"):
+            found /= name
+            if found.is_symlink():
+                raise PublishError(f"{found}: is a link, and what it leads to is left alone")
+        return found
+
+    def _tidy(self, folder: Path) -> None:
+        """Remove what publishers that were ended have left in *folder*, once."""
+        if folder in self._tidied:
+            return
+        self._tidied.add(folder)
+        for left in folder.glob(".*.tmp"):
+            with contextlib.suppress(OSError):
+                status = left.lstat()
+                if _LEFT.fullmatch(left.name) and status.st_mtime < time.time() - _OLD_SECONDS:
+                    left.unlink()
 
     @contextlib.contextmanager
     def _errors(self, path: str) -> Iterator[None]:

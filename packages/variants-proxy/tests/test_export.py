@@ -210,6 +210,19 @@ class TestProblems:
         assert tree(tmp_path / "out") == before
         assert not list(tmp_path.glob(".out-*"))
 
+    def test_a_dead_link(self, upstream, export, tmp_path):
+        """The file is left out with a line, as no one could install it; one that fails is not."""
+        for version in ("1.0", "2.0"):
+            upstream.add_release(version)
+        gone = f"{upstream.root}/files/app/app-1.0-py3-none-any-cu128.whl"
+        upstream.faults[gone.rpartition("/")[2]] = Answer(404)
+        done = export(options=("--files",))
+        assert f"variants-proxy: app: a file is left out: {gone}: not found" in done.stderr
+        assert "app-1.0-py3-none-any-cu128.whl" not in str(tree(tmp_path / "out").keys())
+        assert "app-2.0-py3-none-any.whl" in files(tmp_path / "out")
+        upstream.faults[gone.rpartition("/")[2]] = Answer(503)
+        assert gone in export(options=("--files",), code=1).stderr
+
     def test_metadata_that_cannot_be_used(self, upstream, export, tmp_path):
         for version in ("1.0", "2.0"):
             upstream.add_release(version)

@@ -199,6 +199,8 @@ def export_command(
             f"{each.linked} links",
             err=True,
         )
+        for reason in each.gone:
+            click.echo(f"variants-proxy: {each.project}: a file is left out: {reason}", err=True)
     click.echo(f"{directory.absolute().as_uri()}/simple/")
 
 

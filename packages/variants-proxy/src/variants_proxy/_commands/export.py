@@ -21,7 +21,7 @@ import shutil
 import tempfile
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -35,7 +35,7 @@ from pep_variants import wheel_files
 from pep_variants.errors import VariantError, redacted
 from variants_index import pages as index_pages
 from variants_index import target as target_machines
-from variants_index.http import PackageIndexError
+from variants_index.http import NotFound, PackageIndexError
 from variants_index.pages import Page, PageFile
 
 from .._choice.in_place_names import UNLABELLED, wheel_at
@@ -45,7 +45,7 @@ from .._key import Machine, encode
 from .._service import Service
 from .._sharing import gather_limited
 from .._upstream.transfers import Transfer, stream_all, unchanged_transfer
-from ..errors import ExportError
+from ..errors import ExportError, UpstreamError
 from ..settings import Settings, Upstream
 
 RECORD = "variants-export.json"
@@ -66,12 +66,14 @@ class Exported:
         stored: number of files that are there.
         linked: number of files that are links to their index.
         size: of the stored ones in bytes.
+        gone: why files are left out that their index lists and does not have.
     """
 
     project: str
     stored: int
     linked: int
     size: int
+    gone: tuple[str, ...] = ()
 
 
 async def export(
@@ -132,6 +134,7 @@ class _Project:
     project: str
     specifier: SpecifierSet
     every_file: bool
+    gone: list[str] = field(default_factory=list)
 
     async def export(self) -> Exported:
         """Write the pages and files of the project."""
@@ -153,14 +156,18 @@ class _Project:
                 "file for this machine"
             )
         works = [partial(self._entry, shown, file) for file in page.files]
-        entries = await gather_limited(works, _PARALLEL)
+        found = await gather_limited(works, _PARALLEL)
+        entries = [entry for entry in found if entry is not None]
+        if not entries:
+            raise ExportError(f"{project}: {self.gone[0]}")
         page = replace(page, files=tuple(entries))
         place = self.folder / "simple" / project
         _write(place / _HTML_PAGE, index_pages.html_page(page))
         _write(place / _JSON_PAGE, index_pages.json_page(page))
         stored = [file for file in entries if file.url.startswith("../../")]
         size = sum(file.size or 0 for file in stored)
-        return Exported(project, len(stored), len(entries) - len(stored), size)
+        linked = len(entries) - len(stored)
+        return Exported(project, len(stored), linked, size, tuple(self.gone))
 
     def _check(self, shown: ProjectView) -> None:
         """Raise an error if the variant metadata of a wanted version cannot be used.
@@ -199,7 +206,17 @@ class _Project:
         kept = None if page.versions is None else tuple(map(str, sorted(versions)))
         return replace(page, files=tuple(files), versions=kept)
 
-    async def _entry(self, shown: ProjectView, file: PageFile) -> PageFile:
+    async def _entry(self, shown: ProjectView, file: PageFile) -> PageFile | None:
+        """Return the entry of a file, which is stored if it has to be; None if it is gone."""
+        try:
+            return await self._kept(shown, file)
+        except (NotFound, UpstreamError) as error:
+            if isinstance(error, UpstreamError) and error.status not in (404, 410):
+                raise
+            self.gone.append(str(error))
+            return None
+
+    async def _kept(self, shown: ProjectView, file: PageFile) -> PageFile:
         """Return the entry of a file, which is stored if it has to be."""
         ours = file.url.startswith(_BASE)
         if not ours and not self.every_file:
@@ -236,11 +253,15 @@ class _Project:
         path = self.folder / unquote(relative)
         path.parent.mkdir(parents=True, exist_ok=True)
         digest, size = hashlib.sha256(), 0
-        with path.open("wb") as stream:
-            for chunk in chunks:
-                digest.update(chunk)
-                size += len(chunk)
-                stream.write(chunk)
+        try:
+            with path.open("wb") as stream:
+                for chunk in chunks:
+                    digest.update(chunk)
+                    size += len(chunk)
+                    stream.write(chunk)
+        except NotFound:
+            path.unlink()
+            raise
         promised = file.hashes.get("sha256")
         if promised is not None and promised != digest.hexdigest():
             raise ExportError(

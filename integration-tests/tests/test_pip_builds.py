@@ -105,3 +105,50 @@ def test_cached_builds(fresh, serve, tmp_path):
         done = fresh.pip(*again, env=env)
         assert done.code == 0, done
         assert built_with(index) == ({label} if label else set()), (installed, options, done)
+
+
+def cached_build(environment, index, folder, *options, **env):
+    """Install what is built; return what was fetched for it, and whether it was built."""
+    index.requests.clear()
+    again = ("install", "--force-reinstall", "--no-deps", "-i", index.url, *options, "built")
+    cache = {"PIP_NO_CACHE_DIR": "", "PIP_CACHE_DIR": str(folder)}
+    done = environment.pip(*again, env={**cache, **CUDA_12_8, **env})
+    assert done.code == 0, done
+    return built_with(index), "Building wheel for built" in done.out
+
+
+@pytest.mark.everywhere
+@pytest.mark.parametrize("way", ["without the shim", "without variants"])
+def test_cached_by_plain_pip(fresh, serve, tmp_path, way):
+    """A wheel that was built without variants stands for no variant, and the other way round."""
+    index = serve(build_index())
+    plain = {"PEP_VARIANTS_SHIM": "0"} if way == "without the shim" else {}
+    options = () if plain else ("--no-variants",)
+    for step in ({"any"}, set()):
+        assert cached_build(fresh, index, tmp_path, *options, **plain)[0] == step
+    assert cached_build(fresh, index, tmp_path) == ({"cu128"}, True)
+    assert cached_build(fresh, index, tmp_path) == (set(), False)
+    assert cached_build(fresh, index, tmp_path, **{DRIVER: "12.6"})[0] <= {"cu126"}
+    assert cached_build(fresh, index, tmp_path, *options, **plain) == (set(), False)
+    url = f"built @ {index.root}/files/built/built-1.0.tar.gz"
+    again = ("install", "--force-reinstall", "--no-deps", "-i", index.url)
+    cache = {"PIP_NO_CACHE_DIR": "", "PIP_CACHE_DIR": str(tmp_path), **CUDA_12_8}
+    assert fresh.pip(*again, *options, url, env={**cache, **plain}).code == 0
+    index.requests.clear()
+    assert fresh.pip(*again, url, env=cache).code == 0
+    assert built_with(index) == {"cu128"}
+
+
+@pytest.mark.everywhere
+def test_cached_without_variants_of_build_requirements(fresh, serve, tmp_path):
+    """A wheel of plain pip is not built anew; variants that there are later count all the same."""
+    index = build_index()
+    variants = [name for name in index.files["gpu"] if name.count("-") > 4]
+    kept = {name: index.files["gpu"].pop(name) for name in variants}
+    serve(index)
+    assert cached_build(fresh, index, tmp_path, PEP_VARIANTS_SHIM="0") == ({"any"}, True)
+    assert cached_build(fresh, index, tmp_path) == ({"any"}, False)
+    assert cached_build(fresh, index, tmp_path) == (set(), False)
+    assert cached_build(fresh, index, tmp_path, PEP_VARIANTS_SHIM="0") == (set(), False)
+    index.files["gpu"].update(kept)
+    assert cached_build(fresh, index, tmp_path) == ({"cu128"}, True)

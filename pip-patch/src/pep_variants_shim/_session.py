@@ -155,6 +155,18 @@ class Session:
         """Return whether pip found variant wheels of *project*, by its normalized name."""
         return project in self._with_variants
 
+    def may_have_variants(self, project: str) -> bool:
+        """Return whether the indexes or the catalogue have variants of *project*, or any is there.
+
+        The indexes are asked if they were not yet.
+        """
+        if project in self.labels_for_build() or project in self.options.forced:
+            return True
+        if self.catalog.wanted and self.catalog.entry(project) is not None:
+            return True
+        self.finder.find_all_candidates(project)
+        return self.has_variants(project)
+
     def lists_variants(self) -> bool:
         """Return whether code other than the resolver sees variant wheels.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any
 
-from .._build_cache import folder_for, usable
+from .._build_cache import folder_for, kept_or_built, usable
 from .._guard import Original, replace
 from .._markers import preparing
 from .._options import Labels, build_command
@@ -62,3 +62,12 @@ def patch_builder(module: ModuleType) -> None:
         place: str = original(req, *args, **kwargs)
         session = current_session()
         return place if session is None else folder_for(session, req, place)
+
+    @replace(module, "_build_one")
+    def build_one(original: Original, req: Any, output_dir: str, *args: Any, **kwargs: Any) -> Any:
+        def build() -> Any:
+            return original(req, output_dir, *args, **kwargs)
+
+        if current_session() is None or req.editable:
+            return build()
+        return kept_or_built(req, output_dir, build)

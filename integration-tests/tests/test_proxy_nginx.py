@@ -109,6 +109,12 @@ def test_each_machine_has_its_own_from_one_url(front):
         bodies[key] = answer.text
     assert "/cu128/" in bodies[GPU]
     assert "/cu128/" not in bodies[CPU]
+    # Behind an ingress with TLS the page for people has its scheme.
+    query = f"/?project=app&key={GPU}"
+    assert f"{front}/" in get(front, query).text.replace(f"{GPU}:v@", "")
+    assert f"{front.replace('http:', 'https:')}/" in get(
+        front, query, **{"X-Forwarded-Proto": "https"}
+    ).text.replace(f"{GPU}:v@", "")
     assert get(front, "/simple/app/").status_code == 401
     assert get(front, "/simple/app/", "2~nonsense").status_code == 401
 

@@ -197,13 +197,16 @@ def test_kustomization():
     # What a Deployment mounts has the name with the digest of its contents.
     for name in re.findall(r"(?m)^  name: (nginx-\w+|nginx-location-\w+)$", done.stdout):
         assert done.stdout.count(f"name: {name}\n") == 2
+    # The proxy has nothing else for a cluster.
+    assert "prometheus" not in done.stdout
+    assert set(re.findall(r"path: (/\w*)", done.stdout)) == {"/health"}
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd")
 def test_systemd(tmp_path):
     unit = tmp_path / "variants-proxy@4825.service"
     text = (DEPLOY / "variants-proxy@.service").read_text()
-    unit.write_text(text.replace("/usr/local/bin/variants-proxy", sys.executable))
+    unit.write_text(text.replace("/opt/variants-proxy/bin/variants-proxy", sys.executable))
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", str(unit)],
         capture_output=True, text=True, check=False,

@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hostile.clients import found
 from pep_variants.markers import NON_VARIANT, VariantContext, reduce_metadata
@@ -20,6 +20,7 @@ from .case import Case
 from .indexes import wheels_of
 from .outcome import differences_of_step
 from .place import Place, clear, platform_file
+from .program import Finished
 from .runners.base import Runner
 
 WRITTEN_AS_DECIDED = frozenset({"pip-with-shim", "uv-variants"})
@@ -31,6 +32,7 @@ def wants(case: Case) -> frozenset[str]:
     steps = case.tree.get("steps", ())
     found = {step["do"] for step in steps}
     found |= {"installed"} if case.tree.get("installed") else set()
+    found |= {"options" for step in steps if "options" in step}
     return frozenset(found | {"other-machine" for step in steps if "machine" in step})
 
 
@@ -41,7 +43,7 @@ def steps(case: Case) -> Iterator[Case]:
     """
     tree = {key: value for key, value in case.tree.items() if key not in ("steps", "installed")}
     locked: list[str] = []
-    there = {item["project"]: _text(item) for item in case.tree.get("installed", ())}
+    there = {item["project"]: text_of(item) for item in case.tree.get("installed", ())}
     for number, step in enumerate(case.tree["steps"], 1):
         words = step.get("what", [])
         locked = (
@@ -54,9 +56,38 @@ def steps(case: Case) -> Iterator[Case]:
         yield Case(f"{case.id}#{number}", tree, case.family)
 
 
+class Played(NamedTuple):
+    """A step that was played.
+
+    Attributes:
+        number: of it, from 1.
+        step: what was asked for.
+        done: how the command ended.
+        installed: what is installed after it.
+        folder: where that is.
+    """
+
+    number: int
+    step: Case
+    done: Finished
+    installed: Mapping[str, str]
+    folder: Path
+
+
 def play_steps(runner: Runner, case: Case, place: Place) -> tuple[list[str], str]:
     """Let *runner* play *case* until a step differs; return what differs, and what was printed."""
     output = ""
+    for number, step, done, installed, folder in played(runner, case, place):
+        output += done.output
+        lines = differences_of_step(step, done, installed, folder, words=runner.is_ours)
+        if lines:
+            head = f"step {number} ({step.tree['do']})"
+            return [f"{head}: {line}" for line in lines], output
+    return [], output
+
+
+def played(runner: Runner, case: Case, place: Place) -> Iterator[Played]:
+    """Let *runner* play the steps of *case*; yield each."""
     with runner.environment(place) as folder:
         before = {path.name for path in folder.iterdir()}
         for item in case.tree.get("installed", ()):
@@ -69,17 +100,12 @@ def play_steps(runner: Runner, case: Case, place: Place) -> tuple[list[str], str
             if step.tree["do"] == "sync":
                 clear(folder, before)
             done = runner.step(step, where, folder)
-            output += done.output
             installed = {
                 name: text
                 for name, text in found(folder).items()
                 if not any(path.startswith(f"{name}-") for path in before)
             }
-            lines = differences_of_step(step, done, installed, folder, words=runner.is_ours)
-            if lines:
-                head = f"step {number} ({step.tree['do']})"
-                return [f"{head}: {line}" for line in lines], output
-    return [], output
+            yield Played(number, step, done, installed, folder)
 
 
 def put(case: Case, item: Mapping[str, Any], folder: Path) -> None:
@@ -122,5 +148,6 @@ def _context(case: Case, wheel: Any) -> VariantContext:  # noqa: ANN401
     return VariantContext(wheel.label, properties)
 
 
-def _text(item: Mapping[str, Any]) -> str:
+def text_of(item: Mapping[str, Any]) -> str:
+    """Return version and label of *item* of ``installed``, as expectations have them."""
     return "-".join(filter(None, (item["version"], item.get("label"))))

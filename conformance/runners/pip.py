@@ -84,7 +84,9 @@ class AnyPip(Installer):
 class Pip(AnyPip):
     """``pip install`` of a pip with the shim, with ``--target`` where there are no steps."""
 
-    plays = frozenset({"installed", "install", "upgrade", "switch", "check", "other-machine"})
+    plays = frozenset(
+        {"installed", "install", "upgrade", "switch", "check", "other-machine", "options"}
+    )
 
     def __init__(self, name: str, pip: str, python: str, environments: Environments) -> None:
         self.name = name

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from functools import cache
 
@@ -18,6 +18,7 @@ from conformance import FOLDER, reference
 from conformance.case import SCHEMA, Case, case_files, matches, read_cases, read_file
 from conformance.families import FAMILIES, SCHEMAS, mixed_markers
 from conformance.generate import outdated
+from conformance.random_states import random_state
 from conformance.runners import RUNNERS
 from conformance.runners.base import Runner
 from conformance.states import steps, wants
@@ -72,6 +73,8 @@ BLAS = {
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Pair cases and clients: all with ``--full-matrix``, else one client with each case."""
+    if metafunc.function is test_random_states:
+        metafunc.parametrize(("seed", "name"), random_states(metafunc))
     if metafunc.function is not test_client:
         return
     clients = [name for name in RUNNERS if name != "engine"]
@@ -128,6 +131,32 @@ def test_client(case, name, runner):
     if verdict.state == "refused":
         pytest.skip(verdict.lines[0])
     assert verdict.state != "differs", f"{verdict.lines}\n{verdict.output}"
+
+
+def random_states(metafunc: pytest.Metafunc) -> list[tuple[int, str]]:
+    clients = ("pip-newest", "uv-variants-newest")
+    seeds = range(100 if metafunc.config.getoption("full_matrix") else 3)
+    return [(seed, name) for seed in seeds for name in clients]
+
+
+def test_random_states(seed, name, runner):
+    """The end is that of an empty environment, or that of no command, see `random_states`."""
+    is_uv = name.startswith("uv")
+    state = random_state(seed, abi=not is_uv)
+    failed, wanted, _ = state.end(runner(name), "install", installed=[])
+    if not failed:  # what is installed may go on where nothing else fits
+        failed, there, output = state.end(runner(name), "upgrade")
+        assert not failed, (state, output)
+        assert {project: there.get(project) for project in wanted} == wanted, (state, output)
+    if state.is_met:
+        failed, there, output = state.end(runner(name), "install")
+        assert not failed, (state, output)
+        assert _kept(there, is_uv) == _kept(state.installed, is_uv), (state, output)
+
+
+def _kept(installed: Mapping[str, str], is_uv: bool) -> dict[str, str]:
+    """Return what an installation keeps: with uv versions, see `differences.json`."""
+    return {name: text.partition("-")[0] if is_uv else text for name, text in installed.items()}
 
 
 def test_generated_families():

@@ -337,3 +337,19 @@ def test_what_was_compiled_of_a_release_that_fits_nowhere():
     advice = advise_over_releases("gpu", "4.0", None, admitted, lambda: True)
     assert advice is not None
     assert (advice.version, advice.better) == ("2.0", "cu12")
+
+
+@pytest.mark.parametrize("version", ["4.0", "0.1"])
+def test_a_build_of_a_release_that_fits_nowhere(version):
+    """Without an accelerator the newest release of which something fits stands in."""
+    lost = chosen_of(BUILDS, NO_GPU, plain=False, there=("cu13",))
+    ours = Admitted(version, ("cu13",), lambda: lost)
+    admitted = [Admitted("5.0", ("cu13",), lambda: lost), ours, *_admitted(NO_GPU)]
+    advice = advise_over_releases("gpu", version, "cu13", admitted, lambda: False)
+    assert advice is not None
+    assert (advice.version, advice.better) == ("3.0", "null")
+    plain = [ours, Admitted("1.0", (), lambda: None)]
+    advice = advise_over_releases("gpu", version, "cu13", plain, lambda: False)
+    assert advice is not None
+    assert advice.build == "the non-variant file of 1.0"
+    assert advise_over_releases("gpu", version, "cu13", [ours], lambda: False) is None

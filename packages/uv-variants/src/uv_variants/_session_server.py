@@ -202,9 +202,9 @@ class IndexServices:
         preferences: Preferences,
         key: str,
     ) -> Judgement | None:
-        """Return the judgement on a project, None if the index has no such project."""
+        """Return the judgement on a project, None if the index has none that has variants."""
         service, view = await self._view(index, project, key)
-        if view is None:
+        if view is None or (view.choice is None and view.found.entry is None):
             return None
         return await service.judge(view, installed, admits, preferences, self._settings.python)
 

@@ -10,8 +10,9 @@ others in their order; elsewhere they take the newest one. `NewestBuild` has the
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._model.metadata import Metadata
@@ -204,7 +205,8 @@ def advise_over_releases(
 
     That is the best build of the installed release if it is one for the accelerator that is here;
     or else the best build of the newest release that has one, older or newer; or else, where no
-    release has one, the best build of the installed release.
+    release has one, the best build of the installed release; or else, where nothing of that fits,
+    the best file of the newest release that has one.
 
     Args:
         project: normalized name.
@@ -227,11 +229,26 @@ def advise_over_releases(
     first = Admitted(version, () if judged is None else ("",), lambda: judged)
     others = [each for each in admitted if each.version != version]
     found = newest_build(project, [first, *others], has_accelerator)
-    if found is None or found.build is None or found.build.chosen is None:
-        return advice
     unfit = () if decision is None else why_unfit(decision, installed)
+    if found is None or found.build is None or found.build.chosen is None:
+        is_lost = unfit and decision is not None and not decision.files
+        return next(_fitting(others, installed, unfit), None) if is_lost else advice
     why = found.build.why(found.build.chosen)
     return Advice(installed, found.label, unfit, why, found.version)
+
+
+def _fitting(
+    admitted: Iterable[Admitted], installed: str | None, unfit: tuple[str, ...]
+) -> Iterator[Advice]:
+    """Yield the advice to take each of the first versions, where something of it fits."""
+    finals = (item for item in admitted if not getattr(item.version, "is_prerelease", False))
+    for each in islice(finals, MAX_VERSIONS):
+        decision = each.judge() if each.labels else None
+        chosen = None if decision is None else decision.chosen
+        if decision is not None and chosen is not None:
+            yield Advice(installed, chosen.label, unfit, decision.why(chosen), each.version)
+        elif not each.labels:
+            yield Advice(installed, None, unfit, "", each.version)
 
 
 def _labels_elsewhere(decision: Selection[Any] | None) -> set[str]:

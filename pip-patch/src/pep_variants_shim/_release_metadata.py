@@ -6,7 +6,7 @@ What is fetched, and what is made of it, is decided by `pep_variants._release`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pip._internal.models.link import Link
@@ -167,12 +167,12 @@ class InfoFiles:
             return _beside(link.file_path, filename)
         return found
 
-    def _published(self, project: str, known: CatalogLink) -> Iterator[PublishedFile]:
-        """Yield the catalogue's files of the version of *known*."""
-        for info in self._given.get(project, ()):
-            other = catalog_link(link_of(info))
-            if other is not None and other.version == known.version:
-                yield other.file
+    def _published(self, project: str, known: CatalogLink) -> list[PublishedFile]:
+        """Return the catalogue's files of the version of *known*."""
+        others = (catalog_link(link_of(info)) for info in self._given.get(project, ()))
+        return [
+            other.file for other in others if other is not None and other.version == known.version
+        ]
 
     def _wheels(self, project: str, version: Hashable, source: str) -> list[Any]:
         """Return the links of the variant wheels of *version* in *source*."""

@@ -30,7 +30,7 @@ from pep_variants._lock.lock_selection import Machine, select_packages
 from pep_variants._model.filename import parse_filename, parse_metadata_filename
 from pep_variants._model.metadata import Metadata
 from pep_variants._model.platform import Platform
-from pep_variants._settings.trust import AllowList
+from pep_variants._settings.allow_list import AllowList
 from pep_variants._wheelfile.core_metadata import requirements_of
 from pep_variants._wheelfile.record import read_record, with_contents, write_record
 from pep_variants._wheelfile.rewriting import with_metadata

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pep_variants._settings.trust import Allowed, AllowList, Refused
+from pep_variants._settings.allow_list import Allowed, AllowList, Refused
 from pep_variants.errors import PreferenceError
 
 LINUX = {"sys_platform": "linux", "python_version": "3.11"}

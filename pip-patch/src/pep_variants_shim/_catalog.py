@@ -95,12 +95,29 @@ class SessionCatalog:
         preferences = self._options.preferences
         return preferences is not None and preferences.catalog is not None
 
+    def concerns(self, projects: Iterable[str]) -> bool:
+        """Return whether it may say something of *projects* or of what they are builds of.
+
+        What reads entries takes long to import: those of the catalogue that comes with the shim are
+        told by their names until one is needed.
+        """
+        if not self.wanted or self._opened:
+            return self.wanted
+        from pep_variants import preferences as user_preferences
+        from variants_catalog import possible_builds, project_names
+
+        preferences = self._options.preferences
+        if preferences is None or preferences.catalog != user_preferences.DEFAULT_CATALOG:
+            return True
+        names = frozenset(map(canonicalize_name, projects))
+        return not project_names().isdisjoint(names) or bool(possible_builds(names))
+
     def note_listed(self, project: str, links: Iterable[Any], page: str) -> None:
         """Keep the *links* that *page* of one of the user's indexes lists.
 
         The page is empty for files of ``--find-links``, which are the user's own before any index.
         """
-        if self.wanted:
+        if self.concerns((project,)):
             position = index_position(page, self._finder.index_urls)
             found = self._listing.setdefault(canonicalize_name(project), [])
             for link in links:
@@ -116,8 +133,9 @@ class SessionCatalog:
         Raises:
             CatalogError: the catalogue cannot be read.
         """
-        entries = self._counted()
-        return None if entries is None else entries.entry(canonicalize_name(project))
+        name = canonicalize_name(project)
+        entries = self._counted(name)
+        return None if entries is None else entries.entry(name)
 
     def candidates(
         self, project: str, own: list[Any], listed: Callable[[str], list[Any]]
@@ -149,7 +167,7 @@ class SessionCatalog:
 
     def together(self, project: str, other: str) -> bool:
         """Return whether two projects should have the same label, see `Together`."""
-        entries = self._counted()
+        entries = self._counted(project, other)
         return entries is not None and entries.together(project, other)
 
     __call__ = together
@@ -294,11 +312,11 @@ class SessionCatalog:
         self.lacking.append(line)
         logger.warning("%s", line)
 
-    def _counted(self) -> UserEntries | None:
-        """Return the entries that count for this command, None without a catalogue."""
-        if not self._opened:
+    def _counted(self, *projects: str) -> UserEntries | None:
+        """Return the entries that count for this command, None without one of *projects*."""
+        if not self._opened and self.concerns(projects):
             self._opened = True
-            catalog = self._open() if self.wanted else None
+            catalog = self._open()
             if catalog is not None:
                 from variants_catalog.catalogs import UserEntries
 

@@ -62,7 +62,9 @@ def resolved(session: Session, resolver: Any, resolve: Callable[..., Any]) -> An
     requirements = resolve()
     preferences = session.options.preferences
     switch = preferences is not None and preferences.switch
-    chooses = bool(requirements.requirements and session.chooses)
+    chooses = bool(requirements.requirements) and session.chooses_of(
+        candidate.project_name for candidate in resolver._result.mapping.values()
+    )
     if switch or chooses or has_variants(resolver._result):
         from ._leftovers import settle
         from ._switching import Rounds, move_families, switch_variants
@@ -81,7 +83,7 @@ def resolved(session: Session, resolver: Any, resolve: Callable[..., Any]) -> An
         for name in sorted(kept, key=lambda name: (name not in session.named, name))[:1]:
             logger.info("%s", session.kept[name])
         requirements = rounds.found
-    if session.catalog.wanted:
+    if session.catalog.concerns(requirements.requirements):
         from ._same_files import leave_out
 
         leave_out(session, resolver._result, requirements.requirements)

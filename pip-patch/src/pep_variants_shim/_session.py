@@ -174,10 +174,9 @@ class Session:
         """
         return self._lists and self.options.read_settings().use_variants
 
-    @property
-    def chooses(self) -> bool:
-        """Whether there is something of variants to choose in this command."""
-        return self.ordering is not None or self.catalog.wanted
+    def chooses_of(self, projects: Iterable[str]) -> bool:
+        """Return whether there is something of variants to choose for *projects*."""
+        return self.ordering is not None or self.catalog.concerns(projects)
 
     # Ordering.
 

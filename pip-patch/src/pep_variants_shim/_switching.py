@@ -175,7 +175,7 @@ class Rounds:
         """Remove *items* from the installed distributions that pip's factory knows."""
         known = self._resolver.factory._installed_dists
         removed = {project: known.pop(project) for project in items if project in known}
-        if self.session.chooses:
+        if self.session.chooses_of(items):
             self.session.get_ordering().repeat(self.staying)
         try:
             yield

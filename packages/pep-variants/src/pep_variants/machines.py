@@ -1,8 +1,8 @@
 """Machines: detection of what one supports, known and described ones, platform files."""
 
 from ._detect.detector import PROVIDER_ID_LENGTH, Answer, Detector, Refused, provider_id
-from ._detect.known_machines import BY_NAME, KNOWN_MACHINES, KnownMachine
-from ._detect.machines import CPU, WORDS, gpus, load_machine, machine_text, names_file, parse_facts
+from ._detect.known_machines import BY_NAME, KNOWN_MACHINES, KnownMachine, names_file
+from ._detect.machines import CPU, WORDS, gpus, load_machine, machine_text, parse_facts
 from ._formats.platform_file import load_platform, read_platform, write_platform
 from ._model.environment import LEGACY, LINUX, MACOS, modern_tag, system_markers, target_environment
 from ._model.platform import Platform, Support
@@ -18,12 +18,14 @@ from ._providers.registry import (
     find_known,
 )
 from ._providers.surroundings import Surroundings, why_invisible
+from ._settings.allow_list import Allowed, AllowList, Wanted
 
 __all__ = [
     "ACCELERATORS", "BUILTIN_NAMESPACES", "BY_NAME", "CPU", "KNOWN", "KNOWN_MACHINES", "LEGACY",
-    "LINUX", "MACOS", "NOISE_BYTES", "PROVIDER_ID_LENGTH", "WORDS", "Answer", "Detector",
-    "DriverProvider", "Examined", "KnownMachine", "KnownProvider", "Platform", "Refused", "Support",
-    "Surroundings", "Vendor", "examine_host", "find_known", "gpus", "load_machine", "load_platform",
-    "machine_text", "modern_tag", "names_file", "parse_facts", "provider_id", "read_platform",
-    "recorded", "run", "system_markers", "target_environment", "why_invisible", "write_platform",
+    "LINUX", "MACOS", "NOISE_BYTES", "PROVIDER_ID_LENGTH", "WORDS", "AllowList", "Allowed",
+    "Answer", "Detector", "DriverProvider", "Examined", "KnownMachine", "KnownProvider", "Platform",
+    "Refused", "Support", "Surroundings", "Vendor", "Wanted", "examine_host", "find_known", "gpus",
+    "load_machine", "load_platform", "machine_text", "modern_tag", "names_file", "parse_facts",
+    "provider_id", "read_platform", "recorded", "run", "system_markers", "target_environment",
+    "why_invisible", "write_platform",
 ]  # fmt: skip

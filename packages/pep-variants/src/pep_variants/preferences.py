@@ -17,23 +17,14 @@ from ._choose.preferences import (
 )
 from ._places import FILENAME, FOUND, Place, Role, active_environment, is_of_tool, places
 from ._settings.loader import UserSettings, load_preferences, load_settings
-from ._settings.trust import (
-    Allowed,
-    AllowList,
-    Approval,
-    Approvals,
-    Covered,
-    Wanted,
-    approval_digest,
-    covered_files,
-)
+from ._settings.trust import Approval, Approvals, Covered, approval_digest, covered_files
 from ._sources import BEST_MATCH, FIRST_INDEX, Sources, local_files
 
 __all__ = [
     "ABORT", "BEST_MATCH", "DEFAULT_CATALOG", "FILENAME", "FIRST_INDEX", "FOUND",
-    "NON_VARIANT_LABEL", "NO_PROJECTS", "SANDBOX_AUTO", "SANDBOX_OFF", "AllowList", "Allowed",
-    "Approval", "Approvals", "Covered", "Place", "Preferences", "Role", "Sources", "UserSettings",
-    "Wanted", "active_environment", "approval_digest", "configuration_tree", "covered_files",
-    "given_settings", "is_catalog_path", "is_of_tool", "load_preferences", "load_settings",
-    "local_files", "places", "preferences_from_options", "read_configuration", "unmatched",
+    "NON_VARIANT_LABEL", "NO_PROJECTS", "SANDBOX_AUTO", "SANDBOX_OFF", "Approval", "Approvals",
+    "Covered", "Place", "Preferences", "Role", "Sources", "UserSettings", "active_environment",
+    "approval_digest", "configuration_tree", "covered_files", "given_settings", "is_catalog_path",
+    "is_of_tool", "load_preferences", "load_settings", "local_files", "places",
+    "preferences_from_options", "read_configuration", "unmatched",
 ]  # fmt: skip

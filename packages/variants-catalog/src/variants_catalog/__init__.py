@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 __version__ = "0.1.0"
@@ -23,6 +24,7 @@ def projects() -> Path:
     return Path(__file__).parent / "projects"
 
 
+@cache
 def project_names() -> frozenset[str]:
     """Return the normalized names of the projects; fast, as installers ask it in every run."""
     try:

@@ -26,7 +26,7 @@ from ._answer import one_line
 from ._variables import installer_variables
 
 if TYPE_CHECKING:
-    from pep_variants.preferences import Wanted
+    from pep_variants.machines import Wanted
 
 logger = logging.getLogger(__name__)
 

@@ -43,7 +43,7 @@ from pep_variants.safe_files import NotPrivate
 from ._installer import INSTALL_TIME_LIMIT, Installer, python_of, remove_tree
 
 if TYPE_CHECKING:
-    from pep_variants.preferences import Allowed, Wanted
+    from pep_variants.machines import Allowed, Wanted
 
 logger = logging.getLogger(__name__)
 

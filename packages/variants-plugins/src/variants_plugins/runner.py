@@ -20,9 +20,9 @@ from pathlib import Path
 from pep_variants import limits, machines, safe_files
 from pep_variants import preferences as user_preferences
 from pep_variants.errors import PluginFailed, ProviderError, redacted, shortened
-from pep_variants.machines import Answer, Refused
+from pep_variants.machines import Allowed, AllowList, Answer, Refused
 from pep_variants.metadata import ProviderInfo
-from pep_variants.preferences import Allowed, AllowList, Preferences, Sources
+from pep_variants.preferences import Preferences, Sources
 
 from ._answer import one_line, read_answer
 from ._installer import remove_tree

@@ -27,6 +27,7 @@ from .._providers.registry import (
     find_known,
 )
 from ..errors import PluginFailed, shortened
+from .known_machines import names_file
 
 if TYPE_CHECKING:
     from .._model.metadata import Metadata, ProviderInfo
@@ -335,8 +336,6 @@ def _identity(provider: ProviderInfo) -> tuple[object, ...]:
 
 
 def _unlisted(platform: Platform) -> Support:
-    from .machines import names_file
-
     source = platform.source or "the platform"
     table = "add a [[provider]] table for it"
     if not names_file(source):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .._choose.preferences import NATIVE
+
 
 class KnownMachine(NamedTuple):
     """A class of machines.
@@ -201,3 +203,15 @@ KNOWN_MACHINES = (
 
 BY_NAME = {machine.name: machine for machine in KNOWN_MACHINES}
 """The same by name."""
+
+
+def names_file(text: str) -> bool:
+    """Return whether *text* is the path of a platform file, not a name or facts.
+
+    >>> from pep_variants.machines import names_file
+    >>> names_file("machines/h100.toml"), names_file("h100-zen4"), names_file("cuda=12.8")
+    (True, False, False)
+    """
+    if text.endswith(".toml") or any(separator in text for separator in "/\\"):
+        return True
+    return "=" not in text and text not in BY_NAME and text != NATIVE

@@ -22,7 +22,6 @@ from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
-from .._choose.preferences import NATIVE
 from .._formats.platform_file import load_platform, write_platform
 from .._model.platform import Platform, Support
 from .._providers.aarch64 import AArch64Provider
@@ -31,22 +30,9 @@ from .._providers.cpu import Cpu
 from .._providers.registry import ACCELERATORS, BUILTIN_NAMESPACES, KnownProvider, ask_known
 from .._providers.x86_64 import X8664Provider
 from ..errors import PlatformFileError, listed, printable, shortened
-from .known_machines import BY_NAME
+from .known_machines import BY_NAME, names_file
 
-_SUFFIX = ".toml"
 _CLOSE = 3
-
-
-def names_file(text: str) -> bool:
-    """Return whether *text* is the path of a platform file, not a name or facts.
-
-    >>> from pep_variants.machines import names_file
-    >>> names_file("machines/h100.toml"), names_file("h100-zen4"), names_file("cuda=12.8")
-    (True, False, False)
-    """
-    if text.endswith(_SUFFIX) or any(separator in text for separator in "/\\"):
-        return True
-    return "=" not in text and text not in BY_NAME and text != NATIVE
 
 
 def load_machine(machine: str | os.PathLike[str]) -> Platform:
@@ -133,7 +119,7 @@ def _facts(machine: str) -> Facts:
 
 
 def _no_such(text: str) -> PlatformFileError:
-    if text.endswith(_SUFFIX):
+    if text.endswith(".toml"):
         return PlatformFileError(f"{printable(text)}: cannot be read: No such file or directory")
     # A path, too: settings files name machines, and what is no machine is a path beside them.
     name = text.replace("\\", "/").rpartition("/")[2]

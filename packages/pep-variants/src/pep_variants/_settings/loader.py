@@ -32,7 +32,7 @@ from .._choose.preferences import (
     given_variables,
     is_catalog_path,
 )
-from .._detect.machines import names_file
+from .._detect.known_machines import names_file
 from .._files import Content, read_regular
 from .._ownership import NotPrivate, check_private
 from .._places import Place, Role, places

@@ -10,21 +10,27 @@ parser, little time and memory, and twice as long for twice the size.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from packaging.markers import Marker
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
 from pep_variants import limits
 from pep_variants._choose.explanation import verdicts
 from pep_variants._choose.ranking import rank
+from pep_variants._choose.selection import by_tags
 from pep_variants._detect.detector import Detector
 from pep_variants._formats.reader import read_metadata
 from pep_variants.errors import VariantError
@@ -32,7 +38,9 @@ from pep_variants.markers import NON_VARIANT, reduce_metadata
 from resolvelib_variants.resolution import RequirementError, read_file
 from support.wheels import V0_2_0, metadata
 from variants_index._distribution_metadata import read_core_metadata
+from variants_index._lock_files import read_lock
 from variants_index.pages import JSON, read_page
+from variants_index.target import meets_python
 
 from .report import Row
 
@@ -72,6 +80,13 @@ def page(path: Path) -> object:
     return read_page(path.read_bytes(), JSON, "https://index.example/simple/a/")
 
 
+def judged_page(path: Path) -> object:
+    """Read a page of an index, and what its files are judged by."""
+    files = read_page(path.read_bytes(), JSON, "https://index.example/simple/a/").files
+    meets = [meets_python(file.requires_python, "3.12") for file in files]
+    return by_tags(files, attrgetter("filename"), {}), meets
+
+
 def core_metadata(path: Path) -> object:
     """Read the METADATA of a wheel, and parse and reduce its requirements."""
     data = reduce_metadata(path.read_bytes(), NON_VARIANT)
@@ -86,6 +101,19 @@ def requirements(path: Path) -> object:
 def json_loads(path: Path) -> object:
     """`json.loads`."""
     return json.loads(path.read_bytes())
+
+
+def packaging_parts(path: Path) -> object:
+    """Parse with `packaging`."""
+    files = json.loads(path.read_bytes())["files"]
+    pythons = {file.get("requires-python", "") for file in files}
+    builds = [parse_wheel_filename(file["filename"])[2] for file in files]
+    return builds, [text for text in pythons if SpecifierSet(text).contains("3.12")]
+
+
+def packaging_markers(path: Path) -> object:
+    """`packaging.markers`."""
+    return [Marker(text) for text in re.findall('marker = "(.*)"', path.read_text())]
 
 
 def packaging_requirements(path: Path) -> object:
@@ -171,6 +199,37 @@ def json_page(count: int) -> bytes:
     return json.dumps({"meta": {"api-version": "1.0"}, "name": "a", "files": files}).encode()
 
 
+def _judged(files: list[dict[str, Any]]) -> bytes:
+    listed = [{**file, "url": file["filename"]} for file in files]
+    return json.dumps({"meta": {"api-version": "1.0"}, "name": "a", "files": listed}).encode()
+
+
+def many_tags(count: int) -> bytes:
+    """Return a page of wheels for that many platform tags, a thousand each."""
+    tags = "-".join(".".join(numbered(letter, 10)) for letter in "abc")
+    return _judged([{"filename": f"a-1-{n}-{tags}.whl"} for n in range(count // 1000)])
+
+
+def many_pythons(count: int) -> bytes:
+    """Return a page of wheels with that many characters of Requires-Python."""
+    text = ",".join(["!=4.1"] * 200)
+    return _judged(
+        [
+            {"filename": f"a-1-{n}-py3-none-any.whl", "requires-python": f"{text},!=2.{n:04}"}
+            for n in range(count // (len(text) + 8))
+        ]
+    )
+
+
+def lock_file(count: int) -> bytes:
+    """Return a lock file with that many characters of markers."""
+    text = " or ".join(["os_name == 'x'"] * 50)
+    head = 'lock-version = "1.0"\ncreated-by = "x"\n'
+    wheel = 'wheels = [{name = "a-1-py3-none-any.whl", path = "a", hashes = {sha256 = "0"}}]'
+    package = f'[[packages]]\nname = "a"\nversion = "1"\nmarker = "{text}"\n{wheel}\n'
+    return (head + package * (count // len(text))).encode()
+
+
 def fields(count: int) -> bytes:
     """Return METADATA of many requirements."""
     text = b"Requires-Dist: p>=1; 'a' in variant_namespaces or python_version > '3'\n"
@@ -192,6 +251,11 @@ CASES = {
     "document: features of one variant each": Case(features_alone, 24_000, judge, json_loads),
     "document: a known provider": Case(known, limits.LABELS, judge, json_loads),
     "page": Case(json_page, limits.PAGE_FILES, page, json_loads),
+    "page: platform tags": Case(many_tags, limits.PAGE_TAGS, judged_page, packaging_parts),
+    "page: Requires-Python": Case(
+        many_pythons, limits.PAGE_PYTHON_CHARACTERS, judged_page, packaging_parts
+    ),
+    "lock file": Case(lock_file, limits.LOCK_MARKER_CHARACTERS, read_lock, packaging_markers),
     "METADATA": Case(fields, limits.CORE_REQUIREMENTS, core_metadata, packaging_requirements),
     "requirements file": Case(
         requirement_lines, limits.REQUIREMENT_LINES, requirements, packaging_requirements

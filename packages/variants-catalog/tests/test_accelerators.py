@@ -11,6 +11,7 @@ from pep_variants.machines import Detector, load_machine
 from pep_variants.preferences import Preferences
 from variants_catalog import catalogs
 from variants_catalog.entries import CatalogProject
+from variants_catalog.listings import Unavailable
 
 HOST = "https://example.org/whl"
 ENTRY = f"""\
@@ -139,3 +140,26 @@ properties = ["nvidia :: sm_arch :: {}_real"]
         locked = Requirement("net"), Version("1.0"), "https://example.org/whl/cu126"
         build = catalogs.locked_build(entry, *locked, machine)
         assert build.is_for([machine])
+
+
+@pytest.mark.parametrize(
+    ("machine", "forced", "labels"),
+    [
+        ("cuda=12.8,sm=7.0", "", ("cuda12", "cuda12.8", "cuda12.6_other{other}", "null")),
+        ("cuda=13.0,sm=6.1", "", ("cuda13", "cuda12.8", "cuda12.6_other{other}", "null")),
+        ("gfx=gfx1100", "", ("null",)),
+        ("gfx=gfx1100", "cuda13", ("cuda13", "null")),
+    ],
+)
+def test_what_a_machine_misses(entry: CatalogProject, machine: str, forced: str, labels) -> None:
+    """Of builds that cannot be had, those that it could take, and the one that the user names."""
+    every = ("cuda13", "cuda12", "cuda12.8", "cuda12.6_other{other}", "null")
+    item = Unavailable("net", "https://example.org", "down", every, 5, ("",) * 5)
+    variants = Unavailable("net", "https://other.example", "down")
+    found = catalogs.missed_here(
+        entry,
+        [item, variants],
+        Detector(platform=load_machine(machine)).platform,
+        Preferences(forced={"net": forced} if forced else {}),
+    )
+    assert [each.labels for each in found] == [labels, ()]

@@ -234,16 +234,28 @@ class SessionCatalog:
         """Return *version* without its local part if the catalogue has an entry of *project*."""
         return version if self.entry(project) is None else Version(version.public)
 
-    def report_unavailable(self, chosen: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    def report_unavailable(
+        self, chosen: Mapping[str, Any], wanted: Mapping[str, Any], detection: Callable[[], Any]
+    ) -> None:
         """Print what cannot be had, once: a line for each host.
 
         Args:
             chosen: candidates by project, none if there is no solution.
             wanted: specifiers of the projects that the user named.
+            detection: returns the detection of the target.
         """
         found, self._unavailable = self._unavailable, []
         if found:
-            from variants_catalog import listings
+            from variants_catalog import catalogs, listings
+
+            detect, preferences = detection(), self._options.preferences
+            assert preferences is not None
+            found = [
+                each
+                for item in found
+                if (entry := self.entry(item.project)) is not None
+                for each in catalogs.missed_here(entry, [item], detect, preferences)
+            ]
 
             asked = {
                 name: self._admitted(name, Version(candidate.version.public), wanted.get(name))

@@ -10,7 +10,8 @@ generation: libraries of a generation run together.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 
 from packaging.requirements import Requirement
@@ -19,6 +20,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from pep_variants import labels as wheel_labels
+from pep_variants import metadata as variant_metadata
 from pep_variants import selection as wheel_selection
 from pep_variants.machines import Platform
 from pep_variants.metadata import Metadata
@@ -27,6 +29,7 @@ from pep_variants.selection import Ranking
 
 from ._entry_checks import sample_versions
 from .entries import CatalogProject, CatalogVariant, PublishedFile, filled
+from .listings import Unavailable
 
 CPU = "cpu"
 _ACCELERATOR = re.compile(r"(cpu|xpu|tpu|cuda|rocm)([0-9]*)(?:\.([0-9]+))?(?:_(gfx[0-9a-f]+))?")
@@ -194,11 +197,42 @@ def judged(
     return wheel_selection.rank(metadata, platform(metadata), preferences)
 
 
+def missed_here(
+    entry: CatalogProject,
+    items: Iterable[Unavailable],
+    platform: Callable[[Metadata], Platform],
+    preferences: Preferences,
+) -> list[Unavailable]:
+    """Return of *items*, what cannot be had of *entry*, what a machine could take."""
+    items = list(items)
+    if not items:
+        return []
+    first = Version("0")
+    builds = {
+        str(number): (replace(item, properties=_of_machines(item)), first)
+        for number, item in enumerate(entry.variants)
+    }
+    fitting = judged(entry, builds, platform, preferences).labels
+    labels = {entry.variants[int(number)].label for number in fitting}
+    labels |= {item.label for item in entry.variants if not _of_machines(item)}
+    labels |= {preferences.forced.get(entry.name) or wheel_labels.NULL_LABEL}
+    return list(filter(None, (item.among(labels) for item in items)))
+
+
 def described(
     entry: CatalogProject, builds: Mapping[str, tuple[CatalogVariant, Version]]
 ) -> Metadata:
     """Return the metadata of *builds*, each with its version; their keys are the labels."""
     return entry.metadata(list(_files(builds)))
+
+
+def _of_machines(item: CatalogVariant) -> tuple[str, ...]:
+    """Return the properties of a build but those about other projects."""
+    return tuple(
+        text
+        for text in item.properties
+        if text.partition(" ")[0] != variant_metadata.ABI_DEPENDENCY
+    )
 
 
 def _files(builds: Mapping[str, tuple[CatalogVariant, Version]]) -> Iterator[PublishedFile]:

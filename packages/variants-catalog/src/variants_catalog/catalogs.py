@@ -9,6 +9,7 @@ from ._accelerators import (
     is_accelerator,
     judged,
     locked_build,
+    missed_here,
 )
 from ._catalogs import (
     Catalog,
@@ -28,6 +29,7 @@ from ._entry_checks import Finding, check_entries, check_file, error, warning
 __all__ = [
     "CPU", "Catalog", "FileCatalog", "Finding", "UserEntries", "accelerator_of", "build_for",
     "build_versions", "check_entries", "check_file", "described", "error", "is_accelerator",
-    "is_in_catalog", "judged", "locked_build", "no_variants", "not_admitted", "open_catalog",
-    "preferred_catalog", "shipped_catalog", "warning", "without_catalog", "write_catalog",
+    "is_in_catalog", "judged", "locked_build", "missed_here", "no_variants", "not_admitted",
+    "open_catalog", "preferred_catalog", "shipped_catalog", "warning", "without_catalog",
+    "write_catalog",
 ]  # fmt: skip

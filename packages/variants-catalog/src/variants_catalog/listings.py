@@ -7,7 +7,7 @@ client, and hands in what it got. Files are opaque here but for their names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
@@ -151,6 +151,17 @@ class Unavailable:
         problem = f"{host} {_EMPTY}" if is_empty else f"Cannot reach {host}: {self.reason}"
         advice = f" (for a mirror: --variant-catalog-mirror {self.host}=URL)"
         return f"{problem}; {left}{'' if self.is_mirror else advice}"
+
+    def among(self, labels: Container[str]) -> Unavailable | None:
+        """Return it with the builds of *labels* alone, None without any of them."""
+        if not self.labels:
+            return self
+        about = [
+            (label, self.versions[number] if self.versions else "")
+            for number, label in enumerate(self.labels)
+            if label in labels
+        ]
+        return replace(self, **_builds(about)) if about else None
 
     def about(self, versions: Iterable[Version]) -> Unavailable | None:
         """Return it with the labels of *versions* alone, None without any of them."""

@@ -186,7 +186,9 @@ def patch_resolver(module: ModuleType) -> None:
                     raise VariantsOff(switch.reason)
             finally:
                 chosen = self._result.mapping if self._result is not None else {}
-                session.catalog.report_unavailable(chosen, wanted)
+                session.catalog.report_unavailable(
+                    chosen, wanted, lambda: session.get_ordering().detect
+                )
             note_result(session, self._result, requirements.requirements, wanted)
             _tell_of_builds(session, self._result, wanted)
             return requirements

@@ -293,8 +293,13 @@ class IndexResolver:
                 warnings += project.warnings
                 needs = _needs(package.name, result.criteria)
                 warnings += _as_listed(package.candidate, project, needs)
-                if project.unavailable:
-                    missing += project.unavailable
+                if project.unavailable and project.entry is not None:
+                    missing += catalogs.missed_here(
+                        project.entry,
+                        project.unavailable,
+                        self.detector(target).platform,
+                        self.preferences,
+                    )
                     admitted[package.name] = asked_versions(plain, package.candidate, needs)
             rewritten = evaluator.rejected.get((package.name, package.candidate.release))
             if rewritten is not None and rewritten[package_finder.REWRITTEN]:

@@ -282,7 +282,8 @@ class Chooser:
         return target_of(self.machine)
 
     @cached_property
-    def _platform(self) -> Callable[[Metadata], Platform]:
+    def platform(self) -> Callable[[Metadata], Platform]:
+        """The supported values of the machine, for metadata."""
         machine = self.machine
         return Detector(
             environment=target_machines.environment_of(self._target),
@@ -422,7 +423,7 @@ class Chooser:
         return wheel_selection.select(
             [File(same[0][1].filename, source, same[0][1]) for (source, _), same in wheels.items()],
             metadata=read,
-            platform=self._platform,
+            platform=self.platform,
             preferences=preferences if forced else replace(preferences, forced={}),
             project=project,
             builds=() if is_exact else _builds(wheels),

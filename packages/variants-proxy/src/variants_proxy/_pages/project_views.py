@@ -18,6 +18,7 @@ from pep_variants import labels as wheel_labels
 from pep_variants import markers, wheel_files
 from pep_variants import preferences as user_preferences
 from pep_variants.errors import InvalidMarker, InvalidWheel, PluginFailed
+from variants_catalog import catalogs
 from variants_index.pages import Page
 
 from .._choice.catalog_choice import locked_names, with_published
@@ -103,10 +104,23 @@ class ProjectViews:
                 if await self._plain.passes(client, item, project, found):
                     return ProjectView(item, project, found, None, not found.stale)
                 choice, sure = await self.chosen(client, item, project, found)
+                found = await self._missed(client, found)
                 for text in self._passing(project, found, choice):
                     raise PassingFailure(text, 503)
                 return ProjectView(item, project, found, choice, sure and not found.stale)
         return None
+
+    async def _missed(self, client: Client, found: FetchedPage) -> FetchedPage:
+        """Return *found* without what cannot be had, and would not fit the machine anyway."""
+        entry, machine = found.entry, client.machine
+        if entry is None or not found.unavailable:
+            return found
+        read = partial(known_metadata, {})
+        detect = Chooser(machine, read, limit=0, failures=self._settings.failures).platform
+        items = await self._upstreams.compute(
+            lambda: catalogs.missed_here(entry, found.unavailable, detect, machine.preferences)
+        )
+        return replace(found, unavailable=tuple(items))
 
     def _passing(self, project: str, found: FetchedPage, choice: Choice) -> Iterator[str]:
         """Yield what *choice* lacks that cannot be had for now, unless that is allowed."""

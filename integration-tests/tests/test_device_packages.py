@@ -67,6 +67,7 @@ def entries(place: str) -> Iterator[str]:
             'properties = ["amd :: gfx_arch :: {gfx}"]\n',
             variant("null", ""),
         ],
+        more="before-version = true\n",
     ).replace('["nvidia", ', '["amd", ')
     helper = variant("rocm10.0", f'index = "{place}"\nproperties = ["amd :: gfx_arch :: gfx1103"]')
     yield entry("helper", [helper, variant("null", "")]).replace('["nvidia", ', '["amd", ')
@@ -93,7 +94,7 @@ def field() -> Iterator[Field]:
     builds.resources[page_path(f"{AMD}/helper/")] = Answer(403)
     for name in ("rocm", "rocm-sdk-core", "rocm-sdk-libraries", "amd-torch-device-gfx1103"):
         index.add_wheel(Wheel(name, "0.0.1.dev0"))
-    for wheel in (Wheel("torch", "2.13.0"), Wheel("torch", "2.12.0"), Wheel("helper", "1.0")):
+    for wheel in (Wheel("torch", "2.13.0"), Wheel("torch", "2.14.0"), Wheel("helper", "1.0")):
         index.add_wheel(wheel, metadata_file=True)
     with standing_in(Field(index, builds)) as found:
         yield found
@@ -120,7 +121,18 @@ def test_resolve(field: Field, catalog: Path, tmp_path: Path) -> None:
     urls = {item["name"]: item["url"] for item in tree["packages"]}
     assert all(field.builds.files_url in url for name, url in urls.items() if name != "helper")
     (tree,) = by_resolve(tmp_path, *arguments, "--variant-platform=cpu=zen4")
-    assert {item["name"]: item["version"] for item in tree["packages"]} == {"torch": "2.13.0"}
+    assert {item["name"]: item["version"] for item in tree["packages"]} == {"torch": "2.14.0"}
+
+
+def test_resolve_builds_nothing(field: Field, catalog: Path, tmp_path: Path) -> None:
+    """ROCm's own distribution tells its dependencies when it is built: the next best is taken."""
+    source = sdist(is_static=False)
+    field.builds.add(page_path(f"{AMD}/rocm/"), source.filename, source.build())
+    arguments = ("torch", "-i", field.index.url, f"--variant-catalog={catalog}")
+    (tree,) = by_resolve(tmp_path, *arguments, f"--variant-platform={PLATFORM}")
+    assert {item["name"]: item["version"] for item in tree["packages"]} == {"torch": "2.14.0"}
+    (line,) = (line for line in tree["warnings"] if "rocm-10.0.0.tar.gz needs a build" in line)
+    assert "run 'pip wheel --no-deps rocm==10.0.0 -w DIR' and add --find-links DIR" in line
 
 
 def test_pip(field: Field, catalog: Path, fresh: Environment) -> None:
@@ -138,7 +150,7 @@ def test_a_proxy(field: Field, catalog: Path, tmp_path: Path, environments: Envi
     settings = Settings((upstream,), tmp_path / "cache", catalog=str(catalog))
     with running_proxy(settings) as url:
         at = f"{url}/p/{PLATFORM}/simple/"
-        found = by_pip(environment, tmp_path, "--ignore-installed", "-i", at, "torch")
+        found = by_pip(environment, tmp_path, "--ignore-installed", "-i", at, "torch<2.14")
     assert found.versions == EXPECTED, found.text
 
 

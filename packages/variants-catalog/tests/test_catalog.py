@@ -380,6 +380,13 @@ local = "rocm10.0.0"
 requires = ["{name}[device-{gfx}]=={version}", "sdk-{gfx}; sys_platform == 'linux'"]
 properties = ["amd :: gfx_arch :: {gfx}"]
 [[variant]]
+label = "rocm10.0_{gfx}"
+for-each = { gfx = ["gfx1201"] }
+index = "https://e.org"
+local = "rocm10.0.0"
+requires = ["device-{gfx}"]
+properties = ["amd :: gfx_arch :: {gfx}"]
+[[variant]]
 label = "other"
 index = "https://e.org"
 local = "rocm10.0.0"
@@ -395,7 +402,7 @@ def test_an_extra_of_an_index_for_each_gpu():
     assert not project.uses_own_files
     found = list(project.files("https://e.org", "app-1.0+rocm10.0.0-py3-none-any.whl"))
     assert [item.filename for item in found] == [
-        f"app-1.0-py3-none-any-rocm10.0_gfx{number}.whl" for number in (1100, 1151)
+        f"app-1.0-py3-none-any-rocm10.0_gfx{number}.whl" for number in (1100, 1151, 1201)
     ]
     assert found[1].properties == {"amd": {"gfx_arch": ("gfx1151",)}}
     sdk = "sdk-gfx1151; sys_platform == 'linux'"

@@ -64,7 +64,7 @@ def published(entry, version):
     for variant in entry.variants:
         if not variant.admits(Version(version)):
             continue
-        name = target(variant) if variant.requires else entry.name
+        name = target(variant) if variant.is_redirect else entry.name
         local = (variant.local or ("",))[0].replace("{torch}", "2.11")
         plus = "+" if local else ""
         filename = f"{name.replace('-', '_')}-{version}{plus}{local}-py3-none-any.whl"
@@ -143,8 +143,9 @@ CASES = {
         cuda12.9: b200
         cuda13.0: {CUDA13}
         rocm7.2: mi300x, rx7900, strix
+        rocm10.0_gfx1010: rx5700
         xpu: {INTEL}
-        null: rx5700, {REST}
+        null: {REST}
         """,
     "torch 2.11.0, torchvision 0.26.0, torchaudio 2.11.0": f"""
         cuda12.6: pascal, v100, pascal 13, v100 13
@@ -450,8 +451,9 @@ NEEDS_13 = "needs CUDA driver 13.0 or newer, this one supports up to 12.8"
 
 REASONS = {
     # A project with builds for the maker of the GPU, but not for this one.
-    ("torch 2.13.0", "gfx=gfx1103"): f"rocm7.2 {NO_ROCM}",
-    ("torch 2.13.0", "rx-5700-rocm6.4"): NO_ROCM.replace("gfx1103", "gfx1010"),
+    ("torch 2.12.0", "gfx=gfx1103"): f"rocm7.2 {NO_ROCM}",
+    ("torch 2.12.0", "rx-5700-rocm6.4"): NO_ROCM.replace("gfx1103", "gfx1010"),
+    ("torch 2.13.0", "gfx=gfx1033"): "this machine has gfx1033",
     ("cupy 14.2.0", "gfx=gfx942,rocm=7.2"): ROCM_72,
     ("cupy 14.2.0", "gfx=gfx942"): "rocm7.0 needs ROCm 7.0, no ROCm in gfx=gfx942",
     # A release without builds for this maker.

@@ -153,7 +153,7 @@ def _versions(entry: CatalogProject) -> Iterator[Finding]:
             what = f"has the label {one.label!r} of variant {one.number}"
             remedy = "give the two disjoint versions or platforms, or different labels"
         elif (
-            one.number != other.number
+            not one.is_beside(other)
             and one.place == other.place is not None
             and (no_mark or set(one.local or ()) & set(other.local or ()))
         ):

@@ -108,7 +108,11 @@ class _Reader(PropertyTree):
                 self._text(table, "documentation", "project"), "project.documentation"
             ),
             tuple(
-                replace(self._variant(item, f"variant {number}", name, namespaces), number=number)
+                replace(
+                    self._variant(item, f"variant {number}", name, namespaces),
+                    number=number,
+                    family=tables[number - 1]["label"] if "for-each" in item else "",
+                )
                 for item, number in numbered
             ),
             self._each(table, "sources", self._checked_url),

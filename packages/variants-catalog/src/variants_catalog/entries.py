@@ -152,8 +152,9 @@ class CatalogVariant:
         measured: wheels that the properties were read from; without any, they are as the
             documentation and the sources of the entry say.
         broken: known faults.
-        number: of its table in the entry, from 1; a table with ``for-each`` makes several variants
-            of the same files.
+        number: of its table in the entry, from 1.
+        family: label of its table as written, if that has ``for-each``: such tables of one label
+            make several variants of the same files.
     """
 
     label: str
@@ -167,6 +168,11 @@ class CatalogVariant:
     measured: tuple[Measured, ...] = ()
     broken: tuple[Fault, ...] = ()
     number: int = 0
+    family: str = ""
+
+    def is_beside(self, other: CatalogVariant) -> bool:
+        """Return whether a file can be this variant and *other*."""
+        return self.number == other.number or (self.family != "" and self.family == other.family)
 
     @property
     def place(self) -> str | None:
@@ -347,20 +353,20 @@ class CatalogProject:
     def files(self, place: str, filename: str) -> Iterator[PublishedFile]:
         """Yield what the wheel *filename* of one of the `places` is; nothing if no variant.
 
-        The first table that it is of counts, with all of its variants; a wheel for several
+        The first table that it is of counts, with those of the same family; a wheel for several
         platforms may be of another one on each.
         """
-        taken: dict[str, int] = {}
-        whole: int | None = None
+        taken: dict[str, CatalogVariant] = {}
+        whole: CatalogVariant | None = None
         for item, version, values in self._matching(filename, lambda item: item.place == place):
-            if whole not in (None, item.number):
+            if whole is not None and not item.is_beside(whole):
                 return
             for file in self._file(item, filename, version, values):
                 kinds = file.kinds if item.platforms else taken.keys()
-                if all(taken.get(kind, item.number) == item.number for kind in kinds):
+                if all(item.is_beside(taken.get(kind, item)) for kind in kinds):
                     yield file
-                taken |= dict.fromkeys(file.kinds - taken.keys(), item.number)
-            whole = whole if item.platforms else item.number
+                taken |= dict.fromkeys(file.kinds - taken.keys(), item)
+            whole = whole if item.platforms else item
 
     def own_files(self, filename: str) -> Iterator[PublishedFile]:
         """Yield what the project's own non-variant wheel *filename* is, with each of the extras."""

@@ -260,6 +260,10 @@ def _is_path(name: str) -> bool:
     return path.is_dir() or (path.suffix in (".toml", ".json") and path.exists())
 
 
+_OF_FILE = ("number", "family")
+"""What tells of the file of an entry alone."""
+
+
 def _tree(entry: CatalogProject) -> dict[str, Any]:
     return {
         "name": entry.name,
@@ -272,7 +276,7 @@ def _tree(entry: CatalogProject) -> dict[str, Any]:
         "file": entry.source,
         "variants": [
             {
-                **{key: held for key, held in asdict(item).items() if key != "number"},
+                **{key: held for key, held in asdict(item).items() if key not in _OF_FILE},
                 "versions": str(item.versions),
                 "broken": [
                     {**asdict(fault), "versions": str(fault.versions)} for fault in item.broken

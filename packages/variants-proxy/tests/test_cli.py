@@ -91,7 +91,9 @@ def test_serve(tmp_path, upstream):
         assert process.stderr.readline().endswith('app/ HTTP/1.1" 401\n')
         forged = {"X-Forwarded-For": "\x1b]0;pwned\x07"}
         httpx.get(page, headers=forged, trust_env=False)
-        assert process.stderr.readline().startswith('?]0;pwned?:0 - "GET ')
+        # Lines have a time.
+        line = r'\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} \?\]0;pwned\?:0 - "GET '
+        assert re.match(line, process.stderr.readline())
         assert answer.headers["www-authenticate"] == 'Basic realm="variants-proxy"'
         assert httpx.get(page, auth=("any", "wrong"), trust_env=False).status_code == 401
         assert httpx.get(page, auth=("any", TOKEN), trust_env=False).status_code == 404

@@ -5,6 +5,7 @@ import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timezone
 
 import httpx
 import pytest
@@ -270,6 +271,42 @@ class TestOutages:
         assert "app-2.0-" not in proxy.get(PAGE).text
         release.set()
         assert wait_until(lambda: "app-2.0-" in proxy.get(PAGE).text)
+
+    def test_health_says_what_answers(self, upstream, other, start):
+        """Without a request of its own, and without URLs: it needs no token."""
+        for server in (upstream, other):
+            server.add("plain", PLAIN, wheel(PLAIN))
+        proxy = start(upstream, other)
+
+        def health():
+            tree = proxy.get("/health").json()
+            assert tree["upstreams"] == len(tree["indexes"]) == 2
+            assert "127.0.0.1" not in json.dumps(tree)
+            assert datetime.fromisoformat(tree["since"]) <= datetime.now(timezone.utc)
+            return tree["status"], {each.pop("name"): each for each in tree["indexes"]}
+
+        def page(index):
+            return proxy.get(f"{index_url(KEY, index)}plain/").status_code
+
+        status, indexes = health()
+        nothing = dict.fromkeys(("answers", "since", "problem", "oldest_page_seconds"))
+        assert (status, indexes) == ("ok", {"main": nothing, "index1": nothing})
+        assert not upstream.requests
+        assert (page("main"), page("index1")) == (200, 200)
+        assert all(each["answers"] and each["since"] for each in health()[1].values())
+        for server, expected in ((upstream, "degraded"), (other, "failing")):
+            server.faults[""] = Answer(503)
+            assert (page("main"), page("index1")) == (200, 200)
+            status, indexes = health()
+            assert status == expected
+            assert indexes["main"]["answers"] is False
+            assert "503" in indexes["main"]["problem"]
+            assert indexes["main"]["oldest_page_seconds"] >= 0
+        upstream.faults.clear()
+        assert proxy.get(f"{index_url(KEY, 'main')}none/").status_code == 404  # an answer
+        status, indexes = health()
+        assert (status, indexes["main"]["answers"]) == ("degraded", True)
+        assert indexes["main"]["oldest_page_seconds"] is None
 
     def test_an_untrusted_certificate_is_none(self, start, tmp_path):
         """V7: an error that names the cause, though there is an old page; T6: no 5xx."""

@@ -87,8 +87,9 @@ class Handlers:
         self._responses = Responses(service)
 
     async def health(self, _: Request) -> Response:
-        """Return that the proxy runs; no upstream is involved."""
-        return JSONResponse({"status": "ok", "upstreams": len(self._service.settings.upstreams)})
+        """Return that the proxy runs, and which upstreams answer; none is asked for it."""
+        tree = self._service.upstream_pages.health.to_tree()
+        return JSONResponse(tree, headers={"Cache-Control": "no-store"})
 
     async def landing(self, request: Request) -> Response:
         """Return a page for people."""

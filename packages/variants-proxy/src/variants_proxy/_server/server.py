@@ -220,7 +220,7 @@ def make_server(
         )
     handler = logging.StreamHandler()
     handler.setLevel("INFO")
-    logging.basicConfig(handlers=[handler], level="WARNING", format="%(message)s")
+    logging.basicConfig(handlers=[handler], level="WARNING", format="%(asctime)s %(message)s")
     access = logging.getLogger("uvicorn.access")
     access.setLevel("INFO")
     access.addFilter(_as_logged)

@@ -41,6 +41,7 @@ from .._headers import Document, page_digest, tag_of_unchanged
 from .._sharing import LRUCache, SingleFlight
 from ..errors import NothingFetched, UpstreamError
 from ..settings import Upstream
+from .health import Health
 from .releases import FetchedPage, PageRelease, versions_of
 from .upstreams import Upstreams
 
@@ -68,6 +69,7 @@ class SentPage:
         answer: of the index; without its body if that is not a page to pass on.
         digest, private, stale, newest: as of `FetchedPage`.
         checked: time of the last validation, as `time.monotonic`.
+        is_expired: whether the next client wants another one.
         page: None if it was not parsed.
         is_plain: whether it has nothing to do with variants, as far as known.
     """
@@ -80,6 +82,11 @@ class SentPage:
     page: Page | None = None
     newest: PageRelease | None = None
     is_plain: bool = False
+    is_expired: bool = False
+
+    def is_fresh(self, seconds: float) -> bool:
+        """Return whether it need not be asked for again within so many *seconds*."""
+        return not self.is_expired and time.monotonic() - self.checked < seconds
 
     @property
     def document(self) -> Document:
@@ -111,6 +118,7 @@ class UpstreamPages:
         self._flights: SingleFlight[SentPage | None] = SingleFlight()
         self._fetching: dict[tuple[str, str], asyncio.Future[SentPage | None]] = {}
         self._paused: dict[str, float] = {}  # until when, by host
+        self.health = Health(self._settings.upstreams)
 
     async def get_project_page(self, upstream: Upstream, project: str) -> FetchedPage | None:
         """Return the page of a project, None if the upstream does not have it.
@@ -146,9 +154,7 @@ class UpstreamPages:
         key = (upstream.name, "" if upstream.kind == "find-links" else project)
         page = self._pages.get(key)
         if page is not None:
-            expired = time.monotonic() - self._settings.fresh_seconds
-            page = replace(page, checked=min(page.checked, expired))
-            self._pages.put(key, page, page.weight)
+            self._pages.put(key, replace(page, is_expired=True), page.weight)
 
     async def other_sources(
         self, upstream: Upstream, project: str
@@ -268,7 +274,7 @@ class UpstreamPages:
         """Return a page of the upstream, from memory while that is fresh."""
         key = (upstream.name, project)
         known = self._pages.get(key)
-        if known is not None and time.monotonic() - known.checked < self._settings.fresh_seconds:
+        if known is not None and known.is_fresh(self._settings.fresh_seconds):
             logger.debug("Page of project %s on index %s: from memory", project, upstream.name)
             return known
         return await self._flights.join(key, lambda: self._refreshed(upstream, project, known))
@@ -288,6 +294,7 @@ class UpstreamPages:
                 page = await self._old(upstream, project, known)
                 if page is not None:
                     self._paused[host] = time.monotonic() + PAUSE
+                    self.health.is_late(upstream, OLD_PAGE_SECONDS)
                     logger.warning(
                         "%s: serving an old page: %s does not answer within %g seconds",
                         project, redacted(upstream.url), OLD_PAGE_SECONDS,
@@ -321,20 +328,27 @@ class UpstreamPages:
                 if done.cancelled():
                     return
                 error = done.exception()
-                if error is not None:
-                    if isinstance(error, NothingFetched) and _is_failing(error):
+                if error is None:
+                    self.health.answered(upstream)
+                    self._keep(upstream, project, done.result())
+                elif isinstance(error, NothingFetched):
+                    self.health.failed(upstream, error)
+                    if _is_failing(error):
                         self._paused[host_of(upstream)] = time.monotonic() + PAUSE
-                elif (page := done.result()) is None:
-                    logger.debug("Project %s is not on index %s", project, upstream.name)
-                    self._pages.remove(key)
-                else:
-                    logger.debug("Page of project %s on index %s: asked for", *key[::-1])
-                    self._pages.put(key, page, page.weight)
 
             fetching = asyncio.ensure_future(self._fetched(upstream, project, known))
             fetching.add_done_callback(keep)
             self._fetching[key] = fetching
         return fetching
+
+    def _keep(self, upstream: Upstream, project: str, page: SentPage | None) -> None:
+        key = (upstream.name, project)
+        if page is None:
+            logger.debug("Project %s is not on index %s", project, upstream.name)
+            self._pages.remove(key)
+        else:
+            logger.debug("Page of project %s on index %s: asked for", project, upstream.name)
+            self._pages.put(key, page, page.weight)
 
     async def _fetched(
         self, upstream: Upstream, project: str, known: SentPage | None
@@ -383,7 +397,7 @@ class UpstreamPages:
     ) -> SentPage:
         private, now = self._upstreams.is_private(upstream), time.monotonic()
         if known is not None and (answer.unchanged or known.digest == _digest(answer)):
-            return replace(known, checked=now, stale=False, private=private)
+            return replace(known, checked=now, is_expired=False, stale=False, private=private)
         page = self._kept(answer, project, private=private)
         if not answer.unchanged:
             data = f"{time.time()}\n".encode() + answer.record()
@@ -410,6 +424,14 @@ class UpstreamPages:
         self, upstream: Upstream, project: str, known: SentPage | None
     ) -> SentPage | None:
         """Return the last page of an upstream that fails, None if there is none."""
+        page = await self._last(upstream, project, known)
+        if page is not None:
+            self.health.served_old(upstream, time.monotonic() - page.checked)
+        return page
+
+    async def _last(
+        self, upstream: Upstream, project: str, known: SentPage | None
+    ) -> SentPage | None:
         if known is not None:
             is_recent = time.monotonic() - known.checked < STALE_SECONDS
             return replace(known, stale=True) if is_recent else None

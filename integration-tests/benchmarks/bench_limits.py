@@ -104,7 +104,7 @@ def json_loads(path: Path) -> object:
 
 
 def packaging_parts(path: Path) -> object:
-    """Parse with `packaging`."""
+    """Parse with packaging."""
     files = json.loads(path.read_bytes())["files"]
     pythons = {file.get("requires-python", "") for file in files}
     builds = [parse_wheel_filename(file["filename"])[2] for file in files]
@@ -205,9 +205,9 @@ def _judged(files: list[dict[str, Any]]) -> bytes:
 
 
 def many_tags(count: int) -> bytes:
-    """Return a page of wheels for that many platform tags, a thousand each."""
-    tags = "-".join(".".join(numbered(letter, 10)) for letter in "abc")
-    return _judged([{"filename": f"a-1-{n}-{tags}.whl"} for n in range(count // 1000)])
+    """Return a page of wheels for that many platform tags, a hundred each."""
+    tags = "-".join(".".join(numbered(letter, 10)) for letter in "ab")
+    return _judged([{"filename": f"a-1-{n}-{tags}-any.whl"} for n in range(count // 100)])
 
 
 def many_pythons(count: int) -> bytes:

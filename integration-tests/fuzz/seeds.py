@@ -16,6 +16,7 @@ from support import gpu_libraries
 
 # ruff: noqa: UP031 - JSON, TOML and URLs are full of braces
 
+ENTRIES = Path(__file__).parents[2] / "packages/variants-catalog/src/variants_catalog/projects"
 FOUND = Path(__file__).parent / "found"
 """Inputs that were defects once: ``found/TARGET/NAME``."""
 
@@ -95,6 +96,29 @@ version = "1.0"
 source = { registry = "http://uv-variants.invalid/p/here/simple/" }
 wheels = [{ url = "http://uv-variants.invalid/p/here/files/pypi/name/cu128/n-1-py3-none-any.whl" }]
 """
+_MATRIX = """\
+extends = "pytorch"
+label = ["cuda"]
+[project]
+[variant.default-priorities]
+namespace = ["nvidia"]
+[axes.cuda.null]
+host = "platform_machine == 'aarch64'"
+[axes.cuda."12.8"]
+label = "cu128"
+properties = ["nvidia :: cuda_version_lower_bound :: 12.8"]
+environment = {TORCH_CUDA_ARCH_LIST = "8.0;9.0", CFLAGS = ["-O2"]}
+requires = {python = ">=3"}
+flags = {c = ["-g"]}
+[axes.python."3.12"]
+[[exclude]]
+cuda = ">=13"
+[[override]]
+where = {cuda = ["12.8"]}
+label = "cu128_x"
+[build]
+test = "python -c 1"
+"""
 _REQUIREMENTS = """\
 # comment
 --index-url https://user:pw@index.example/simple/
@@ -129,6 +153,7 @@ TEXTS: dict[str, tuple[str, ...]] = {
     "json_page": (_JSON_PAGE,),
     "content_type": ("text/html; charset=utf-8", "application/vnd.pypi.simple.v1+json"),
     "content_range": ("bytes 0-99/1000", "bytes */1000"),
+    "matrix": (_MATRIX.partition("\n")[2].replace("[project]\n", ""), _MATRIX),
     "uv_lock": (_UV_LOCK,),
     "requirements_file": (_REQUIREMENTS,),
     "platform_key": ("h100-zen4", "2~eNqrVkpTslLKMDQw0K1KzTNR0lEqAfJzMvNKK3QrLMzizUyUagG20go2"),
@@ -194,6 +219,7 @@ def _known() -> Mapping[str, Sequence[bytes]]:
         "marker": [line.partition(b";")[2] for line in requirements],
         "requirement": requirements,
         "filename": [case.tree["filename"].encode() for case in cases if case.form == "filename"],
+        "catalog": [path.read_bytes() for path in sorted(ENTRIES.glob("*.toml"))],
         "platform": [path.read_bytes() for path in sorted(MACHINES.glob("*.toml"), reverse=True)],
         "lock_file": [
             re.sub(r"{{[a-z]+:(.+?)}}", r"https://h/\1", text).encode() for text in locks

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from packaging.markers import default_environment
+from packaging.specifiers import SpecifierSet
 from packaging.tags import sys_tags
 
 from pep_variants._choose.explanation import notices, verdicts
@@ -47,6 +48,9 @@ from pep_variants.markers import (
 )
 from resolvelib_variants.resolution import ResolverError, read_file
 from uv_variants._uv_lock import Lock
+from variants_catalog._entry_reader import read_entry
+from variants_cli._matrix.combination import combine, metadata_of
+from variants_cli._matrix.reading import read_matrix
 from variants_index._errors import PackageIndexError
 from variants_index._lock_files import read_lock
 from variants_index.pages import JSON, Page, html_page, json_page, read_page
@@ -223,6 +227,17 @@ def _requirements_file(data: bytes) -> None:
         read_file(path, {})
 
 
+def _matrix(data: bytes) -> None:
+    with _file(data, "matrix.toml") as path, contextlib.suppress(OSError):  # of what it extends
+        matrix = read_matrix(path)
+        metadata_of(matrix, combine(matrix))
+
+
+def _catalog(data: bytes) -> None:
+    entry = read_entry(data, "fuzz.toml")
+    _ = entry.targets, entry.labels_of(SpecifierSet("==1"))
+
+
 TARGETS: dict[str, Callable[[bytes], object]] = {
     "document": _document,
     "pyproject": lambda data: _used(read_pyproject(data, "pyproject.toml")),
@@ -232,6 +247,8 @@ TARGETS: dict[str, Callable[[bytes], object]] = {
     "core_metadata": _core_metadata,
     "filename": _filename,
     "platform": _platform,
+    "matrix": _matrix,
+    "catalog": _catalog,
     "settings": lambda data: read_configuration(data, "variants.toml"),
     "plugin_answer": lambda data: read_answer(data, "acme", "acme-provider"),
     "allowed_requirements": _allowed_requirements,

@@ -23,9 +23,9 @@ def test_every_target_has_seeds_and_no_seed_is_left_out() -> None:
 @pytest.mark.parametrize(
     "target",
     [
-        "document", "pyproject", "core_metadata", "platform", "settings", "plugin_answer", "wheel",
-        "library", "record", "html_page", "json_page", "lock_file", "requirements_file",
-        "platform_key",
+        "document", "pyproject", "core_metadata", "platform", "settings", "matrix", "catalog",
+        "plugin_answer", "wheel", "library", "record", "html_page", "json_page", "lock_file",
+        "requirements_file", "platform_key",
     ],
 )  # fmt: skip
 def test_seeds_are_read_to_their_end(target: str) -> None:

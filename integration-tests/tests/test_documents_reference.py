@@ -274,7 +274,7 @@ def test_lock_platform_and_target_files(tmp_path):
 
 def test_limits_of_the_proxy():
     text = (REFERENCE / "proxy.md").read_text("utf-8")
-    table = text[text.index("| limit | default") : text.index("A server that fails")]
+    table = text[text.index("| limit | default") : text.index("A host that fails")]
     found = re.findall(r"`(\w+)`", table)
     assert len(found) > 5
     assert all(hasattr(Limits(), name) for name in found)

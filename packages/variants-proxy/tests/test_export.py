@@ -5,11 +5,12 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from urllib.parse import unquote
 
 import pytest
 from publishers import LINUX, OTHER_NAME, TORCH, publish
-from test_cli import run
+from test_cli import environ, run
 from upstream_server import wheel
 from worlds import APP, NVIDIA
 
@@ -17,6 +18,7 @@ from pep_variants._formats.platform_file import write_platform
 from support.catalog_places import entry, variant
 from support.index import JSON, Answer
 from variants_index.pages import read_page
+from variants_proxy._commands.cli import main
 
 PLAIN = "plain-1.0-py3-none-any.whl"
 
@@ -222,6 +224,53 @@ class TestProblems:
         assert "app-2.0-py3-none-any.whl" in files(tmp_path / "out")
         upstream.faults[gone.rpartition("/")[2]] = Answer(503)
         assert gone in export(options=("--files",), code=1).stderr
+
+    def test_an_index_that_is_down(self, upstream, export, tmp_path):
+        """What the cache has is no reason to write it into files."""
+        upstream.add_release("1.0")
+        export()
+        before = tree(tmp_path / "out")
+        upstream.faults[""] = Answer(503)
+        assert "503" in export(code=1).stderr
+        assert tree(tmp_path / "out") == before
+        export(options=("--allow-missing-sources",))
+        assert tree(tmp_path / "out") == before
+
+    @pytest.mark.skipif(os.name == "nt", reason="processes are ended by signals")
+    def test_one_that_is_ended(self, upstream, export, tmp_path):
+        """The export before stays as it was; what is left goes a day later."""
+        upstream.add_release("1.0")
+        export()
+        before, asked, waiting = tree(tmp_path / "out"), threading.Event(), threading.Event()
+        upstream.add_release("2.0")
+
+        def late():
+            asked.set()
+            waiting.wait(30)
+            return Answer(500)
+
+        upstream.faults["app-2.0-py3-none-any-cu128.whl"] = late
+        options = ("--platform", "gpu.toml", "--project", "app", "--index", f"main={upstream.url}")
+        command = [sys.executable, "-c", f"from {main.__module__} import main; main()"]
+        process = subprocess.Popen(
+            [*command, "export", "out", *options], cwd=tmp_path, env=environ(tmp_path)
+        )
+        try:
+            assert asked.wait(20)
+        finally:
+            process.kill()
+            process.wait()
+            waiting.set()
+        assert tree(tmp_path / "out") == before
+        (left,) = tmp_path.glob(".out-*")
+        upstream.faults.clear()
+        export()
+        assert left.is_dir()  # it may be of one that runs
+        assert len(tree(tmp_path / "out")) > len(before)
+        for path in (*left.rglob("*"), left):
+            os.utime(path, (0, 0))
+        export()
+        assert not left.exists()
 
     def test_metadata_that_cannot_be_used(self, upstream, export, tmp_path):
         for version in ("1.0", "2.0"):

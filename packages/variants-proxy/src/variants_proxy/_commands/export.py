@@ -13,12 +13,15 @@ name from the URL. Other files are links to their index unless they are to be st
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import os
 import re
 import shutil
+import sys
 import tempfile
+import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -53,6 +56,7 @@ RECORD = "variants-export.json"
 
 _HTML_PAGE, _JSON_PAGE = "index.html", "index.v1_json"
 _PARALLEL = 4
+_OLD_SECONDS = 86_400
 _BASE = "https://export.invalid/"
 _FILENAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!~-]{0,250}")
 
@@ -107,7 +111,8 @@ async def export(
         "projects": list(map(str, requirements)),
         "files": every_file,
     }
-    service = Service(settings)
+    # An old page is for clients that wait, not for files that stay.
+    service = Service(replace(settings, serves_old=settings.allow_missing_sources))
     try:
         client = service.clients.client(encode(machine))
         with _replaced_folder(folder, record) as beside:
@@ -309,6 +314,7 @@ def _replaced_folder(folder: Path, record: dict[str, object]) -> Iterator[Path]:
                 "name another folder"
             )
         folder.parent.mkdir(parents=True, exist_ok=True)
+        _tidy(folder)
         beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     except OSError as error:
         raise ExportError(f"{folder}: cannot be written: {error.strerror}") from None
@@ -325,6 +331,31 @@ def _replaced_folder(folder: Path, record: dict[str, object]) -> Iterator[Path]:
         shutil.rmtree(beside, ignore_errors=True)
 
 
+def _exchanged(one: Path, other: Path) -> bool:
+    """Exchange two folders in one step, which Linux can; return whether that was done.
+
+    A process that is ended between two steps would leave no export.
+    """
+    if sys.platform != "linux":
+        return False
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    names = os.fsencode(one), os.fsencode(other)
+    return rename is not None and rename(here, names[0], here, names[1], exchange) == 0
+
+
+def _tidy(folder: Path) -> None:
+    """Remove what exports to *folder* that were ended have left beside it a day ago."""
+    name = re.compile(rf"\.{re.escape(folder.name)}-[a-z0-9_]{{8}}(-old)?")
+    for left in folder.parent.iterdir():
+        if not name.fullmatch(left.name) or left.is_symlink() or not left.is_dir():
+            continue
+        with suppress(OSError):
+            written = max(path.lstat().st_mtime for path in (left, *left.rglob("*")))
+            if written < time.time() - _OLD_SECONDS:
+                shutil.rmtree(left, ignore_errors=True)
+
+
 def _write(path: Path, data: bytes) -> None:
     """Write a file, and the folders that it is in."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -339,6 +370,8 @@ def _swap(beside: Path, folder: Path) -> None:
     beside.chmod(0o777 & ~umask)
     if not folder.exists():
         beside.rename(folder)
+        return
+    if _exchanged(beside, folder):
         return
     old = beside.with_name(f"{beside.name}-old")
     folder.rename(old)

@@ -294,7 +294,11 @@ def test_code_of_a_wheel(tmp_path):
         "app/_app.pyd": cuda("80"),
         "app/fast.so": GpuCode(isa="v3"),
     }
-    assert wheel_code(io.BytesIO(data), "app.whl") == code
+    names: list[str] = []
+    assert wheel_code(io.BytesIO(data), "app.whl", names.append) == code
+    assert names == ["app/libcuda.so.1.2", "app/_app.pyd", *names[2:]]
+    assert "app/plain.so" in names
+    assert "app/data.bin" not in names
     path = tmp_path / "app-1.0-py3-none-any.whl"
     path.write_bytes(data)
     assert wheel_code(path, str(path)) == code

@@ -1,8 +1,13 @@
 """`variants inspect`: metadata, and the GPU code of libraries."""
 
+import contextlib
 import hashlib
+import json
+import os
 import random
 import struct
+import subprocess
+import sys
 
 import pytest
 
@@ -234,6 +239,30 @@ def test_wheel_at_a_url(tmp_path, build_wheel, variants):
     assert variants("inspect", wheel.as_uri(), "--json").json == tree
     assert variants("inspect", "https://index.example/simple/").code == 1
     assert "not a valid URL" in variants("inspect", "https://[/a-1.0-py3-none-any.whl").err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+def test_a_terminal_sees_how_it_goes(build_wheel):
+    """Large libraries take seconds: their names are shown, and stdout stays JSON."""
+    import pty
+
+    wheel = build_wheel(files={"app/large.so": library(cuda=["90"])})
+    main, child = pty.openpty()
+    process = subprocess.Popen(
+        [
+            sys.executable, "-c", "from variants_cli.main import main; main()",
+            "inspect", str(wheel), "--json",
+        ],
+        stdout=subprocess.PIPE, stderr=child, env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
+    )  # fmt: skip
+    os.close(child)
+    shown = b""
+    with contextlib.suppress(OSError):  # on Linux, at the end
+        while chunk := os.read(main, 4096):
+            shown += chunk
+    assert json.loads(process.communicate(timeout=60)[0])["libraries"]
+    os.close(main)
+    assert b"large.so" in shown or b"reading libraries" in shown, shown
 
 
 def test_damaged_library_is_one_line(build_wheel, variants):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import IO
 
@@ -75,12 +75,17 @@ def library_code(stream: IO[bytes], name: str = "", size: int | None = None) -> 
     return combined((known, GpuCode(isa=found.isa), *_sections_code(reader, found)))
 
 
-def wheel_code(file: str | os.PathLike[str] | IO[bytes], source: str) -> dict[str, GpuCode]:
+def wheel_code(
+    file: str | os.PathLike[str] | IO[bytes],
+    source: str,
+    progress: Callable[[str], None] = lambda _: None,
+) -> dict[str, GpuCode]:
     """Return the code of each library in a wheel that has some, or declares its level, by path.
 
     Args:
         file: as in `open_wheel`.
         source: path or URL for messages.
+        progress: called with the path of each library before it is read.
 
     Raises:
         InvalidWheel: as `open_wheel`, a library that is damaged or compressed with anything but
@@ -96,6 +101,7 @@ def wheel_code(file: str | os.PathLike[str] | IO[bytes], source: str) -> dict[st
                 source,
             )
         for info in infos:
+            progress(printable(info.filename))
             try:
                 with contents.archive.open(info) as stream:
                     code = library_code(stream, info.filename, info.file_size)

@@ -219,10 +219,10 @@ class Unsolved(click.ClickException):
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[str], None] | None]:
+def progress(first: str = "looking at indexes") -> Iterator[Callable[[str], None] | None]:
     """Yield a function that shows a status text on the terminal, replacing the last one."""
     if not sys.stderr.isatty():
         yield None
         return
-    with Console(stderr=True).status("looking at indexes") as status:
+    with Console(stderr=True).status(first) as status:
         yield lambda text: status.update(escape(one_line(text)))

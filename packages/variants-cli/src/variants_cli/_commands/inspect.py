@@ -29,6 +29,7 @@ from .._console import grouped, print_json, print_table, some, warn
 from .._detection import detector_for
 from .._indexing.wheelhouse import label_problem
 from .arguments import json_option, option_values, path_or_url, preference_options
+from .index_options import progress
 
 if TYPE_CHECKING:
     from pep_variants.metadata import Properties, ProviderInfo
@@ -61,7 +62,8 @@ def inspect(wheel: Path | str, as_json: bool, **options: Any) -> None:  # noqa: 
         with wheel_files.open_wheel(stream, source, filename=name) as contents:
             metadata = contents.variant_metadata()
             may_have_code = any(map(wheel_files.may_have_code, contents.archive.namelist()))
-        codes = wheel_files.wheel_code(stream, source)
+        with progress("reading libraries") as show:
+            codes = wheel_files.wheel_code(stream, source, show or (lambda _: None))
     code = wheel_files.combined(codes.values())
     gpus = _gpus(options) if code else {}
     problem = label_problem(filename.label, metadata)

@@ -49,6 +49,7 @@ STATES = [
     ("states/abi-of-what-is-installed/chain", "pip-newest"),
     ("states/abi-of-what-is-installed/no-build", "pip-newest"),
     ("states/abi-of-what-is-installed/upgrade", "pip-newest"),
+    ("states/abi-of-what-is-installed/uv-does-not-compare", "uv-variants-newest"),
     ("states/another-machine/an-upgrade-elsewhere", "pip-newest"),
     ("states/another-machine/check-elsewhere", "uv-variants-newest"),
     ("states/locked-again/another-driver", "pip-lock"),

@@ -1,10 +1,12 @@
 """What `abi_dependency` values mean, and which of them come first."""
 
 import pytest
+from packaging.version import Version
 
 from pep_variants._choose.abi import (
     AbiDependency,
     abi_dependencies,
+    abi_mismatches,
     abi_projects,
     covers,
     supporting,
@@ -13,6 +15,7 @@ from pep_variants._choose.explanation import verdicts, why_not
 from pep_variants._choose.ranking import rank
 from pep_variants._model.metadata import Metadata
 from pep_variants._model.platform import Platform, Support
+from pep_variants._wheelfile.installed import Installed
 
 
 @pytest.mark.parametrize(
@@ -93,3 +96,22 @@ def test_what_goes_with_everything_that_another_goes_with(one, other, expected):
         for item in (one, other)
     ]
     assert covers(*built) is expected
+
+
+def test_mismatches_of_what_is_installed():
+    """Neither what is not installed counts, nor what goes together, nor what has no variant."""
+
+    def ext(label, **releases):
+        metadata = Metadata(("abi_dependency",), {label: {"abi_dependency": releases}})
+        return Installed("ext", Version("1.0"), label, metadata=metadata)
+
+    torch = Installed("torch", Version("2.9.1+cu128"), None)
+    for installed, said in (
+        (ext("t28", torch=("2.8",), numpy=("1",)), "torch 2.8.*"),
+        (ext("t28", torch=("2.8", "2.7")), "torch 2.8.* or 2.7.*"),
+        (ext("t29", torch=("2.9",), numpy=("1",)), ""),
+        (Installed("ext", Version("1.0"), None), ""),
+    ):
+        found = [str(item) for item in abi_mismatches({"ext": installed, "torch": torch})]
+        text = f"ext 1.0 (variant t28) is built against {said}, and torch 2.9.1+cu128 is installed"
+        assert found == ([text] if said else [])

@@ -1,6 +1,7 @@
 """What is installed or locked, against indexes, and what the doctor says of it."""
 
 from contextlib import ExitStack, closing
+from dataclasses import replace
 
 import pytest
 from packaging.version import Version
@@ -9,6 +10,7 @@ from pep_variants._providers.surroundings import Surroundings
 from pep_variants._sources import Sources
 from pep_variants._wheelfile.installed import Installed
 from pep_variants.machines import Detector, load_machine
+from pep_variants.metadata import Metadata
 from pep_variants.preferences import Preferences
 from support.index import Index, served
 from support.projects import cuda, gpu_index
@@ -25,7 +27,13 @@ from variants_index.doctor import (
     shown_states,
     wants,
 )
-from variants_index.doctor._packages import BEST, UNKNOWN, WITHOUT, Asked
+from variants_index.doctor._packages import (
+    BEST,
+    UNKNOWN,
+    WITHOUT,
+    Asked,
+    requirement_problems,
+)
 from variants_index.finder import PackageFinder, Prefetcher
 from variants_index.target import host_target
 
@@ -292,6 +300,22 @@ def test_unmet_requirements_and_libraries_of_no_use():
     assert unmet == [("torchvision", "torch==2.14.0", "torch")]
     assert list(found.unmet({"numpy"})) == []
     assert found.orphans() == ["nvidia-cublas-cu12", "nvidia-cudnn-cu12", "nvidia-nccl-cu12"]
+
+
+def test_a_build_against_another_release():
+    variants = {"t28": {"abi_dependency": {"torch": ("2.8",)}}}
+    ext = replace(item("ext", "1.0", "t28"), metadata=Metadata(("abi_dependency",), variants))
+    found = Requirers([ext, item("torch", "2.9.1")], {})
+    ext.__dict__["requires"] = ()
+    (problem,) = requirement_problems(found, {"ext"}, Commands())
+    assert (problem.code, problem.command) == (
+        "unmet-requirement",
+        "pip install --variant-switch torch ext",
+    )
+    assert problem.text == (
+        "ext 1.0 (variant t28) is built against torch 2.8.*, and torch 2.9.1 is installed"
+    )
+    assert list(requirement_problems(found, {"torch"}, Commands())) == []  # it is advised
 
 
 @pytest.mark.parametrize(("machine", "fits"), [("gfx=gfx942", False), ("cuda=12.4,sm=9.0", True)])

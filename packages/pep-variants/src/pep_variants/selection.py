@@ -6,7 +6,9 @@ what stands in the way of a better one, what it leaves behind.
 
 from ._choose.abi import (
     AbiDependency,
+    AbiMismatch,
     abi_dependencies,
+    abi_mismatches,
     abi_projects,
     covers,
     is_release,
@@ -51,9 +53,9 @@ from ._choose.version_order import (
 from ._decision_log import log_decisions
 
 __all__ = [
-    "MORE", "AbiDependency", "Admitted", "Advice", "File", "NewestBuild", "Ranking", "Reason",
-    "Selection", "Verdict", "VersionNote", "abi_dependencies", "abi_projects",
-    "advise_over_releases", "answered", "asked", "by_tags", "choice_line", "covers",
+    "MORE", "AbiDependency", "AbiMismatch", "Admitted", "Advice", "File", "NewestBuild", "Ranking",
+    "Reason", "Selection", "Verdict", "VersionNote", "abi_dependencies", "abi_mismatches",
+    "abi_projects", "advise_over_releases", "answered", "asked", "by_tags", "choice_line", "covers",
     "has_accelerator", "is_accelerated", "is_built_only", "is_release", "is_unfit", "log_decisions",
     "missing_variant", "newest_build", "nothing_fits", "notices", "passed_over", "problems_of",
     "rank", "ranking_tree", "repairs", "required_by", "required_by_marker", "rivals", "select",

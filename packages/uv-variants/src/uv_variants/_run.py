@@ -59,7 +59,7 @@ from ._switching import (
     with_outdated,
     without_upgrades,
 )
-from ._upkeep import read_requirements, replaces_builds, tidy, warn_of
+from ._upkeep import read_requirements, replaces_builds, tidy, warn_of, warn_of_mismatches
 from ._uv_environment import STARTED_BY_UV, program_run, uv_variables, variables_without_session
 from ._uv_process import Check, end_as, run_uv
 from ._uv_program import become_uv
@@ -594,6 +594,8 @@ def _report(context: Context, prepared: UvRun, code: int, planned: Planned) -> N
         if not context.is_quiet:
             for line in prepared.changes.after:
                 warn(line)
+            if context.environments and not context.invocation.has("dry-run"):
+                warn_of_mismatches(context, state.installed)
         check_after(state)
         check_installed(state)
         after_lock(state)

@@ -112,6 +112,19 @@ def warn_of(contested: Iterable[OwnershipProblem], found: Mapping[str, Installed
         return
 
 
+def warn_of_mismatches(context: Context, before: Mapping[str, Installed]) -> None:
+    """Print which installed variant is built against another release than is there.
+
+    uv compares none. Those that have nothing to do with the command are not named.
+    """
+    now = installed(context.environments)
+    named = {normalized(name_of(text) or "") for text in context.requested}
+    concerned = {name for name in now if name in named or before.get(name) != now[name]}
+    for mismatch in wheel_selection.abi_mismatches(now):
+        if not concerned.isdisjoint((mismatch.installed.project, mismatch.other.project)):
+            warn(f"{mismatch}: uv does not compare them, pip with the shim does")
+
+
 def _with_variants(context: Context, found: Mapping[str, Installed]) -> list[str]:
     """Return the projects among what is installed that have variants."""
     has_catalog = context.preferences.catalog is not None

@@ -10,7 +10,7 @@ supported (see `supporting`), and the resolver sees to it that candidates go tog
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .._model.metadata import Metadata
     from .._model.platform import Platform
     from .._model.property import Properties
+    from .._wheelfile.installed import Installed
 
 _RELEASE = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,2}")
 
@@ -69,6 +70,41 @@ def abi_dependencies(properties: Properties) -> tuple[AbiDependency, ...]:
         AbiDependency(canonicalize_name(feature), _newest_first(values))
         for feature, values in sorted(properties.get(ABI_DEPENDENCY, {}).items())
     )
+
+
+@dataclass(frozen=True)
+class AbiMismatch:
+    """An installed variant that does not go with what is installed of another project.
+
+    Attributes:
+        installed: the variant.
+        dependency: what it is built against.
+        other: what is installed of that project.
+    """
+
+    installed: Installed
+    dependency: AbiDependency
+    other: Installed
+
+    def __str__(self) -> str:
+        own, other = self.installed, self.other
+        return (
+            f"{own.project} {own.version} (variant {own.label}) is built against "
+            f"{self.dependency}, and {other.project} {other.version} is installed"
+        )
+
+
+def abi_mismatches(found: Mapping[str, Installed]) -> Iterator[AbiMismatch]:
+    """Yield where installed variants do not go with what they are built against; *found* by name.
+
+    Installers without variants do not compare them.
+    """
+    for own in found.values():
+        properties = own.metadata.properties_of(str(own.label)) if own.metadata else None
+        for dependency in abi_dependencies(properties or {}):
+            other = found.get(dependency.project)
+            if other is not None and not dependency.allows(other.version):
+                yield AbiMismatch(own, dependency, other)
 
 
 def covers(one: Iterable[AbiDependency], other: Iterable[AbiDependency]) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pep_variants import labels as wheel_labels
+from pep_variants import selection as wheel_selection
 from pep_variants import wheel_files
 from pep_variants.errors import PluginFailed, listed
 from pep_variants.selection import Advice
@@ -340,6 +341,11 @@ def requirement_problems(
             f"and {found.project} {found.version} is installed",
             commands.switched((found.project, item.project)),
         )
+    for mismatch in wheel_selection.abi_mismatches(requirers.items):
+        own, other = mismatch.installed.project, mismatch.other.project
+        if own in names:
+            command = commands.switched((other, own))
+            yield Problem("unmet-requirement", str(mismatch), command)
 
 
 def _counted(files: list[str]) -> str:

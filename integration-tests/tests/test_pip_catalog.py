@@ -127,6 +127,32 @@ def test_what_counts(patched, index, places, catalog, tmp_path):
     installs(dry_run(patched, index, *catalog, "torch"), "torch-2.9.0-own")
 
 
+@pytest.mark.one
+def test_places_that_are_asked(fresh, patched, index, places, catalog):
+    """Not those of builds for accelerators without one, unless such a build is named or here."""
+
+    def asked(environment, *wanted, **machine):
+        places.requests.clear()
+        done = dry_run(environment, index, *catalog, *wanted, **machine)
+        pages = {path.split("/")[4] for path in places.requests if path.endswith("/")}
+        return pages, done
+
+    none = {DRIVER: ""}
+    pages, done = asked(patched, "torchvision", **none)
+    installs(done, "torch-2.9.0+cpu-null", "torchvision-0.9.0+cpu-null")
+    assert pages == {"cpu"}
+    assert "Variant null for torch 2.9.0+cpu: no other variant fits" in done.out
+    everything = {"cpu", "cu126", "cu128", "cu130"}
+    pages, done = asked(patched, "torch==2.9.0+cu128", **none)
+    assert (pages, done.code) == (everything, 1)
+    assert "cuda12.8  " in done.err, done
+    pages, done = asked(patched, "torchvision", "--variant", "torch=cuda12.8", **none)
+    assert (pages, done.code) == (everything, 1)
+    assert asked(patched, "torch", **CUDA_12)[0] == everything
+    assert fresh.pip("install", "-i", index.url, *catalog, "torch", env=CUDA_12).code == 0
+    assert asked(fresh, "torchvision", **none)[0] == everything
+
+
 @pytest.mark.everywhere
 def test_a_place_fails(patched, index, places, catalog):
     """C7: one line for a host, for all projects; the next best is taken."""

@@ -67,6 +67,30 @@ def test_pages():
     ]
 
 
+def test_places_for_other_accelerators():
+    """They are not asked where there are builds for everyone; why not they is known still."""
+    for present, places, labels in (
+        ((), ["https://example.org/cpu"], ["cu128", "cu126", "linked"]),
+        (("amd",), ["https://example.org/cpu"], ["cu128", "cu126", "linked"]),
+        (("nvidia", "amd"), list(ENTRY.places), []),
+    ):
+        found = ENTRY.for_accelerators(present)
+        assert list(found.places) == places
+        assert [item.label for item in found.unread_builds(Version("1.0"))] == labels
+        assert found.targets == ("app-cu12",)
+    # Without builds for everyone the others are what there is to say.
+    cuda = 'index = "https://example.org/cu128"\nlocal = "cu128"'
+    for tables, places in (
+        ([variant("cu128", cuda, cuda="12.8")], ["https://example.org/cu128"]),
+        ([variant("cu128", cuda, cuda="12.8"), variant("null", "")], ["https://example.org/cu128"]),
+        (
+            [variant("cu128", cuda, cuda="12.8"), variant("null", cuda)],
+            ["https://example.org/cu128"],
+        ),
+    ):
+        assert list(read_entry(entry("app", tables), "").for_accelerators(()).places) == places
+
+
 @pytest.mark.parametrize(
     ("url", "expected"),
     [

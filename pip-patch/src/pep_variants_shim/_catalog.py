@@ -24,6 +24,7 @@ from ._guard import switch
 from ._links import CatalogLink, catalog_link, index_position, placed, rewritten_link, source_of
 
 if TYPE_CHECKING:
+    from pep_variants.machines import Platform
     from pep_variants.metadata import Metadata
     from variants_catalog.catalogs import Catalog, UserEntries
     from variants_catalog.entries import CatalogProject, PublishedFile
@@ -49,6 +50,7 @@ class SessionCatalog:
 
     Attributes:
         lacking: lines about what cannot be had.
+        specifiers: those of the projects that the user names, by normalized name.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class SessionCatalog:
         note_metadata: Callable[[Any], None],
         present: Callable[[], Iterable[str]],
         constraint: Callable[[str], Any],
+        detect: Callable[[Metadata], Platform],
     ) -> None:
         """Set up.
 
@@ -67,7 +70,10 @@ class SessionCatalog:
             note_metadata: keeps a link to a file of variant metadata.
             present: returns the projects that are installed.
             constraint: returns the specifier of the constraints on a project, None without any.
+            detect: detection of the machine that is chosen for.
         """
+        self._detect = detect
+        self.specifiers: Mapping[str, Any] = {}
         self._constraint = constraint
         self._options = options
         self._finder = finder
@@ -372,6 +378,7 @@ class SessionCatalog:
 
         finder = self._finder
         evaluator = finder.make_link_evaluator(entry.name)
+        entry = self._for_machine(entry)
         reader: PlaceReader[Any] = PlaceReader(entry)
         network = finder._link_collector.session
         urls = [page.url for page in reader.pages]
@@ -411,6 +418,19 @@ class SessionCatalog:
                 len(added), entry.name, entry.documentation,
             )  # fmt: skip
         return added
+
+    def _for_machine(self, entry: CatalogProject) -> CatalogProject:
+        """Return *entry* without the places of builds for accelerators that are not there.
+
+        All are asked where the user names or has a build of what it belongs to.
+        """
+        family = (entry.name, *entry.coherent)
+        wanted = [f"{self.specifiers.get(name)} {self._constraint(name)}" for name in family]
+        given = {*self._options.forced, *self._present()}
+        if any("+" in text for text in wanted) or not given.isdisjoint(family):
+            return entry
+        found = self._detect(entry.metadata([])).namespaces
+        return entry.for_accelerators({name for name, each in found.items() if each.features})
 
     def _own(self, project: str, candidates: Iterable[Any]) -> Iterator[Listed[Any]]:
         """Yield what the user's indexes have of *project*, with pip's *candidates* of it.

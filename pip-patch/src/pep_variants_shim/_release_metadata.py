@@ -122,7 +122,8 @@ class InfoFiles:
         link = link_of(candidate)
         known = catalog_link(link)
         if known is not None:
-            return known.entry.metadata(self._published(project, known))
+            unread = known.entry.unread_builds(known.file.version)
+            return known.entry.metadata([*unread, *self._published(project, known)])
         source = source_of(link)
         if (project, source) in self._slow:
             problem = "took too long for another version, not asked again"

@@ -101,7 +101,12 @@ class Session:
         self.attempting = False
         self._build_labels = inherited_labels()
         self.catalog = SessionCatalog(
-            options, finder, self.note_metadata, lambda: tuple(self.installed), self.constraint
+            options,
+            finder,
+            self.note_metadata,
+            lambda: tuple(self.installed),
+            self.constraint,
+            lambda metadata: self.get_ordering().detect(metadata),
         )
         preferences = options.read_given()
         if preferences is None or preferences.use_variants:

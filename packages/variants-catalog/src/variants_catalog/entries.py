@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from pep_variants import labels as wheel_labels
-from pep_variants import limits, wheel_files
+from pep_variants import limits, machines, wheel_files
 from pep_variants import metadata as variant_metadata
 from pep_variants.metadata import Features, Metadata, Properties, Property, ProviderInfo
 
@@ -199,7 +199,14 @@ class CatalogVariant:
 
     def admits(self, version: Version) -> bool:
         """Return whether it is about the public part of *version*, pre-releases included."""
-        return self.versions.contains(version.public, prereleases=True)
+        return self._admits(version)
+
+    @cached_property
+    def _admits(self) -> Callable[[Version], bool]:
+        def contains(version: Version) -> bool:
+            return self.versions.contains(version.public, prereleases=True)
+
+        return lru_cache(maxsize=1024)(contains)  # a version has many files
 
     def placeholders(self, version: Version) -> Mapping[str, str] | None:
         """Return the values of placeholders in the local part of *version*.
@@ -224,14 +231,22 @@ class CatalogVariant:
 
         GPUs on which *version* has a known fault are none that it is for.
         """
-        items = [Property.parse(filled(text, values)) for text in self.properties]
-        for fault in self._faults(version) if version is not None else ():
-            items = list(map(fault.without, items))
-        found = variant_metadata.group_properties(items)
-        return {
-            namespace: {feature: tuple(sorted(set(held))) for feature, held in features.items()}
-            for namespace, features in found.items()
-        }
+        faults = tuple(self._faults(version)) if version is not None else ()
+        return self._filled(tuple(values.items()), faults)
+
+    @cached_property
+    def _filled(self) -> Callable[..., dict[str, Features]]:
+        def read(values: Iterable[tuple[str, str]], faults: Iterable[Fault]) -> dict[str, Features]:
+            items = [Property.parse(filled(text, dict(values))) for text in self.properties]
+            for fault in faults:
+                items = list(map(fault.without, items))
+            found = variant_metadata.group_properties(items)
+            return {
+                namespace: {feature: tuple(sorted(set(held))) for feature, held in features.items()}
+                for namespace, features in found.items()
+            }
+
+        return lru_cache(maxsize=64)(read)  # most of its files have the same
 
     def known_properties(self, version: Version | None = None) -> dict[str, Features]:
         """Return the properties that are the same for all of its files, as `properties_of`."""
@@ -275,6 +290,7 @@ class CatalogProject:
         checked: day on which a person last compared the entry with its sources, ISO 8601.
         source: file or URL that the entry is from, for messages.
         mirrors: beginnings of the publisher's URLs, longest first, and what replaces them.
+        unread: variants whose places need not be asked, see `for_accelerators`.
     """
 
     name: str
@@ -290,11 +306,19 @@ class CatalogProject:
     checked: str = ""
     source: str = field(default="", compare=False)
     mirrors: tuple[tuple[str, str], ...] = ()
+    unread: tuple[CatalogVariant, ...] = field(default=(), compare=False)
 
     @property
     def places(self) -> tuple[str, ...]:
         """URLs of the indexes and find-links pages that have files of the project."""
         return tuple(dict.fromkeys(item.place for item in self.variants if item.place is not None))
+
+    @cached_property
+    def _by_place(self) -> dict[str | None, list[CatalogVariant]]:
+        found: dict[str | None, list[CatalogVariant]] = {}
+        for item in self.variants:
+            found.setdefault(item.place, []).append(item)
+        return found
 
     def page(self, place: str) -> str:
         """Return the URL of the page that lists the project's files at *place*, see `places`."""
@@ -358,7 +382,7 @@ class CatalogProject:
         """
         taken: dict[str, CatalogVariant] = {}
         whole: CatalogVariant | None = None
-        for item, version, values in self._matching(filename, lambda item: item.place == place):
+        for item, version, values in self._matching(filename, self._by_place.get(place, ())):
             if whole is not None and not item.is_beside(whole):
                 return
             for file in self._file(item, filename, version, values):
@@ -370,18 +394,18 @@ class CatalogProject:
 
     def own_files(self, filename: str) -> Iterator[PublishedFile]:
         """Yield what the project's own non-variant wheel *filename* is, with each of the extras."""
-        for item, version, values in self._matching(filename, self.is_own):
+        for item, version, values in self._matching(filename, filter(self.is_own, self.variants)):
             yield from self._file(item, filename, version, values)
 
     def _matching(
-        self, filename: str, wanted: Callable[[CatalogVariant], bool]
+        self, filename: str, wanted: Iterable[CatalogVariant]
     ) -> Iterator[tuple[CatalogVariant, Version, Mapping[str, str]]]:
         """Yield the *wanted* variants that a wheel of the project is, its version, placeholders."""
         named = _named(filename)
         if named is None or named[0] != self.name:
             return
-        for item in self.variants:
-            if wanted(item) and item.admits(named[1]):
+        for item in wanted:
+            if item.admits(named[1]):
                 values = item.placeholders(named[1])
                 if values is not None:
                     yield item, named[1], values
@@ -399,6 +423,29 @@ class CatalogProject:
                 own = f"{self.name.replace('-', '_')}-{tail}"
                 for found in self._file(item, own, named[1], {}):
                     yield replace(found, published=filename, origin=named[0])
+
+    def for_accelerators(self, present: Iterable[str]) -> CatalogProject:
+        """Return the entry without the places that only have builds for other accelerators.
+
+        All are asked where no place has builds that need none. The variants are `unread` then.
+
+        Args:
+            present: namespaces of the accelerators of the machine.
+        """
+        needed = machines.ACCELERATORS.keys() - {*present}
+        lost = [item for item in self.variants if not needed.isdisjoint(item.known_properties())]
+        asked = {item.place for item in self.variants if item not in lost} - {None}
+        unread = tuple(item for item in lost if item.place and item.place not in asked)
+        if not asked or not unread:
+            return self
+        variants = tuple(item for item in self.variants if item not in unread)
+        return replace(self, variants=variants, unread=unread)
+
+    def unread_builds(self, version: Version) -> Iterator[PublishedFile]:
+        """Yield what the `unread` variants are of *version*, without files, to say why not they."""
+        for item in self.unread:
+            if item.admits(version) and not PLACEHOLDER.search(item.label):
+                yield PublishedFile("", "", version, item.label, item.known_properties(version))
 
     def metadata(self, files: Collection[PublishedFile]) -> Metadata:
         """Return the variant metadata of a version that has *files*."""

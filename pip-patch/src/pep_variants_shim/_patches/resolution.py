@@ -174,6 +174,7 @@ def patch_resolver(module: ModuleType) -> None:
             return original(self, root_reqs, *args, **kwargs)
         named = [req for req in root_reqs if req.name and req.user_supplied]
         wanted = {canonicalize_name(req.name): req.specifier for req in named}
+        session.catalog.specifiers = wanted
         try:
             try:
                 with explained(session):

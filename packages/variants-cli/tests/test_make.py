@@ -265,7 +265,10 @@ def test_wheels_that_are_refused(tmp_path, build_wheel, variants):
     result = variants(*v3(wheel))
     assert result == (1, "", f"error: {made} exists: use --force to replace it\n")
     assert made.read_bytes() == b"precious"
+    (left := made.with_name(f".{made.name}.{'0' * 12}.tmp")).touch()
+    os.utime(left, (0, 0))  # of one that was ended
     assert variants(*v3(wheel, "--force")).code == 0
+    assert not left.exists()
     check_record(made)
     result = variants(*v3(made))
     assert result == (1, "", f"error: {made} is a variant wheel: unmake it first\n")

@@ -178,6 +178,9 @@ def test_lists_and_what_is_not_there(variants, tmp_path, dist):
     assert variants("storage", place).out.split() == ["demo", "6", size, "active"]
     assert variants("storage", place, "--json").json == [{"name": "demo", "files": 6}]
     assert variants("storage", place, "demo").out.count("\n") == 6
+    (left := place / f".demo.whl.{'0' * 12}.tmp").write_bytes(b"12345")
+    assert f"{left}: 5 bytes of a publisher that" in variants("storage", place).err
+    left.unlink()
     before = Reader(place).get(PAGE)
     for arguments, message in (
         (["demo", "--yank", "demo-2.0*"], "'demo-2.0*': no file of demo has this name"),

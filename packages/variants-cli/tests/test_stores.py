@@ -95,7 +95,8 @@ def test_what_a_publisher_left_that_was_ended(tmp_path):
     os.utime(new)
     store = DirectoryStore(tmp_path)
     assert list(store.paths("")) == ["torch/.x.whl.own.tmp"]
-    store.put("torch/page.html", b"")
+    assert [path for path, _ in store.left()] == [old, new]
+    store.put("other/page.html", b"")
     assert (old.exists(), new.exists(), other.exists()) == (False, True, True)
     new.unlink()
     other.unlink()

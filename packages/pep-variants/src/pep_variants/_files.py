@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +24,11 @@ _BUSY_SECONDS = 5.0
 """How long Windows may refuse to replace or read a file that another process has open."""
 
 _NO_ROOM = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
+
+
+_LEFT = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
+_LEFT_SECONDS = 86_400
+"""What was written to that long ago is nobody's any more."""
 
 
 class Content(NamedTuple):
@@ -130,6 +136,27 @@ def replacing(
         ):
             error.filename = str(path)
         raise
+
+
+def leftovers(folder: Path, *, below: bool = False) -> list[Path]:
+    """Return the files in *folder* that `replacing` writes before they get their own name.
+
+    They are of processes that run, or that were ended.
+
+    Args:
+        folder: that is looked at.
+        below: look into all folders in it as well.
+    """
+    found = folder.rglob(".*.tmp") if below else folder.glob(".*.tmp")
+    return [path for path in sorted(found) if _LEFT.fullmatch(path.name)]
+
+
+def remove_leftovers(folder: Path, *, below: bool = False) -> None:
+    """Remove `leftovers` that are older than a day."""
+    for left in leftovers(folder, below=below):
+        with contextlib.suppress(OSError):
+            if left.lstat().st_mtime < time.time() - _LEFT_SECONDS:
+                left.unlink()
 
 
 def patiently(act: Callable[[], _T]) -> _T:

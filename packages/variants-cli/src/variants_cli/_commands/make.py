@@ -242,6 +242,8 @@ def _write(jobs: Sequence[Job], edits: Edits, output: Path | None, *, force: boo
             )
         if target.exists() and not force:
             raise click.ClickException(f"{target} exists: use --force to replace it")
+    for folder in {target.parent for target in targets}:
+        safe_files.remove_leftovers(folder)
     for target, (wheel, label, variant_json) in targets.items():
         with wheel_files.open_source(wheel) as source:
             if label is None and not source.is_variant:

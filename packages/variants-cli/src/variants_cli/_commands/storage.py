@@ -7,9 +7,9 @@ from typing import Any
 import click
 from packaging.utils import canonicalize_name
 
-from .._console import counted, print_json, print_table
+from .._console import counted, note, print_json, print_table
 from .._publishing.stored_index import StoredIndex
-from .._publishing.stores import open_store
+from .._publishing.stores import DirectoryStore, open_store
 from .arguments import json_option
 
 
@@ -45,7 +45,8 @@ def storage(
 
     Example: variants storage s3://wheels.example.org demo --yank 'demo-1.0-*=broken'
     """
-    index = StoredIndex(open_store(place))
+    store = open_store(place)
+    index = StoredIndex(store)
     has_change = any(patterns.values())
     if project is None and has_change:
         raise click.UsageError("which project? variants storage PLACE PROJECT ...")
@@ -57,6 +58,11 @@ def storage(
                 click.echo(f"{project}: {counted(len(update.changed), 'file')} changed")
     if project is None:
         _show_projects(index, as_json=as_json)
+        for path, size in store.left() if isinstance(store, DirectoryStore) else ():
+            note(
+                f"{path}: {size:,} bytes of a publisher that writes now, or was ended; variants "
+                "publish removes them when they are a day old"
+            )
     elif as_json or not has_change:
         _show_files(index, project, as_json=as_json)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
-import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -65,13 +64,6 @@ _CAUSES = {
 _CODE = re.compile(r"<Code>([^<]{1,60})</(?:.*?<Message>([^<]{1,200})</)?", re.DOTALL)
 
 
-_LEFT = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
-"""Names of the files that `safe_files.replacing` writes before they get their own."""
-
-_OLD_SECONDS = 86_400
-"""What was written to that long ago is nobody's any more."""
-
-
 class PreconditionFailed(PublishError):
     """An object is not, or no longer, the version that was to be replaced."""
 
@@ -109,7 +101,7 @@ class DirectoryStore:
     def __init__(self, root: Path) -> None:
         """Use the directory *root*."""
         self._root = root
-        self._tidied: set[Path] = set()
+        self._is_tidy = False
         self.name = str(root)
 
     def get(self, path: str, limit: int) -> StoredContent | None:
@@ -132,7 +124,9 @@ class DirectoryStore:
         target = self._path(path)
         with self._errors(path):
             target.parent.mkdir(parents=True, exist_ok=True)
-            self._tidy(target.parent)
+            if not self._is_tidy:  # of what publishers that were ended have left
+                self._is_tidy = True
+                safe_files.remove_leftovers(self._root, below=True)
             with safe_files.replacing(target, durable=True) as stream:
                 for chunk in (data,) if isinstance(data, bytes) else data:
                     stream.write(chunk)
@@ -161,9 +155,10 @@ class DirectoryStore:
     def paths(self, prefix: str) -> Iterator[str]:
         """Yield the paths of all objects below *prefix*."""
         top = self._path(prefix) if prefix else self._root
+        left = set(safe_files.leftovers(top, below=True))
         for found in sorted(top.rglob("*")):
             path = found.relative_to(self._root).as_posix()
-            is_own = path != LOCK and not _LEFT.fullmatch(found.name)
+            is_own = path != LOCK and found not in left
             if is_own and found.is_file() and not found.is_symlink():
                 yield path
 
@@ -181,16 +176,13 @@ class DirectoryStore:
                 raise PublishError(f"{found}: is a link, and what it leads to is left alone")
         return found
 
-    def _tidy(self, folder: Path) -> None:
-        """Remove what publishers that were ended have left in *folder*, once."""
-        if folder in self._tidied:
-            return
-        self._tidied.add(folder)
-        for left in folder.glob(".*.tmp"):
+    def left(self) -> list[tuple[Path, int]]:
+        """Return path and size of files that publishers write now, or were ended in writing."""
+        found = []
+        for path in safe_files.leftovers(self._root, below=True):
             with contextlib.suppress(OSError):
-                status = left.lstat()
-                if _LEFT.fullmatch(left.name) and status.st_mtime < time.time() - _OLD_SECONDS:
-                    left.unlink()
+                found.append((path, path.lstat().st_size))
+        return found
 
     @contextlib.contextmanager
     def _errors(self, path: str) -> Iterator[None]:

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from support import pip_seams
-from support.environments import PIPS, find_python
+from support.environments import PIPS, ROOT, find_python
 from support.index import served
 from support.pip_commands import PipCommands, dry_run, installs, labels, versions
 from support.pip_mutations import MUTATIONS, mutate
@@ -250,6 +250,47 @@ def test_pip_that_does_it_otherwise(changed, toys, mutation):
         assert len(lines) == 1, done
         assert found.keys() == plain, done
     assert found["torch"] == "2.7", done
+    assert is_right(environment) is bool(labels(environment)), (mutation, done)
+    result = "variants" if labels(environment) else "plain, one line"
+    assert documented().get((mutation, environment.path.name), result) == result
+
+
+@functools.cache
+def documented():
+    """Return what the reference says, by the change and the name of an environment."""
+    text = (ROOT / "docs" / "reference" / "pip-seams.md").read_text("utf-8")
+    rows = [[*map(str.strip, line.split("|")[1:-1])] for line in text.splitlines()]
+    (pips,) = (row[1:] for row in rows if row[:1] == ["a pip with"])
+    cells = {row[0]: row[1:] for row in rows if row and row[0] in MUTATIONS}
+    assert cells.keys() == MUTATIONS.keys()
+    return {
+        (change, f"environment-{pip}"): cell
+        for change, row in cells.items()
+        for pip, cell in zip(pips, row, strict=True)
+    }
+
+
+def is_right(environment):
+    """Return whether the toy resolution says so of the pip of *environment*."""
+    done = environment.run("-m", "pep_variants_shim.trial")
+    assert done.err == "", done
+    assert done.code == done.out.count("\n"), done
+    assert done.out.startswith("pip 2") is bool(done.code), done
+    return not done.code
+
+
+def test_toy_resolution(changed):
+    """It holds with the pips that are supported, and takes no notice of what the user has set."""
+    environment = changed(lambda _: True)
+    assert is_right(environment)
+    newer = ("-m", "pep_variants_shim.trial", "--newer")
+    assert environment.run(*newer, env={"PIP_DRY_RUN": "x"}).code == 0
+    init = environment.site_packages / "pip" / "__init__.py"
+    text = init.read_text()
+    init.unlink()  # it is shared
+    init.write_text(text + "\n__version__ = '99'\n")
+    assert environment.run(*newer, env={"VARIANTS_VARIANT": "x"}).code == 0
+    assert environment.run(*newer, env={"PEP_VARIANTS_SHIM": "0"}).code == 1
 
 
 # Faults of the shim.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -33,8 +35,15 @@ def main() -> int:
         options.out_dir.mkdir(parents=True, exist_ok=True)
         name = f"pip-{local_version(options.version)}-py3-none-any.whl"
         write_wheel(options.out_dir / name, files, release_date(upstream))
-    print(options.out_dir / name)
-    return 0
+    wheel = options.out_dir / name
+    print(wheel)
+    # The same wheel that is released, as anybody would run it.
+    environ = {**os.environ, "PYTHONPATH": str(wheel)}
+    trial = [sys.executable, "-m", "pip._variants.trial"]
+    done = subprocess.run(trial, env=environ, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        print(f"error: {wheel.name}: {done.stdout.strip()}", file=sys.stderr)
+    return done.returncode
 
 
 if __name__ == "__main__":

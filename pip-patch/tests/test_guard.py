@@ -404,7 +404,7 @@ def test_required(guard, owner):
      ("23.3.2", False), ("9.0.3", False), ("None", False)],
 )  # fmt: skip
 def test_versions_that_are_patched(hook, version, patched):
-    assert (hook._release(version) >= hook._release(hook.OLDEST)) is patched
+    assert (hook.release(version) >= hook.release(hook.OLDEST)) is patched
 
 
 def test_table(hook):

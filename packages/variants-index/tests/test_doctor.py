@@ -523,6 +523,20 @@ def test_a_shim_that_does_nothing(tool, tmp_path, version, environ, code, remedy
 
 
 @LINUX
+@pytest.mark.parametrize(("version", "module"), [
+    ("99.0 from {}/pip (python 3.13) with pep-variants-shim 0.1.0", "pep_variants_shim.trial"),
+    ("99.0+variants.1 from {}/pip (python 3.13)", "pip._variants.trial"),
+])  # fmt: skip
+def test_a_pip_that_is_too_new(tool, version, module):
+    """What the toy resolution of the shim says of it; it says nothing of one that is right."""
+    pip, python = tool("pip", f"pip {version.format('/p')}"), tool("python", "")
+    python.write_text(f'#!/bin/sh\n[ "$2 $3" = "{module} --newer" ] && echo pip 99 does not\n')
+    (problem,) = installers(pip.parent).problems
+    assert (problem.code, problem.text) == ("new-pip", f"{pip}: pip 99 does not")
+    assert problem.command == f"{pip} install --upgrade --find-links dist pep-variants-shim"
+
+
+@LINUX
 def test_the_pip_of_a_managed_python(tool, tmp_path):
     """The system refuses installs there (PEP 668), so an environment is made."""
     python = tool("python", "")

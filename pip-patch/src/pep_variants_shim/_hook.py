@@ -108,7 +108,7 @@ class PatchFinder:
             version = getattr(sys.modules.get("pip"), "__version__", None)
             if _BUILT_IN_NAME in sys.modules and not BUILT_IN:
                 switch.yield_to_built_in()
-            elif _release(str(version)) < _release(OLDEST):
+            elif release(str(version)) < release(OLDEST):
                 _off(
                     f"pip {version} is too old ({OLDEST} or newer is needed)",
                     f"to upgrade it: {_python()} -m pip install --upgrade pip",
@@ -162,7 +162,7 @@ def _patches(name: str) -> bool:
     return switch.on or (switch.failed and name.startswith(_METADATA))
 
 
-def _release(version: str) -> tuple[int, ...]:
+def release(version: str) -> tuple[int, ...]:
     """Return the leading numbers of *version*, without importing `packaging`."""
     numbers = []
     for part in version.partition(LOCAL)[0].split("."):

@@ -201,6 +201,11 @@ def _pip_problems(
             )
             yield Problem("plain-pip", text, f"{shlex.quote(str(python))} -m ensurepip --upgrade")
     elif pip.patched:
+        module = "pip._variants" if _BUILT_IN in pip.version else "pep_variants_shim"
+        said = output_of([str(python), "-m", f"{module}.trial", "--newer"], environ).strip()
+        if said:
+            install = f"install --upgrade {_WHEELS} pep-variants-shim"
+            yield Problem("new-pip", f"{pip.name}: {said}", f"{pip.name} {install}")
         if first is not None and not first.is_own and not first.patched:
             text = f"{first.name} is first on PATH and does not know variants; {pip.name} does"
             folder = shlex.quote(str(python.parent))

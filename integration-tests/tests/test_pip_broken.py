@@ -6,6 +6,10 @@ What is chosen then is a matter of the conformance cases.
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -118,3 +122,25 @@ def test_secrets_stay_secret(patched, serve):
         installs(done, "app-2.0")
         assert problem in done.err
         assert "secret" not in done.text
+
+
+@pytest.mark.one
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+@pytest.mark.parametrize(
+    "name", [FILE, "app-2.0-1-py3-none-any-cu128.whl", "app-3.0-py3-none-any.whl"]
+)
+def test_a_pipe_among_the_files(patched, tmp_path, name):
+    """It is none of them: to read it would wait for who writes into it, for ever."""
+    for file, data in an_index().files["app"].items():
+        (tmp_path / file).write_bytes(data)
+    (tmp_path / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / name)
+    links = ("--no-index", "--find-links", str(tmp_path), "app")
+    done = patched.pip("install", "--dry-run", *links, env=CUDA_12_8)
+    installs(done, "app-2.0" if name == FILE else "app-2.0-cu128")
+    assert ("cannot be fetched: not a regular file" in done.err) is (name == FILE), done
+    done = subprocess.run(
+        [Path(sys.executable).with_name("variants"), "resolve", *links],
+        env={**os.environ, **CUDA_12_8}, capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert done.stdout.split()[:3] == ["app", "2.0", "cu128"]

@@ -169,6 +169,10 @@ def test_files_that_the_user_names(patched, serve, tmp_path):
             "use a non-variant wheel, or run pip without --no-variants or the legacy resolver\n",
         )
     installs(dry_run(patched, index, str(tmp_path / null)), *ON_CPU.split())
+    # What was said of another build of it before is set right.
+    done = dry_run(patched, index, "app", f"app @ {(tmp_path / null).as_uri()}")
+    installs(done, *ON_CPU.split())
+    assert f"Variant null for app 1.0: the file that is asked for, {null}\n" in done.out, done
     for inside, problem in (
         (None, "is named a variant wheel, but has no variant.json"),
         (cuda("12.8"), "the filename has label 'cu128'"),

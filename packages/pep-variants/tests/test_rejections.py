@@ -211,6 +211,12 @@ def test_nothing_fits():
     found = nothing_fits("gpu", "2.0", chosen_of(variants, ELSEWHERE_DETECTED, plain=False))
     assert found.summary == "None of the variants of gpu 2.0 fits the target"
     assert found.advice == "What helps: describe the target with --variant-platform FILE."
+    # No machine has another release of a project.
+    built = {"t28": {"abi_dependency": {"torch": ("2.8",)}}}
+    found = nothing_fits("gpu", "2.0", chosen_of(built, driver("12.8"), plain=False))
+    assert (len(found.details), found.advice) == (1, "")
+    found = nothing_fits("gpu", "2.0", chosen_of(built, driver("12.8"), plain=False), plain=["1"])
+    assert found.advice == "What helps: ask for gpu==1, which has a non-variant file."
     # The ten nearest ones are listed, the rest is counted.
     variants = {f"cu{number}": cuda(f"{number}.0") for number in range(20, 61)}
     found = nothing_fits("gpu", "2.0", chosen_of(variants, driver("12.8"), plain=False))

@@ -20,7 +20,7 @@ from pip._internal.models.link import Link
 from pip._vendor.requests.exceptions import SSLError, TooManyRedirects
 from pip._vendor.urllib3.exceptions import HTTPError
 
-from pep_variants import limits
+from pep_variants import limits, safe_files
 from pep_variants import metadata as variant_metadata
 from pep_variants.errors import printable, redacted
 from pep_variants.metadata import Absent, Failed, Fetch, FetchAnswer, LocalFile
@@ -77,7 +77,7 @@ def answer(network: Any, fetch: Fetch) -> FetchAnswer:
     link: Any = fetch.file.origin
     if link.is_file:
         try:
-            return LocalFile(open(link.file_path, "rb"))  # noqa: PTH123 - the reader closes it
+            return LocalFile(safe_files.open_regular(link.file_path))
         except FileNotFoundError:
             return Absent("there is no such file")
         except OSError as error:

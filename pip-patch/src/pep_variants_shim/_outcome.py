@@ -108,6 +108,9 @@ def note_result(
     candidates = result.mapping
     for name, requirement in requirements.items():
         session.note_chosen(name, requirement.link)
+        if session.ordering is not None:
+            link = candidates[name].source_link
+            session.ordering.listener.named(name, candidates[name].version, link)
         other = OWN[1 - OWN.index(name)] if name in OWN else name
         if other != name and (other in requirements or other in session.installed):
             raise InstallationError(

@@ -18,7 +18,7 @@ from resolvelib_variants.interfaces import Chosen
 from resolvelib_variants.ordering import VariantOrdering
 
 from ._errors import logger
-from ._links import Info, catalog_link, filename_of, link_of, source_of
+from ._links import Info, catalog_link, filename_of, label_of_link, link_of, source_of
 
 if TYPE_CHECKING:
     from pep_variants.lock_entries import GroupChoice, LockChoice
@@ -42,6 +42,7 @@ class VariantReporter:
         self.is_muted = False
         self._printed: set[str] = set()
         self._hinted = False
+        self._told: dict[str, str] = {}
 
     # `resolvelib_variants.interfaces.Listener` and `CoherenceListener`.
 
@@ -76,6 +77,7 @@ class VariantReporter:
         if selection is None or self.is_muted:
             return
         link = link_of(info)
+        self._told[project] = link.url
         name, source = filename_of(link), source_of(link)
         found = (item for item in selection.files if (item.filename, item.source) == (name, source))
         file = next(found, File(name, source, info))
@@ -99,6 +101,13 @@ class VariantReporter:
             if known is not None:
                 where = f"{known.place} (catalogue: {known.entry.documentation})"
                 self._print(VERBOSE, f"Variant {known.file.label} of {project} is from {where}")
+
+    def named(self, project: str, version: object, link: Any) -> None:
+        """Print which file is taken in place of what was chosen: one that is asked for by URL."""
+        if link is not None and self._told.get(project, link.url) != link.url:
+            label = label_of_link(link)
+            taken = f"Variant {label} for {project} {version}" if label else f"{project} {version}"
+            self._print(logging.INFO, f"{taken}: the file that is asked for, {link.filename}")
 
     def grouped(self, choice: GroupChoice) -> None:
         """Print which dependency group of a lock file was chosen and why."""

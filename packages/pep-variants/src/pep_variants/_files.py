@@ -63,9 +63,8 @@ def read_regular(path: str | os.PathLike[str], limit: int) -> Content:
     return Content(data, status)
 
 
-@contextlib.contextmanager
-def open_regular(path: str | os.PathLike[str], limit: int | None = None) -> Iterator[IO[bytes]]:
-    """Open the regular file at *path*; symbolic links are followed.
+def open_regular(path: str | os.PathLike[str], limit: int | None = None) -> IO[bytes]:
+    """Open the regular file at *path* for reading; symbolic links are followed.
 
     Args:
         path: of the file.
@@ -79,9 +78,25 @@ def open_regular(path: str | os.PathLike[str], limit: int | None = None) -> Iter
     _check(os.stat(path), path, limit)  # noqa: PTH116 - bytes and str paths alike
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
     flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-    with os.fdopen(os.open(path, flags), "rb") as stream:
+    stream = os.fdopen(os.open(path, flags), "rb")
+    try:
         _check(os.fstat(stream.fileno()), path, limit)
-        yield stream
+    except OSError:
+        stream.close()
+        raise
+    return stream
+
+
+def is_special(path: str | os.PathLike[str]) -> bool:
+    """Return whether there is something at *path* of which reading may never end.
+
+    That is a named pipe or a device: neither a regular file nor a directory.
+    """
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116 - bytes and str paths alike
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def read_text(path: str | os.PathLike[str], limit: int, *, errors: str = "strict") -> str:

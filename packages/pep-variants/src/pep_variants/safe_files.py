@@ -2,7 +2,9 @@
 
 from ._directories import VARIABLE, cache_directory
 from ._files import (
+    is_special,
     leftovers,
+    open_regular,
     patiently,
     read_regular,
     read_text,
@@ -17,7 +19,8 @@ from ._timeouts import within
 from ._urls import is_local, local_path
 
 __all__ = [
-    "VARIABLE", "NotPrivate", "cache_directory", "check_private", "is_local", "leftovers",
-    "local_path", "make_private", "patiently", "paused", "read_regular", "read_text", "read_toml",
-    "remove_leftovers", "replacing", "within", "write_if_changed",
+    "VARIABLE", "NotPrivate", "cache_directory", "check_private", "is_local", "is_special",
+    "leftovers", "local_path", "make_private", "open_regular", "patiently", "paused",
+    "read_regular", "read_text", "read_toml", "remove_leftovers", "replacing", "within",
+    "write_if_changed",
 ]  # fmt: skip

@@ -44,7 +44,7 @@ def opened(
         PackageIndexError: it cannot be fetched; also raised by reading.
     """
     if safe_files.is_local(url):
-        with safe_files.local_path(url).open("rb") as file:
+        with safe_files.open_regular(safe_files.local_path(url)) as file:
             yield file
         return
     tail = session.fetch_range(url, None, wheel_files.FIRST_PART)

@@ -437,7 +437,8 @@ def directory_files(folder: Path) -> Iterator[PageFile]:
     """Yield the wheels, sdists and variant metadata files of *folder*, by name ascending."""
     names = {path.name for path in folder.iterdir()}
     for name in sorted(names):
-        if name.endswith((".whl", wheel_labels.METADATA_SUFFIX, *SDISTS)):
+        is_file = name.endswith((".whl", wheel_labels.METADATA_SUFFIX, *SDISTS))
+        if is_file and not safe_files.is_special(folder / name):
             core_metadata: dict[str, str] | None = {} if f"{name}.metadata" in names else None
             yield PageFile(name, (folder / name).as_uri(), core_metadata=core_metadata)
 

@@ -106,7 +106,7 @@ def _response(session: Session, fetch: Fetch) -> FetchAnswer:
         return Whole(session.fetch(url, limit=fetch.limit, hashes=fetch.file.hashes).body)
     try:
         if safe_files.is_local(url):
-            return LocalFile(safe_files.local_path(url).open("rb"))
+            return LocalFile(safe_files.open_regular(safe_files.local_path(url)))
         if fetch.range is not None:
             part = session.fetch_range(url, fetch.range.start, fetch.range.length)
             return NoRanges.NEVER if part is None else part

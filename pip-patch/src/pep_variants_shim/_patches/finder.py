@@ -39,6 +39,8 @@ def patch_finder(module: ModuleType) -> None:
         for link in links:
             # Called with every link of every page: test the text before parsing anything.
             url = link.url
+            if link.is_file and _is_special(link.file_path):
+                continue  # a pipe: pip would wait for who writes into it
             if wheel_labels.METADATA_SUFFIX in url:
                 if resolving is not None:
                     resolving.note_metadata(link)
@@ -52,6 +54,12 @@ def patch_finder(module: ModuleType) -> None:
 
     with suppress(AttributeError):  # only the catalogue and other programs need it
         _patch_candidates(module.PackageFinder)
+
+
+def _is_special(path: str) -> bool:
+    from pep_variants import safe_files
+
+    return safe_files.is_special(path)
 
 
 def _patch_candidates(finder: Any) -> None:

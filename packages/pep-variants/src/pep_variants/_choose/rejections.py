@@ -407,13 +407,22 @@ def _advice(project: str, selection: Selection[Any], plain: Sequence[object]) ->
         helpful.append(f"take its wheel anyway with --variant {project}=")
     elif plain:
         helpful.append(f"ask for {project}=={plain[0]}, which has a non-variant file")
-    described = all(ranking.platform.described for ranking in selection.rankings.values())
-    helpful.append(
-        "describe the target machine with --variant-platform FILE"
-        if described
-        else "describe the target with --variant-platform FILE"
-    )
-    return f"What helps: {', or '.join(helpful)}."
+    lacking = set(_lacking(selection))
+    if not lacking or lacking - {ABI_DEPENDENCY}:  # no machine has another project
+        described = all(ranking.platform.described for ranking in selection.rankings.values())
+        helpful.append(
+            "describe the target machine with --variant-platform FILE"
+            if described
+            else "describe the target with --variant-platform FILE"
+        )
+    return f"What helps: {', or '.join(helpful)}." if helpful else ""
+
+
+def _lacking(selection: Selection[Any]) -> Iterator[str]:
+    """Yield the namespaces of what the variants that have files lack."""
+    for source, ranking in selection.distinct_rankings.items():
+        for label in rejected_labels(ranking, labels_with_files(selection, source)):
+            yield from (reason.namespace for reason in ranking.reasons(label))
 
 
 def _excluded(selection: Selection[Any]) -> str:

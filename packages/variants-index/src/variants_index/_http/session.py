@@ -459,7 +459,7 @@ def _open_local(url: str) -> IO[bytes]:
     """Open the ``file:`` URL *url*; raises NotFound and Unreachable."""
     path = safe_files.local_path(url)
     try:
-        return path.open("rb")
+        return safe_files.open_regular(path)
     except FileNotFoundError:
         raise NotFound(f"{path}: there is no such file") from None
     except OSError as error:

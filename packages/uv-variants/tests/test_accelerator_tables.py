@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 from packaging.requirements import Requirement
 
-from uv_variants._accelerators.plan import Member, Plan, planned
-from uv_variants._accelerators.tables import Declared, rewritten
+from uv_variants._accelerators.plan import Member, Plan, check_members, planned
+from uv_variants._accelerators.tables import Declared, conflicts_of, rewritten
 from uv_variants._errors import AcceleratorsUnknown
 from variants_catalog.catalogs import shipped_catalog
 
@@ -206,3 +208,24 @@ def test_a_system_with_another_index() -> None:
     windows = "marker = \"sys_platform == 'win32'\""
     assert f'{{index = "pytorch-cu128", group = "cuda12.9", {windows}}}' in text
     assert rewritten(text, wanted) == text
+
+
+@pytest.mark.parametrize("members", [1, 2, 3, 6, 8])
+@pytest.mark.parametrize("groups", [1, 2, 3, 5, 6])
+def test_conflicts_of_members(members: int, groups: int) -> None:
+    names, accelerators = [f"m{number}" for number in range(members)], "abcdef"[:groups]
+    met = {
+        ((one["package"], one["group"]), (other["package"], other["group"]))
+        for row in conflicts_of(names, accelerators)
+        for one, other in permutations(row, 2)
+    }
+    items = [(name, group) for name in names for group in accelerators]
+    assert met == {(one, two) for one in items for two in items if one[1] != two[1]}
+
+
+def test_more_members_than_uv_can_lock() -> None:
+    names = [f"m{number}" for number in range(9)]
+    check_members(names[:8], ["cpu", "cuda12.6", "cuda13.0"])
+    check_members(names, ["cpu", "cuda12.6"])
+    with pytest.raises(AcceleratorsUnknown, match="9 members of the workspace require builds: m0"):
+        check_members(names, ["cpu", "cuda12.6", "cuda13.0"])

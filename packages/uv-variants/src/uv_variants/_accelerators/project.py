@@ -31,7 +31,7 @@ from .._uv_program import find_uv
 from .._uv_version import release_of
 from .exporting import Commands, export_groups
 from .groups import GroupBuild, choose, group_builds, required_names
-from .plan import Plan, check_known, planned
+from .plan import Plan, check_known, check_members, planned
 from .tables import Declared, group_requirements, project_requirements, rewritten
 from .twins import Requirer, requirers
 
@@ -309,6 +309,7 @@ class AcceleratedProject:
             plan if any(plan.groups.values()) or file is files[0] else replace(plan, groups={})
             for file, plan in zip(files, plans, strict=True)
         ]
+        check_members(apart, wanted)
         plans[0] = replace(plans[0], apart=tuple(apart) if len(apart) > 1 else ())
         texts = [rewritten(file.text, plan) for file, plan in zip(files, plans, strict=True)]
         return list(zip(files, texts, strict=True)), plans

@@ -6,12 +6,13 @@ written stays as it is. `TABLE` says which accelerators and indexes are ours.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import combinations, permutations
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -313,11 +314,7 @@ def _defaults(uv: Tree, groups: Mapping[str, Any], ours: set[str], plan: Plan) -
 
 def _conflicts(uv: Tree, ours: set[str], plan: Plan) -> None:
     wanted = [[{"group": name} for name in plan.groups]] if len(plan.groups) > 1 else []
-    wanted += (
-        [{"package": one, "group": group}, {"package": two, "group": other}]
-        for one, two in combinations(plan.apart, 2)
-        for group, other in permutations(plan.groups, 2)
-    )
+    wanted += conflicts_of(plan.apart, tuple(plan.groups)) if plan.apart else []
     rows = uv.get("conflicts")
     if not isinstance(rows, Array):
         rows = tomlkit.array().multiline(True)
@@ -337,6 +334,25 @@ def _conflicts(uv: Tree, ours: set[str], plan: Plan) -> None:
         uv["conflicts"] = rows
     else:
         uv.pop("conflicts", None)
+
+
+def conflicts_of(members: Sequence[str], groups: Sequence[str]) -> Iterator[list[dict[str, str]]]:
+    """Yield sets in which each group of a member meets all others of each member.
+
+    Each set has all groups, as the lines of a Latin square have: uv's time grows with their number.
+    """
+    size = len(members)
+    while math.gcd(size, math.factorial(max(len(groups) - 2, 1))) > 1:
+        size += 1
+    for start, step in product(range(size), repeat=2):
+        places = [step, *((start + number * step) % size for number in range(len(groups) - 1))]
+        found = [
+            {"package": members[place], "group": group}
+            for place, group in zip(places, groups, strict=True)
+            if place < len(members)
+        ]
+        if len(found) > 1:
+            yield found
 
 
 def _requirers(uv: Tree, declared: Declared, plan: Plan) -> None:

@@ -7,13 +7,15 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Generic, TypeVar
 
+from pep_variants import limits
 from pep_variants import selection as wheel_selection
-from pep_variants.errors import PluginFailed
+from pep_variants.errors import PluginFailed, VariantError
 from pep_variants.machines import Platform
 from pep_variants.metadata import Metadata
 from pep_variants.preferences import Preferences
@@ -43,6 +45,7 @@ class VersionJudge(Generic[CT]):
         latest: by project, the label that was chosen last; None for files that are no variants.
         previews: of versions that may never be offered, None for those that cannot be judged.
         metadata: what was read, by project, version and source; or the error of that.
+        reads: how often metadata was read, by project.
         built_only: projects of which a version has nothing but builds that do not fit, though
             their wheels have no label. Older sources do not stand in for them.
     """
@@ -59,6 +62,7 @@ class VersionJudge(Generic[CT]):
     previews: dict[tuple[str, Hashable], Selection[CT] | None] = field(default_factory=dict)
     metadata: dict[tuple[str, Hashable, str], Metadata | Exception] = field(default_factory=dict)
     built_only: set[str] = field(default_factory=set)
+    reads: Counter[str] = field(default_factory=Counter)
 
     def forces(self, project: str) -> bool:
         """Return whether the user forced a label of *project*, or its non-variant wheel."""
@@ -91,9 +95,12 @@ class VersionJudge(Generic[CT]):
             Exception: whatever went wrong for a project of which a label is forced. For all other
                 projects a fault costs the version its variants.
             PluginFailed: a plugin that the user allowed gives no answer.
+            VariantError: metadata of as many versions was read already as the limit has it.
         """
         # Resolvers ask again, with new objects and without what turned out to conflict.
         decision = self.decisions.get((project, version))
+        if decision is None:
+            self._check_reads(project)
         offered = {} if decision is None else dict(decision.files)
         for file in files:
             offered.setdefault((file.filename, file.source), file)
@@ -146,6 +153,13 @@ class VersionJudge(Generic[CT]):
             self.listener.selected(project, version, selection)
         return selection
 
+    def _check_reads(self, project: str) -> None:
+        if self.reads[project] >= limits.READ_VERSIONS:
+            raise VariantError(
+                f"{project}: variants of {limits.READ_VERSIONS} versions were looked at, and none "
+                f"could be taken: require other versions, such as '{project}>=VERSION'"
+            )
+
     def _selection(
         self,
         project: str,
@@ -158,6 +172,8 @@ class VersionJudge(Generic[CT]):
         def metadata(source: str) -> Metadata:
             key = (project, version, source)
             if key not in self.metadata:
+                self._check_reads(project)
+                self.reads[project] += 1
                 try:
                     self.metadata[key] = self.files.metadata(project, beside[source])
                 except Exception as error:  # an internal error would happen again, too

@@ -8,7 +8,9 @@ import tarfile
 import pytest
 from world import cuda, short, target
 
+from pep_variants import limits
 from pep_variants._sources import Sources
+from pep_variants.errors import VariantError
 from resolvelib_variants.resolution import (
     NoSolution,
     RequirementError,
@@ -78,6 +80,16 @@ class TestVersions:
                 world.names(*wanted, constraints=[old])
         with pytest.raises(RequirementError, match=r"demo @ \S+: the file is of other"):
             world.names("demo", constraints=[old.replace("other", "demo", 1)])
+
+    def test_versions_are_not_looked_at_without_end(self, world, monkeypatch):
+        monkeypatch.setattr(limits, "READ_VERSIONS", 3)
+        for number in range(9):
+            world.add(("demo", f"demo-{number}-py3-none-any-x.whl", b""))
+        world.add(Wheel("demo", "0.1"))
+        with pytest.raises(VariantError, match=r"^demo: variants of 3 versions were looked at"):
+            world.names("demo")
+        assert sum(path.endswith("-x.whl") for path in world.server.requests) <= 6
+        assert world.names("demo<1") == "demo-0.1"
 
     def test_yanked_only_when_pinned(self, world):
         world.add(Wheel("demo", "1.0"))

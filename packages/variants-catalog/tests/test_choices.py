@@ -190,8 +190,6 @@ CASES = {
         cuda12.1: pascal, v100, t4, a100, h100, h100 13, pascal 13, v100 13
         null: b200, rtx5090, spark, thor, {AMD}, {INTEL}, cpu, apple
         """,
-    # Too old for the catalogue: the wheel of the user's own index, without a label.
-    "torch 2.0.1": f" : {ALL}",
     "torchcodec 0.10.0": f"""
         cuda12.6: pascal, v100, pascal 13, v100 13
         cuda12.8: t4, a100, h100, b200
@@ -396,6 +394,18 @@ CASES = {
         null: thor, {AMD}, {INTEL}, cpu, old
          : apple
         """,
+    # The oldest releases, without PTX: GPUs that are newer have the build for CPUs.
+    "torch 2.0.1, torchvision 0.15.2, torchaudio 2.0.2": f"""
+        cuda11.7: pascal, pascal 13, v100, v100 13, t4, a100, old
+        cuda11.8: h100, h100 13
+        null: b200, rtx5090, spark, thor, {AMD}, {INTEL}, cpu, apple
+        """,
+    "torch 1.13.1, torchvision 0.14.1, torchaudio 0.13.1": f"""
+        cuda11.7: pascal, pascal 13, v100, v100 13, t4, a100, old
+        null: h100, h100 13, b200, rtx5090, spark, thor, {AMD}, {INTEL}, cpu, apple
+        """,
+    # Too old for the catalogue: the wheel of the user's own index, without a label.
+    "torch 1.12.1": f" : {ALL}",
     # The same for every machine: what torch's build for ROCm requires.
     "triton-rocm 3.6.0": f"null: {ALL}",
 }

@@ -6,6 +6,7 @@ ROCm itself is a source distribution, and the index answers 403 for what it lack
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -155,6 +156,7 @@ def test_a_proxy(field: Field, catalog: Path, tmp_path: Path, environments: Envi
 
 
 def test_uv_variants(field: Field, catalog: Path, machine: Machine) -> None:
+    (catalog / "helper.toml").unlink()  # a place that lacks a build costs the lock
     options = (f"--variant-catalog={catalog}", f"--variant-platform={PLATFORM}")
     found = by_uv_lock(machine, field.index.url, ["torch"], *options)
     assert {**found.versions, "rocm": ROCM} == EXPECTED, found.text
@@ -192,3 +194,23 @@ def test_accelerators(field: Field, catalog: Path, machine: Machine) -> None:
     assert gpu.run("accelerators", "--check").code == 0
     assert gpu.run("accelerators", "--remove", "rocm10.0_gfx1103", "cpu").code == 0
     assert "amd-torch" not in (gpu.work / "pyproject.toml").read_text()
+
+
+def test_a_place_that_fails_is_named_where_nothing_fits(
+    field: Field, catalog: Path, tmp_path: Path
+) -> None:
+    """The own wheel is a build that does not fit, and the index with the one that does is down."""
+    text = (catalog / "torch.toml").read_text().replace('label = "null"', 'label = "own"')
+    own = 'local = ""\nproperties = ["amd :: gfx_arch :: gfx900"]\n'
+    (catalog / "torch.toml").write_text(text + own)
+    field.builds.faults[""] = Answer(500)
+    variants = Path(sys.executable).with_name("variants")
+    arguments = ("torch", "-i", field.index.url, f"--variant-catalog={catalog}")
+    for machine, is_named in ((PLATFORM, True), ("gfx=gfx1030", False)):
+        done = subprocess.run(
+            [variants, "resolve", *arguments, f"--variant-platform={machine}"],
+            capture_output=True, text=True, cwd=tmp_path, check=False,
+        )  # fmt: skip
+        assert done.returncode == 1, done
+        assert "None of the variants of torch 2.14.0 fits" in done.stderr, done
+        assert ("choosing torch without its build rocm10.0_gfx1103" in done.stderr) is is_named

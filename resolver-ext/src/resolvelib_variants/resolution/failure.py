@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from packaging.version import Version
@@ -10,6 +10,8 @@ from packaging.version import Version
 from pep_variants import markers
 from pep_variants import selection as wheel_selection
 from pep_variants.selection import File
+from variants_catalog import listings
+from variants_catalog.listings import Unavailable
 from variants_index import finder as package_finder
 from variants_index.finder import Candidate, CandidateEvaluator, PackageFinder
 
@@ -31,6 +33,7 @@ def explain_failure(
     plain: IndexProvider,
     evaluator: CandidateEvaluator,
     finder: PackageFinder,
+    missed: Callable[[str], Iterable[Unavailable]],
     unsaid: str = "",
 ) -> NoSolution:
     """Return the error for what resolvelib found to be in the way.
@@ -41,6 +44,7 @@ def explain_failure(
         plain: the provider inside.
         evaluator: the files of the target.
         finder: all files.
+        missed: tells what cannot be had of a project.
         unsaid: project whose versions have nothing to do with it.
     """
     details: list[str] = []
@@ -71,6 +75,7 @@ def explain_failure(
         details += facts if project != unsaid else ()
     for project in dict.fromkeys((*sorted(wanted), *sorted(parents))):
         details += _variants(project, provider, evaluator) if project != unsaid else ()
+    details += map(str, listings.by_host(item for name in sorted(wanted) for item in missed(name)))
     if lacking:
         message = f"no version fits of {', '.join(lacking)}"
     else:

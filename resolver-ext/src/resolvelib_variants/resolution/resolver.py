@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
@@ -110,6 +111,14 @@ class IndexResolver:
         """Stop what is still being fetched and close all connections."""
         self.prefetcher.close()
         self.session.close()
+
+    def _missed(self, target: Target, name: str) -> list[Unavailable]:
+        """Return what cannot be had of the project *name*, and would fit *target*."""
+        project = self.finder.project(name)
+        if project.entry is None:
+            return []
+        detect = self.detector(target).platform
+        return catalogs.missed_here(project.entry, project.unavailable, detect, self.preferences)
 
     def detector(self, target: Target) -> Detector:
         """Return what answers which variants *target* supports.
@@ -252,7 +261,13 @@ class IndexResolver:
             guilty = {plain.project(provider.identify(item.requirement)) for item in error.causes}
             named, build = stand_in(provided, guilty) or ("", "")
             failure = explain_failure(
-                error.causes, provider, plain, evaluator, self.finder, unsaid=named
+                error.causes,
+                provider,
+                plain,
+                evaluator,
+                self.finder,
+                missed=partial(self._missed, target),
+                unsaid=named,
             )
             if build:
                 failure = same_files_failure(named, build, failure, roots)
@@ -293,13 +308,8 @@ class IndexResolver:
                 warnings += project.warnings
                 needs = _needs(package.name, result.criteria)
                 warnings += _as_listed(package.candidate, project, needs)
-                if project.unavailable and project.entry is not None:
-                    missing += catalogs.missed_here(
-                        project.entry,
-                        project.unavailable,
-                        self.detector(target).platform,
-                        self.preferences,
-                    )
+                if missed := self._missed(target, package.name):
+                    missing += missed
                     admitted[package.name] = asked_versions(plain, package.candidate, needs)
             rewritten = evaluator.rejected.get((package.name, package.candidate.release))
             if rewritten is not None and rewritten[package_finder.REWRITTEN]:

@@ -7,8 +7,9 @@ from itertools import permutations
 import pytest
 from packaging.requirements import Requirement
 
+from uv_variants._accelerators.declared import Declared
 from uv_variants._accelerators.plan import Member, Plan, check_members, planned
-from uv_variants._accelerators.tables import Declared, conflicts_of, rewritten
+from uv_variants._accelerators.tables import conflicts_of, rewritten
 from uv_variants._errors import AcceleratorsUnknown
 from variants_catalog.catalogs import shipped_catalog
 

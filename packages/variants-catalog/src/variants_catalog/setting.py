@@ -18,7 +18,7 @@ from .entries import CatalogProject
 
 __all__ = [
     "OWN_INDEX", "catalog_rows", "checked_catalog", "disable_catalog", "enable_catalog",
-    "local_catalog", "open_preferred",
+    "local_catalog", "open_local", "open_preferred",
 ]  # fmt: skip
 
 _KEY = "catalog"
@@ -71,6 +71,13 @@ def open_preferred(preferences: Preferences, fetch: Callable[[str], bytes]) -> C
     found = preferred_catalog(wanted, fetch)
     assert found is not None
     return found
+
+
+def open_local(preferences: Preferences) -> Catalog | None:
+    """Return the same as `open_preferred`, None for a catalogue at a URL."""
+    name = preferences.catalog or user_preferences.DEFAULT_CATALOG
+    is_here = name == user_preferences.DEFAULT_CATALOG or user_preferences.is_catalog_path(name)
+    return open_preferred(preferences, lambda _: b"") if is_here else None
 
 
 def checked_catalog(preferences: Preferences, base: Path) -> str | None:

@@ -3,42 +3,38 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from pep_variants import machines, safe_files
 from pep_variants.errors import LockError
-from pep_variants.machines import Detector, Platform
+from pep_variants.machines import Platform
 from variants_catalog import catalogs, setting
-from variants_index import target as target_machines
 from variants_index import uv_files
-from variants_proxy import urls as proxy_urls
 
 from .._catalog_command import fetch_catalog
 from .._command_line import Scope, parse
 from .._context import read_preferences
 from .._errors import AcceleratorsUnknown, warn
 from .._indexes import sources_of, used_indexes
-from .._named_projects import CommandPlace, members, name_of, normalized
+from .._named_projects import CommandPlace, name_of
 from .._uv_process import run_uv
 from .._uv_program import find_uv
 from .._uv_version import release_of
+from .declared import Declared, group_requirements, project_requirements
 from .exporting import Commands, export_groups
-from .groups import GroupBuild, choose, group_builds, required_names
+from .lock import GroupedLock, Pyproject
 from .plan import Plan, check_known, check_members, planned
-from .tables import Declared, group_requirements, project_requirements, rewritten
+from .tables import rewritten
 from .twins import Requirer, requirers
 
 if TYPE_CHECKING:
-    from pep_variants.lock_entries import GroupChoice
     from pep_variants.preferences import Preferences, Sources
-    from variants_catalog.catalogs import Catalog
 
     from .._context import Context
     from .._own_options import Options
@@ -49,52 +45,8 @@ _PASSES = 4
 """Locks until no other project with builds is among what is locked."""
 
 
-@dataclass(frozen=True)
-class Pyproject:
-    """A pyproject.toml of a project, or of a member of its workspace.
-
-    Attributes:
-        path: of the file.
-        text: as it is.
-        tree: what is in it.
-    """
-
-    path: Path
-    text: str
-    tree: Mapping[str, Any]
-
-    @classmethod
-    def read(cls, folder: Path) -> Pyproject:
-        """Return the file in *folder* as it is now."""
-        path = folder / "pyproject.toml"
-        return cls(path, path.read_bytes().decode("utf-8"), uv_files.read_toml(path) or {})
-
-    @property
-    def name(self) -> str:
-        """Normalized name of the project, empty without one."""
-        return normalized(str(uv_files.table_of(self.tree.get("project")).get("name", "")))
-
-    def write(self, text: str) -> None:
-        """Have *text* in the file."""
-        if text != self.path.read_bytes().decode("utf-8"):
-            with safe_files.replacing(self.path) as stream:
-                stream.write(text.encode("utf-8"))
-
-
-class AcceleratedProject:
-    """A project or workspace of which uv locks a group for each accelerator.
-
-    Attributes:
-        root: its directory.
-        declared: what its pyproject.toml says.
-    """
-
-    def __init__(
-        self, root: Path, catalog: Catalog, preferences: Preferences, environ: Mapping[str, str]
-    ) -> None:
-        self.root = root
-        self.declared = Declared.read(root)
-        self._catalog, self._preferences, self._environ = catalog, preferences, environ
+class AcceleratedProject(GroupedLock):
+    """A project or workspace of which uv locks a group for each accelerator."""
 
     @classmethod
     def of(
@@ -116,23 +68,6 @@ class AcceleratedProject:
     ) -> AcceleratedProject:
         """Return the project in *root*, with the catalogue that is preferred or the default one."""
         return cls(root, setting.open_preferred(preferences, fetch_catalog), preferences, environ)
-
-    def named(self, text: str) -> str:
-        """Return the accelerator that *text* names, that of a machine for one."""
-        if catalogs.is_accelerator(text):
-            return text
-        platform = None if text == "native" else machines.load_machine(text)
-        detector, machine = self._examined(platform)
-        for file in self._files():
-            required = {normalized(item.name): item for item in project_requirements(file.tree)}
-            for name in (*required, *sorted(self._locked(file))):
-                entry = self._catalog.project(name)
-                wanted = required[name].specifier if name in required else None
-                if entry is not None and catalogs.build_for(entry, catalogs.CPU) is not None:
-                    return catalogs.accelerator_of(
-                        entry, detector.platform, self._preferences, wanted, machine
-                    )
-        return catalogs.CPU
 
     def compare(self, wanted: Sequence[str], *, checked: bool) -> int:
         """Print how pyproject.toml would change; return the exit code.
@@ -233,37 +168,9 @@ class AcceleratedProject:
         self.__dict__.pop("_lock", None)
         return run_uv([uv, "lock", *options, "--directory", str(self.root)], self._environ)
 
-    def chosen(self, platform: Platform | None = None, named: Collection[str] = ()) -> GroupChoice:
-        """Return the group of the lock for *platform*, by default for this machine.
-
-        Args:
-            platform: the machine.
-            named: groups that the user named.
-
-        Raises:
-            LockError: none fits.
-        """
-        detector, machine = self._examined(platform)
-        return choose(self._builds(machine), detector.platform, self._preferences, named)
-
-    def idle(self, group: str) -> str:
-        """Return the accelerator that no group has although this machine fits its build best.
-
-        Empty if *group*, which it takes, is for an accelerator or was asked for.
-        """
-        preferences = self._preferences
-        is_asked = bool(preferences.forced) or not preferences.use_variants
-        best = self.named("native") if group == catalogs.CPU and not is_asked else catalogs.CPU
-        return "" if best in (catalogs.CPU, *self.declared.accelerators) else best
-
     def export(self, context: Context, commands: Commands) -> int:
         """Export the groups of all accelerators; see `export_groups`."""
         return export_groups(context, self._builds, commands)
-
-    def _builds(self, machine: str = "") -> dict[str, list[GroupBuild]]:
-        names = [file.name for file in self._files()]
-        groups = self.declared.accelerators
-        return group_builds(self._lock, names, groups, self._catalog, machine)
 
     def table(self) -> Iterator[str]:
         """Yield the lines of a table: known machines, and the group that each takes."""
@@ -277,17 +184,6 @@ class AcceleratedProject:
             except LockError as error:
                 group, why = "none", str(error)
             yield f"{name:{width}}  {group:10}  {why}".rstrip()
-
-    def _examined(self, platform: Platform | None) -> tuple[Detector, str]:
-        """Return what tells of a machine, and its platform tag."""
-        if platform is None and self._preferences.platform_file is not None:
-            platform = machines.load_machine(self._preferences.platform_file)
-        target = proxy_urls.host_target()
-        if platform is not None:
-            supported = [name for name, each in platform.namespaces.items() if each.features]
-            target = target_machines.platform_of_namespaces(tuple(sorted(supported))) or target
-        detector = Detector.of(self._preferences, platform=platform)
-        return detector, target_machines.platform_tag(target)
 
     def _planned(self, wanted: Sequence[str]) -> tuple[list[tuple[Pyproject, str]], list[Plan]]:
         """Return each file with its text for the accelerators *wanted*, and their plans.
@@ -320,25 +216,12 @@ class AcceleratedProject:
         required, in_groups = project_requirements(file.tree), group_requirements(file.tree)
         return planned(self._catalog, wanted, required, names, twins, in_groups)
 
-    def _files(self) -> list[Pyproject]:
-        """Return the pyproject.toml of the project, and those of the members of its workspace."""
-        folders = [folder for folder in members(self.root) if (folder / "pyproject.toml").is_file()]
-        paths = dict.fromkeys(map(Path.resolve, [self.root, *sorted(folders)]))
-        return list(map(Pyproject.read, paths))
-
-    def _locked(self, file: Pyproject) -> set[str]:
-        return required_names(self._lock, file.name, self.declared.accelerators)
-
     @property
     def _sources(self) -> Sources:
         invocation = parse(["lock", "--directory", str(self.root)])
         place = CommandPlace.of(invocation, Path(), self._environ)
         used = used_indexes(invocation, Scope.PROJECT, place).indexes.values()
         return sources_of((each for each in used if not each.explicit), None)
-
-    @cached_property
-    def _lock(self) -> Mapping[str, Any]:
-        return uv_files.read_toml(self.root / "uv.lock") or {}
 
 
 def variable(accelerators: Sequence[str] | Mapping[str, object], group: str) -> str:

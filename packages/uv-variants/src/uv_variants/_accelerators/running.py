@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING
 from packaging.pylock import is_valid_pylock_path
 
 from pep_variants.errors import LockError
+from variants_catalog import setting
 from variants_catalog.catalogs import is_accelerator
 
 from .._errors import AcceleratorsUnknown, warn
 from .._named_projects import normalized
 from .._uv_process import end_as, run_uv
 from .._uv_program import become_uv
+from .declared import Declared
 from .environment import NO_GROUP, record_group, without_others
-from .tables import Declared
+from .lock import GroupedLock
 
 if TYPE_CHECKING:
     from .._command_line import Invocation
@@ -76,7 +78,7 @@ def run_accelerated(context: Context) -> int | None:
             name: _command(context, without_others(environ, declared.accelerators, name))
             for name in declared.accelerators
         }
-        return end_as(_opened(context).export(context, commands))
+        return end_as(_project(context).export(context, commands))
     group = _group(context, declared)
     found = _command(context, without_others(environ, declared.accelerators, group))
     if command != "sync" or not is_one or invocation.has("dry-run", "check"):
@@ -168,8 +170,17 @@ def _tell_of_options(context: Context, *, is_taken: bool) -> None:
         warn(f"{', '.join(idle)} has no effect: uv.lock has a group for each accelerator{why}")
 
 
-def _opened(context: Context) -> AcceleratedProject:
-    from .project import AcceleratedProject  # 120 ms, which projects without accelerators lack
+def _opened(context: Context) -> GroupedLock:
+    assert context.place.root is not None
+    catalog = setting.open_local(context.preferences)
+    if catalog is None:
+        return _project(context)
+    environ = context.place.environ
+    return GroupedLock(context.place.root, catalog, context.preferences, environ)
+
+
+def _project(context: Context) -> AcceleratedProject:
+    from .project import AcceleratedProject  # 120 ms for the client of indexes
 
     assert context.place.root is not None
     return AcceleratedProject.open(context.place.root, context.preferences, context.place.environ)
@@ -218,7 +229,7 @@ def _tell_of_tables(context: Context) -> None:
     if context.is_quiet:
         return
     try:
-        names = _opened(context).outdated()
+        names = _project(context).outdated()
     except AcceleratorsUnknown as error:
         warn(f"the groups of accelerators are not known to be up to date: {error}")
         return

@@ -10,94 +10,31 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import tomlkit
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from tomlkit.items import AoT, Array, Table
 
 from variants_index import uv_files
 
 from .._errors import AcceleratorsUnknown
 from .._named_projects import normalized
+from .declared import KEYS, TABLE, Declared, parsed, requirement_name, strings
 
 if TYPE_CHECKING:
     from .plan import Plan
 
 Tree = MutableMapping[str, Any]
 
-TABLE = "uv-variants"
-_KEYS = ("accelerators", "indexes", "moved", "requirers", "members")
-_GROUP = re.compile(r"[A-Za-z0-9]+([._-][A-Za-z0-9]+)*")
-"""What uv takes as the name of a group; what a checkout says goes into a variable."""
 _COMMENTED = re.compile(r"""("(?:[^"\\]|\\.)*"|'[^']*')[\s,]*#\s?(.*)""")
 """An item of an array with the comment behind it."""
 _COMMENT = (
     "Written by 'uv-variants accelerators', like the groups of these names, their sources and",
     "their conflicts. Type it again to change them.",
 )
-
-
-@dataclass(frozen=True)
-class Declared:
-    """What `TABLE` says.
-
-    Attributes:
-        accelerators: names of the groups, as written.
-        indexes: names of the indexes that were written for them.
-        moved: requirements of the project that its groups have.
-        requirers: packages of which uv is told what they require.
-        members: normalized names of what was written into the groups; the rest is a person's.
-    """
-
-    accelerators: tuple[str, ...] = ()
-    indexes: tuple[str, ...] = ()
-    moved: tuple[str, ...] = ()
-    requirers: tuple[str, ...] = ()
-    members: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, tree: Mapping[str, Any]) -> Declared:
-        """Return what the pyproject.toml *tree* declares; what is not valid is left out."""
-        table = uv_files.table_of(uv_files.table_of(tree.get("tool")).get(TABLE))
-        names, *others = (_texts(table.get(name)) for name in _KEYS)
-        return cls(tuple(filter(_GROUP.fullmatch, names)), *others)
-
-    @classmethod
-    def read(cls, root: Path | None) -> Declared:
-        """Return what the project in *root* declares, nothing without one."""
-        tree = None if root is None else uv_files.read_toml(root / "pyproject.toml")
-        return cls.of(tree or {})
-
-
-def project_requirements(tree: Mapping[str, Any]) -> list[Requirement]:
-    """Return what the project of a pyproject.toml requires, with `group_requirements`."""
-    texts = _texts(uv_files.table_of(tree.get("project")).get("dependencies"))
-    return [*_parsed(texts), *group_requirements(tree)]
-
-
-def group_requirements(tree: Mapping[str, Any]) -> list[Requirement]:
-    """Return what was moved to the groups of accelerators, and what a person added to them."""
-    declared = Declared.of(tree)
-    ours = set(map(normalized, declared.accelerators))
-    texts = [*declared.moved]
-    for group, items in uv_files.table_of(tree.get("dependency-groups")).items():
-        added = _texts(items) if normalized(group) in ours else ()
-        texts += (text for text in added if _name(text) not in declared.members)
-    return _parsed(dict.fromkeys(texts))
-
-
-def _parsed(texts: Iterable[str]) -> list[Requirement]:
-    found = []
-    for text in texts:
-        with suppress(InvalidRequirement):  # uv says so
-            found.append(Requirement(text))
-    return found
 
 
 def rewritten(text: str, plan: Plan) -> str:
@@ -135,22 +72,11 @@ def rewritten(text: str, plan: Plan) -> str:
     return tomlkit.dumps(document)
 
 
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
-
-
 def _table(parent: Tree, name: str, *, is_super: bool = False) -> Tree:
     if name not in parent:
         parent[name] = tomlkit.table(is_super_table=is_super)
     found: Tree = parent[name]
     return found
-
-
-def _name(text: str) -> str:
-    try:
-        return normalized(Requirement(text).name)
-    except InvalidRequirement:
-        return ""
 
 
 def _items(array: object) -> dict[str, tuple[str, str]]:
@@ -160,8 +86,8 @@ def _items(array: object) -> dict[str, tuple[str, str]]:
     comments = {tomlkit.value(match[1]).unwrap(): match[2] for match in matches}
     return {
         str(item): (text, comments.get(text, ""))
-        for text in _texts(array)
-        for item in _parsed([text])
+        for text in strings(array)
+        for item in parsed([text])
     }
 
 
@@ -180,13 +106,13 @@ def _move(
     written: Mapping[str, tuple[str, str]],
 ) -> None:
     """Take *now* from the dependencies of a project, and put back what was taken *before*."""
-    names = set(map(_name, now))
+    names = set(map(requirement_name, now))
     for position in reversed(range(len(listed))):
-        if _name(str(listed[position])) in names:
+        if requirement_name(str(listed[position])) in names:
             del listed[position]
-    kept = {_name(str(each)) for each in listed}
+    kept = {requirement_name(str(each)) for each in listed}
     for text in before:
-        if _name(text) not in names | kept:
+        if requirement_name(text) not in names | kept:
             comment = next((each[1] for each in written.values() if each[0] == text), "")
             _append(listed, text, comment)
 
@@ -208,7 +134,7 @@ def _groups(table: Tree, declared: Declared, plan: Plan) -> None:
 
 def _replace(array: Array, names: Collection[str], wanted: Sequence[str]) -> None:
     """Have *wanted* in *array* in place of what else there is of *names*."""
-    present = [str(each) for each in array if _name(str(each)) in names]
+    present = [str(each) for each in array if requirement_name(str(each)) in names]
     if present == list(wanted):
         return
     comments = dict(_items(array).values())
@@ -303,12 +229,12 @@ def _defaults(uv: Tree, groups: Mapping[str, Any], ours: set[str], plan: Plan) -
     if isinstance(present, str):
         return  # all
     has_dev = "dev" in groups or "dev-dependencies" in uv  # which are uv's own default
-    kept = ["dev"] if present is None and has_dev else _texts(present)
+    kept = ["dev"] if present is None and has_dev else strings(present)
     kept = [name for name in kept if normalized(name) not in ours]
     wanted = [*kept, *plan.groups]
     if not plan.groups and kept in ([], ["dev"]):
         uv.pop("default-groups", None)
-    elif list(_texts(present)) != wanted:
+    elif list(strings(present)) != wanted:
         uv["default-groups"] = wanted
 
 
@@ -399,7 +325,7 @@ def _own_table(
     requirers = (item.name for item in plan.requirers)
     texts = [text for text, _ in moved]
     values = (plan.groups, indexes, texts, requirers, members)
-    listed = {name: list(each) for name, each in zip(_KEYS, values, strict=True)}
+    listed = {name: list(each) for name, each in zip(KEYS, values, strict=True)}
     wanted = {name: each for name, each in listed.items() if each}
     present = tool.get(TABLE)
     if isinstance(present, Table) and present.unwrap() == wanted:

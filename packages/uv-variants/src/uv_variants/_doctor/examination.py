@@ -31,10 +31,10 @@ from variants_index.http import PackageIndexError
 from variants_plugins.runner import PluginRunner
 from variants_proxy import urls as proxy_urls
 
+from .._accelerators.declared import Declared
 from .._accelerators.environment import installed_groups, recorded_group
 from .._accelerators.project import AcceleratedProject
 from .._accelerators.running import is_chosen
-from .._accelerators.tables import Declared
 from .._command_line import Scope, parse
 from .._context import Context
 from .._environments import listed, python_version, site_packages

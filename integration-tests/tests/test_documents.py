@@ -52,3 +52,27 @@ def test_the_commands_of_every_document_are_run():
     shown = {name for name in DOCUMENTS if "```console" in (ROOT / name).read_text("utf-8")}
     assert {name for name in shown - NOT_RUN if f'{name}"' not in tests} == set()
     assert NOT_RUN <= shown
+
+
+@pytest.mark.parametrize(
+    "document",
+    ["README.md", "docs/explanation/choice.md", "docs/explanation/compared.md",
+     "docs/how-to/driver-too-old.md"],
+)  # fmt: skip
+def test_projects_of_which_an_older_release_is_taken(document):
+    """Those of the catalogue, and no others; what goes with torch is the torch family."""
+    entries = {path.stem: path.read_text("utf-8") for path in entries_folder().glob("*.toml")}
+    first = {name for name, text in entries.items() if "\nbefore-version = true" in text}
+    family = {name for name in first if name == "torch" or '"torch"' in coherent(entries[name])}
+    text = " ".join((ROOT / document).read_text("utf-8").split())
+    (said,) = set(re.findall(r"the torch family(?:,| and)[^.;:]{0,250}?and cupy", text))
+    listed = {word.strip(",") for word in said.split()} & entries.keys()
+    assert first - family <= listed <= first
+
+
+def entries_folder() -> Path:
+    return ROOT / "packages" / "variants-catalog" / "src" / "variants_catalog" / "projects"
+
+
+def coherent(entry: str) -> str:
+    return "".join(re.findall(r"^coherent = .*$", entry, re.MULTILINE))

@@ -5,6 +5,13 @@ What they do to the choice, and settings files, are a matter of the conformance 
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from support.index import index_of
@@ -192,3 +199,50 @@ def test_versions_without_variants(patched, serve):
     for options, versions in (((), "2.0, 1.0"), (("--no-variants",), "1.0")):
         done = patched.pip("index", "versions", *options, "-i", index.url, "gpu", env=CUDA_12_8)
         assert f"Available versions: {versions}\n" in done.out, done
+
+
+@pytest.mark.everywhere
+def test_labels_in_requirements_files(fresh, index, tmp_path):
+    """A file that `pip freeze` writes gives the same variant again, in every client."""
+    force = ("install", "-i", index.url, "--variant", "app=cu126", "app", "other")
+    assert fresh.pip(*force, env=CUDA_12_8).code == 0
+    frozen = fresh.pip("freeze").out
+    assert "# --variant app=cu126\napp==1.0\nother==1.0\n" in frozen
+    assert fresh.pip("check").code == 0
+    hashes = " ".join(
+        f"--hash=sha256:{hashlib.sha256(index.files['app'][f'app-1.0-py3-none-any{end}']).hexdigest()}"
+        for end in ("-cu126.whl", ".whl")
+    )
+    files = {
+        "frozen": (frozen, (), "cu126"),
+        "behind": ("app==1.0  # --variant app=cu126\n", (), "cu126"),
+        "hashed": (f"# --variant=app=cu126\napp==1.0 {hashes}\n", (), "cu126"),
+        "nested": ("-r frozen.txt\n", (), "cu126"),
+        "wanted": ("app\n-c nested.txt\n", (), "cu126"),
+        "option": (frozen, ("--variant", "app=mkl"), "mkl"),
+        "plain": ("# --variant app=\napp\n", (), None),
+        "other": ("# --variant app=cu126 and more\napp\n", (), "cu128"),
+    }
+    for name, (text, _, _) in files.items():
+        (tmp_path / f"{name}.txt").write_text(text)
+    variants = Path(sys.executable).with_name("variants")
+    for name, (_, options, label) in files.items():
+        path = str(tmp_path / f"{name}.txt")
+        again = ("install", "--dry-run", "--ignore-installed", "--no-deps", "-i", index.url)
+        done = fresh.pip(*again, *options, "-r", path, env=CUDA_12_8)
+        assert done.code == 0, (name, done)
+        assert f" app-1.0{f'-{label}' if label else ''}" in f"{done.out.splitlines()[-1]} ", done
+        command = (variants, "resolve", "--json", "-i", index.url, *options, "-r", path)
+        found = subprocess.run(
+            command, env={**os.environ, **CUDA_12_8}, capture_output=True, text=True, check=True
+        )
+        assert f'"label": {json.dumps(label)}' in found.stdout, (name, found)
+        plain = fresh.pip(*again, "-r", path, env={"PEP_VARIANTS_SHIM": "0"})
+        assert "Would install app-1.0" in plain.out, (name, plain)
+    # What is installed again without being asked for is not written.
+    again = ("install", "-i", index.url, "--force-reinstall", "app", "--no-deps")
+    assert fresh.pip(*again, env=CUDA_12_8).code == 0
+    assert fresh.pip("freeze").out.startswith("app==1.0\n")
+    (tmp_path / "absent.txt").write_text("# --variant app=cu99\napp\n")
+    done = fresh.pip(*again, "-r", str(tmp_path / "absent.txt"), env=CUDA_12_8)
+    assert (done.code, "cu99" in done.err) == (1, True)

@@ -292,6 +292,26 @@ def test_options_of_variables_and_files(gpu: Machine) -> None:
     assert "--variants is not an option" in done.err
 
 
+def test_labels_in_requirements_files(gpu: Machine) -> None:
+    """Comments that other tools pass over, in files of requirements and constraints."""
+    (gpu.work / "r.txt").write_text("# --variant app=cu126\napp==1.0\n")
+    (gpu.work / "c.txt").write_text("-r r.txt\n")
+    command = ("pip", "install", "--python", ".venv", "--reinstall")
+    for words in (("-r", "r.txt"), ("app", "-c", "c.txt")):
+        assert gpu.run(*command, *words).code == 0
+        assert gpu.labels() == {"app": "cu126"}
+    assert gpu.run("--variant", "app=cu128", *command, "-r", "r.txt").code == 0
+    assert gpu.labels() == {"app": "cu128"}
+    (gpu.work / "r.txt").write_text("app==1.0  # --variant app=cu99\n")
+    done = gpu.run(*command, "-r", "r.txt")
+    assert done.code, done
+    assert "cu99" in done.err
+    compiled = ("pip", "compile", "-q", "r.in", "-o", "out.txt")
+    (gpu.work / "r.in").write_text("# --variant app=cu126\napp==1.0\n")
+    assert gpu.run(*compiled).code == 0
+    assert "for-gpu==1.0" in (gpu.work / "out.txt").read_text()
+
+
 @pytest.mark.everywhere
 def test_variant_markers_without_variants(every_machine: Machine, serve: Serve) -> None:
     """A lock has the hash of the wheel that is served; the corpus has the rest."""

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     Detect = Callable[[Metadata], Platform]
     """Returns what the target supports of the namespaces of the metadata."""
 
+FORCED_FILE = "variant_forced"
+"""File of dist-info with the label that the user asked for, like ``REQUESTED``: `freeze` has it."""
+
 RECORDED = b"pip\npep-variants-shim\n"
 """INSTALLER beside a record of origin that counts. Every installer writes that file anew, so that
 no wheel has a say in it; the first line is the name of the installer."""

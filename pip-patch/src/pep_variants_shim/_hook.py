@@ -62,6 +62,7 @@ EXTRAS = {
     "operations.check": "check:patch_check",
     "operations.freeze": "shown:patch_freeze",
     "operations.install.wheel": "install:patch_install",
+    "req.req_file": "requirements:patch_files",
     "req.req_uninstall": "uninstall:patch_uninstall",
     "utils.misc": "start:patch_version",
     "utils.pylock": "lock:patch_pylock",  # since 26.0

@@ -107,6 +107,21 @@ class VariantOptions:
             return preferences
         return None
 
+    def add_listed(self, text: str) -> None:
+        """Add the labels that comments of a requirements file name, and read the settings anew.
+
+        Raises:
+            PreferenceError: as `read_settings`.
+        """
+        from pep_variants import preferences as user_preferences
+
+        listed = user_preferences.listed_labels(text)
+        if listed:
+            self.values = user_preferences.with_listed(self.values, listed)
+            self.preferences = None
+            self.read_settings()
+            self.warn()
+
     def read_files(self) -> None:
         """Load the settings if there is a settings file; invalid ones are an error only later.
 

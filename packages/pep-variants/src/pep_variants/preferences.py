@@ -16,6 +16,7 @@ from ._choose.preferences import (
     unmatched,
 )
 from ._places import FILENAME, FOUND, Place, Role, active_environment, is_of_tool, places
+from ._settings.listed_labels import label_comment, listed_labels, with_listed
 from ._settings.loader import UserSettings, load_preferences, load_settings
 from ._settings.trust import Approval, Approvals, Covered, approval_digest, covered_files
 from ._sources import BEST_MATCH, FIRST_INDEX, Sources, local_files
@@ -25,6 +26,7 @@ __all__ = [
     "NON_VARIANT_LABEL", "NO_PROJECTS", "SANDBOX_AUTO", "SANDBOX_OFF", "Approval", "Approvals",
     "Covered", "Place", "Preferences", "Role", "Sources", "UserSettings", "active_environment",
     "approval_digest", "configuration_tree", "covered_files", "given_settings", "is_catalog_path",
-    "is_of_tool", "load_preferences", "load_settings", "local_files", "places",
-    "preferences_from_options", "read_configuration", "unmatched",
+    "is_of_tool", "label_comment", "listed_labels", "load_preferences", "load_settings",
+    "local_files", "places", "preferences_from_options", "read_configuration", "unmatched",
+    "with_listed",
 ]  # fmt: skip

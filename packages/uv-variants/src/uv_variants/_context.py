@@ -99,6 +99,9 @@ class Context:
         """Return the command of *invocation* in the working directory."""
         place = CommandPlace.of(invocation, Path(), environ)
         lock = Lock.read(place.lock_path if scope is Scope.PROJECT else None)
+        listed = used_indexes(invocation, scope, place).configuration.labels
+        variants = user_preferences.with_listed(options.variants, listed)
+        options = options._replace(variants=variants)
         preferences = read_preferences(options, place)
         known = (uv, invocation, scope, place, options, preferences, cache, lock)
         return cls(*known, check or Check())

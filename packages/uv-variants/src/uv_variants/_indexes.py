@@ -148,6 +148,7 @@ class Configuration:
         scalars: other settings that are needed here, by key.
         hashes: SHA-256 that requirement files give, by normalized name of the project.
         requirements: lines of requirement and constraint files, without options and comments.
+        labels: values of ``--variant`` in their comments.
     """
 
     indexes: tuple[UserIndex, ...] = ()
@@ -155,6 +156,7 @@ class Configuration:
     scalars: Mapping[str, Any] = field(default_factory=dict)
     hashes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     requirements: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
 
 def read_configuration(invocation: Invocation, scope: Scope, place: CommandPlace) -> Configuration:
@@ -200,7 +202,7 @@ def read_configuration(invocation: Invocation, scope: Scope, place: CommandPlace
             if index.name and index.name not in names:
                 names.add(index.name)
                 found.append(replace(index, default=False, explicit=True))
-    indexes, hashes, requirements = _requirements(invocation, place)
+    indexes, hashes, requirements, labels = _requirements(invocation, place)
     found += indexes
     # All `index` entries of all files go before `extra-index-url`, and that before `index-url`.
     found.sort(key=lambda index: (index.links, index.legacy, index.legacy and index.default))
@@ -210,6 +212,7 @@ def read_configuration(invocation: Invocation, scope: Scope, place: CommandPlace
         scalars,
         {name: frozenset(items) for name, items in hashes.items()},
         tuple(requirements),
+        tuple(labels),
     )
 
 
@@ -264,8 +267,8 @@ def _indexes(
 
 def _requirements(
     invocation: Invocation, place: CommandPlace
-) -> tuple[list[UserIndex], dict[str, set[str]], list[str]]:
-    """Return the indexes and hashes (by project) that requirement files give, and their lines."""
+) -> tuple[list[UserIndex], dict[str, set[str]], list[str], list[str]]:
+    """Return the indexes and hashes (by project) that requirement files give, lines and labels."""
     texts = invocation.values("requirements", "constraints", "overrides", "with-requirements")
     texts += invocation.values("build-constraints")
     if invocation.command[:1] in (("pip",), ("tool",)):
@@ -274,7 +277,7 @@ def _requirements(
     if invocation.command in (("pip", "compile"), ("pip", "sync")):
         texts += invocation.operands
     if not texts:
-        return [], {}, []
+        return [], {}, [], []
     option_of = re.compile(
         r"^\s*(-i|--index-url|--extra-index-url|-f|--find-links|-r|--requirement|-c|--constraint)"
         r"[\s=]+(\S+)"
@@ -284,6 +287,7 @@ def _requirements(
     found: list[UserIndex] = []
     hashes: dict[str, set[str]] = {}
     lines: list[str] = []
+    labels: list[str] = []
     while waiting and len(seen) < _MAX_FILES:
         path = waiting.pop(0)
         if path in seen:
@@ -297,6 +301,7 @@ def _requirements(
             text = safe_files.read_text(path, limits.REQUIREMENTS_BYTES, errors="replace")
         except (OSError, ValueError):
             continue
+        labels += user_preferences.listed_labels(text)
         for line in re.sub(r"\\\r?\n", " ", text).splitlines():
             match = option_of.match(line)
             if match is None:
@@ -323,7 +328,7 @@ def _requirements(
                         links=option in ("-f", "--find-links"),
                     )
                 )
-    return found, hashes, lines
+    return found, hashes, lines, labels
 
 
 def _texts(value: object) -> list[str]:

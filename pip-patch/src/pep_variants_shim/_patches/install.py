@@ -10,18 +10,21 @@ is dropped: it would write its own line in ``pip freeze``.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from pip._vendor.packaging.utils import canonicalize_name
+
 from pep_variants import labels as wheel_labels
 
-from .._distributions import RECORDED, is_noted
+from .._distributions import FORCED_FILE, RECORDED, is_noted
 from .._guard import Original, replace, switch
 from .._markers import reduce_contents
+from .._session import last_session
 
-_RECORDS = {wheel_labels.ORIGIN_FILE, "direct_url.json", "requested"}
+_RECORDS = {wheel_labels.ORIGIN_FILE, FORCED_FILE, "direct_url.json", "requested"}
 """Files that an installer writes, in lower case as on systems that do not tell cases apart."""
 
 
@@ -46,7 +49,21 @@ def patch_install(module: ModuleType) -> None:
         dropped = {name for name, path in installed.items() if _drop(Path(lib_dir, path), own)}
         rows = [row for row in old_csv_rows if not row or row[0] not in dropped]
         kept = {name: path for name, path in installed.items() if name not in dropped}
+        generated = [*generated, *_noted_label(Path(lib_dir), kept.values())]
         return original(rows, kept, changed, generated, lib_dir, **kwargs)
+
+
+def _noted_label(lib_dir: Path, installed: Iterable[str]) -> Iterator[str]:
+    """Write which label the user asked for, if any; yield the path of that file."""
+    session = last_session()
+    metadata = next((path for path in installed if path.endswith(".dist-info/METADATA")), None)
+    if session is None or metadata is None:
+        return
+    folder = (lib_dir / metadata).parent
+    label = session.options.forced.get(canonicalize_name(folder.name.partition("-")[0]))
+    if label is not None:
+        (folder / FORCED_FILE).write_text(label, "utf-8")
+        yield str(folder / FORCED_FILE)
 
 
 def _drop(path: Path, own: set[Path]) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from pip._vendor.packaging.utils import canonicalize_name
 
 from .. import BUILT_IN, OWN
-from .._distributions import label_of, origin_of
+from .._distributions import FORCED_FILE, label_of, origin_of, read_file
 from .._guard import Original, guarded, replace
 from .._links import catalog_link, label_of_link
 from .._session import last_session
@@ -144,5 +144,11 @@ def patch_freeze(module: ModuleType) -> None:
             return frozen
         origin = origin_of(dist)
         if origin is None:
-            return frozen
+            label = read_file(dist, FORCED_FILE)
+            if label is None or label != label_of(dist):  # not that of a build of the catalogue
+                return frozen
+            from pep_variants import preferences as user_preferences
+
+            comment = user_preferences.label_comment(dist.canonical_name, label)
+            return cls(frozen.name, frozen.req, frozen.editable, [*frozen.comments, comment])
         return cls(frozen.name, origin.requirement, frozen.editable, frozen.comments)

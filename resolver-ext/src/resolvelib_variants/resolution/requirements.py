@@ -19,6 +19,7 @@ from packaging.utils import canonicalize_name, parse_sdist_filename
 
 from pep_variants import labels as wheel_labels
 from pep_variants import limits, wheel_files
+from pep_variants import preferences as user_preferences
 from pep_variants.errors import InvalidWheelFilename, redacted, shortened
 
 from .errors import RequirementError
@@ -69,6 +70,7 @@ class RequirementSet:
         index_url: replaces the index, None if nothing was said.
         extra_index_urls, find_links, no_index: add to the settings.
         pre: take pre-releases as readily as final ones.
+        labels: values of ``--variant`` in comments.
     """
 
     requirements: tuple[Wanted, ...] = ()
@@ -78,6 +80,7 @@ class RequirementSet:
     find_links: tuple[str, ...] = ()
     no_index: bool = False
     pre: bool = False
+    labels: tuple[str, ...] = ()
 
     def __add__(self, other: RequirementSet) -> RequirementSet:
         return RequirementSet(
@@ -88,6 +91,7 @@ class RequirementSet:
             self.find_links + other.find_links,
             self.no_index or other.no_index,
             self.pre or other.pre,
+            self.labels + other.labels,
         )
 
 
@@ -210,7 +214,7 @@ def _read(
         raise RequirementError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise RequirementError(f"{path}: is not UTF-8: {error}") from None
-    requirement_set = RequirementSet()
+    requirement_set = RequirementSet(labels=user_preferences.listed_labels(text))
     listed: list[Wanted] = []  # apart, or adding each would copy all before it
     for count, (number, line) in enumerate(_lines(text), 1):
         origin = f"{path}:{number}"

@@ -100,7 +100,8 @@ def resolve(
         )
     where = places(options, wanted)
     wanted = replace(wanted, pre=where.pre)
-    with resolving(where, option_values(options)) as resolver, progress() as tell:
+    values = user_preferences.with_listed(option_values(options), wanted.labels)
+    with resolving(where, values) as resolver, progress() as tell:
         if lock_file is not None:
             found, warnings = _from_lock(lock_file, groups, where.targets, resolver)
         else:
@@ -114,7 +115,7 @@ def resolve(
                 _write_lock(output, resolutions, resolver)
             found = [(each.target.name, each.packages, each.to_tree()) for each in resolutions]
             warnings = [text for each in resolutions for text in each.warnings]
-            given = [f"--{name}" for name, value in option_values(options).items() if value]
+            given = [f"--{name}" for name, value in values.items() if value]
             projects = {package.name for each in resolutions for package in each.packages}
             seen = [metadata for each in resolutions for metadata in each.seen]
             warnings += user_preferences.unmatched(resolver.preferences, given, projects, seen)

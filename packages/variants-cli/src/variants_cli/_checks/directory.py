@@ -17,6 +17,7 @@ from variants_index import pages as index_pages
 from variants_index.http import InvalidPage
 
 from .._console import tracked
+from .._indexing.static_index import is_document, is_listed_document
 from .._indexing.wheelhouse import CORE_METADATA_SUFFIX, digest_of
 from .document import check_index_metadata
 from .finding import Report
@@ -68,6 +69,8 @@ def check_directory(directory: Path) -> tuple[int, list[Finding]]:
             releases[wheel.release].wheels.append(wheel)
             releases[wheel.release].labels.add(wheel.label)
     documents = files(f"*{wheel_labels.METADATA_SUFFIX}")
+    # What pages list is checked there; for some time there are those of pages before, too.
+    documents = [path for path in documents if not is_listed_document(path)]
     for path in documents:
         metadata, found = check_index_metadata(path)
         report.findings += found
@@ -92,6 +95,7 @@ def _check_pages(
         releases: versions with variant wheels.
     """
     listed: dict[str, set[str]] = {}
+    names = set()
     unreadable = set()
     digest = cache(_digest)  # HTML and JSON list the same files
     for path in tracked(pages, len(pages), "checking pages"):
@@ -108,6 +112,7 @@ def _check_pages(
                 continue
             target = os.fspath(safe_files.local_path(file.url))
             listed.setdefault(path.name, set()).add(os.path.realpath(target))
+            names.add(file.filename)
             claims = [(target, file.size, file.hashes.get("sha256"))]
             if file.core_metadata is not None:
                 beside = target + CORE_METADATA_SUFFIX
@@ -129,7 +134,8 @@ def _check_pages(
     for name, targets in sorted(listed.items()):
         for own in files:
             project = canonicalize_name(own.name.partition("-")[0])
-            if os.path.realpath(own) in targets or (name, project) in unreadable:
+            is_copied = is_document(own.name) and own.name in names
+            if is_copied or os.path.realpath(own) in targets or (name, project) in unreadable:
                 continue
             release = wheel_files.parse_metadata_filename(own.name)
             stray = release is not None and release not in releases

@@ -10,6 +10,8 @@ is safe to delete; what has to be kept, such as upload times, is on the pages.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
 import time
@@ -53,7 +55,13 @@ HTML_PAGE = "index.html"
 JSON_PAGE = "index.v1_json"
 INVENTORY = ".inventory.json"
 
-_FORMAT = 5
+_DOCUMENTS = "metadata"
+"""Folder beside a page with the documents that it lists."""
+
+_OLD_SECONDS = 86_400
+"""For how long clients may go on with a page that they have read."""
+
+_FORMAT = 6
 _GENERATED = f'content="{index_pages.GENERATOR}"'.encode()
 """Marks generated pages; others are not removed."""
 
@@ -163,7 +171,7 @@ class _Run:
         self._write_inventory(known)
         names = [name for paths in self._paths.values() for name in paths]
         wheels = sum(name.endswith(".whl") for name in names)
-        releases = sum(_is_document(path) for files in known.values() for path in files)
+        releases = sum(is_document(path) for files in known.values() for path in files)
         sdists = len(names) - wheels
         return WrittenIndex(len(known), wheels, sdists, releases, tuple(self._changed))
 
@@ -265,7 +273,7 @@ class _Run:
         lost = [
             file.filename
             for file in (page.files if page else ())
-            if not _is_document(file.filename)
+            if not is_document(file.filename)
             and here.get(file.filename) != file.hashes.get("sha256")
         ]
         if self._base_url is not None:
@@ -275,13 +283,18 @@ class _Run:
             base = f"{quote(Path(relative).as_posix())}/"
         paths = self._paths[project]
 
-        def url_of(filename: str, _sha256: str) -> str:
+        def url_of(filename: str, sha256: str) -> str:
+            if is_document(filename):
+                return quote(_listed_path(filename, sha256))
             return base + quote(paths.get(filename, filename))
 
         return updated(page, {}, items, url_of=url_of, now=now, removed=lost)
 
     def _write_project(self, update: Update, items: Iterable[Distribution]) -> dict[str, FileState]:
         """Write METADATA (PEP 658), documents and pages of a project, in this order.
+
+        A page has the hash of a document, and clients may have read the page before. So it links
+        to one that never changes, in a folder of its hash, which stays for a day after that.
 
         Returns:
             The states of its files, for the inventory.
@@ -292,14 +305,23 @@ class _Run:
             both = (path, path + CORE_METADATA_SUFFIX)
             if item.is_wheel and not all(self._is_same(name, each) for each in both):
                 self._write(self._directory / both[1], read_core_metadata(item))
-        folder = self._output / name
+        folder, documents = self._output / name, sorted(update.documents.items())
         outputs = {
-            **{self._directory / key: data for key, data in sorted(update.documents.items())},
+            **{folder / _listed_path(key, _sha256(data)): data for key, data in documents},
             folder / JSON_PAGE: index_pages.json_page(update.page),
             folder / HTML_PAGE: index_pages.html_page(update.page),
+            **{self._directory / key: data for key, data in documents},
         }
         for file, data in outputs.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
             self._write(file, data)
+        for old in sorted(folder.glob(_listed_path("*", "*"))):
+            if old in outputs:
+                continue
+            if _relative(old, self._directory) in self._known.get(name, {}):
+                os.utime(old)  # listed up to now
+            elif old.stat().st_mtime < time.time() - _OLD_SECONDS:
+                self._remove_listed(old)
         files = {_relative(file, self._directory): state_of(file) for file in outputs}
         settled = time.time_ns() - _SETTLED
         for relative in self._paths[name].values():
@@ -323,17 +345,26 @@ class _Run:
         for name in gone:
             self._remove(self._output / name / HTML_PAGE)
             self._remove(self._output / name / JSON_PAGE)
+            for document in sorted((self._output / name).glob(_listed_path("*", "*"))):
+                self._remove_listed(document)
             if not any((self._output / name).iterdir()):
                 (self._output / name).rmdir()
         for path in sorted(self._found):
             owner = path.removesuffix(CORE_METADATA_SUFFIX)
             is_left = owner not in self._found and owner.rpartition("/")[2] in lost
-            if (path in lost and _is_document(path)) or (owner != path and is_left):
+            if (path in lost and is_document(path)) or (owner != path and is_left):
                 self._remove(self._directory / path)
 
     def _write(self, path: Path, data: bytes) -> None:
         if safe_files.write_if_changed(path, data):
             self._changed.append(path)
+
+    def _remove_listed(self, document: Path) -> None:
+        """Remove a document that no page lists, and its folders if they are empty then."""
+        self._remove(document)
+        with contextlib.suppress(OSError):
+            document.parent.rmdir()
+            document.parent.parent.rmdir()
 
     def _remove(self, path: Path) -> None:
         if path.exists():
@@ -360,9 +391,23 @@ def read_own_page(folder: Path, project: str) -> Page | None:
         ) from None
 
 
-def _is_document(path: str) -> bool:
+def is_document(path: str) -> bool:
     """Return whether *path*, relative to the directory, is of a metadata document of an index."""
     return "/" not in path and path.endswith(wheel_labels.METADATA_SUFFIX)
+
+
+def is_listed_document(path: Path) -> bool:
+    """Return whether *path* is of a document that a page lists, or listed before."""
+    return path.match(f"*/{_DOCUMENTS}/{'[0-9a-f]' * 16}/*{wheel_labels.METADATA_SUFFIX}")
+
+
+def _listed_path(filename: str, sha256: str) -> str:
+    """Return the path of a document relative to the page that lists it."""
+    return f"{_DOCUMENTS}/{sha256[:16]}/{filename}"
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _relative(path: Path, start: Path) -> str:

@@ -1,12 +1,13 @@
 """Random states: what is installed, a machine and requirements, each from a seed.
 
 Where an upgrade and a switch of everything are asked for, the end is that of the same requirements
-in an empty environment. Where what is installed meets them all, an installation changes nothing.
+in an empty environment. Where what is installed meets them all, an installation changes nothing;
+where it does not, they are met afterwards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -39,19 +40,28 @@ class RandomState:
     Attributes:
         tree: a case without steps.
         wanted: requirements on some projects, and on all that these require.
-        is_met: what is installed meets them, and goes together.
+        against: releases of lib that builds of ext are built against, by version and label.
         seed: of it.
     """
 
     tree: Mapping[str, Any]
     wanted: Sequence[str]
-    is_met: bool
+    against: Mapping[str, Sequence[str]]
     seed: int
 
     @property
     def installed(self) -> Mapping[str, str]:
         """What is installed before, as `Outcome` has it."""
         return {item["project"]: text_of(item) for item in self.tree["installed"]}
+
+    def is_met(self, installed: Mapping[str, str]) -> bool:
+        """Return whether what is *installed* meets what is wanted, and goes together."""
+        versions = {name: text.partition("-")[0] for name, text in installed.items()}
+        pins = (text.partition("==")[::2] for text in self.wanted)
+        releases = self.against.get(installed.get("ext", ""), ())
+        return all(name in versions and pin in ("", versions[name]) for name, pin in pins) and (
+            not releases or any(versions.get("lib", "").startswith(each) for each in releases)
+        )
 
     def end(self, runner: Runner, do: str, **more: Any) -> tuple[bool, Mapping[str, str], str]:  # noqa: ANN401
         """Return how a command ends: whether it fails, what is installed, what was printed.
@@ -118,14 +128,12 @@ def random_state(seed: int, *, abi: bool) -> RandomState:
             for name, (version, label, _) in there.items()
         ],
     }
-    is_met = all(
-        name in there
-        and pin in ("", there[name][0])
-        and all(map(there[name][0].startswith, _against(there.get("ext"), name)))
-        for name, pin in pins.items()
-    )
+    against = {
+        f"{version}-{label}": properties.get("abi_dependency", {}).get("lib", ())
+        for version, label, properties in files.get("ext", ())
+    }
     wanted = [f"{name}=={pin}" if pin else name for name, pin in pins.items()]
-    return RandomState(tree, wanted, is_met, seed)
+    return RandomState(tree, wanted, against, seed)
 
 
 def _variants(random: Random, values: Sequence[str], *place: str) -> dict[str, Properties]:
@@ -135,9 +143,3 @@ def _variants(random: Random, values: Sequence[str], *place: str) -> dict[str, P
         for value in sorted(random.sample(values, random.randint(1, 2)))
     }
     return {**found, "null": {}} if random.random() < 0.7 else found
-
-
-def _against(ext: tuple[str, str, Properties] | None, name: str) -> Iterator[str]:
-    """Yield the release of *name* that what is installed of ext is built against, if any."""
-    if ext is not None and name == "lib":
-        yield from ext[2].get("abi_dependency", {}).get("lib", ())

@@ -149,9 +149,12 @@ def test_random_states(seed, name, runner):
         failed, there, output = state.end(runner(name), "upgrade")
         assert not failed, (state, output)
         assert {project: there.get(project) for project in wanted} == wanted, (state, output)
-    if state.is_met:
+    was_met = state.is_met(state.installed)
+    if was_met or not failed:
         failed, there, output = state.end(runner(name), "install")
         assert not failed, (state, output)
+        assert state.is_met(there), (state, output)
+    if was_met:
         assert _kept(there, is_uv) == _kept(state.installed, is_uv), (state, output)
 
 

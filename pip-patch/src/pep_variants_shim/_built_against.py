@@ -42,7 +42,10 @@ def replace_builds(rounds: Rounds) -> None:
     while clashes := list(_clashes(rounds)):
         lines += clashes
         moved = {item.project: item for item, _ in clashes}
-        own = {name: item.dist.version for name, item in moved.items()}
+        own = {
+            name: None if rounds.session.upgrades(name) else item.dist.version
+            for name, item in moved.items()
+        }
         if rounds.run(moved, own) or rounds.run(moved, dict.fromkeys(moved, None)):
             continue
         # It may be on no index: then what it is built against stays.

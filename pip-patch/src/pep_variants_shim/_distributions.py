@@ -1,4 +1,4 @@
-"""What ``variant.json`` says of a wheel or an installed distribution: its label, its properties."""
+"""Wheels and installed distributions: label and properties in ``variant.json``, and upgrades."""
 
 from __future__ import annotations
 
@@ -144,6 +144,15 @@ def context_of(
             for namespace, features in properties.items()
         }
     return VariantContext(label, properties)
+
+
+def upgrades(provider: Any, project: str) -> bool:
+    """Return whether pip's *provider* upgrades an installed project where it can."""
+    strategy = provider._upgrade_strategy
+    return bool(
+        strategy == "eager"
+        or (strategy == "only-if-needed" and project in provider._user_requested)
+    )
 
 
 @functools.cache

@@ -15,7 +15,7 @@ from pep_variants.metadata import Metadata
 from resolvelib_variants.ordering import VariantOrdering
 from resolvelib_variants.provider import VariantProvider
 
-from ._distributions import metadata_of
+from ._distributions import metadata_of, upgrades
 from ._guard import Original, fault, iterated, switch
 from ._release_metadata import InfoFiles
 
@@ -79,10 +79,7 @@ class PipInstalled:
 
     def version(self, project: str) -> object | None:
         """Return the installed version of a project, None if pip would upgrade it."""
-        provider = self._provider()
-        strategy = provider._upgrade_strategy
-        wanted = strategy == "only-if-needed" and project in provider._user_requested
-        return None if wanted or strategy == "eager" else self.present(project)
+        return None if upgrades(self._provider(), project) else self.present(project)
 
     def present(self, project: str) -> object | None:
         """Return the installed version of a project, which stays unless pip comes to it."""

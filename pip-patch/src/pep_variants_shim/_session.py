@@ -17,7 +17,7 @@ from pip._internal.exceptions import InstallationError
 from pip._vendor.packaging.utils import canonicalize_name
 
 from ._catalog import SessionCatalog
-from ._distributions import metadata_of
+from ._distributions import metadata_of, upgrades
 from ._guard import switch
 from ._links import Info, MetadataLinks, catalog_link, label_of_link, null_last, source_of
 from ._options import Labels, VariantOptions, inherited_labels
@@ -273,6 +273,10 @@ class Session:
         """Normalized names of what the user asks for."""
         names = () if self._provider is None else self._provider._user_requested
         return frozenset(canonicalize_name(name.partition("[")[0]) for name in names)
+
+    def upgrades(self, project: str) -> bool:
+        """Return whether pip upgrades an installed project where it can."""
+        return self._provider is not None and upgrades(self._provider, project)
 
     def constraint(self, project: str) -> Any:
         """Return the specifier of the constraints on a project, None without any."""

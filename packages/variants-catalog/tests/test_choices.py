@@ -202,6 +202,21 @@ CASES = {
         rocm7.1: mi300x
         null: pascal, v100, pascal 13, v100 13, thor, rx7900, strix, rx5700, {INTEL}, {REST}
         """,
+    # The wheel of the public index for Linux is another build, and not for the others.
+    "fbgemm-gpu 1.9.0, fbgemm-gpu 1.8.0": f"""
+        cuda12.8: t4, a100, h100, b200
+        cuda13.0: h100 13, rtx5090, spark
+        null: pascal, v100, pascal 13, v100 13, thor, {AMD}, {INTEL}, {REST}
+        """,
+    # For CUDA 13 since 0.5.11; the wheel may be installed anywhere.
+    "sglang 0.5.23": f"""
+        cuda13: h100 13
+         : pascal, pascal 13, v100 13, {CUDA12}, rtx5090, spark, thor, {OTHERS}
+        """,
+    "sglang 0.5.10": f"""
+        cuda12: a100, h100, h100 13
+         : pascal, pascal 13, v100, v100 13, t4, b200, rtx5090, spark, thor, {OTHERS}
+        """,
     "xformers 0.0.33": f"""
         cuda12.8: t4, a100, h100, b200
         cuda13.0: {CUDA13}
@@ -422,6 +437,23 @@ def test_choice(release, text):
         wanted |= dict.fromkeys(machines.strip().split(", "), label)
     assert set(wanted) == set(MACHINES)
     assert {each: choice(name, version, each) for each in wanted} == wanted
+
+
+@pytest.mark.parametrize(
+    ("project", "version", "label", "is_for_all"),
+    [
+        ("fbgemm-gpu", "1.9.0", "cuda13", False),
+        ("fbgemm-gpu", "1.5.0", "cuda12", False),
+        ("torch", "2.0.1", "cuda11.7", False),
+        ("sglang", "0.5.23", "cuda13", True),
+    ],
+)
+def test_own_wheels_that_are_builds(project, version, label, is_for_all):
+    """The wheel of the public index for Linux, which is for everyone only if the entry says so."""
+    entry = CATALOG.project(project)
+    name = f"{project.replace('-', '_')}-{version}-cp312-cp312-manylinux_2_28_x86_64.whl"
+    (file,) = entry.own_files(name)
+    assert (file.label, entry.is_build(file)) == (label, not is_for_all)
 
 
 @pytest.mark.parametrize(

@@ -117,17 +117,12 @@ def check_requirements(requires: Sequence[str]) -> None:
     Raises:
         InvalidWheel: they are too many, or too long.
     """
-    total = sum(map(len, requires))
-    if len(requires) > CORE_REQUIREMENTS or total > CORE_REQUIREMENTS_CHARACTERS:
+    found = len(requires), sum(map(len, requires)), max(map(len, requires), default=0)
+    most = CORE_REQUIREMENTS, CORE_REQUIREMENTS_CHARACTERS, REQUIREMENT_LENGTH
+    if any(count > limit for count, limit in zip(found, most, strict=True)):
         raise InvalidWheel(
-            f"{METADATA_FILE} has {len(requires)} requirements of {total} characters, at most "
-            f"{CORE_REQUIREMENTS} of {CORE_REQUIREMENTS_CHARACTERS} are read"
-        )
-    longest = max(map(len, requires), default=0)
-    if longest > REQUIREMENT_LENGTH:
-        raise InvalidWheel(
-            f"{METADATA_FILE} has a requirement of {longest} characters, at most "
-            f"{REQUIREMENT_LENGTH} are read"
+            "{} has {} requirements of {} characters, the longest of {}; at most {}, {} and {} "
+            "are read".format(METADATA_FILE, *found, *most)
         )
 
 

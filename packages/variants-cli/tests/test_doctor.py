@@ -269,3 +269,19 @@ def test_no_python(variants, tmp_path):
     done = variants("doctor", "--python", tmp_path)
     assert (done.code, done.out) == (1, "")
     assert "is not a working Python" in done.err
+
+
+def test_a_project_whose_lock_has_groups(installed, variants, monkeypatch):
+    """What is advised is a sync, in the environment of the project."""
+    for name, text in {DRIVER: "12.8", GPU: "9.0"}.items():
+        monkeypatch.setenv(name, text)
+    tag = "cp311-cp311-manylinux_2_28_x86_64"
+    folder = installed(Wheel("torch", "2.9.0+cpu", tag=tag).build())
+    project = folder.parent / "pyproject.toml"
+    for groups, fails in (("", True), ("[tool.uv-variants]\naccelerators = ['cpu']\n", False)):
+        project.write_text(f"[project]\nname = 'x'\nversion = '1'\n{groups}")
+        tree = variants("doctor", "--offline", "--python", folder, "--json").json
+        (found,) = [each for each in tree["problems"] if each["code"] == "catalog-off"]
+        assert found["fails"] is fails
+        assert (found["command"] == "uv-variants sync") is not fails
+    assert found["text"].endswith("groups for accelerators, the one that fits may have them")

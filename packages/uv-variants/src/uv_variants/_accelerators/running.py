@@ -132,8 +132,8 @@ def _chosen(context: Context, named: str | None) -> str:
     except LockError as error:
         label = next(iter(forced.values()), "")
         name = label if is_accelerator(label) else "native"
-        way = f"; or add a group: uv-variants accelerators --add {name}"
-        way = "" if name in project.declared.accelerators else way
+        there = (f"{each}.".startswith(f"{name}.") for each in project.declared.accelerators)
+        way = "" if any(there) else f"; or add a group: uv-variants accelerators --add {name}"
         raise AcceleratorsUnknown(f"uv.lock: {error}{way}") from None
     for name, label in forced.items():
         if name not in choice.projects:

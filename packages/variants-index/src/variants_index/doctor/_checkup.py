@@ -217,15 +217,18 @@ class Checkup:
         missed = [each for each in self._missed.values() if each and each.project not in told]
         others = [name for name, each in self._missed.items() if not each and name not in told]
         commands = self.commands
-        if missed and commands.knows_variants:
-            names = [each.project for each in missed]
-            what = "; ".join(f"{each.project} {each.version} {each.lack}" for each in missed)
+        names = [each.project for each in missed]
+        what = "; ".join(f"{each.project} {each.version} {each.lack}" for each in missed)
+        if commands.sync and missed:
+            text = f"{what}: uv.lock has groups for accelerators, the one that fits may have them"
+            yield Problem("catalog-off", text, commands.sync, fails=False)
+        elif missed and commands.knows_variants:
             yield Problem(
                 "catalog-off",
                 f"{what}: the catalogue, which is off, has builds that do",
                 f"{commands.catalog} && {commands.switched(names)}",
             )
-        elif others and not any(self._missed.values()):
+        elif others and not any(self._missed.values()) and not commands.sync:
             has = "has" if len(others) == 1 else "have"
             yield Problem(
                 "catalog-off",

@@ -8,12 +8,14 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from support.backtracking import WANTED, backtracking_index
 from support.environments import Environment, Environments, clean_environ
 from support.index import Index, served
+from support.projects import CUDA_12_8
+from support.published_builds import TORCH, published, standing_in
 from support.wheels import X86_64, Release, Wheel, metadata
 
 from .report import Row, children, in_turn
@@ -22,6 +24,14 @@ PIP = "26.3"
 PACKAGES = 30
 VARIANT_PROJECTS = 10
 """Of the packages."""
+MATCHING = {
+    "torch": TORCH,
+    "torchvision": ("0.20.1", "0.22.1", "0.23.0", "0.24.1", "0.25.0", "0.28.0", "0.29.0"),
+    "onnxruntime": ("1.20.0", "1.22.0", "1.23.2", "1.24.1", "1.31.1"),
+    "cupy": ("13.6.0", "14.0.0", "14.1.0", "14.2.0"),
+}
+"""Projects of the catalogue, with the versions that there are of each."""
+CATALOG = ("--variant-catalog", "default")
 VARIANTS = metadata(
     {"null": {}, **{f"x86_64_v{n}": {"x86_64": {"level": [f"v{n}"]}} for n in (2, 3, 4)}},
     namespaces=["x86_64"],
@@ -40,8 +50,23 @@ def rows() -> Iterator[Row]:
         what = f"pip install --dry-run, {PACKAGES} plain packages"
         with served(index_of()) as plain, served(index_of(VARIANT_PROJECTS)) as mixed:
             yield _installing(what, _install(shim, plain), _install(none, plain), 1.05)
-            what += f", {VARIANT_PROJECTS} of them with variants"
-            yield _installing(what, _install(shim, mixed), _install(none, plain), 1.20)
+            with_variants = f"{what}, {VARIANT_PROJECTS} of them with variants"
+            yield _installing(with_variants, _install(shim, mixed), _install(none, plain), 1.20)
+            what += ", the catalogue on"
+            ours = _install(shim, plain, options=CATALOG)
+            yield _installing(f"{what}, nothing matching", ours, _install(none, plain), 1.06)
+        found = published(**MATCHING)
+        for files in index_of().files.values():
+            for name, content in files.items():
+                found.index.add(name.partition("-py3")[0].rpartition("-")[0], name, content)
+        with standing_in(found):
+            wanted = ("package-0", *MATCHING)
+            theirs = _install(none, found.index, *wanted)
+            options = (*CATALOG, *found.options)
+            for machine, env in (("no GPU", {}), ("CUDA 12.8", CUDA_12_8)):
+                ours = _install(shim, found.index, *wanted, options=options, env=env)
+                yield _installing(f"{what}, 4 matching projects more, {machine}", ours, theirs, 1.3)
+        yield _installing("pip list, the catalogue on", _listing(shim), _listing(none), 1.05)
 
 
 def _installing(
@@ -80,11 +105,26 @@ def _start_up(shim: Environment, none: Environment) -> Row:
     )  # fmt: skip
 
 
-def _install(environment: Environment, index: Index, *wanted: str) -> Callable[[], object]:
-    options = ("install", "--quiet", "--dry-run", "--index-url", index.url)
+def _install(
+    environment: Environment,
+    index: Index,
+    *wanted: str,
+    options: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+) -> Callable[[], object]:
+    given = ("install", "--quiet", "--dry-run", "--index-url", index.url, *options)
+    return _pip(environment, *given, *(wanted or ("package-0",)), env=env)
 
+
+def _listing(environment: Environment) -> Callable[[], object]:
+    return _pip(environment, "list", env={"VARIANTS_CATALOG": CATALOG[1]})
+
+
+def _pip(
+    environment: Environment, *arguments: str, env: Mapping[str, str] | None = None
+) -> Callable[[], object]:
     def call() -> None:
-        done = environment.pip(*options, *(wanted or ("package-0",)))
+        done = environment.pip(*arguments, env=env)
         if done.code:
             raise RuntimeError(done.text)
 

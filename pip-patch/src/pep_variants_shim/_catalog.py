@@ -182,8 +182,9 @@ class SessionCatalog:
         """Yield the labels of the very builds that constraints name, see `ExpectedLabels`."""
         entry = self.entry(project)
         for name in entry.coherent if entry is not None else ():
-            specifier, other = self._constraint(name), self.entry(name)
-            if specifier is not None and other is not None:
+            specifier = self._constraint(name)
+            other = None if specifier is None else self.entry(name)  # that takes reading it
+            if other is not None:
                 yield from filter(None, [other.labels_of(specifier)])
 
     def family(self, project: str) -> frozenset[str]:

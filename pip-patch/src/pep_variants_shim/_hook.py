@@ -50,7 +50,7 @@ EXTRAS = {
     "cli.main_parser": "start:patch_runner",
     "commands": "start:patch_create",
     "commands.freeze": "shown:patch_freeze_command",
-    "commands.index": "finder:patch_listing",
+    "commands.index": "listing:patch_listing",
     "commands.inspect": "shown:patch_inspect",
     "commands.install": "command:patch_summary",
     "commands.list": "shown:patch_list",
@@ -96,9 +96,10 @@ class PatchFinder:
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
         """Return the spec of a module to patch, None for all others and after a fault."""
+        if not fullname.startswith(_INTERNAL):
+            return None
         with off_after_fault():
-            if fullname.startswith(_INTERNAL):
-                return self._find_patched(fullname, path, target)
+            return self._find_patched(fullname, path, target)
         return None
 
     def _find_patched(

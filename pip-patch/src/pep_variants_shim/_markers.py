@@ -18,7 +18,6 @@ from pep_variants import labels as wheel_labels
 
 from ._distributions import context_of
 from ._errors import logger
-from ._session import last_session
 
 if TYPE_CHECKING:
     import email.message
@@ -74,6 +73,8 @@ def reduce_contents(contents: bytes, variant_json: bytes | None) -> bytes:
     """
     if _HINT.encode() not in contents:
         return contents
+    from ._session import last_session  # with pip's links; commands that only list need neither
+
     session, link = last_session(), prepared_link()
     if session is not None and link is None and (contents, variant_json) in session.decided:
         return session.decided[contents, variant_json]
@@ -136,6 +137,8 @@ def _context(variant_json: bytes | None, *, values: bool) -> VariantContext:
     Raises:
         PreferenceError: the settings are invalid.
     """
+    from ._session import last_session
+
     session, link = last_session(), prepared_link()
     if session is not None and link is not None:
         return session.get_ordering().context(link, variant_json, values=values)

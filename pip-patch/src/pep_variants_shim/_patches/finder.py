@@ -9,12 +9,10 @@ from types import ModuleType
 from typing import Any
 
 from pep_variants import labels as wheel_labels
-from pep_variants.options import OPTIONS
 
 from .._catalog import with_hashes
 from .._guard import Original, replace
-from .._options import VariantOptions, add_option, dest
-from .._session import Session, session_of
+from .._session import session_of
 
 _PAGE = "_pep_variants_page"
 """Attribute of pip's link evaluator: URL of the page of an index that it is for."""
@@ -95,23 +93,3 @@ def _patch_candidates(finder: Any) -> None:
         evaluator = copy.copy(link_evaluator)
         setattr(evaluator, _PAGE, project_url.url)
         return original(self, project_url, evaluator, **kwargs)
-
-
-def patch_listing(module: ModuleType) -> None:
-    """Have commands that list versions include those with only variant wheels."""
-    command = getattr(module, "IndexCommand", None) or module.ListCommand
-
-    @replace(command, "_build_package_finder")
-    def build_package_finder(
-        original: Original, self: Any, options: Any, *args: Any, **kwargs: Any
-    ) -> Any:
-        finder = original(self, options, *args, **kwargs)
-        isolated = bool(getattr(options, "isolated_mode", False))
-        values = {"no-variants": bool(getattr(options, dest(OPTIONS[0]), False))}
-        Session(VariantOptions(values, isolated=isolated), finder, lists=True)
-        return finder
-
-    @replace(command, "add_options")
-    def add_options(original: Original, self: Any) -> None:
-        original(self)
-        add_option(self.cmd_opts, OPTIONS[0])

@@ -16,7 +16,6 @@ from pep_variants import labels as wheel_labels
 from pep_variants import limits
 
 from .._guard import Original, replace, switch
-from .._links import rewritten_link
 from .._markers import prepared_link, reduce_contents, reduce_message
 
 if TYPE_CHECKING:
@@ -119,7 +118,12 @@ def _as_installed(metadata: bytes) -> bytes:
     Raises:
         VariantError: *metadata* is not valid.
     """
-    known = rewritten_link(prepared_link())
+    link = prepared_link()
+    if link is None:
+        return metadata
+    from .._links import rewritten_link
+
+    known = rewritten_link(link)
     if known is None:
         return metadata
     from variants_catalog import installed_builds

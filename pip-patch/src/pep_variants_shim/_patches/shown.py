@@ -17,9 +17,7 @@ from pip._vendor.packaging.utils import canonicalize_name
 from .. import BUILT_IN, OWN
 from .._distributions import FORCED_FILE, label_of, origin_of, read_file
 from .._guard import Original, guarded, replace
-from .._links import catalog_link, label_of_link
-from .._session import last_session
-from .finder import patch_listing
+from .listing import patch_listing
 
 KEY = "variant_label"
 """Key of the label in JSON, named after the marker variable."""
@@ -104,6 +102,9 @@ def patch_report(module: ModuleType) -> None:
 
     @replace(module.InstallationReport, "_install_req_to_dict", shows=True)
     def install_req_to_dict(original: Original, cls: Any, ireq: Any) -> Any:
+        from .._links import catalog_link, label_of_link
+        from .._session import last_session
+
         # A wheel from pip's cache has the link of its source.
         link = getattr(ireq, "link", None)
         label = label_of_link(link) if link is not None else None

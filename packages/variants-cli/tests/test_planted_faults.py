@@ -63,6 +63,7 @@ def plant_before_indexing(site):
         site.plant(f"marker{number}-1.0-py3-none-any-null.whl", "marker-never-true")
     for number, requires in enumerate(("a b", "a; variant_label > 'x'")):
         site.plant(site.wheel(f"requires{number}", requires=[requires]), "invalid-dependency")
+    site.plant(site.wheel("many", requires=["a"] * 5001), "invalid-wheel")
     for name, edit, code in (
         ("unlisted", lambda text: text.replace("unlisted/__init__", "x"), "record-incomplete"),
         ("recordless", lambda text: None, "record-missing"),

@@ -94,7 +94,7 @@ def _after(rounds: Rounds, before: Mapping[str, Any]) -> tuple[dict[str, Any], l
         after[name] = _Coming(name, tuple(metadata.get_all("Requires-Dist", [])))
     session = rounds.session
     changed = [name for name, item in rounds.replaced().items() if session.has_variants(name)]
-    return after, wheel_selection.unneeded(before, after, changed, session.named)
+    return after, wheel_selection.unneeded(before, after, changed, session.asked_for)
 
 
 # Builds that agree.

@@ -80,7 +80,7 @@ def resolved(session: Session, resolver: Any, resolve: Callable[..., Any]) -> An
                 if requirement.link is not None:
                     session.ordering.report(requirement.link)
         kept = [name for name in session.kept if name not in rounds.requirements]
-        for name in sorted(kept, key=lambda name: (name not in session.named, name))[:1]:
+        for name in sorted(kept, key=lambda name: (name not in session.asked_for, name))[:1]:
             logger.info("%s", session.kept[name])
         requirements = rounds.found
     if session.catalog.concerns(requirements.requirements):
@@ -110,7 +110,7 @@ def note_result(
         session.note_chosen(name, requirement.link)
         if session.ordering is not None:
             link = candidates[name].source_link
-            session.ordering.listener.named(name, candidates[name].version, link)
+            session.ordering.listener.tell_taken(name, candidates[name].version, link)
         other = OWN[1 - OWN.index(name)] if name in OWN else name
         if other != name and (other in requirements or other in session.installed):
             raise InstallationError(

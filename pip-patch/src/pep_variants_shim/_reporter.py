@@ -102,7 +102,7 @@ class VariantReporter:
                 where = f"{known.place} (catalogue: {known.entry.documentation})"
                 self._print(VERBOSE, f"Variant {known.file.label} of {project} is from {where}")
 
-    def named(self, project: str, version: object, link: Any) -> None:
+    def tell_taken(self, project: str, version: object, link: Any) -> None:
         """Print which file is taken in place of what was chosen: one that is asked for by URL."""
         if link is not None and self._told.get(project, link.url) != link.url:
             label = label_of_link(link)

@@ -269,7 +269,7 @@ class Session:
                 self._listener.is_muted = False
 
     @property
-    def named(self) -> frozenset[str]:
+    def asked_for(self) -> frozenset[str]:
         """Normalized names of what the user asks for."""
         names = () if self._provider is None else self._provider._user_requested
         return frozenset(canonicalize_name(name.partition("[")[0]) for name in names)

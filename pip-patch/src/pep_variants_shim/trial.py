@@ -25,6 +25,8 @@ import pip
 from . import BUILT_IN
 from ._hook import NEWEST, release
 
+__all__ = ["main"]
+
 _GPU = {"gpu": {"nvidia": {"cuda_version_lower_bound": ["12.0"]}}, "null": {}}
 _BUILT = {f"b{number}": {"abi_dependency": {"toy_lib": [number]}} for number in "12"}
 _MARKED = ("toy-gpu; 'nvidia' in variant_namespaces",)

@@ -107,6 +107,11 @@ def _run(cases: Mapping[str, Case], arguments: argparse.Namespace) -> int:
     for name in titles:
         seconds = sum(verdict.seconds for verdict in verdicts if verdict.client == name)
         print(f"{name}: {seconds:.0f} s")
+    for runner in runners:
+        beyond = [item.lacks for item in verdicts if item.client == runner.name and item.lacks]
+        if beyond:
+            words = ", ".join(sorted({word for item in beyond for word in item}))
+            print(f"{runner.name}: does not play {words}, which {len(beyond)} cases want")
     if arguments.page:
         PAGE.write_text(page(cases, titles, verdicts), "utf-8")
     return 1 if any(verdict.state == "differs" for verdict in verdicts) else 0

@@ -48,6 +48,7 @@ class Verdict:
         difference: the explanation, for ``explained``.
         output: what the client printed.
         seconds: how long it took.
+        lacks: what the case wants and the runner does not declare, see `Runner.plays`.
     """
 
     client: str
@@ -57,6 +58,7 @@ class Verdict:
     difference: Difference | None = None
     output: str = ""
     seconds: float = 0.0
+    lacks: Sequence[str] = ()
 
 
 def read_differences() -> list[Difference]:
@@ -71,7 +73,10 @@ def play(runner: Runner, case: Case, known: Iterable[Difference] = ()) -> Verdic
     if clients is not None and not runner.name.startswith(tuple(clients)):
         return Verdict(runner.name, case.id, "refused", ["the case is for other clients"])
     cannot = sorted(wants(case) - runner.plays)
-    reason = f"does not play {', '.join(cannot)}" if cannot else runner.refuses(case)
+    if cannot:
+        line = f"does not play {', '.join(cannot)}"
+        return Verdict(runner.name, case.id, "refused", [line], lacks=cannot)
+    reason = runner.refuses(case)
     if reason:
         return Verdict(runner.name, case.id, "refused", [reason])
     start = time.monotonic()

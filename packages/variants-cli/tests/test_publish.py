@@ -4,7 +4,9 @@ import io
 import json
 import re
 import shutil
+import sys
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ from support.index import Answer
 from support.upload_server import RECEIVED, RECEIVING, STORED, Fault
 from variants_cli._indexing.wheelhouse import read_distribution
 from variants_cli._publishing import transaction, upload_api
-from variants_cli._publishing.errors import PublishError
+from variants_cli._publishing.errors import PublishError, install_command
 from variants_cli._publishing.release_contents import (
     PublishedDistribution,
     best_first,
@@ -322,6 +324,7 @@ def test_failures_that_pass(dist, index, publish, faults):
         (Fault(503), [f"{WHEEL3}: status 503: run the command again later"]),
         (Fault(413), ["does not take", "higher limit"]),
         (Fault(501), ["takes no uploads (status 501)"]),
+        (Fault(407), ["the proxy wants another user name or password"]),
         (Fault(507), [f"refuses {WHEEL3} (status 507)"]),
         (Fault(400, body=b'{"message": "Metadata is bad: hunter2hunter2"}'),
          [f'refuses {WHEEL3} (status 400: {{"message": "Metadata is bad: ****"}})']),
@@ -332,6 +335,26 @@ def test_refused_wheel(dist, index, publish, fault, messages):
     result = publish(dist)
     assert (result.code, set(index.files)) == (1, {DOCUMENT})
     assert all(message in result.err for message in messages), result.err
+
+
+def test_a_server_that_takes_its_time(dist, index, publish, monkeypatch):
+    monkeypatch.setattr(upload_api, "SILENCE", 0.02)
+    index.hook = lambda stage, _: time.sleep(0.2) if stage == STORED else None
+    result = publish(dist)
+    assert result.code == 0, result.err
+    assert re.search(rf"{re.escape(WHEEL3)}: no answer yet after \d+ s", result.err)
+
+
+@pytest.mark.parametrize(
+    ("file", "command"),
+    [("", "pip install"), ("uv-receipt.toml", "uv tool install"),
+     ("pipx_metadata.json", "pipx install --force")],
+)  # fmt: skip
+def test_an_extra_is_added_as_it_was_installed(tmp_path, monkeypatch, file, command):
+    if file:
+        (tmp_path / file).touch()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert install_command("publish") == f"{command} 'variants-cli[publish]'"
 
 
 def test_pages_behind_a_cache(dist, index, publish, monkeypatch):

@@ -125,6 +125,7 @@ def test_publish(variants, place, dist):
         (["--to", "{dist}/sub"], "see variants index"),
         (["--to", "x", "--repository-url", "https://x.example"], "exclude each other"),
         (["--to", "x", "--repository", "pypi"], "exclude each other"),
+        (["--to", __file__], "is a file: give a directory, or a URL such as s3://"),
         (["--to", "ftp://x"], "ftp://x: is neither a directory nor an s3://, gs:// or az:// URL"),
     ],
 )

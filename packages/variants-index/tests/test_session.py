@@ -44,6 +44,7 @@ class TestResponses:
             (Answer(410, b"no"), NotFound, "410", 1),
             (Answer(401, b"no"), AccessDenied, "401", 1),
             (Answer(403, b"no"), AccessDenied, "403", 1),
+            (Answer(407, b"no"), AccessDenied, "the proxy wants another user name or password", 1),
             (Answer(418, b"no"), BadResponse, "418", 1),
             (Answer(500, b"no"), Unreachable, "500", 5),
             (Answer.cut_off(b"bo"), Unreachable, "cut off", 5),

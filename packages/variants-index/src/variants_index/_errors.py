@@ -47,8 +47,15 @@ class NotFound(PackageIndexError):
     """Nothing is at a URL (HTTP 404 and 410, a missing file)."""
 
 
+PROXY_LOGIN = (
+    "the proxy wants another user name or password: put them into the proxy's URL in the variable "
+    "HTTPS_PROXY or HTTP_PROXY"
+)
+"""What status 407 means: it is the answer of a proxy, and not of the index."""
+
+
 class AccessDenied(PackageIndexError):
-    """The index denies access (HTTP 401, 403, 407)."""
+    """The index denies access (HTTP 401, 403), or a proxy before it (407)."""
 
 
 @contextmanager

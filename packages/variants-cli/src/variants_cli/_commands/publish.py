@@ -17,6 +17,7 @@ from .._checks.directory import check_directory
 from .._checks.finding import ERROR
 from .._console import counted, fail, one_line, print_json, printable, warn
 from .._publishing import transaction
+from .._publishing.errors import install_command
 from .._publishing.release_contents import read_releases
 from .._publishing.stored_index import StoredIndex
 from .._publishing.stores import open_store
@@ -154,7 +155,7 @@ def _target(
         from .._publishing.upload_api import UploadApi, open_settings
     except ModuleNotFoundError as error:
         raise click.ClickException(
-            f"uploads need {error.name}: pip install 'variants-cli[publish]'"
+            f"uploads need {error.name}: {install_command('publish')}"
         ) from None
 
     sources = Sources.from_environ(os.environ)

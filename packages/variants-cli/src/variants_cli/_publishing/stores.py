@@ -26,7 +26,7 @@ from variants_index import pages as index_pages
 
 from .._indexing.static_index import HTML_PAGE, JSON_PAGE
 from .._indexing.wheelhouse import CORE_METADATA_SUFFIX
-from .errors import PublishError
+from .errors import PublishError, install_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -89,7 +89,12 @@ def open_store(place: str) -> Store:
     """
     if "://" in place:
         return ObjectStore(place)
-    return DirectoryStore(Path(place))
+    path = Path(place)
+    if path.exists() and not path.is_dir():
+        raise PublishError(
+            f"{place}: is a file: give a directory, or a URL such as s3://bucket/prefix"
+        )
+    return DirectoryStore(path)
 
 
 class DirectoryStore:
@@ -221,7 +226,7 @@ class ObjectStore:
             import obstore.store
         except ImportError:
             raise PublishError(
-                f"{self.name}: needs obstore: pip install 'variants-cli[publish]'"
+                f"{self.name}: needs obstore: {install_command('publish')}"
             ) from None
         self._obstore: Any = obstore
         connect: Any = obstore.store.from_url  # one overload per vendor

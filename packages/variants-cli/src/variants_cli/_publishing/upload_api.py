@@ -32,6 +32,7 @@ import random
 import re
 import sys
 import tempfile
+import threading
 import time
 from contextlib import contextmanager, redirect_stdout
 from functools import partial
@@ -103,6 +104,12 @@ _PAGES = (
     # AWS CodeArtifact has pages of projects, and none that lists them.
     (r"(https://.*\.amazonaws\.com/.*?)/?", r"\1/simple/"),
 )
+
+SILENCE = 30.0
+"""Seconds after which the user is told that there is no answer yet, and again."""
+
+_LOGIN = " 407 "
+"""In the words of http.client for what a proxy answers to CONNECT."""
 
 _TIMEOUTS = (15.0, 600.0)
 """Seconds to connect, and for an answer after the last byte: servers copy gigabytes meanwhile."""
@@ -222,6 +229,22 @@ def status_of(response: requests.Response, password: str = "") -> str:
         reason = reason.replace(secret, "****")
     reason = printable(" ".join(redacted(reason).split()))[:300]
     return f"status {response.status_code}{': ' if reason else ''}{reason}"
+
+
+@contextmanager
+def _saying(text: str) -> Iterator[None]:
+    """Say *text* with the seconds that have passed whenever another `SILENCE` has."""
+    done, begin = threading.Event(), time.monotonic()
+
+    def say() -> None:
+        while not done.wait(SILENCE):
+            note(f"{text} after {time.monotonic() - begin:.0f} s")
+
+    threading.Thread(target=say, daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()
 
 
 def _words(error: BaseException) -> str:
@@ -411,10 +434,12 @@ class UploadApi:
         for number in range(RETRIES + 1):
             asked = 0.0
             try:
-                with redirect_stdout(self._output):
+                with redirect_stdout(self._output), _saying(f"{where}: no answer yet"):
                     response = post()
             except (requests.ConnectionError, requests.Timeout) as error:
                 problem = _words(error)
+                if isinstance(error, requests.exceptions.ProxyError) and _LOGIN in problem:
+                    raise PublishError(f"{where}: {http.PROXY_LOGIN}") from None
                 if isinstance(error, requests.exceptions.SSLError):
                     raise PublishError(f"{where}: {problem}: see --cert, --client-cert") from None
             except (TwineException, requests.RequestException, UnicodeError) as error:
@@ -457,7 +482,9 @@ class UploadApi:
                 f"{self.place} takes no uploads ({answer}): give the upload URL of the index, "
                 "such as https://upload.pypi.org/legacy/, not that of its pages"
             )
-        if status in (401, 403, 407):
+        if status == 407:
+            raise PublishError(f"{self.place}: {http.PROXY_LOGIN}")
+        if status in (401, 403):
             who = f"the user name {self._username!r}" if self._password else "no credentials"
             raise PublishError(
                 f"{self.place} refuses {what} ({answer}) with {who}: are these the credentials "

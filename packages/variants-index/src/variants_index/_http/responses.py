@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from http import HTTPStatus
 
 import httpx
 
@@ -25,7 +26,7 @@ from pep_variants.errors import redacted, shortened
 from pep_variants.metadata import Digests
 from pep_variants.wheel_files import Part, Range, RangeRefused
 
-from .._errors import AccessDenied, BadResponse, NotFound, TimedOut
+from .._errors import PROXY_LOGIN, AccessDenied, BadResponse, NotFound, TimedOut
 
 _VALIDATORS = {"ETag": "If-None-Match", "Last-Modified": "If-Modified-Since"}
 _VALIDATOR_CHARACTERS = 1000
@@ -36,7 +37,7 @@ BUSY = variant_metadata.MAY_PASS
 
 _OK = 200
 _GONE = (404, 410)
-_DENIED = (401, 403, 407)
+_DENIED = (401, 403)
 ENCODINGS = "gzip"
 """``Accept-Encoding`` header of requests whose responses are read with `read_body`."""
 
@@ -147,6 +148,8 @@ def check_status(response: httpx.Response, url: str, allowed: tuple[int, ...] = 
     response.close()
     if status in _GONE:
         raise NotFound(f"not found (HTTP status {status})", status, url=url)
+    if status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
+        raise AccessDenied(PROXY_LOGIN, status, url=url)
     if status in _DENIED:
         raise AccessDenied(
             f"access denied (HTTP status {status}): put user name and password into the URL of the "
@@ -187,10 +190,7 @@ def describe(error: Exception) -> str:
             "with the authorities to trust in the variable SSL_CERT_FILE"
         )
     if isinstance(error, httpx.ProxyError) and text.startswith("407"):
-        return (
-            "the proxy wants another user name or password: put them into the proxy's URL in the "
-            "variable HTTPS_PROXY or HTTP_PROXY"
-        )
+        return PROXY_LOGIN
     words: dict[type[Exception], str] = {
         httpx.ConnectTimeout: "the connection timed out",
         httpx.ReadTimeout: "the response timed out",

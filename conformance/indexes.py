@@ -129,14 +129,14 @@ def make_index(files: Sequence[Mapping[str, Any]], server: Mapping[str, Any]) ->
             index.add(filename.split("-")[0], filename, published[filename])
             if "status" in file:
                 index.faults[filename] = partial(Answer, file["status"], b"", kind="text/plain")
-            if file.get("listed") is False:
-                index.unlisted.add(filename)
         else:
             filename = file["wheel"]
             wheel = _wheel(file, published)
             index.add(wheel.name, filename, wheel.build())
             if server.get("core-metadata", True):
                 index.metadata_files[filename] = wheel.metadata()
+        if file.get("listed") is False:
+            index.unlisted.add(filename)
         if file.get("hash") == "wrong":
             index.wrong_hashes.add(filename)
         attributes = {name: file[name] for name in ("yanked", "requires-python") if name in file}

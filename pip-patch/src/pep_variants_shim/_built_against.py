@@ -52,13 +52,18 @@ def replace_builds(rounds: Rounds) -> None:
         names = {dependency.project for _, dependency in clashes}
         items = {name: item for name in names if (item := rounds.installed(name))}
         if not rounds.run({}, {name: item.dist.version for name, item in items.items()}):
-            for item, dependency in lines:
-                rounds.say(f"{item}, which is built against {dependency}")
+            for item, dependency in clashes:
+                _say(rounds, item, dependency, "does not go with")
             rounds.insist(moved)
     for item, dependency in lines:
-        other = f"{dependency.project} {rounds.chosen(dependency.project).version}"
-        end = "replaced, to go with" if item.project in rounds.requirements else "kept with"
-        rounds.say(f"{item}, which is built against {dependency}: {end} {other}")
+        is_replaced = item.project in rounds.requirements
+        _say(rounds, item, dependency, "replaced, to go with" if is_replaced else "kept with")
+
+
+def _say(rounds: Rounds, item: InstalledProject, dependency: AbiDependency, how: str) -> None:
+    other = rounds.chosen(dependency.project)
+    version = f" {other.version}" if other is not None else ""
+    rounds.say(f"{item}, built against {dependency}: {how} {dependency.project}{version}")
 
 
 def _clashes(rounds: Rounds) -> Iterator[tuple[InstalledProject, AbiDependency]]:

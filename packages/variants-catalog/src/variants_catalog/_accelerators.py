@@ -188,11 +188,14 @@ def locked_build(
 
 def judged(
     entry: CatalogProject,
-    builds: Mapping[str, tuple[CatalogVariant, Version]],
+    builds: Mapping[str, tuple[CatalogVariant, Version | None]],
     platform: Callable[[Metadata], Platform],
     preferences: Preferences,
 ) -> Ranking:
-    """Return how *builds*, each with its version, fit a machine; their keys are the labels."""
+    """Return how *builds* fit a machine; their keys are the labels.
+
+    Each is judged as of its version, for None without what single versions are known to lack.
+    """
     metadata = described(entry, builds)
     return wheel_selection.rank(metadata, platform(metadata), preferences)
 
@@ -207,9 +210,8 @@ def missed_here(
     items = list(items)
     if not items:
         return []
-    first = Version("0")
     builds = {
-        str(number): (replace(item, properties=_of_machines(item)), first)
+        str(number): (replace(item, properties=_of_machines(item)), None)
         for number, item in enumerate(entry.variants)
     }
     fitting = judged(entry, builds, platform, preferences).labels
@@ -220,7 +222,7 @@ def missed_here(
 
 
 def described(
-    entry: CatalogProject, builds: Mapping[str, tuple[CatalogVariant, Version]]
+    entry: CatalogProject, builds: Mapping[str, tuple[CatalogVariant, Version | None]]
 ) -> Metadata:
     """Return the metadata of *builds*, each with its version; their keys are the labels."""
     return entry.metadata(list(_files(builds)))
@@ -235,10 +237,12 @@ def _of_machines(item: CatalogVariant) -> tuple[str, ...]:
     )
 
 
-def _files(builds: Mapping[str, tuple[CatalogVariant, Version]]) -> Iterator[PublishedFile]:
+def _files(
+    builds: Mapping[str, tuple[CatalogVariant, Version | None]],
+) -> Iterator[PublishedFile]:
     for label, (item, version) in builds.items():
-        known = item.known_properties(version)
-        yield PublishedFile("", "", version, label, known, faults=item.faults(version))
+        known, faults = item.known_properties(version), item.faults(version) if version else {}
+        yield PublishedFile("", "", version or Version("0"), label, known, faults=faults)
 
 
 def _name(item: CatalogVariant) -> str:

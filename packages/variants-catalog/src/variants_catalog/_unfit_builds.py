@@ -20,8 +20,9 @@ from pep_variants.machines import Platform
 from pep_variants.metadata import Metadata
 from pep_variants.preferences import Preferences
 
+from ._accelerators import judged
 from ._catalogs import Catalog, open_catalog, shipped_catalog
-from .entries import CatalogProject, CatalogVariant, PublishedFile, filled, target
+from .entries import CatalogProject, CatalogVariant, filled, target
 
 if TYPE_CHECKING:
     from pep_variants.selection import Ranking
@@ -143,13 +144,8 @@ def _ranked(
     """
     builds = (item for item in entry.variants if item.is_redirect and item.properties)
     variants = [item for item in builds if item.is_for([machine] if machine else [])]
-    files = []
-    for number, item in enumerate(variants):
-        faults = {} if version is None else item.faults(version)
-        known = item.properties_of({}, version)
-        files.append(PublishedFile("", "", Version("0"), str(number), known, faults=faults))
-    metadata = entry.metadata(files)
-    return variants, wheel_selection.rank(metadata, platform(metadata), preferences)
+    judged_builds = {str(number): (item, version) for number, item in enumerate(variants)}
+    return variants, judged(entry, judged_builds, platform, preferences)
 
 
 def _instead(

@@ -46,6 +46,7 @@ def wheels() -> Iterator[Wheel]:
     devices = [f"amd-torch-device-{gfx}=={BUILD}; extra == 'device-{gfx}'" for gfx in DEVICES]
     requires = (f"rocm[libraries]=={ROCM}", "helper", *devices)
     yield Wheel("torch", BUILD, tag=LINUX, requires=requires, extras=extras)
+    yield Wheel("torch", "2.13.0+rocm10.1.0", tag=LINUX, extras=extras)
     for name in ("rocm-sdk-core", "rocm-sdk-libraries"):
         yield Wheel(name, ROCM, tag=LINUX)
     for gfx in DEVICES:
@@ -64,7 +65,8 @@ def entries(place: str) -> Iterator[str]:
         "torch",
         [
             f'[[variant]]\nlabel = "rocm10.0_{{gfx}}"\nfor-each = {{ gfx = {list(DEVICES)} }}\n'
-            f'index = "{place}"\nlocal = "rocm10.0.0"\nrequires = {requires}\n'
+            f'index = "{place}"\nlocal = "rocm10.0.0"\nversions = "==2.13.0"\n'
+            f"requires = {requires}\n"
             'properties = ["amd :: gfx_arch :: {gfx}"]\n',
             variant("null", ""),
         ],
@@ -180,7 +182,7 @@ def test_accelerators(field: Field, catalog: Path, machine: Machine) -> None:
     done = gpu.run("accelerators", "cpu", "rocm10.0_gfx1103")
     assert done.code == 0, done.err
     text = (gpu.work / "pyproject.toml").read_text()
-    assert '"torch[device-gfx1103]"' in text
+    assert f'"torch[device-gfx1103]=={BUILD}"' in text
     assert "gfx1151" not in text
     expected = EXPECTED
     done = gpu.run("sync", "--locked")

@@ -230,3 +230,24 @@ def test_more_members_than_uv_can_lock() -> None:
     check_members(names, ["cpu", "cuda12.6"])
     with pytest.raises(AcceleratorsUnknown, match="9 members of the workspace require builds: m0"):
         check_members(names, ["cpu", "cuda12.6", "cuda13.0"])
+
+
+def test_a_build_for_one_gpu() -> None:
+    """What its index alone has is in the group, once, and it is the build for this ROCm."""
+    names = ["torch", "torchvision", "torchaudio"]
+    wanted = planned(shipped_catalog(), ["rocm10.0_gfx1151"], list(map(Requirement, names)))
+    members = wanted.groups["rocm10.0_gfx1151"]
+    assert {member.index for member in members} == {"https://stable.repo.amd.com/rocm/whl-next"}
+    assert sorted(member.requirement for member in members) == [
+        "amd-torch-device-gfx1151",
+        "amd-torch-device-gfx115x",
+        "amd-torchvision-device-gfx1151",
+        "rocm",
+        "rocm-sdk-core",
+        "rocm-sdk-device-gfx1151",
+        "rocm-sdk-libraries",
+        "torch[device-gfx1151]==2.13.0+rocm10.0.0",
+        "torchaudio==2.11.0.2+rocm10.0.0",
+        "torchvision[device-gfx1151]==0.28.0+rocm10.0.0",
+        "triton; sys_platform == 'linux'",
+    ]

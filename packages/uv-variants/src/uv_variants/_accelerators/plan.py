@@ -137,7 +137,9 @@ def planned(
                 f"group {accelerator}: {entry.name}, without a build{text}"
                 for text in _lacking(found, is_cpu=accelerator == catalogs.CPU)
             )
-            members += _members(entry, found, asked, is_moved=entry.name in renamed)
+            for member in _members(entry, found, asked, is_moved=entry.name in renamed):
+                if all(member.requirement != other.requirement for other in members):
+                    members.append(member)
         companion = catalog.project(_COMPANIONS.get(re.sub("[0-9.]", "", accelerator), ""))
         if companion is not None and any(item.project == "torch" for item in members):
             members.append(Member(companion.name, companion.name, companion.places[0]))
@@ -297,11 +299,11 @@ def _of_build(
 ) -> Iterator[Member]:
     """Yield the members of a group for a *build*; none for files that the project requires itself.
 
-    Other indexes have no other builds; elsewhere its versions are those of the build, and where
-    groups stand for the project those that are *wanted* as well.
+    Most other indexes have no other builds, see `_of_index`; elsewhere its versions are those of
+    the build, and where groups stand for the project those that are *wanted* as well.
     """
     stands = is_moved or build.index or build.properties
-    versions = SpecifierSet() if build.index else catalogs.build_versions(entry, build, system)
+    versions = _of_index(build) if build.index else catalogs.build_versions(entry, build, system)
     asked = _asked(build)
     if build.place is not None:  # what is required besides is on that index
         others = [item for item in asked if normalized(item.name) != entry.name]
@@ -311,6 +313,14 @@ def _of_build(
         for each in (wanted if is_moved else ()) or [Requirement(entry.name)]:
             item.specifier, item.marker = each.specifier & versions, each.marker
             yield Member(entry.name, _text(item), build.index or "")
+
+
+def _of_index(build: CatalogVariant) -> SpecifierSet:
+    """Return the version of a build for one GPU: its index has those for other ROCms as well."""
+    pins = [each.version for each in build.versions if each.operator == "=="]
+    if not (build.family and build.local and pins):
+        return SpecifierSet()
+    return SpecifierSet(f"=={pins[0]}+{build.local[0]}")
 
 
 def _text(requirement: Requirement) -> str:

@@ -79,6 +79,8 @@ class SessionCatalog:
         self._finder = finder
         self._note_metadata = note_metadata
         self._opened = False
+        # Names of which it is known that it has nothing to say.
+        self._plain: set[str] = set()
         self._entries: UserEntries | None = None
         # All links that the user's indexes have, and the position of the index, by project.
         self._listing: dict[str, list[tuple[Any, int]]] = {}
@@ -109,14 +111,20 @@ class SessionCatalog:
         """
         if not self.wanted or self._opened:
             return self.wanted
+        names = {*projects} - self._plain
+        if not names:
+            return False
         from pep_variants import preferences as user_preferences
         from variants_catalog import possible_builds, project_names
 
         preferences = self._options.preferences
         if preferences is None or preferences.catalog != user_preferences.DEFAULT_CATALOG:
             return True
-        names = frozenset(map(canonicalize_name, projects))
-        return not project_names().isdisjoint(names) or bool(possible_builds(names))
+        new = frozenset(map(canonicalize_name, names))
+        if project_names().isdisjoint(new) and not possible_builds(new):
+            self._plain |= names
+            return False
+        return True
 
     def note_listed(self, project: str, links: Iterable[Any], page: str) -> None:
         """Keep the *links* that *page* of one of the user's indexes lists.

@@ -10,8 +10,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from packaging.utils import canonicalize_name
-
 _COMMENT = re.compile(
     r"(?:^|\s)#[ \t]*--variant[= ]([A-Za-z0-9._-]{1,128}=[a-z0-9._]{0,128})[ \t]*$"
 )
@@ -42,7 +40,12 @@ def with_listed(options: Mapping[str, Any], listed: tuple[str, ...]) -> dict[str
         listed: from `listed_labels`.
     """
     own = tuple(options.get("variant") or ())
-    given = {canonicalize_name(value.partition("=")[0]) for value in own}
-    added = (each for each in listed if canonicalize_name(each.partition("=")[0]) not in given)
+    given = set(map(_project, own))
+    added = (each for each in listed if _project(each) not in given)
     variant = (*dict.fromkeys(added), *own)
     return {**options, "variant": variant} if variant else dict(options)
+
+
+def _project(value: str) -> str:
+    """Return the normalized name (PEP 503) in a value of ``--variant``; pip needs no more here."""
+    return re.sub(r"[-_.]+", "-", value.partition("=")[0]).lower()

@@ -15,7 +15,7 @@ from packaging.version import Version
 
 from pep_variants import labels as wheel_labels
 from pep_variants import metadata as variant_metadata
-from pep_variants.errors import MetadataError, VariantError
+from pep_variants.errors import MetadataError, VariantError, redacted
 from pep_variants.metadata import Metadata
 from variants_index import finder as package_finder
 from variants_index.finder import Prefetcher, ReleaseMetadata
@@ -84,7 +84,7 @@ class MetadataReader:
         try:
             return await self._upstreams.budget(upstream).fetch(
                 lambda: package_finder.fetch_release_metadata(
-                    session, once, wheels, document, upstream.name
+                    session, once, wheels, document, redacted(upstream.url)
                 ),
                 self._limits.file_seconds,
             )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from pip._internal.exceptions import PipError
 from pip._vendor.packaging.tags import sys_tags
-from pip._vendor.packaging.utils import canonicalize_name
 
 from pep_variants import labels as wheel_labels
 
@@ -28,17 +27,8 @@ RECORDED = b"pip\npep-variants-shim\n"
 """INSTALLER beside a record of origin that counts. Every installer writes that file anew, so that
 no wheel has a say in it; the first line is the name of the installer."""
 
-_noted: set[tuple[str, bytes]] = set()
-
-
-def note_origin(project: str, record: bytes) -> None:
-    """Take note of the *record* of origin in the rewritten wheel of *project*."""
-    _noted.add((canonicalize_name(project), record))
-
-
-def is_noted(project: str, record: bytes) -> bool:
-    """Return whether the *record* in a wheel of *project* is one of `note_origin`."""
-    return (canonicalize_name(project), record) in _noted
+noted_origins: set[tuple[str, bytes]] = set()
+"""Normalized project and record of origin of the wheels that were rewritten."""
 
 
 def read_file(dist: Any, name: str) -> str | None:

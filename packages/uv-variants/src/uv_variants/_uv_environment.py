@@ -15,6 +15,7 @@ import re
 import sys
 import zipfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Final
@@ -41,8 +42,7 @@ _SCRIPTS: Final = (".py", ".pyc", ".pyw")
 _METADATA: Final = b"# /// script"
 _HEAD_BYTES: Final = 1 << 20
 _VARIABLE: Final = re.compile(
-    r"""^[ \t]*(?:export[ \t]+)?(?P<name>\w+)[ \t]*=[ \t]*"""
-    r"""(?:'(?P<literal>[^']*)'|"(?P<quoted>[^"]*)"|(?P<plain>[^#\n]*?))[ \t]*(?:#.*)?$""",
+    r"""^[ \t]*(?:export[ \t]+)?(\w+)[ \t]*=[ \t]*(['"]?)(.*?)\2[ \t]*(?:[ \t]#.*)?$""",
     re.MULTILINE,
 )
 """A variable in a file of ``--env-file``."""
@@ -133,17 +133,14 @@ def _from_files(
     uv leaves out what is set already.
     """
     listed = invocation.values("env-file") or place.environ.get("UV_ENV_FILE", "").split()
+    if invocation.has("no-env-file") or place.is_on("UV_NO_ENV_FILE"):
+        listed = []
     found: dict[str, str] = {}
-    for name in () if invocation.has("no-env-file") or place.is_on("UV_NO_ENV_FILE") else listed:
-        try:
-            text = (place.cwd / name).read_text("utf-8")
-        except (OSError, ValueError):
-            continue  # uv says so
-        for match in _VARIABLE.finditer(text):
-            literal, value = match["literal"], match["quoted"] or match["plain"] or ""
-            if match["name"] in own:
-                expanded = Template(value).safe_substitute(place.environ)
-                found[match["name"]] = expanded if literal is None else literal
+    for path in listed:
+        with suppress(OSError, ValueError):  # uv says so
+            for name, quote, value in _VARIABLE.findall((place.cwd / path).read_text("utf-8")):
+                expanded = value if quote == "'" else Template(value).safe_substitute(place.environ)
+                found.update({name: expanded} if name in own else {})
     return found
 
 

@@ -19,7 +19,7 @@ from pip._vendor.packaging.utils import canonicalize_name
 
 from pep_variants import labels as wheel_labels
 
-from .._distributions import FORCED_FILE, RECORDED, is_noted
+from .._distributions import FORCED_FILE, RECORDED, noted_origins
 from .._guard import Original, replace, switch
 from .._markers import reduce_contents
 from .._session import last_session
@@ -82,7 +82,8 @@ def _drop(path: Path, own: set[Path]) -> bool:
     folder = path.parent
     if folder.suffix != ".dist-info" or path.name.lower() not in _RECORDS or path in own:
         return False
-    if is_noted(folder.name.partition("-")[0], path.read_bytes()):
+    project = canonicalize_name(folder.name.partition("-")[0])
+    if (project, path.read_bytes()) in noted_origins:
         (folder / "INSTALLER").write_bytes(RECORDED)
         return False
     path.unlink()

@@ -12,7 +12,7 @@ from pip._internal.exceptions import InstallationError
 
 from pep_variants import labels as wheel_labels
 
-from .._distributions import note_origin
+from .._distributions import noted_origins
 from .._errors import VariantsOff
 from .._guard import Original, replace, switch
 from .._links import rewritten_link
@@ -99,7 +99,7 @@ def _rewrite(requirement: Any) -> None:
     ):
         added = installed_builds.added_files(known.entry, known.file, url, hashes)
         if wheel_labels.ORIGIN_FILE in added:
-            note_origin(known.entry.name, added[wheel_labels.ORIGIN_FILE])
+            noted_origins.add((known.entry.name, added[wheel_labels.ORIGIN_FILE]))
         installed_builds.rewritten(contents, stream, known.entry, known.file, added).write(
             stream, target
         )

@@ -161,8 +161,7 @@ class _Project:
                 "file for this machine"
             )
         works = [partial(self._entry, shown, file) for file in page.files]
-        found = await gather_limited(works, _PARALLEL)
-        entries = [entry for entry in found if entry is not None]
+        entries = [*filter(None, await gather_limited(works, _PARALLEL))]
         if not entries:
             raise ExportError(f"{project}: {self.gone[0]}")
         page = replace(page, files=tuple(entries))
@@ -171,8 +170,8 @@ class _Project:
         _write(place / _JSON_PAGE, index_pages.json_page(page))
         stored = [file for file in entries if file.url.startswith("../../")]
         size = sum(file.size or 0 for file in stored)
-        linked = len(entries) - len(stored)
-        return Exported(project, len(stored), linked, size, tuple(self.gone))
+        counts = len(stored), len(entries) - len(stored)
+        return Exported(project, *counts, size, tuple(self.gone))
 
     def _check(self, shown: ProjectView) -> None:
         """Raise an error if the variant metadata of a wanted version cannot be used.
@@ -213,16 +212,6 @@ class _Project:
 
     async def _entry(self, shown: ProjectView, file: PageFile) -> PageFile | None:
         """Return the entry of a file, which is stored if it has to be; None if it is gone."""
-        try:
-            return await self._kept(shown, file)
-        except (NotFound, UpstreamError) as error:
-            if isinstance(error, UpstreamError) and error.status not in (404, 410):
-                raise
-            self.gone.append(str(error))
-            return None
-
-    async def _kept(self, shown: ProjectView, file: PageFile) -> PageFile:
-        """Return the entry of a file, which is stored if it has to be."""
         ours = file.url.startswith(_BASE)
         if not ours and not self.every_file:
             return file
@@ -230,10 +219,17 @@ class _Project:
         if not _FILENAME.fullmatch(name):
             raise ExportError(f"{redacted(file.url)}: {name!r} cannot be a filename here")
         folder = unquote(file.url.split("/")[-2]) if ours else UNLABELLED
-        chunks = await self._chunks(shown.upstream, file, folder if ours else None)
         relative = f"files/{shown.upstream.name}/{self.project}/{quote(folder)}/{name}"
         named = replace(file, filename=name)
-        return await anyio.to_thread.run_sync(self._stored, named, chunks, relative)
+        try:
+            chunks = await self._chunks(shown.upstream, file, folder if ours else None)
+            return await anyio.to_thread.run_sync(self._stored, named, chunks, relative)
+        except (NotFound, UpstreamError) as error:
+            if error.status not in (0, 404, 410):
+                raise
+            (self.folder / unquote(relative)).unlink(missing_ok=True)
+            self.gone.append(str(error))
+            return None
 
     async def _chunks(
         self, upstream: Upstream, file: PageFile, folder: str | None
@@ -258,15 +254,11 @@ class _Project:
         path = self.folder / unquote(relative)
         path.parent.mkdir(parents=True, exist_ok=True)
         digest, size = hashlib.sha256(), 0
-        try:
-            with path.open("wb") as stream:
-                for chunk in chunks:
-                    digest.update(chunk)
-                    size += len(chunk)
-                    stream.write(chunk)
-        except NotFound:
-            path.unlink()
-            raise
+        with path.open("wb") as stream:
+            for chunk in chunks:
+                digest.update(chunk)
+                size += len(chunk)
+                stream.write(chunk)
         promised = file.hashes.get("sha256")
         if promised is not None and promised != digest.hexdigest():
             raise ExportError(

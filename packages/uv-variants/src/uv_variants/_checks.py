@@ -315,9 +315,8 @@ def check_lock(state: CommandState, noted: Iterable[str]) -> None:
             raise VariantMissing(f"{error}; {before.restore()}") from None
     if context.preferences.catalog is None:
         return
-    if context.invocation.command == ("lock",):
-        names = [name for name in noted if name in now.versions]
-        check_sources(context, state.choices, names, before.restore)
+    names = [name for name in noted if name in now.versions]
+    check_sources(context, state.choices, names, before.restore)
     for project, name in _two_names(context, now.versions):
         if _together(now, project, name):
             raise TwoNames(

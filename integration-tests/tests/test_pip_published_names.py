@@ -15,7 +15,7 @@ from support.catalog_places import entry, variant
 from support.index import Index
 from support.mounts import mounted
 from support.pip_commands import dry_run, installs, labels, versions
-from support.projects import DRIVER
+from support.projects import DRIVER, cuda
 from support.wheels import SourceDistribution, Wheel
 from variants_catalog._installed_builds import Origin, read_origin, write_origin
 
@@ -134,11 +134,13 @@ def test_records_that_a_wheel_brings(fresh, index, name):
     info = "evil-1.0.dist-info"
     files = {
         f"{info}/{name}": write_origin(origin),
+        f"{info}/variant_forced": "cu128",
         f"{info}/direct_url.json": json.dumps(direct),
         f"{info}/REQUESTED": "",
         f"{info}/INSTALLER": RECORDED,
     }
-    index.add_wheel(Wheel("evil", "1.0", files=files))
+    own = {**cuda(), "variants": {"cu128": {"nvidia": {"cuda_version_lower_bound": ["12.8"]}}}}
+    index.add_wheel(Wheel("evil", "1.0", variant_json=own, files=files))
     index.add_wheel(Wheel("needs-evil", "1.0", requires=("evil",)))
     folder = fresh.site_packages / info
     for wanted, recorded in (("needs-evil", {"INSTALLER"}), ("evil", {"INSTALLER", "REQUESTED"})):
@@ -146,7 +148,7 @@ def test_records_that_a_wheel_brings(fresh, index, name):
         assert (done.code, done.err) == (0, ""), done
         assert fresh.pip("freeze").out.splitlines()[0] == "evil==1.0"
         assert {path.name for path in folder.iterdir()} == {
-            "METADATA", "RECORD", "WHEEL", *recorded,
+            "METADATA", "RECORD", "WHEEL", "variant.json", *recorded,
         }  # fmt: skip
         assert (folder / "INSTALLER").read_bytes() == b"pip\n"
         assert owned(fresh)["evil"] == "1.0"

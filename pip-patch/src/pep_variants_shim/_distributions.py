@@ -24,7 +24,7 @@ FORCED_FILE = "variant_forced"
 """File of dist-info with the label that the user asked for, like ``REQUESTED``: `freeze` has it."""
 
 RECORDED = b"pip\npep-variants-shim\n"
-"""INSTALLER beside a record of origin that counts. Every installer writes that file anew, so that
+"""INSTALLER beside records that count. Every installer writes that file anew, so that
 no wheel has a say in it; the first line is the name of the installer."""
 
 noted_origins: set[tuple[str, bytes]] = set()
@@ -38,6 +38,12 @@ def read_file(dist: Any, name: str) -> str | None:
     except (OSError, ValueError, KeyError, PipError):
         return None
     return text
+
+
+def read_record(dist: Any, name: str) -> str | None:
+    """Return the text of a file that the shim wrote beside `RECORDED`; None if a wheel did."""
+    recorded = (read_file(dist, "INSTALLER") or "").split() == RECORDED.decode().split()
+    return read_file(dist, name) if recorded else None
 
 
 def label_of(dist: Any) -> str:
@@ -82,8 +88,8 @@ def origin_of(dist: Any) -> Origin | None:
     None if it has always had its name, and if that file is invalid, cannot be read or was brought
     by a wheel.
     """
-    text = read_file(dist, wheel_labels.ORIGIN_FILE)
-    if text is None or (read_file(dist, "INSTALLER") or "").split() != RECORDED.decode().split():
+    text = read_record(dist, wheel_labels.ORIGIN_FILE)
+    if text is None:
         return None
     from pep_variants.errors import VariantError
     from variants_catalog import installed_builds

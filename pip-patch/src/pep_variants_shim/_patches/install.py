@@ -63,6 +63,7 @@ def _noted_label(lib_dir: Path, installed: Iterable[str]) -> Iterator[str]:
     label = session.options.forced.get(canonicalize_name(folder.name.partition("-")[0]))
     if label is not None:
         (folder / FORCED_FILE).write_text(label, "utf-8")
+        (folder / "INSTALLER").write_bytes(RECORDED)
         yield str(folder / FORCED_FILE)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from pip._vendor.packaging.utils import canonicalize_name
 
 from .. import BUILT_IN, OWN
-from .._distributions import FORCED_FILE, label_of, origin_of, read_file
+from .._distributions import FORCED_FILE, label_of, origin_of, read_record
 from .._guard import Original, guarded, replace
 from .listing import patch_listing
 
@@ -145,7 +145,7 @@ def patch_freeze(module: ModuleType) -> None:
             return frozen
         origin = origin_of(dist)
         if origin is None:
-            label = read_file(dist, FORCED_FILE)
+            label = read_record(dist, FORCED_FILE)
             if label is None or label != label_of(dist):  # not that of a build of the catalogue
                 return frozen
             from pep_variants import preferences as user_preferences

@@ -13,6 +13,7 @@ import pytest
 
 from support.environments import PIPS, Environment, Environments, Result
 from support.pip_commands import versions
+from support.published_builds import LINUX
 from support.switching_table import INSTALLED, World, damage, put, running
 from support.uvs import UVS, Machine, downloaded_uv, project, uv_variants
 from support.wheels import Wheel
@@ -20,6 +21,7 @@ from support.wheels import Wheel
 TENSORFLOW = Wheel(
     "tensorflow",
     "2.20.0",
+    tag=LINUX,
     extras=("and-cuda",),
     requires=("nvidia-nccl-cu12>=2.25; extra == 'and-cuda'",),
 )
@@ -62,7 +64,7 @@ class Person:
 def world(tmp_path_factory: pytest.TempPathFactory, environments: Environments) -> Iterator[World]:
     with running(tmp_path_factory.mktemp("switching"), environments) as found:
         found.field.index.add_wheel(TENSORFLOW)
-        found.field.index.add_wheel(Wheel("tensorflow-cpu", "2.20.0"))
+        found.field.index.add_wheel(Wheel("tensorflow-cpu", "2.20.0", tag=LINUX))
         yield found
 
 

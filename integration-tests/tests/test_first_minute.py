@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 
 from support.environments import Result, clean_environ
-from support.projects import DRIVER, GPU
+from support.index import index_of
+from support.pip_commands import dry_run, installs
+from support.projects import DRIVER, GPU, cuda
 from support.published_builds import published, standing_in
 from support.uvs import Machine, project
-from support.wheels import Wheel
+from support.wheels import Release, Wheel
 
 OLDER = {DRIVER: "12.8", GPU: "9.0"}
 NEWER = {DRIVER: "13.0", GPU: "9.0"}
@@ -186,3 +188,10 @@ def test_other_pips_ignore_the_setting(plain, field, environ):
     assert (done.code, done.err) == (0, ""), done
     assert done.out.endswith("Would install jax-0.10.2\n")
     assert plain.pip("list", env=environ).code == 0
+
+
+def test_a_variant_of_an_own_index_uses_the_gpu(patched, serve, tmp_path):
+    index = serve(index_of([Release("torch", "2.9.0", cuda("12.8"))]))
+    done = dry_run(patched, index, "torch", VARIANTS_CACHE_DIR=str(tmp_path))
+    installs(done, "torch-2.9.0-cu128")
+    assert lines(done) == []

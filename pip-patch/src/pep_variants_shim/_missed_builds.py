@@ -138,6 +138,8 @@ def _taken(session: Session, result: Any, name: str) -> Taken | None:
         tags = platforms_of(dist)
         if not tags or dist.direct_url is not None or label_of(dist):
             return None
+    elif session.is_accelerated(link):
+        return None
     else:
         tags = missed_builds.platform_tags(link.filename)
         texts = {str(item.version) for item in finder.find_all_candidates(name)}  # pip has them

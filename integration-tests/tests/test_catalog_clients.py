@@ -188,7 +188,13 @@ class Place:
             found = {
                 item["name"]: (
                     item["version"],
-                    [file["hash"].removeprefix("sha256:") for file in item["files"]],
+                    # Those for this platform first: others have builds of their own.
+                    [
+                        file["hash"].removeprefix("sha256:")
+                        for file in sorted(
+                            item["files"], key=lambda file: LINUX not in file["file"]
+                        )
+                    ],
                 )
                 for item in toml.read_toml(text)["package"]
             }

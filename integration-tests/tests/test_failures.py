@@ -31,7 +31,7 @@ WAYS_OUT = ("try again", "--allow-missing-sources", "--variant-catalog-mirror", 
 QUICK = {
     ("variants.json of another hash", "resolve -o"),
     ("variants.json cut off", "pip install -t"),
-    ("catalogue file missing", "proxy uv pip install"),
+    ("place at 404", "proxy uv pip install"),
     ("catalogue URL at 404", "pip install --dry-run"),
     ("catalogue URL broken", "uv sync"),
     ("place at 404", "uv lock"),

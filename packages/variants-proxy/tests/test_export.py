@@ -185,6 +185,16 @@ class TestCatalog:
         assert "no such file for this machine" in done.stderr
         assert name in files(tmp_path / "out")  # the one before
 
+    def test_sources_alone(self, upstream, export, tmp_path):
+        """Where there are builds, none of which is for the machine, they are no answer."""
+        publish(upstream, "cu128", "2.9.0+cu128", (LINUX,))
+        upstream.add("torch", "torch-2.9.0.tar.gz", b"source")
+        (tmp_path / "torch.toml").write_text(TORCH.replace("URL", upstream.root))
+        options = ("--variant-catalog", "torch.toml", "--system", "linux-x86_64")
+        done = export("torch", options=options, platform="cpu=zen4", code=1)
+        assert "sources alone" in done.stderr, done.stderr
+        assert not (tmp_path / "out").exists()
+
     def test_a_project_of_another_name(self, upstream, export, tmp_path):
         for project in ("cupy", "cupy-cuda12x", "cupy-cuda13x"):
             name = f"{project.replace('-', '_')}-14.0-cp312-cp312-{LINUX}.whl"

@@ -160,6 +160,11 @@ class _Project:
                 f"{project}{self.specifier}: {redacted(shown.upstream.url)}{project}/ has no such "
                 "file for this machine"
             )
+        if self._has_variants(shown) and not any(map(_is_wheel, page.files)):
+            raise ExportError(
+                f"{project}{self.specifier}: none of its wheels is for this machine, and sources "
+                "alone are not what was asked for: leave the project out"
+            )
         works = [partial(self._entry, shown, file) for file in page.files]
         entries = [*filter(None, await gather_limited(works, _PARALLEL))]
         if not entries:
@@ -187,6 +192,14 @@ class _Project:
                     "exported: try again, or without this version: "
                     f"--project '{self.project}!={version}')"
                 )
+
+    def _has_variants(self, shown: ProjectView) -> bool:
+        """Return whether there are variants of a wanted version, for whatever machine."""
+        return any(
+            each.release.has_variants
+            and self.specifier.contains(each.release.version, prereleases=True)
+            for each in (shown.choice.decisions if shown.choice else ())
+        )
 
     def _narrowed(self, page: Page, choice: Choice | None) -> Page:
         """Return *page* with the versions and the wheels that are wanted."""
@@ -321,6 +334,10 @@ def _replaced_folder(folder: Path, record: dict[str, object]) -> Iterator[Path]:
         ) from None
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _is_wheel(file: PageFile) -> bool:
+    return file.filename.endswith(".whl")
 
 
 def _exchanged(one: Path, other: Path) -> bool:

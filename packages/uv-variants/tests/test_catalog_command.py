@@ -45,7 +45,7 @@ def test_enable_and_disable(command, tmp_path):
 def test_errors(command, monkeypatch, tmp_path):
     code, _, err = command("enable", "missing.toml")
     assert (code, err) == (
-        2,
+        1,
         f"uv-variants: {tmp_path / 'missing.toml'}: cannot be read: No such file or directory\n",
     )
     code, _, err = command("enable", "http://127.0.0.1:9/catalog.json")

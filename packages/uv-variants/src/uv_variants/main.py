@@ -19,8 +19,9 @@ def main(arguments: Sequence[str] | None = None, *, is_uvx: bool = False) -> NoR
         arguments: of the command, those of this process by default.
         is_uvx: the command is ``uvx-variants``, the twin of ``uvx``.
 
-    Other codes: 2 for errors in the user's input or files, 130 after an interrupt, 70 for a bug in
-    this program, with its traceback and how to report it.
+    Other codes: 2 for errors in the user's input or files, 1 where a catalogue or a place of its
+    builds cannot be used, 130 after an interrupt, 70 for a bug in this program, with its traceback
+    and how to report it.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     _leave_out(os.environ.get("PYTHONPATH", ""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 
 from pip._internal.exceptions import InstallationError
@@ -10,6 +11,20 @@ from ._guard import described
 
 logger = logging.getLogger("pip.variants")
 """Below pip's own logger, so that pip's verbosity and indentation apply."""
+
+
+@functools.cache
+def is_no_file(path: str) -> bool:
+    """Return whether *path* is a pipe or a device, and say once that it is ignored.
+
+    pip would wait for who writes into it.
+    """
+    from pep_variants import safe_files
+
+    if not safe_files.is_special(path):
+        return False
+    logger.warning("Ignored %s: not a regular file", path)
+    return True
 
 
 class Fault(InstallationError):  # type: ignore[misc] # pip is not there for mypy

@@ -19,6 +19,7 @@ from pep_variants.errors import MetadataError
 from pep_variants.metadata import Metadata, ReleaseFile, ReleaseReader
 from resolvelib_variants.abi_requirements import AbiRequirement
 
+from ._errors import is_no_file
 from ._fetching import answer, time_limit
 from ._links import (
     CatalogLink,
@@ -191,8 +192,9 @@ def _beside(path: str, filename: str) -> Any:
     wanted = wheel_files.parse_metadata_filename(filename)
     folder = os.path.dirname(path)  # noqa: PTH120 - pip gives text
     for name in sorted(os.listdir(folder)):  # noqa: PTH208
-        if wheel_files.parse_metadata_filename(name) == wanted:
-            return Link(path_to_url(os.path.join(folder, name)))  # noqa: PTH118
+        path = os.path.join(folder, name)  # noqa: PTH118
+        if wheel_files.parse_metadata_filename(name) == wanted and not is_no_file(path):
+            return Link(path_to_url(path))
     return None
 
 

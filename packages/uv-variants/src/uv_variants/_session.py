@@ -316,7 +316,8 @@ class CommandSession:
             waiting = logging.StreamHandler()
             waiting.setLevel(logging.WARNING)
             waiting.setFormatter(logging.Formatter("uv-variants: %(message)s"))
-            logging.getLogger("variants_index._downloads").addHandler(waiting)
+            for module in ("_downloads", "_package_finder"):
+                logging.getLogger(f"variants_index.{module}").addHandler(waiting)
             if not self._closed:
                 # Takes 150 ms; uv's first connection, or question of the command, waits for it.
                 from ._session_server import serve

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -438,9 +438,22 @@ def directory_files(folder: Path) -> Iterator[PageFile]:
     names = {path.name for path in folder.iterdir()}
     for name in sorted(names):
         is_file = name.endswith((".whl", wheel_labels.METADATA_SUFFIX, *SDISTS))
-        if is_file and not safe_files.is_special(folder / name):
+        if is_file and not _is_special(folder / name):
             core_metadata: dict[str, str] | None = {} if f"{name}.metadata" in names else None
             yield PageFile(name, (folder / name).as_uri(), core_metadata=core_metadata)
+
+
+def _is_special(path: Path) -> bool:
+    """Return whether *path* is a pipe or a device, and say once that it is ignored."""
+    is_special = safe_files.is_special(path)
+    if is_special:
+        _say_ignored(path)
+    return is_special
+
+
+@cache
+def _say_ignored(path: Path) -> None:
+    logger.warning("Ignored %s: not a regular file", path)
 
 
 def by_version(

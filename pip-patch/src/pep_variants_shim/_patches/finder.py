@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Iterable
 from contextlib import suppress
 from types import ModuleType
@@ -11,6 +12,7 @@ from typing import Any
 from pep_variants import labels as wheel_labels
 
 from .._catalog import with_hashes
+from .._errors import is_no_file
 from .._guard import Original, replace
 from .._session import session_of
 
@@ -37,8 +39,8 @@ def patch_finder(module: ModuleType) -> None:
         for link in links:
             # Called with every link of every page: test the text before parsing anything.
             url = link.url
-            if link.is_file and _is_special(link.file_path):
-                continue  # a pipe: pip would wait for who writes into it
+            if link.is_file and is_no_file(link.file_path):
+                continue
             if wheel_labels.METADATA_SUFFIX in url:
                 if resolving is not None:
                     resolving.note_metadata(link)
@@ -52,12 +54,6 @@ def patch_finder(module: ModuleType) -> None:
 
     with suppress(AttributeError):  # only the catalogue and other programs need it
         _patch_candidates(module.PackageFinder)
-
-
-def _is_special(path: str) -> bool:
-    from pep_variants import safe_files
-
-    return safe_files.is_special(path)
 
 
 def _patch_candidates(finder: Any) -> None:
@@ -90,6 +86,13 @@ def _patch_candidates(finder: Any) -> None:
     def process_project_url(
         original: Original, self: Any, project_url: Any, link_evaluator: Any, **kwargs: Any
     ) -> Any:
+        if project_url.is_file and is_no_file(_page_path(project_url.file_path)):
+            return []
         evaluator = copy.copy(link_evaluator)
         setattr(evaluator, _PAGE, project_url.url)
         return original(self, project_url, evaluator, **kwargs)
+
+
+def _page_path(path: str) -> str:
+    """Return what pip reads of the local page at *path*: of a folder its ``index.html``."""
+    return os.path.join(path, "index.html") if os.path.isdir(path) else path  # noqa: PTH112, PTH118

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import stat
@@ -37,6 +38,45 @@ def test_what_needs_no_index_is_uvs_own(machine: Machine) -> None:
     ):
         ours, plain = machine.run(*arguments), machine.plain(*arguments)
         assert (ours.code, ours.out, ours.err) == (plain.code, plain.out, plain.err), arguments
+
+
+_BUILD = """
+import json, os, re, urllib.error, urllib.request
+URL, SEEN = {url!r}, {seen!r}
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    with open(os.environ["XDG_CONFIG_DIRS"].split(os.pathsep)[0] + "/uv/uv.toml") as file:
+        (proxy,) = re.findall('http-proxy = "(.*)"', file.read())
+    handler = urllib.request.ProxyHandler(dict(http=proxy))
+    try:
+        code = urllib.request.build_opener(handler).open(URL).status
+    except urllib.error.HTTPError as error:
+        code = error.code
+    with open(SEEN, "w") as file:
+        json.dump([code, [name for name, value in os.environ.items() if proxy in value]], file)
+    raise SystemExit("no wheel")
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="has the proxy in variables there")
+def test_what_a_build_gets_with_the_token(machine: Machine, serve: Serve) -> None:
+    """It finds the proxy in a file, and gets none of the user's logins from it."""
+    index = serve(Index(credentials="user:secret"))
+    index.add_wheel(Wheel("app", "1.0"))
+    sources, seen = machine.work / "sources", machine.home / "seen"
+    sources.mkdir()
+    page = f"{index.url}app/"
+    (sources / "backend.py").write_text(_BUILD.format(url=page, seen=str(seen)))
+    (sources / "pyproject.toml").write_text(
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    )
+    login = index.url.replace("://", "://user:secret@")
+    machine = machine.with_environ({"UV_DEFAULT_INDEX": login, "UV_PYTHON": PYTHON})
+    machine.create_environment(PYTHON)
+    done = machine.run("pip", "install", "app")
+    assert done.code == 0, done
+    done = machine.run("pip", "install", "--reinstall", "app", str(sources))
+    assert "no wheel" in done.err, done
+    assert json.loads(seen.read_text()) == [401, []]
 
 
 @linux

@@ -58,7 +58,7 @@ posix = pytest.mark.skipif(os.name == "nt", reason="has variables there")
 @posix
 @pytest.mark.parametrize("system", ["", 'native-tls = true\nindex-url = "https://a.example"\n'])
 def test_the_proxy_is_in_a_file(variables, tmp_path, system):
-    """V10: no program that uv starts sees the proxy or its token."""
+    """V10: no program that uv starts has the proxy or its token in its environment."""
     (tmp_path / "etc" / "uv").mkdir(parents=True)
     (tmp_path / "etc" / "uv" / "uv.toml").write_text(system)
     found, settings = variables("sync")

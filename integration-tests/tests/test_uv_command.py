@@ -70,7 +70,7 @@ def test_what_a_build_gets_with_the_token(machine: Machine, serve: Serve) -> Non
         '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
     )
     login = index.url.replace("://", "://user:secret@")
-    machine = machine.with_environ({"UV_DEFAULT_INDEX": login, "UV_PYTHON": PYTHON})
+    machine = machine.with_environ({"UV_DEFAULT_INDEX": login})
     machine.create_environment(PYTHON)
     done = machine.run("pip", "install", "app")
     assert done.code == 0, done

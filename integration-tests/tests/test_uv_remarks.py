@@ -50,7 +50,7 @@ def newer_without_a_build() -> Index:
 
 
 def builds_for_other_pythons() -> Index:
-    """1.0 is for a newer Python than what it is installed for, 0.9 has a wheel of another one."""
+    """1.0 is for a newer Python, 0.9 has a wheel of an older one, 0.8.5 is yanked."""
     index = app(("1.0", "12.8"), ("0.8", "12.8"))
     for name in index.files["app"]:
         if "1.0-" in name:
@@ -61,6 +61,10 @@ def builds_for_other_pythons() -> Index:
         providers={"nvidia": NVIDIA},
     )
     index.add_release(Release("app", "0.9", other, tags=("cp39-cp39-manylinux_2_17_x86_64",)))
+    index.add_release(Release("app", "0.8.5", other))
+    index.attributes.update(
+        {name: {"yanked": "broken"} for name in index.files["app"] if "0.8.5-" in name}
+    )
     index.add_release(Release("app", "2.0", cuda("13.0")), metadata_file=True)
     return index
 
@@ -121,7 +125,7 @@ REMARKS = {
         builds_for_other_pythons,
         (f"{INSTALL} app", "lock"),
         (OLDER.replace("1.0", "0.8"),),
-        ("app==1.0", "app==0.9"),
+        ("app==1.0", "app==0.9", "app==0.8.5"),
     ),
     "where it is no help": Remark(
         newer_without_a_build, (f"{INSTALL} app>1",), ("Variant null for app 2.0",), ("to take it",)

@@ -161,7 +161,6 @@ def _platforms(properties: Properties) -> set[tuple[str, str]]:
 
 def _may_be_taken(decision: VersionDecision, release: Version, python: str) -> bool:
     """Return whether a version counts: it is installed, or can be, and is not yanked."""
-    chosen = decision.selection.chosen
-    if decision.release.version == release or chosen is None:
-        return True
-    return chosen.item.yanked is None and decision.is_for(python)
+    return decision.release.version == release or (
+        not decision.is_yanked and decision.is_for(python)
+    )

@@ -70,6 +70,12 @@ class VersionDecision:
         labels = [wheel_labels.split_label(file.filename)[1] or "" for file in self.release.wheels]
         return Admitted(self.release.version, labels, lambda: self.selection)
 
+    @property
+    def is_yanked(self) -> bool:
+        """Whether what is chosen is yanked."""
+        chosen = self.selection.chosen
+        return chosen is not None and chosen.item.yanked is not None
+
     def is_for(self, python: str) -> bool:
         """Return whether what is chosen can be installed for a version of Python, empty for any."""
         chosen = self.selection.chosen

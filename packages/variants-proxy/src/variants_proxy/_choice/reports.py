@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from typing import Any
 
 from packaging.utils import canonicalize_name
@@ -345,9 +346,11 @@ def older_builds(choice: Choice, project: str, python: str = "") -> dict[Version
         for each in admitted
     ]
     kept = {each.release.version for each in decisions if each.kept}
+    yanked = {each.release.version for each in decisions if each.is_yanked}
     found: dict[Version, NewestBuild] = {}
     for number, each in enumerate(admitted):
-        build = wheel_selection.newest_build(project, admitted[number:], lambda: True)
+        older = (item for item in admitted[number + 1 :] if item.version not in yanked)
+        build = wheel_selection.newest_build(project, chain([each], older), lambda: True)
         if build is not None and build.newest == each.version and each.version not in kept:
             found[each.version] = build
     return found

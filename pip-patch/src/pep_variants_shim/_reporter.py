@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pip._internal.utils.logging import indent_log
 
+from pep_variants import metadata as variant_metadata
 from pep_variants import selection as wheel_selection
 from pep_variants.metadata import Metadata
 from pep_variants.selection import File, Ranking, Selection
@@ -132,7 +133,9 @@ class VariantReporter:
         chosen = selection.chosen.label if selection.chosen else None
         logger.log(VERBOSE, "Variants of %s %s:", project, version)
         with indent_log():
-            for line in wheel_selection.table_lines(wheel_selection.verdicts(ranking, chosen)):
+            rows = wheel_selection.verdicts(ranking, chosen)
+            needs = ranking.metadata.properties_of(chosen or "") or {}
+            for line in wheel_selection.table_lines(rows, variant_metadata.iter_properties(needs)):
                 logger.log(VERBOSE, "%s", line)
 
     def _print(self, level: int, line: str) -> None:

@@ -169,7 +169,7 @@ def report_variants(
         choice = choices.of_installed(each)
         if verbose and choice is not None:
             print(f"Variants of {each.project} {each.version}:", file=stream)
-            for line in wheel_selection.table_lines(choice.verdicts):
+            for line in wheel_selection.table_lines(choice.verdicts, choice.properties):
                 print(f"  {line}", file=stream)
             for text in choice.notices:
                 if text not in printed:

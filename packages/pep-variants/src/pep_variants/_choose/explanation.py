@@ -5,18 +5,12 @@ The same in every client. Well-known features have specific phrases, all others 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from .._model.platform import Platform, Support
-from .._model.property import (
-    ABI_DEPENDENCY,
-    Properties,
-    Property,
-    iter_properties,
-    properties_tree,
-)
+from .._model.property import ABI_DEPENDENCY, Properties, Property, properties_tree
 from .._providers.base import FeatureWords
 from .._providers.registry import ACCELERATORS, find_vendor
 from ..errors import cut, listed
@@ -237,15 +231,11 @@ def lacks_builds(namespaces: Sequence[str]) -> str:
 
 
 class Verdict(NamedTuple):
-    """One line of the table of a version: label, ``chosen``/``compatible``/``rejected``, why.
-
-    The chosen one also has its properties, as ``namespace :: feature :: value``.
-    """
+    """One line of the table of a version: label, ``chosen``/``compatible``/``rejected``, why."""
 
     label: str
     verdict: str
     why: str
-    properties: tuple[str, ...] = ()
 
 
 def verdicts(ranking: Ranking, chosen: str | None) -> tuple[Verdict, ...]:
@@ -263,7 +253,7 @@ def verdicts(ranking: Ranking, chosen: str | None) -> tuple[Verdict, ...]:
     >>> metadata = Metadata(("nvidia",), {"cu130": build, "null": {}})
     >>> ranking = rank(metadata, load_machine("cuda=12.8"))
     >>> for verdict in verdicts(ranking, chosen="null"):
-    ...     print(*verdict[:3], sep=" | ")
+    ...     print(*verdict, sep=" | ")
     null | chosen | always fits
     cu130 | rejected | needs CUDA driver 13.0 or newer, this one supports up to 12.8
     """
@@ -273,7 +263,6 @@ def verdicts(ranking: Ranking, chosen: str | None) -> tuple[Verdict, ...]:
             variant.label,
             "chosen" if variant.label == taken else "compatible",
             why_chosen(variant.supported) or "always fits",
-            tuple(map(str, iter_properties(variant.properties) if variant.label == taken else ())),
         )
         for variant in ranking.ranked
     )
@@ -284,21 +273,28 @@ def verdicts(ranking: Ranking, chosen: str | None) -> tuple[Verdict, ...]:
     return (*compatible, *rejected)
 
 
-def table_lines(rows: Sequence[Verdict]) -> Iterator[str]:
-    """Yield *rows* as lines with aligned columns, the properties of the chosen one below it.
+def table_lines(
+    rows: Sequence[tuple[str, str, str]], properties: Iterable[object] = ()
+) -> Iterator[str]:
+    """Yield *rows* as lines with aligned columns.
 
-    >>> from pep_variants.selection import Verdict, table_lines
-    >>> driver = Verdict("cu128", "chosen", "CUDA driver 12.8", ("nvidia :: sm_arch :: 90_real",))
-    >>> for line in table_lines([driver, Verdict("null", "compatible", "always fits")]):
+    Args:
+        rows: each a `Verdict`, or what it is made of.
+        properties: what the chosen variant needs; each on a line of its own below it.
+
+    >>> from pep_variants.selection import table_lines
+    >>> rows = [("cu128", "chosen", "CUDA driver 12.8"), ("null", "compatible", "always fits")]
+    >>> for line in table_lines(rows, ["nvidia :: sm_arch :: 90_real"]):
     ...     print(line)
     cu128  chosen      CUDA driver 12.8
              nvidia :: sm_arch :: 90_real
     null   compatible  always fits
     """
-    width = max((len(row.label) for row in rows), default=0)
-    for row in rows:
-        yield f"{row.label:{width}}  {row.verdict:10}  {row.why}"
-        yield from (f"{'':{width}}    {text}" for text in row.properties)
+    width = max((len(label) for label, _, _ in rows), default=0)
+    for label, verdict, why in rows:
+        yield f"{label:{width}}  {verdict:10}  {why}"
+        if verdict == "chosen":
+            yield from (f"{'':{width}}    {item}" for item in properties)
 
 
 def ranking_tree(ranking: Ranking, selected: str | None) -> dict[str, Any]:

@@ -56,10 +56,10 @@ def _rows(ranking: Ranking, selected: str | None) -> Iterator[tuple[str, str, st
 
     Notices of whole namespaces follow once, below the table.
     """
-    for row in wheel_selection.verdicts(ranking, selected):
-        if row.verdict != "rejected":
-            yield row.label, row.verdict, row.why
+    for label, verdict, why in wheel_selection.verdicts(ranking, selected):
+        if verdict != "rejected":
+            yield label, verdict, why
             continue
-        first, *more = wheel_selection.why_not(ranking, row.label, notices=False)
-        yield row.label, row.verdict, first
+        first, *more = wheel_selection.why_not(ranking, label, notices=False)
+        yield label, verdict, first
         yield from (("", "", phrase) for phrase in more)

@@ -52,6 +52,7 @@ class VersionReport:
         labels: of the files that are offered, by plain filename; None for the non-variant wheel.
         has_variants: False for a version that is there for its `older_build` alone.
         verdicts: on every variant, the chosen one first; those that a lock file has are ``locked``.
+        properties: of the chosen one, as ``namespace :: feature :: value``.
         why: why the chosen one, and none that ranks higher.
         is_missed: a better variant does not fit, as `why` says.
         missing: why there is no variant that was asked for by name, empty if there is.
@@ -71,6 +72,7 @@ class VersionReport:
     labels: Mapping[str, str | None]
     has_variants: bool = True
     verdicts: tuple[Verdict, ...] = ()
+    properties: tuple[str, ...] = ()
     why: str = ""
     is_missed: bool = False
     missing: str = ""
@@ -120,10 +122,7 @@ class VersionReport:
         tree: dict[str, object] = {
             "version": str(self.version),
             "files": dict(self.labels),
-            "variants": [
-                {"label": row.label, "verdict": row.verdict, "why": row.why}
-                for row in self.verdicts
-            ],
+            "variants": [row._asdict() for row in self.verdicts],
             "notices": list(self.notices),
             "problems": list(self.problems),
             "older-build": None if self.older_build is None else _older_tree(self.older_build),
@@ -444,6 +443,13 @@ def version_report(
             row._replace(verdict="locked") if row.label in decision.kept else row
             for ranking in rankings
             for row in wheel_selection.verdicts(ranking, None if decision.kept else chosen)
+        ),
+        properties=tuple(
+            str(item)
+            for ranking in rankings
+            for item in variant_metadata.iter_properties(
+                ranking.metadata.properties_of(chosen or "") or {}
+            )
         ),
         why=why,
         is_missed=bool(

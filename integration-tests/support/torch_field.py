@@ -258,6 +258,9 @@ def newest(project: str, box: Box) -> str | None:
     return None
 
 
+AMD = "https://stable.repo.amd.com/rocm/whl-next"
+
+
 def standin() -> Field:
     """Return all the indexes: PyPI, PyTorch's, and Astral's and the publisher's for vLLM."""
     found = Field(Index(), Builds())
@@ -275,8 +278,8 @@ def standin() -> Field:
                     local = f"{version}+{build.local}"
                     wheel = Wheel(name, local, tag=TAGS[system], requires=requires)
                     found.builds.put(f"{whl}/{build.local}/{name}/", wheel)
-        for place in ("cu121", "cu124"):  # of older releases, which are not here
-            found.builds.put(f"{whl}/{place}/{name}/", Wheel(name, "0.0.1+old", tag=LINUX))
+        for place in (f"{whl}/cu121", f"{whl}/cu124", AMD):  # of releases that are not here
+            found.builds.put(f"{place}/{name}/", Wheel(name, "0.0.1+old", tag=LINUX))
     for release, torch in RELEASES["vllm"].items():
         requires = (f"torch=={torch}",)
         found.index.add_wheel(Wheel("vllm", release, tag=LINUX, requires=requires))

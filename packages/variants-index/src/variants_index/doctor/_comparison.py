@@ -22,7 +22,7 @@ from pep_variants.machines import Platform, Surroundings
 from pep_variants.metadata import Metadata
 from pep_variants.preferences import Preferences
 from pep_variants.selection import Admitted, Advice, File, Selection
-from variants_catalog import installed_builds
+from variants_catalog import catalogs, installed_builds
 
 from .._candidate import Candidate
 from .._errors import PackageIndexError, Unreachable
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from variants_catalog.entries import CatalogProject, PublishedFile
     from variants_catalog.listings import Unavailable
 
-    from .._package_finder import PackageFinder
+    from .._package_finder import PackageFinder, Project
     from ..target import Target
     from ._requirements import Requirers
 
@@ -153,9 +153,12 @@ class Comparison:
             item,
             item.label if build is None else build.label,
             warnings=project.warnings,
-            unavailable=project.unavailable,
             has_entry=entry is not None,
         )
+        try:
+            found = replace(found, unavailable=self._missed(project))
+        except PluginFailed as error:
+            return replace(found, unavailable=project.unavailable, error=error)
         release = found.release
         found = replace(found, is_listed=release in project.versions)
         lack = self.finder.lack(item.project, release) if found.is_listed else ""
@@ -169,7 +172,7 @@ class Comparison:
             own = next((each.judge() for each in admitted if each.version == release), None)
         except PluginFailed as error:
             return replace(found, error=error)
-        if project.unavailable:
+        if found.unavailable:
             advice = None  # what cannot be had for now may be better than what can
         if own is None:
             return replace(found, advice=advice, lack=lack)
@@ -190,6 +193,16 @@ class Comparison:
             missed=missed,
             untrusted=_untrusted(own),
             warnings=(*found.warnings, *_warnings(item.project, release, own)),
+        )
+
+    def _missed(self, project: Project) -> tuple[Unavailable, ...]:
+        """Return what cannot be had of *project* for now, and this machine could take."""
+        if project.entry is None or not project.unavailable:
+            return project.unavailable
+        return tuple(
+            catalogs.missed_here(
+                project.entry, project.unavailable, self._detect, self._preferences
+            )
         )
 
     def _build(self, entry: CatalogProject, item: Installed) -> PublishedFile | None:

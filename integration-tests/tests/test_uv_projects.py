@@ -196,7 +196,7 @@ def test_each_sync_says_what_stays_idle(machine: Machine, index: Index, name: st
     assert index.requests == []
     assert "variant cu128" not in gpu.run("sync", *words, "-q").err
     if "older" in more:
-        assert all(": to take it, require older==1.0" in line for line in lines)
+        assert all(": to take it, require older==1.0" in line for line in lines), lines
         return
     relock, sync = lines[0].rpartition(": uv-variants ")[2].split(" takes it")[0].split(" && ")
     assert gpu.run(*relock.split()).code == 0

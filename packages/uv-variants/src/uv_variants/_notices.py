@@ -203,9 +203,10 @@ def _idle_line(state: CommandState, there: Mapping[str, Installed], names: list[
         moves_along = context.used_entry(name)  # with its family
         fits = partial(_is_admitted, texts if moves_along else [*texts, *required], name)
         found = judgement(state, there, name, fits, key)
-        if found is not None and found.advice is not None and found.leaves_idle:
+        if found is not None and found.older:  # a lock keeps the newest release
+            older = older or found.older
+        elif found is not None and found.advice is not None and found.leaves_idle:
             better[name] = found.advice
-        older = older or ("" if found is None else found.older)
     if not better or context.lock.path is None:
         return older
     name, advice = next(iter(better.items()))

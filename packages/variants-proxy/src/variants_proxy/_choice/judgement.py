@@ -28,7 +28,8 @@ class Judgement:
         advice: what is better, None for nothing.
         newest: the release that an upgrade takes, None if none is admitted.
         has_build: whether a release has a build for an accelerator that is here.
-        older: the line about an older release that has one, where that does not go first.
+        older: the line about an older release that has one, where that does not go first and
+            nothing is better of the installed one.
         within: what is better of the installed release, None for nothing.
     """
 
@@ -118,7 +119,7 @@ def judge(
         if not preferences.puts_first(shown.project, by_default=True):
             advice = within
     older = None
-    if advice is None and has_build and not is_first:
+    if within is None and has_build and not is_first:
         until = [each for each in ordered if each.version <= release]
         older = wheel_selection.newest_build(shown.project, until, lambda: True)
     text = older.missed().text if older is not None and older.version is not None else ""

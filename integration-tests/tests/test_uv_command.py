@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import shutil
 import signal
 import stat
 import sys
 import threading
+import zipfile
 from collections.abc import Callable
 
 import pytest
 
 from support.index import Answer, Index
-from support.projects import app_index
+from support.projects import app_index, built_against
 from support.uvs import Machine, project
 from support.waiting import wait_until
 from support.wheels import Wheel
@@ -38,6 +41,27 @@ def test_what_needs_no_index_is_uvs_own(machine: Machine) -> None:
     ):
         ours, plain = machine.run(*arguments), machine.plain(*arguments)
         assert (ours.code, ours.out, ours.err) == (plain.code, plain.out, plain.err), arguments
+
+
+def test_pip_check(machine: Machine) -> None:
+    """It compares a variant with what it is built against, as pip with the shim does."""
+    environment = machine.create_environment(PYTHON)
+    index = Index()
+    index.add_release(built_against("app", "2.8"))
+    wheels = [index.files["app"]["app-1.0-py3-none-any-t28.whl"]]
+    for torch, code in (("2.8.1", 0), ("2.9.0", 1)):
+        for wheel in [*wheels, Wheel("torch", torch).build()]:
+            with zipfile.ZipFile(io.BytesIO(wheel)) as archive:
+                archive.extractall(environment.site_packages)
+        plain, done = machine.plain("pip", "check"), machine.run("pip", "check")
+        assert plain.code == 0
+        assert done.code == code, done
+        line = f"app 1.0 (variant t28) is built against torch 2.8.*, and torch {torch} is installed"
+        assert (f"uv-variants: {line}\n" in done.err) is bool(code), done
+        quiet = machine.run("pip", "check", "--quiet")
+        assert (quiet.code, quiet.err) == (code, ""), quiet
+        shutil.rmtree(environment.site_packages / f"torch-{torch}.dist-info")
+    assert machine.run("pip", "check", "--help").out == machine.plain("pip", "check", "--help").out
 
 
 _BUILD = """

@@ -56,6 +56,10 @@ def run_command(arguments: Sequence[str], *, is_uvx: bool) -> int:
         from ._cache_command import run_cache_command
 
         return run_cache_command(uv, invocation, os.environ)
+    if invocation.command == ("pip", "check") and not invocation.has("help", "h"):
+        from ._pip_check import run_pip_check
+
+        return run_pip_check(uv, invocation, os.environ)
     if scope is Scope.NOTHING:
         return become_uv([uv, *rest], os.environ)
     gc.disable()  # 35 ms: nearly all that is made before uv starts lives until the end

@@ -80,7 +80,7 @@ def variants_caches(plain: Path) -> Path:
 
 
 _PROJECT = (("sync",), ("run",), ("add",), ("remove",))
-_PIP = (("pip", "install"), ("pip", "sync"))
+_PIP = (("pip", "install"), ("pip", "sync"), ("pip", "check"))
 _SECONDS = 30.0
 
 

@@ -32,7 +32,7 @@ OWN_OPTIONS = ("--variant", "--no-vari", "--allow-miss")
 
 
 def is_direct(arguments: Sequence[str]) -> bool:
-    """Return whether *arguments*, those after ``uv``, surely need no index."""
+    """Return whether *arguments*, those after ``uv``, are surely for uv alone."""
     if any(text.startswith(OWN_OPTIONS) for text in arguments):
         return False
     first, second = (*arguments[:2], "", "")[:2]
@@ -40,7 +40,8 @@ def is_direct(arguments: Sequence[str]) -> bool:
         return True
     if first not in ("pip", "tool") or not second or second.startswith("-"):
         return False
-    return second not in (PIP if first == "pip" else TOOL) and "--outdated" not in arguments
+    ours = (*PIP, "check") if first == "pip" else TOOL  # see `_pip_check`
+    return second not in ours and "--outdated" not in arguments
 
 
 UV_VARIABLE = "VARIANTS_UV"

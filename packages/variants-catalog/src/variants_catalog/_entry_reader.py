@@ -16,9 +16,17 @@ from pep_variants import labels as wheel_labels
 from pep_variants import limits, wheel_files
 from pep_variants import metadata as variant_metadata
 from pep_variants.errors import CatalogError, InvalidProperty, InvalidWheelFilename, shortened
-from pep_variants.metadata import Property, PropertyTree
+from pep_variants.metadata import PropertyTree
 
-from .entries import PLACEHOLDER, CatalogProject, CatalogVariant, Fault, Measured, filled
+from .entries import (
+    PLACEHOLDER,
+    CatalogProject,
+    CatalogVariant,
+    Fault,
+    Measured,
+    filled,
+    read_property,
+)
 
 FORMAT_VERSION = "1"
 _SAMPLE = "1.0"
@@ -280,7 +288,7 @@ class _Reader(PropertyTree):
         seen = set()
         for text in texts:
             try:
-                item = Property.parse(PLACEHOLDER.sub(_SAMPLE, text))
+                item = read_property(PLACEHOLDER.sub(_SAMPLE, text))
             except InvalidProperty as error:
                 raise self.error(path, str(error)) from None
             if item.namespace not in (*namespaces, variant_metadata.ABI_DEPENDENCY):

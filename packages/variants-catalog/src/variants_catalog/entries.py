@@ -203,10 +203,7 @@ class CatalogVariant:
 
     @cached_property
     def _admits(self) -> Callable[[Version], bool]:
-        def contains(version: Version) -> bool:
-            return self.versions.contains(version.public, prereleases=True)
-
-        return lru_cache(maxsize=1024)(contains)  # a version has many files
+        return _admission(self.versions)
 
     def placeholders(self, version: Version) -> Mapping[str, str] | None:
         """Return the values of placeholders in the local part of *version*.
@@ -237,7 +234,7 @@ class CatalogVariant:
     @cached_property
     def _filled(self) -> Callable[..., dict[str, Features]]:
         def read(values: Iterable[tuple[str, str]], faults: Iterable[Fault]) -> dict[str, Features]:
-            items = [Property.parse(filled(text, dict(values))) for text in self.properties]
+            items = [read_property(filled(text, dict(values))) for text in self.properties]
             for fault in faults:
                 items = list(map(fault.without, items))
             found = variant_metadata.group_properties(items)
@@ -250,15 +247,19 @@ class CatalogVariant:
 
     def known_properties(self, version: Version | None = None) -> dict[str, Features]:
         """Return the properties that are the same for all of its files, as `properties_of`."""
+        return self._without_templates.properties_of({}, version)
+
+    @cached_property
+    def _without_templates(self) -> CatalogVariant:
         known = tuple(text for text in self.properties if not PLACEHOLDER.search(text))
-        return replace(self, properties=known).properties_of({}, version)
+        return replace(self, properties=known)
 
     def faults(self, version: Version) -> dict[Property, str]:
         """Return the properties that *version* lacks for a known fault, each with that in words."""
         faults = list(self._faults(version))
         if not faults:  # of nearly all files
             return {}
-        items = [Property.parse(text) for text in self.properties if not PLACEHOLDER.search(text)]
+        items = [read_property(text) for text in self.properties if not PLACEHOLDER.search(text)]
         return {
             item: str(fault) for fault in faults for item in items if fault.without(item) != item
         }
@@ -357,7 +358,11 @@ class CatalogProject:
     @property
     def uses_own_files(self) -> bool:
         """Whether a variant is of the project's own files, with one of its extras or without."""
-        return any(map(self.is_own, self.variants))
+        return bool(self._own)
+
+    @cached_property
+    def _own(self) -> tuple[CatalogVariant, ...]:
+        return tuple(filter(self.is_own, self.variants))
 
     def is_own(self, variant: CatalogVariant) -> bool:
         """Return whether *variant* is of the project's own files, wherever the user has them."""
@@ -394,7 +399,7 @@ class CatalogProject:
 
     def own_files(self, filename: str) -> Iterator[PublishedFile]:
         """Yield what the project's own non-variant wheel *filename* is, with each of the extras."""
-        for item, version, values in self._matching(filename, filter(self.is_own, self.variants)):
+        for item, version, values in self._matching(filename, self._own):
             yield from self._file(item, filename, version, values)
 
     def _matching(
@@ -570,6 +575,20 @@ def target(variant: CatalogVariant) -> str:
     return canonicalize_name(re.split(r"[\s\[=]", variant.requires[0], maxsplit=1)[0])
 
 
+@lru_cache(maxsize=256)  # the builds of a project share most of them
+def _admission(versions: SpecifierSet) -> Callable[[Version], bool]:
+    def contains(version: Version) -> bool:
+        return versions.contains(version.public, prereleases=True)
+
+    return lru_cache(maxsize=1024)(contains)  # a version has many files
+
+
+@lru_cache(maxsize=4096)  # so do these
+def read_property(text: str) -> Property:
+    """Parse a property of an entry, as `Property.parse`."""
+    return Property.parse(text)
+
+
 @lru_cache(maxsize=4096)  # a version has many files
 def _public(version: Version) -> Version:
     return Version(version.public)
@@ -600,6 +619,7 @@ def _platforms(tags: str, wanted: Sequence[str]) -> str:
     return ".".join(tag for tag in tags.split(".") if platform_kind(tag) in kinds)
 
 
+@lru_cache(maxsize=1024)
 def platform_kind(tag: str) -> str:
     """Return system and architecture of a platform tag, without the version of the system.
 

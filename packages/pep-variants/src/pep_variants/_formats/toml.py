@@ -8,7 +8,7 @@ from typing import Any
 
 from ..limits import TOML_DEPTH, TOML_KEY_PARTS, TOML_WORD_CHARACTERS, TOML_WORK
 
-_STEP = r"\"\"\"|'''|[\"'\[\]{}=,.\n]|\#[^\n]*|[A-Za-z0-9_+-]+"
+_STEP = r"\"\"\"|'''|\"[^\"\\\n]*\"|[\"'\[\]{}=,.\n]|\#[^\n]*|[A-Za-z0-9_+-]+"
 _ENDS = {'"""': '"{3,5}', "'''": "'{3,5}", '"': '["\n]', "'": "['\n]"}
 """Ends of strings by their beginnings. Before the end of the long ones may be two more quotation
 marks; a short one that is not terminated ends with its line."""
@@ -52,6 +52,8 @@ def _check_work(text: str) -> None:
         if char in _ENDS:
             position, candidates = _after_string(text, position, char)
             work += candidates
+        elif char[0] == '"':  # a string without escapes, begun and ended
+            work += 1
         elif char == ".":
             dots += 1
             work += dots  # the parser looks at all parts before it

@@ -249,6 +249,12 @@ class CatalogVariant:
         """Return the properties that are the same for all of its files, as `properties_of`."""
         return self._without_templates.properties_of({}, version)
 
+    @property
+    def known_namespaces(self) -> frozenset[str]:
+        """The namespaces of the `known_properties`, which need not be parsed for them."""
+        texts = self._without_templates.properties
+        return frozenset(text.partition("::")[0].strip() for text in texts)
+
     @cached_property
     def _without_templates(self) -> CatalogVariant:
         known = tuple(text for text in self.properties if not PLACEHOLDER.search(text))
@@ -438,7 +444,7 @@ class CatalogProject:
             present: namespaces of the accelerators of the machine.
         """
         needed = machines.ACCELERATORS.keys() - {*present}
-        lost = [item for item in self.variants if not needed.isdisjoint(item.known_properties())]
+        lost = [item for item in self.variants if not needed.isdisjoint(item.known_namespaces)]
         asked = {item.place for item in self.variants if item not in lost} - {None}
         unread = tuple(item for item in lost if item.place and item.place not in asked)
         if not asked or not unread:

@@ -116,7 +116,7 @@ class UpstreamPages:
         self._pages: LRUCache[tuple[str, str], SentPage] = LRUCache(self._limits.kept_page_bytes)
         self._splits: LRUCache[tuple[str, str], dict[str, tuple[Page, str]]] = LRUCache(64)
         self._flights: SingleFlight[SentPage | None] = SingleFlight()
-        self._fetching: dict[tuple[str, str], asyncio.Future[SentPage | None]] = {}
+        self._fetches: SingleFlight[SentPage | None] = SingleFlight()
         self._paused: dict[str, float] = {}  # until when, by host
         self.health = Health(self._settings.upstreams)
 
@@ -283,25 +283,27 @@ class UpstreamPages:
         self, upstream: Upstream, project: str, known: SentPage | None
     ) -> SentPage | None:
         serves_old, host = self._settings.serves_old, host_of(upstream)
+        key = (upstream.name, project)
         if serves_old and time.monotonic() < self._paused.get(host, 0.0):
             page = await self._old(upstream, project, known)
             if page is not None:
                 return page
-        fetching = self._begun(upstream, project, known)
-        if serves_old:
-            await asyncio.wait([fetching], timeout=OLD_PAGE_SECONDS)
-            if not fetching.done():
-                page = await self._old(upstream, project, known)
-                if page is not None:
-                    self._paused[host] = time.monotonic() + PAUSE
-                    self.health.is_late(upstream, OLD_PAGE_SECONDS)
-                    logger.warning(
-                        "%s: serving an old page: %s does not answer within %g seconds",
-                        project, redacted(upstream.url), OLD_PAGE_SECONDS,
-                    )  # fmt: skip
-                    return page
+        fetch = partial(self._answered, upstream, project, known)
+        waits = OLD_PAGE_SECONDS if serves_old else None
         try:
-            return await asyncio.shield(fetching)
+            try:
+                return await asyncio.wait_for(self._fetches.join(key, fetch), waits)
+            except asyncio.TimeoutError:
+                page = await self._old(upstream, project, known)
+                if page is None:
+                    return await self._fetches.join(key, fetch)
+                self._paused[host] = time.monotonic() + PAUSE
+                self.health.is_late(upstream, OLD_PAGE_SECONDS)
+                logger.warning(
+                    "%s: serving an old page: %s does not answer within %g seconds",
+                    project, redacted(upstream.url), OLD_PAGE_SECONDS,
+                )  # fmt: skip
+                return page
         except NothingFetched as error:
             if not serves_old or not _is_failing(error):
                 raise
@@ -309,46 +311,29 @@ class UpstreamPages:
             if page is None:
                 raise
             logger.warning("%s: serving an old page: %s", project, error)
-            self._pages.put((upstream.name, project), page, page.weight)
+            self._pages.put(key, page, page.weight)
             return page
 
-    def _begun(
+    async def _answered(
         self, upstream: Upstream, project: str, known: SentPage | None
-    ) -> asyncio.Future[SentPage | None]:
-        """Return the request for a page, which is in progress or begins now.
-
-        It ends even if no client waits for it, and what comes of it is kept.
-        """
+    ) -> SentPage | None:
+        """Return what an upstream answers, and keep it, whether a client waits for it or not."""
         key = (upstream.name, project)
-        fetching = self._fetching.get(key)
-        if fetching is None:
-
-            def keep(done: asyncio.Future[SentPage | None]) -> None:
-                self._fetching.pop(key, None)
-                if done.cancelled():
-                    return
-                error = done.exception()
-                if error is None:
-                    self.health.answered(upstream)
-                    self._keep(upstream, project, done.result())
-                elif isinstance(error, NothingFetched):
-                    self.health.failed(upstream, error)
-                    if _is_failing(error):
-                        self._paused[host_of(upstream)] = time.monotonic() + PAUSE
-
-            fetching = asyncio.ensure_future(self._fetched(upstream, project, known))
-            fetching.add_done_callback(keep)
-            self._fetching[key] = fetching
-        return fetching
-
-    def _keep(self, upstream: Upstream, project: str, page: SentPage | None) -> None:
-        key = (upstream.name, project)
+        try:
+            page = await self._fetched(upstream, project, known)
+        except NothingFetched as error:
+            self.health.failed(upstream, error)
+            if _is_failing(error):
+                self._paused[host_of(upstream)] = time.monotonic() + PAUSE
+            raise
+        self.health.answered(upstream)
         if page is None:
             logger.debug("Project %s is not on index %s", project, upstream.name)
             self._pages.remove(key)
         else:
             logger.debug("Page of project %s on index %s: asked for", project, upstream.name)
             self._pages.put(key, page, page.weight)
+        return page
 
     async def _fetched(
         self, upstream: Upstream, project: str, known: SentPage | None

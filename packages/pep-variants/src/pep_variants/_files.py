@@ -28,7 +28,7 @@ _NO_ROOM = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG)
 
 _LEFT = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 _LEFT_SECONDS = 86_400
-"""What was written to that long ago is nobody's any more."""
+"""Seconds after the last write to it when a leftover is removed."""
 
 
 class Content(NamedTuple):

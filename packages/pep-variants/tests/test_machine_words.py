@@ -7,6 +7,7 @@ import pytest
 
 from pep_variants._choose.preferences import Preferences
 from pep_variants._detect.detector import Detector
+from pep_variants._detect.known_gpus import KNOWN_GPUS
 from pep_variants._detect.known_machines import BY_NAME, KNOWN_MACHINES
 from pep_variants._detect.machines import machine_text, names_file, parse_facts, write_facts
 from pep_variants._formats import toml
@@ -188,3 +189,31 @@ def test_a_name_is_no_path_beside_the_file_that_sets_it(tmp_path, text):
     assert settings.preferences.platform_file == text
     covered = covered_files(file, file.read_bytes(), {"platform": text})
     assert [item.path for item in covered] == [file]
+
+
+def test_known_gpus_are_read_as_facts():
+    for gpu in KNOWN_GPUS:
+        drivers = list(gpu.known_drivers())
+        assert bool(drivers) == bool(gpu.drivers), gpu
+        assert {gpu.first, gpu.last} <= {"", *(driver.name for driver in drivers)}, gpu
+    for machine in {
+        gpu.machine(driver)
+        for gpu in KNOWN_GPUS
+        for driver in (*gpu.known_drivers(), *([] if "sm=" in gpu.facts else [None]))
+    }:
+        held = [each for each in load_machine(machine).namespaces.values() if each.features]
+        assert held, machine
+        assert not any(each.notice for each in held), machine
+
+
+def test_names_of_known_gpus_are_of_one_machine_on_each_system():
+    named = [(gpu.name, system) for gpu in KNOWN_GPUS for system in gpu.systems]
+    assert len(named) == len(set(named))
+    assert {"linux-x86_64", "linux-aarch64", "windows-x86_64", "macos-arm64"} == {
+        system for _, system in named
+    }
+
+
+def test_the_newest_driver_of_old_gpus_of_nvidia():
+    last = {gpu.facts: [*gpu.known_drivers()][-1].name for gpu in KNOWN_GPUS if gpu.drivers}
+    assert (last["sm=6.1"], last["sm=7.0"], last["sm=7.5"]) == ("580", "580", "595")

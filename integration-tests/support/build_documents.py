@@ -1,7 +1,8 @@
 """The documents that this project comes from, row by row, beside the commands that answer them.
 
-`page` returns docs/reference/build-documents.md. Run as a script in the checkout, this module
-writes it; what a row prints is what the command printed then.
+`data` returns docs/reference/build-documents.jsonl, whose rows the page shows as tables; what a row
+prints is what its command printed then. `python -m support.build_documents` in integration-tests
+writes it. The files that the commands read are those of the page.
 """
 
 from __future__ import annotations
@@ -19,8 +20,12 @@ from pathlib import Path
 
 from variants_cli.main import main
 
+from .documents import File, Page
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "build-documents.md"
+DATA = PAGE.with_suffix(".jsonl")
+TUTORIAL = PAGE.with_name("torch-2.8.0-variants.json")
 
 TORCH = ("torch-2.8.0-cuda12.8", "torch-2.9.1-cuda12.9", "torch-2.10.0-cuda13.0")
 VISION = (
@@ -33,8 +38,6 @@ GPUS_PAGE = "docs/how-to/several-gpus.md"
 PUBLISH_PAGE = "docs/tutorials/publish.md"
 TORCH_PAGE = "docs/tutorials/torch.md"
 UV_PAGE = "docs/how-to/uv.md"
-TUTORIAL = "torch-2.8.0-variants.json"
-
 
 _HAS_EFFECT = re.compile("VARIANTS_|_VARIANT_PROVIDER_|VISIBLE_DEVICES")
 
@@ -92,77 +95,14 @@ def typed(command: str, folder: Path) -> str:
     return out.getvalue()
 
 
-# What is typed first: the metadata of the releases, as an index would have it.
-
-RELEASES = (*TORCH, *VISION, ROCM)
-FIRST = tuple(f"variants matrix {name} --format metadata -o {name}.json" for name in RELEASES)
-
-
 def prepare(folder: Path) -> None:
-    """Write the files that the rows are about to *folder*."""
-    for command in FIRST:
-        typed(command, folder)
-    for name, text in FILES.items():
-        (folder / name).write_text(text)
-
-
-def _build(name: str, cuda: str, *lower: str) -> dict[str, object]:
-    bound = {"cuda_version_lower_bound": [cuda], "sm_arch": [f"{item}_real" for item in lower]}
-    return {name: {"nvidia": bound}}
-
-
-_TUTORIAL = {
-    "$schema": "https://variants-schema.wheelnext.dev/v0.2.0.json",
-    "default-priorities": {"namespace": ["nvidia"]},
-    "providers": {
-        "nvidia": {
-            "enable-if": "platform_system == 'Linux' or platform_system == 'Windows'",
-            "plugin-api": "nvidia_variant_provider.plugin:NvidiaVariantPlugin",
-            "requires": ["nvidia-variant-provider>=0.0.1,<1.0.0"],
-        }
-    },
-    "variants": {
-        "null": {},
-        **_build("cu126", "12.6", "50", "60", "70", "75", "80", "86", "90"),
-        **_build("cu128", "12.8", "75", "80", "86", "90", "100", "120"),
-        **_build("cu129", "12.9", "75", "80", "86", "90", "100", "120"),
-    },
-}
-_EXTENDED = """\
-extends = "torch-2.8.0-cuda12.8"
-
-[axes.gpu.sm87]
-title = "Jetson Orin"
-requires = { cuda = ">=11.4", cpu = ["armv8_2"] }
-properties = ["nvidia :: sm_arch :: 87_real"]
-environment = { TORCH_CUDA_ARCH_LIST = "8.7", CMAKE_CUDA_ARCHITECTURES = "87" }
-"""
-_MKL = """\
-extends = "torch-2.10.0-cuda13.0"
-label = ["cuda", "gpu", "cpu", "blas"]
-
-[variant]
-default-priorities.namespace = [
-    "nvidia", "bf16_training", "int8_inference", "mkl", "x86_64", "aarch64",
-]
-providers.mkl = { optional = true, static-properties.build = ["on"] }
-
-[axes.blas.openblas]
-label = ""
-
-[axes.blas.mkl]
-properties = ["mkl :: build :: on"]
-requires = { gpu = "none", cpu = ["avx2", "avx512"] }
-
-[[override]]
-where = { blas = "mkl" }
-environment = { BLAS = "MKL" }
-"""
-FILES: Mapping[str, str] = {
-    TUTORIAL: json.dumps(_TUTORIAL, indent=2),
-    "more.toml": _EXTENDED,
-    "mkl.toml": _MKL,
-}
+    """Do in *folder* what the page has before the rows: metadata of releases, and other files."""
+    (folder / TUTORIAL.name).write_bytes(TUTORIAL.read_bytes())
+    for step in Page(PAGE).steps:
+        if isinstance(step, File):
+            (folder / step.name).write_text(step.text)
+        elif " --format metadata " in step.text:
+            typed(step.text, folder)
 
 
 # The rows.
@@ -213,7 +153,7 @@ def _tutorial() -> Iterator[Row]:
             yield Row(
                 f"driver for CUDA {cuda}, compute capability {sm}",
                 f"NV_VARIANT_PROVIDER_FORCE_CUDA_DRIVER_VERSION={cuda} "
-                f"NV_VARIANT_PROVIDER_FORCE_SM_ARCH={sm} variants rank {TUTORIAL}",
+                f"NV_VARIANT_PROVIDER_FORCE_SM_ARCH={sm} variants rank {TUTORIAL.name}",
             )
 
 
@@ -332,14 +272,14 @@ def _torch() -> Iterator[Row]:
     yield Row("jobs of ninja", f"{one} --format shell", "MAX_JOBS=")
     yield Row("BLAS strategy", f"variants matrix {TORCH[2]} --format document", "| BLAS |")
     yield Row(
-        "BLAS: Intel MKL (`mkl.toml`, below)",
+        "BLAS: Intel MKL (`mkl.toml`)",
         "variants matrix mkl.toml --only cpu_avx512_mkl --format shell",
         "BLAS=",
     )
     yield Row("disk of a build", f"variants matrix {TORCH[2]} --format document", "| Disk |")
     yield Row("memory of a build", f"variants matrix {TORCH[2]} --format document", "| Memory |")
     yield Row(
-        "extending the matrix (`more.toml`, below)",
+        "extending the matrix (`more.toml`)",
         "variants matrix more.toml --only gpu=sm87",
     )
     yield Row(
@@ -425,117 +365,34 @@ def documents() -> dict[str, list[Row]]:
     }
 
 
-# The page.
-
-_HEAD = """\
-# The documents behind this project, row by row
-
-Five public documents describe what people did by hand before there were variants, and with the
-first drafts of them. Each row, table, command and decision of theirs is here, beside the command
-that does the same today and what it prints, shortened. The page is written by
-`integration-tests/support/build_documents.py`; tests type every command.
-
-Where a document is wrong about a machine, the row follows the hardware: an L40S has compute
-capability 8.9, not 9.0; a Graviton3 has neither SVE2 nor ARMv9; no build for CUDA 13 runs on
-driver 570.
-
-## What is typed first
-
-The metadata of each release, as an index would have it:
-
-```console
-{first}
-```
-
-The tutorial's release is in `{tutorial}`:
-
-```json
-{json}
-```
-
-One more architecture, `more.toml`:
-
-```toml
-{more}```
-
-A second BLAS, `mkl.toml`:
-
-```toml
-{mkl}```
-
-## Building
-
-In checkouts of PyTorch and torchvision that lie side by side, for torchvision with the builds of
-PyTorch that it needs before it. The same command goes on after a break.
-
-```console
-$ cd pytorch
-$ {torch}
-note: building with uv from .
-[1/1] cuda12_9_sm90_avx2 built in … s
-dist/torch-…-cuda12_9_sm90_avx2.whl
-…
-$ cd ../vision
-$ {vision}
-note: torch: 1 variant, then torchvision: 1 variant
-…
-dist/torchvision-…-cuda12_9_sm90_avx2.whl
-…
-```
-
-With a test of each wheel, `tested.toml`:
-
-```toml
-extends = "torchvision-0.24.0-cuda12.9"
-
-[build]
-test = "python -c 'import torch, torchvision; print(torch.__name__, torchvision.__name__)'"
-```
-
-```console
-$ {tested}
-…
-[1/1] cpu_avx2 built in … s; torch torchvision
-…
-```
-"""
+# The data.
 
 
-def page() -> str:
-    """Return the page, with what each command prints here and now."""
+def data() -> str:
+    """Return the data of the page, a row on each line, with what each command prints here."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         prepare(folder)
-        parts = [
-            _HEAD.format(
-                first="\n".join(f"$ {command}" for command in FIRST),
-                tutorial=TUTORIAL,
-                json=FILES[TUTORIAL],
-                more=FILES["more.toml"],
-                mkl=FILES["mkl.toml"],
-                torch=BUILDS[0],
-                vision=BUILDS[1],
-                tested=TESTED,
-            )
-        ]
-        for title, rows in documents().items():
-            parts.append(f"## {title}\n\n{len(rows)} rows.\n")
-            cells = (f"| {row.words} | `{row.command}` | {printed(row, folder)} |" for row in rows)
-            parts.append("\n".join(["| there | here | |", "|---|---|---|", *cells, ""]))
-    return "\n".join(parts)
+        return "".join(
+            f"{json.dumps(entry(title, row, folder), ensure_ascii=False)}\n"
+            for title, rows in documents().items()
+            for row in rows
+        )
+
+
+def entry(title: str, row: Row, folder: Path) -> dict[str, str]:
+    """Return a row of the document *title* with the page that it is on, or what it prints."""
+    found = {"document": title, "row": row.words, "command": row.command}
+    return {**found, "page": row.page} if row.page else {**found, "prints": printed(row, folder)}
 
 
 def printed(row: Row, folder: Path) -> str:
-    """Return what the page shows of the output of *row*, or where it is."""
-    if row.page:
-        path = os.path.relpath(ROOT / row.page, PAGE.parent)
-        return "above" if row.page == OWN_PAGE else f"[{Path(row.page).stem}]({path})"
+    """Return what the page shows of the output of *row*."""
     lines = typed(row.command, folder).splitlines()
     line = next(line.strip() for line in lines if line.strip().startswith(row.line))
     text = " ".join(line.split())
-    cut = text if len(text) <= 60 else f"{text[:59]}…"
-    return "`" + cut.replace("|", "\\|") + "`"
+    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    DATA.write_text(data(), encoding="utf-8")

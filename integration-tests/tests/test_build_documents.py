@@ -1,20 +1,23 @@
-"""The documents that this project comes from: each row's command is typed, and the page is true."""
+"""The documents that this project comes from: each row's command is typed, the data are true."""
 
 from __future__ import annotations
 
+import json
 import platform
+import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from support import build_documents
-from support.build_documents import ROOT, Row, documents, printed
+from support.build_documents import DATA, PAGE, ROOT, Row, documents, entry
 from support.build_projects import write_project
 from support.documents import Page, Reader
 
-ROWS = [row for rows in documents().values() for row in rows]
-PAGE = build_documents.PAGE.read_text("utf-8")
+ROWS = [(title, row) for title, rows in documents().items() for row in rows]
+FOUND = [json.loads(line) for line in DATA.read_text("utf-8").splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -25,32 +28,44 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def check(row: Row, folder: Path) -> None:
-    """Check that the page has what the command of *row* prints."""
-    assert f"| {row.words} | `{row.command}` | {printed(row, folder)} |\n" in PAGE
-
-
 @pytest.mark.parametrize("number", range(25))
 def test_rows(number: int, folder: Path) -> None:
-    """One in many: most rows are one command with each label."""
-    for row in ROWS[number::250]:
-        check(row, folder)
+    """One in many, as `data` has it: most rows are one command with each label."""
+    for (title, row), found in zip(ROWS[number::250], FOUND[number::250], strict=True):
+        assert found == entry(title, row, folder)
 
 
 @pytest.mark.nightly
-def test_page() -> None:
-    assert build_documents.page() == PAGE
+def test_data() -> None:
+    assert build_documents.data() == DATA.read_text("utf-8")
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.page], ids=str)
+@pytest.mark.parametrize("row", [row for _, row in ROWS if row.page], ids=str)
 def test_rows_of_other_pages(row: Row) -> None:
     assert row.command in [command.text for command in Page(ROOT / row.page).commands]
 
 
-def test_the_page_has_each_row() -> None:
-    assert [
-        line.split(" | ")[0].removeprefix("| ") for line in PAGE.splitlines() if "| `" in line
-    ] == [row.words for row in ROWS]
+def test_the_data_have_each_row_with_a_command() -> None:
+    assert [(each["document"], each["row"], each["command"]) for each in FOUND] == [
+        (title, row.words, row.command) for title, row in ROWS
+    ]
+    assert [each["row"] for each in FOUND if not each["command"].strip()] == []
+    assert [each["row"] for each in FOUND if not (each.get("page") or each["prints"])] == []
+
+
+def test_the_summary() -> None:
+    """How many rows a document has, and which commands are in them."""
+    lines = re.findall(r"^\| (.+) \| (\d+) \| (.+) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert lines == [
+        (title, str(len(rows)), ", ".join(f"`{name}`" for name in commands_of(rows)))
+        for title, rows in documents().items()
+    ]
+
+
+def commands_of(rows: list[Row]) -> list[str]:
+    words = re.compile(r"(?:^| )((?:uv-variants pip|pip|variants) (?=[a-z])\w+)")
+    found = Counter(match[1] for row in rows if (match := words.search(row.command)))
+    return [name for name, _ in found.most_common()]
 
 
 @pytest.mark.nightly

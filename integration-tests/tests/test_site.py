@@ -6,6 +6,8 @@ the site that it builds; `test_documents` has the links of the documents.
 
 from __future__ import annotations
 
+import html
+import json
 import os
 import re
 import shutil
@@ -130,3 +132,11 @@ def test_every_public_name_is_in_the_reference(reference, module):
 def test_the_known_machines(reference):
     text = (reference / "platforms.html").read_text("utf-8")
     assert all(f">{known.name}<" in text for known in KNOWN_MACHINES)
+
+
+def test_the_rows_of_the_documents(reference):
+    tables = (reference / "build-documents.html").read_text("utf-8").partition('id="the-rows"')[2]
+    rows = re.findall(r"<tr[^>]*><td><p>(.*?)</p></td>", tables, re.DOTALL)
+    text = (ROOT / "docs/reference/build-documents.jsonl").read_text("utf-8")
+    there = [re.sub("<[^>]+>", "", html.unescape(row)) for row in rows]
+    assert there == [json.loads(line)["row"].replace("`", "") for line in text.splitlines()]

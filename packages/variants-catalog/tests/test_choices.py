@@ -4,9 +4,11 @@
 """
 
 import re
+import shlex
 from dataclasses import replace
 
 import pytest
+from packaging.requirements import Requirement
 from packaging.version import Version
 
 import variants_catalog
@@ -19,7 +21,10 @@ from pep_variants._model.platform import Platform, Support
 from pep_variants._model.property import ABI_DEPENDENCY
 from pep_variants._providers.nvidia import NvidiaProvider
 from pep_variants._providers.registry import ACCELERATORS, BUILTIN_NAMESPACES, ask_known
+from pep_variants.safe_files import read_toml
 from variants_catalog._catalogs import DirectoryCatalog
+from variants_catalog._entry_checks import sample_versions
+from variants_catalog.catalogs import plain_lines, source_of
 from variants_catalog.entries import target
 
 CATALOG = DirectoryCatalog(variants_catalog.projects())
@@ -574,3 +579,27 @@ def test_entry(name):
             codes = re.findall(r"sm_arch :: (\d+)_", " ".join(variant.properties))
             assert codes
             assert min(map(int, codes)) >= 75
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_build_of_the_default_catalogue_has_a_line(name):
+    entry = CATALOG.project(name)
+    seen = set()
+    for version in reversed(sample_versions(entry.variants)):
+        for file in published(entry, str(version)):
+            places = [place for place in entry.places if file in entry.files(place, file.published)]
+            place = places[0] if places else ""
+            source = source_of(entry, file, entry.page(place) if place else "")
+            if (file.label, source.name, place) in seen:
+                continue
+            seen.add((file.label, source.name, place))
+            lines = plain_lines([source])
+            if not lines["pip"].text:
+                assert source.is_ambiguous, source
+                continue
+            wanted, *_ = [Requirement(text) for text in shlex.split(lines["pip"].text)[2:3]]
+            assert wanted.name in (name, *entry.targets)
+            assert version in wanted.specifier or file.published_version in wanted.specifier
+            for line in lines.values():
+                assert (place in line.text) if place else ("http" not in line.text), line
+            assert read_toml(lines["pixi"].text)["pypi-dependencies"]

@@ -12,8 +12,9 @@ import ast
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("packages/*/src", "resolver-ext/src", "pip-patch/src")
@@ -24,11 +25,17 @@ _DOCUMENTS = ("docs/**/*.md", "*.md", "*/README.md", "packages/*/README.md")
 _EXAMPLE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-class Module(NamedTuple):
-    """A module of this project: its path, its tree."""
+@dataclass(frozen=True)
+class Module:
+    """A module of this project: its path, its code."""
 
     path: Path
-    tree: ast.Module
+    code: str
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """What the code says; who only asks for names does not wait for it."""
+        return ast.parse(self.code)
 
     @property
     def exports(self) -> set[str] | None:
@@ -58,7 +65,7 @@ def modules(folder: Path) -> Package:
     for path in sorted(folder.rglob("*.py")):
         parts = path.relative_to(folder.parent).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        package[name] = Module(path, ast.parse(path.read_text("utf-8")))
+        package[name] = Module(path, path.read_text("utf-8"))
     return package
 
 
@@ -80,12 +87,12 @@ def problems(root: Path) -> Iterator[str]:
         for module in package.values():
             yield from _import_problems(module, known, root, name)
     for path in sorted(root.glob("conformance/**/*.py")):
-        module = Module(path, ast.parse(path.read_text("utf-8")))
+        module = Module(path, path.read_text("utf-8"))
         yield from _import_problems(module, known, root)
     for pattern in _DOCUMENTS:
         for path in sorted(root.glob(pattern)):
             for code in _EXAMPLE.findall(path.read_text("utf-8")):
-                yield from _import_problems(Module(path, ast.parse(code)), known, root)
+                yield from _import_problems(Module(path, code), known, root)
 
 
 def _own_problems(name: str, package: Package) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import os
 import re
@@ -120,8 +121,13 @@ def test_variables_of_plugins():
     }
 
 
-def strings() -> Iterator[tuple[str, Path]]:
-    """Yield the texts in the sources but the names of ``__all__``, and their modules."""
+@functools.cache
+def texts() -> list[tuple[str, Path]]:
+    """The texts in the sources but the names of ``__all__``, and their modules."""
+    return list(_texts())
+
+
+def _texts() -> Iterator[tuple[str, Path]]:
     folders = [*ROOT.glob("packages/*/src"), *(ROOT / "pip-patch").glob("[ps]*")]
     for folder in (*folders, ROOT / "resolver-ext/src"):
         for path in folder.rglob("*.py"):
@@ -136,7 +142,6 @@ def _is_face(node: ast.stmt) -> bool:
     return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
 
 
-TEXTS = list(strings())
 VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+_?")
 # Constants of the operating system, of ELF, in a header of ROCm; variables of CMake; the beginning
 # of those of the proxy.
@@ -152,7 +157,7 @@ def test_every_variable_is_on_the_page_and_in_the_code():
     there = set(re.findall(r"`([^`\s=]+)[`=]", CONFIGURATION))
     known = {
         text: path
-        for text, path in TEXTS
+        for text, path in texts()
         if VARIABLE.fullmatch(text) and not NO_VARIABLE.fullmatch(text)
     }
     beginnings = tuple(name for name in known if name.endswith("_"))
@@ -304,7 +309,7 @@ def test_every_schema_is_on_the_page():
 
 def test_explained_messages_occur():
     placeholder = r"…|\b(?!CUDA|NVIDIA|AMD|ROCM_PATH|PEP|HTTP|API|SSL_CERT_FILE)[A-Z]{3,}\b"
-    sources = "\n".join(" ".join(text.split()) for text, _ in TEXTS)
+    sources = "\n".join(" ".join(text.split()) for text, _ in texts())
     explained = re.findall(r"^\| `([^`]+)` \| .+ \| .+ \|$", MESSAGES, re.M)
     assert len(explained) > 20
     for message in explained:

@@ -46,12 +46,13 @@ def pytest_generate_tests(metafunc):
         return
     known = {
         "name": (NAMES, 16),
-        "module": (modules(), 6),
-        "fault": (functions(), 40),
+        "module": (modules, 6),
+        "fault": (functions, 40),
         "mutation": ([*MUTATIONS], 6),
     }
     argument = next((item for item in known if item in metafunc.fixturenames), None)
     values, step = known.get(argument, ([None], 1))
+    values = values() if callable(values) else values
     if argument == "fault":
         pips = [TAIL[1:]]
     elif metafunc.config.getoption("full_matrix"):

@@ -148,7 +148,7 @@ class Selector(SphinxDirective):
 
 def write_script(app: Sphinx, error: Exception | None) -> None:
     """Write the answers beside the other files of the site."""
-    if error is None and app.builder.format == "html":
+    if error is None and app.builder.format == "html" and app.config.selector_answers:
         text = script(answers_of(app.config.selector_answers))
         (Path(app.outdir) / "_static" / DATA).write_text(text, "utf-8")
 

@@ -67,10 +67,10 @@ def own(folder, name, version, files):
     (info / "RECORD").write_text("\n".join([*rows, ""]))
 
 
-def problems(*folders):
+def problems(*folders, projects=None):
     return [
         (item.path.rpartition("site/")[2], item.owners, item.missing)
-        for item in ownership_problems(map(str, folders))
+        for item in ownership_problems(map(str, folders), projects)
     ]
 
 
@@ -87,7 +87,9 @@ def test_files_of_two_names(tmp_path):
     site = tmp_path / "site"
     own(site, "app", "1.0", {"app/__init__.py": "a = 1", "app/lib.so": "gpu"})
     own(site, "App_CPU", "1.0", {"app/__init__.py": "a = 1", "app/x.cpython-313.pyc": "c"})
-    assert problems(site) == [("app/__init__.py", ("app-cpu==1.0", "app==1.0"), False)]
+    found = [("app/__init__.py", ("app-cpu==1.0", "app==1.0"), False)]
+    assert problems(site) == problems(site, projects={"app-cpu"}) == found
+    assert problems(site, projects={"new"}) == []
 
 
 def test_missing_files(tmp_path):
@@ -96,7 +98,9 @@ def test_missing_files(tmp_path):
     own(site, "app", "1.0", {"app/__init__.py": "a = 1", "app/x.pyc": "c"})
     for path in ("__init__.py", "x.pyc"):
         (site / "app" / path).unlink()
+    own(site, "other", "1.0", {"other.py": "b = 1"})
     assert problems(site) == [("app/__init__.py", ("app==1.0",), True)]
+    assert problems(site, projects={"other"}) == []
 
 
 @pytest.mark.parametrize("record", [b"one,two\n", b"\xff,,\n", None])

@@ -444,12 +444,12 @@ class CatalogProject:
             present: namespaces of the accelerators of the machine.
         """
         needed = machines.ACCELERATORS.keys() - {*present}
-        lost = [item for item in self.variants if not needed.isdisjoint(item.known_namespaces)]
-        asked = {item.place for item in self.variants if item not in lost} - {None}
-        unread = tuple(item for item in lost if item.place and item.place not in asked)
+        built = (item.place for item in self.variants if needed.isdisjoint(item.known_namespaces))
+        asked = {*built} - {None}
+        unread = tuple(item for item in self.variants if item.place and item.place not in asked)
         if not asked or not unread:
             return self
-        variants = tuple(item for item in self.variants if item not in unread)
+        variants = tuple(item for item in self.variants if not item.place or item.place in asked)
         return replace(self, variants=variants, unread=unread)
 
     def unread_builds(self, version: Version) -> Iterator[PublishedFile]:

@@ -137,7 +137,7 @@ def repairs(
     required = {*projects, *required_by(found, found.keys() - {*without})}
     again: dict[str, Installed] = {}
     contested = []
-    for problem in ownership_problems(paths):
+    for problem in ownership_problems(paths, within):
         owners = [owner.partition("==")[0] for owner in problem.owners]
         staying = [name for name in owners if name not in going]
         if within.isdisjoint(owners) or not staying or (len(owners) == 1 and not alone):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -121,7 +121,9 @@ def installed_files(item: Installed) -> Iterator[str]:
             yield os.path.normpath(os.path.join(folder, row.path))  # noqa: PTH118
 
 
-def ownership_problems(paths: Iterable[str]) -> list[OwnershipProblem]:
+def ownership_problems(
+    paths: Iterable[str], projects: Container[str] | None = None
+) -> list[OwnershipProblem]:
     """Return the files below *paths* that have several owners or are missing, by path.
 
     Installing or removing one of the owners overwrites or removes a file of the other. Empty files
@@ -130,24 +132,30 @@ def ownership_problems(paths: Iterable[str]) -> list[OwnershipProblem]:
 
     Args:
         paths: directories as in ``sys.path``.
+        projects: whose files count, all by default. Where none is installed no RECORD is read.
     """
     owners: dict[str, dict[str, str]] = {}
     filled: set[str] = set()
-    for folder in dict.fromkeys(map(os.path.realpath, paths)):
-        for item in _distributions(folder):
-            try:
-                rows = read_record(_read(item.folder, RECORD_FILE, RECORD_BYTES), RECORD_FILE)
-            except InvalidWheel:
+    asked: set[str] = set()
+    folders = [*dict.fromkeys(map(os.path.realpath, paths))]
+    found = [(folder, item) for folder in folders for item in _distributions(folder)]
+    counting = [item for _, item in found if projects is None or item.project in projects]
+    for folder, item in found if counting else ():
+        try:
+            rows = read_record(_read(item.folder, RECORD_FILE, RECORD_BYTES), RECORD_FILE)
+        except InvalidWheel:
+            continue
+        for row in rows:
+            if not row.path or row.path.endswith(_COMPILED):
                 continue
-            for row in rows:
-                if not row.path or row.path.endswith(_COMPILED):
-                    continue
-                path = os.path.normpath(os.path.join(folder, row.path))  # noqa: PTH118
-                owners.setdefault(path, {})[f"{item.project}=={item.version}"] = row.digest
-                if row.size != _EMPTY:
-                    filled.add(path)
+            path = os.path.normpath(os.path.join(folder, row.path))  # noqa: PTH118
+            owners.setdefault(path, {})[f"{item.project}=={item.version}"] = row.digest
+            if row.size != _EMPTY:
+                filled.add(path)
+            if projects is None or item.project in projects:
+                asked.add(path)
     problems = []
-    for path in sorted(owners):
+    for path in sorted(asked):
         missing = not os.path.lexists(path)
         if missing or (len(owners[path]) > 1 and path in filled):
             listed, digests = zip(*sorted(owners[path].items()), strict=True)

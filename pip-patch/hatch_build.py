@@ -55,6 +55,7 @@ SOURCES = {
         "../packages/variants-catalog/src/variants_catalog",
     ),
 }
+ENTRIES = "pep_variants_shim/_vendor/variants_catalog/projects/"
 LIBRARIES: dict[str, dict[str, str]] = tomllib.loads(
     Path(__file__).with_name("vendor.toml").read_text("utf-8")
 )
@@ -105,6 +106,11 @@ class BundleHook(BuildHookInterface[Any]):
             if source.suffix == ".py":
                 code = edited(source.read_text("utf-8"), place)
                 target.write_text(rewritten(code, place), "utf-8")
+            elif place.startswith(ENTRIES) and source.suffix == ".toml":
+                # Parsed once, not by every pip.
+                target, place = target.with_suffix(".json"), f"{place.removesuffix('.toml')}.json"
+                tree = tomllib.loads(source.read_text("utf-8"))
+                target.write_text(json.dumps(tree, ensure_ascii=False), "utf-8")
             else:
                 target.write_bytes(source.read_bytes())
             build_data["force_include"][str(target)] = place

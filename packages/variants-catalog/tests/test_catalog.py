@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -455,6 +456,14 @@ class TestStores:
         assert found.project("numpy") is None
         with pytest.raises(CatalogError, match=r"is 'torch', but the file is named other\.toml"):
             found.project("other")
+
+    def test_a_bundle(self, tmp_path):
+        (tmp_path / "torch.json").write_text(json.dumps(toml.read_toml(TORCH)))
+        found = DirectoryCatalog(tmp_path, "shipped: ")
+        assert found.names() == ["torch"]
+        assert found.project("torch") == read_entry(TORCH, "shipped: torch.toml")
+        assert found.project("numpy") is None
+        assert open_catalog(tmp_path).names() == []
 
     def test_several(self):
         trees = {

@@ -20,7 +20,10 @@ __all__ = ["__version__", "possible_builds", "project_names", "projects"]
 
 
 def projects() -> Path:
-    """Return the directory of the TOML files: `NAME.toml`, the name normalized (PEP 503)."""
+    """Return the directory of the entries: `NAME.toml`, the name normalized (PEP 503).
+
+    A bundle has `NAME.json` instead.
+    """
     return Path(__file__).parent / "projects"
 
 
@@ -33,7 +36,7 @@ def project_names() -> frozenset[str]:
         from importlib import resources
 
         listed = [item.name for item in (resources.files(__name__) / "projects").iterdir()]
-    return frozenset(name.removesuffix(".toml") for name in listed if name.endswith(".toml"))
+    return frozenset(name.rpartition(".")[0] for name in listed)
 
 
 def possible_builds(names: Iterable[str]) -> frozenset[str]:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _SUFFIX = ".toml"
+_PARSED = ".json"
+"""What a bundle has instead, the same entry parsed: of pip's time the parser of TOML took much."""
 _MAX_PLACES = 3
 
 
@@ -68,13 +70,17 @@ class DirectoryCatalog:
             listed = [item.name for item in self.path.iterdir()]
         except OSError as error:
             raise CatalogError(str(self.path), "", f"cannot be read: {error.strerror}") from None
-        names = (name.removesuffix(_SUFFIX) for name in listed if name.endswith(_SUFFIX))
+        suffixes = (_SUFFIX,) if self.place is None else (_SUFFIX, _PARSED)
+        names = (name.rpartition(".")[0] for name in listed if name.endswith(suffixes))
         return sorted(name for name in names if canonicalize_name(name) == name)
 
     def project(self, name: str) -> CatalogProject | None:
         """Return the entry of the project *name* (normalized), None without one."""
         path = self.path / f"{name}{_SUFFIX}"
         source = str(path) if self.place is None else f"{self.place}{path.name}"
+        parsed = self.path / f"{name}{_PARSED}"
+        if self.place is not None and parsed.is_file():
+            return entry_from_tree(json.loads(parsed.read_bytes()), source)
         try:
             if isinstance(path, Path):
                 data = safe_files.read_regular(path, limits.CATALOG_ENTRY_BYTES).data

@@ -21,12 +21,9 @@ BEGIN, END = "<!-- made from a record -->", "<!-- end -->"
 WORST = "limits"
 """The group of which the page has the slowest row alone."""
 HEADLINES = (
-    "read + rank 10,000 variants",
-    "read + rank a PyTorch matrix of 59",
     "python -c pass",
     "pip install --dry-run, 30 plain packages",
     "pip install --dry-run, 30 plain packages, 10 of them with variants",
-    "resolve 500 projects, a tenth with 12 variants",
 )
 """What the README has."""
 

@@ -130,7 +130,7 @@ def first_page_with(reader: Reader, pip: str) -> Prepared:
     reader.use_pip()
     put_shim(reader)
     with with_builds(reader, builds_of(torch=("2.14.0", "2.15.0"))):
-        reader.environ["VARIANTS_PLATFORM"] = "h100-zen4"
+        reader.environ["VARIANTS_PLATFORM"] = "h100-zen4,cuda=12.4"
         yield {}
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pep_variants._providers.nvidia import DRIVER_OVERRIDE
+from support.cuda_torch import FILES
 from support.documents import Page, Reader
 from support.environments import ROOT
 from support.index import Index, served
@@ -26,7 +27,7 @@ from support.nvidia_drivers import (
     nvml,
     redirection,
 )
-from support.published_builds import TORCH, Field, published, standing_in
+from support.published_builds import LINUX, TORCH, Field, published, standing_in
 from support.wheels import Wheel
 
 pytestmark = [
@@ -89,9 +90,12 @@ def test_driver_upgrade(there: Reader) -> None:
 
 
 @pytest.mark.parametrize("field", [("2.13.0", "2.14.0", "2.15.0")], indirect=True)
-@pytest.mark.usefixtures("field")
-def test_driver_too_old(there: Reader) -> None:
+def test_driver_too_old(there: Reader, field: Field) -> None:
     with_drivers(there, {"nvidia-driver-550": "12.4"})
+    field.index.add_wheel(Wheel("torch", "2.15.0", tag=LINUX, files=FILES), metadata_file=True)
+    page = "https://download.pytorch.org/whl/cu126/torch/"
+    field.builds.put(page, Wheel("torch", "2.14.0+cu126", tag=LINUX, files=FILES))
+    there.type_in("pip install --quiet torch")
     there.environ["VARIANTS_CATALOG"] = "default"
     there.follow(Page(ROOT / "docs/how-to/driver-too-old.md"))
 
@@ -192,3 +196,15 @@ def test_several_gpus(there: Reader) -> None:
     on_machine(there, files, {})
     there.environ["LD_LIBRARY_PATH"] = str(library.parent)
     there.follow(Page(ROOT / "docs/how-to/several-gpus.md"))
+
+
+@pytest.mark.usefixtures("field")
+def test_amd(there: Reader) -> None:
+    """A laptop whose kernel lists a CPU, and the GPU in it."""
+    nodes = "sys/class/kfd/kfd/topology/nodes"
+    files = {
+        f"{nodes}/0/properties": "simd_count 0\ngfx_target_version 0\n",
+        f"{nodes}/1/properties": "simd_count 24\ngfx_target_version 110003\n",
+    }
+    on_machine(there, files, {})
+    there.follow(Page(ROOT / "docs/how-to/amd.md"))

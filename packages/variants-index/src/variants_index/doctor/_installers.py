@@ -28,7 +28,7 @@ _SETTING = re.compile(r" {4}((?:global|install)\.[a-z-]+): (.+)")
 _BUILT_IN = "+variants."
 _SWITCH = "PEP_VARIANTS_SHIM"
 _WHEELS = "--find-links dist"
-"""Where the wheels of this project are: README.md, Start."""
+"""Where the wheels of this project are: README.md, "The first minute"."""
 _MANAGED = (
     "import sys, sysconfig; print(sys.prefix == sys.base_prefix and sysconfig.get_path('stdlib'))"
 )

@@ -14,7 +14,7 @@ import sys
 from html.parser import HTMLParser
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
@@ -22,6 +22,13 @@ from support.environments import ROOT
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 BROWSER = os.environ.get("CHROME") or next(filter(None, map(shutil.which, BROWSERS)), None)
+HOW_TO = "ci docker driver-too-old driver-upgrade one-lock uv uv-locks wrong-choice"
+PAGES = (
+    "tutorials/team.md",
+    "tutorials/torch.md",
+    *(f"how-to/{name}.md" for name in HOW_TO.split()),
+)
+"""Pages among which the search looks."""
 ANSWERS = Path(__file__).parent / "selector" / "answers.json"
 
 pytestmark = [
@@ -43,20 +50,23 @@ def site(tmp_path_factory):
     for name in ("conf.py", "selector.md"):
         shutil.copy(ROOT / "docs" / name, root / "docs" / name)
     (root / "VERSION").write_text("1\n")
-    (root / "docs/index.md").write_text("# Site\n\n```{toctree}\nselector\n```\n")
+    for name in PAGES:
+        (root / "docs" / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / "docs" / name, root / "docs" / name)
+    (root / "docs/index.md").write_text("# Site\n\n```{toctree}\n:glob:\n\n*\n*/*\n```\n")
     command = [
         sys.executable,
         "-m",
         "sphinx",
         "-q",
-        "-W",
         "-c",
         root / "docs",
         "-D",
         "exclude_patterns=none",
     ]
     more = ["-D", f"selector_answers={ANSWERS}", "-d", root / "doctrees", root, root / "html"]
-    subprocess.run([*command, *more], check=True, timeout=60)
+    done = subprocess.run([*command, *more], capture_output=True, text=True, timeout=60, check=True)
+    assert "selector" not in done.stderr  # the other pages have links to pages that are not here
     return (root / "html/docs/selector.html").as_uri()
 
 
@@ -249,6 +259,29 @@ def test_without_javascript(chromium, site):
     page.goto(f"{site}#jax-macos-0-9-0-cpu")
     assert page.locator("#jax-macos-0-9-0-cpu").is_visible()
     browser.close()
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("uv lock cpu and gpu", "how-to/one-lock.html"),
+        (
+            "no kernel image is available",
+            "how-to/wrong-choice.html#cuda-error-no-kernel-image-is-available-for-execution-on-the-device",
+        ),
+        ("is_available() False", "how-to/wrong-choice.html#torch-cuda-is-available-is-false"),
+        ("which build 5090", "selector.html"),
+        ("docker", "how-to/docker.html"),
+    ],
+)
+def test_a_search_opens_the_heading(chromium, site, query, first):
+    page = chromium.new_page()
+    page.goto(site.replace("docs/selector.html", f"search.html?q={quote(query)}"))
+    found = page.locator("#search-results li > a")
+    found.first.wait_for(timeout=5000)
+    page.locator(".search-summary:has-text('finished')").wait_for(timeout=5000)
+    assert found.first.get_attribute("href") == f"docs/{first}"
+    page.close()
 
 
 class Inline(HTMLParser):

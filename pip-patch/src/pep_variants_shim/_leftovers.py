@@ -12,8 +12,7 @@ import logging
 import zipfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pip._vendor.packaging.utils import canonicalize_name
 
@@ -29,8 +28,7 @@ MAX_TRIES = 8
 """Labels that are left out, one after the other, to have the builds agree."""
 
 
-@dataclass(frozen=True)
-class _Coming:
+class _Coming(NamedTuple):
     """What is going to be installed, as `Installed` has it."""
 
     project: str

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pip._internal.exceptions import InstallationError
 from pip._internal.req.constructors import install_req_from_line
@@ -31,8 +30,7 @@ Resolve = Callable[..., Any]
 """Runs pip's resolver, with more requirements if any are given; returns its `RequirementSet`."""
 
 
-@dataclass(frozen=True)
-class InstalledProject:
+class InstalledProject(NamedTuple):
     """An installed distribution in the result of a resolution.
 
     Attributes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from pep_variants import labels as wheel_labels
 from pep_variants.metadata import Metadata
@@ -68,8 +68,7 @@ class OwnBuilds(Protocol[CT_contra]):
         ...
 
 
-@dataclass(frozen=True)
-class Chosen:
+class Chosen(NamedTuple):
     """A file that is chosen, or is about to be.
 
     Attributes:

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .limits import PARTIAL_BYTES, PARTIAL_PARTS
 
@@ -33,8 +33,7 @@ REFUSED = (400, 416, 501)
 _OK = 200
 
 
-@dataclass(frozen=True)
-class Range:
+class Range(NamedTuple):
     """A range of bytes of a file.
 
     Attributes:
@@ -53,8 +52,7 @@ class Range:
         return f"bytes={self.start}-{self.start + self.length - 1}"
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A part of a file.
 
     Attributes:

@@ -31,7 +31,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
-from typing import IO, NoReturn, Protocol, TypeAlias, TypeVar
+from typing import IO, NamedTuple, NoReturn, Protocol, TypeAlias, TypeVar
 
 from ._digests import Digests
 from ._formats.merging import check_promise, merge_all
@@ -125,8 +125,7 @@ class Fetch:
         return headers
 
 
-@dataclass(frozen=True)
-class Whole:
+class Whole(NamedTuple):
     """The whole file, downloaded: its size and hashes are checked.
 
     Servers may send it in place of a range.
@@ -139,8 +138,7 @@ class Whole:
     data: bytes | IO[bytes]
 
 
-@dataclass(frozen=True)
-class LocalFile:
+class LocalFile(NamedTuple):
     """A file of this machine, in place of a range or the whole: only what is needed is read.
 
     Attributes:
@@ -157,8 +155,7 @@ class NoRanges(Enum):
     NEVER = "never"
 
 
-@dataclass(frozen=True)
-class Absent:
+class Absent(NamedTuple):
     """The server does not have the file, or does not serve it to this user: see `ABSENT`.
 
     Attributes:
@@ -168,8 +165,7 @@ class Absent:
     reason: str
 
 
-@dataclass(frozen=True)
-class Failed:
+class Failed(NamedTuple):
     """The file cannot be fetched.
 
     Attributes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from packaging.specifiers import SpecifierSet
@@ -51,8 +51,7 @@ class Listed(Generic[F]):
     yanked: str | None = None
 
 
-@dataclass(frozen=True)
-class PlacePage:
+class PlacePage(NamedTuple):
     """A page that an entry names.
 
     Attributes:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
@@ -72,8 +72,7 @@ def abi_dependencies(properties: Properties) -> tuple[AbiDependency, ...]:
     )
 
 
-@dataclass(frozen=True)
-class AbiMismatch:
+class AbiMismatch(NamedTuple):
     """An installed variant that does not go with what is installed of another project.
 
     Attributes:

@@ -15,8 +15,8 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from packaging.utils import canonicalize_name
 
@@ -345,8 +345,7 @@ def is_built_only(selection: Selection[Any]) -> bool:
     return is_unfit(selection) and any(file.label is None for file in selection.rejected)
 
 
-@dataclass(frozen=True)
-class Unfit:
+class Unfit(NamedTuple):
     """Why nothing of a version can be installed.
 
     Attributes:
@@ -458,8 +457,7 @@ def _machine(selection: Selection[Any]) -> str:
     return "this machine"
 
 
-@dataclass(frozen=True)
-class Advice:
+class Advice(NamedTuple):
     """Another build of the installed project fits this machine better.
 
     Attributes:

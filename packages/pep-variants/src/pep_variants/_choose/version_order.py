@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -47,8 +46,7 @@ class Admitted(NamedTuple):
     judge: Callable[[], Selection[Any] | None]
 
 
-@dataclass(frozen=True)
-class NewestBuild:
+class NewestBuild(NamedTuple):
     """The newest version with a build for the accelerator, behind a newer one without.
 
     Attributes:

@@ -13,8 +13,8 @@ import hashlib
 import logging
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from .._choose.preferences import SKIP, Preferences
 from .._model.platform import ELSEWHERE, Platform, Support
@@ -42,8 +42,7 @@ _logger = logging.getLogger(__name__)
 # `variants_plugins.PluginRunner` is the implementation of all clients of this project.
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """The supported properties that a plugin returned for this machine.
 
     Attributes:
@@ -61,8 +60,7 @@ class Answer:
     stderr: str = ""
 
 
-@dataclass(frozen=True)
-class Refused:
+class Refused(NamedTuple):
     """Why a provider's plugin does not run.
 
     Attributes:

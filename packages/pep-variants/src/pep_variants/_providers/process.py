@@ -9,9 +9,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from ..limits import PLUGIN_ANSWER_BYTES, PLUGIN_NOISE_BYTES, size_in_words
 
@@ -25,8 +24,7 @@ _GRACE = 2.0
 """Seconds that a killed program gets to disappear; one stuck in a driver never does."""
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """Outcome of a program.
 
     Attributes:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from .registry import ACCELERATORS, BUILTIN_NAMESPACES
 
@@ -23,8 +23,7 @@ _JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID")
 _SMALL = 1 << 16
 
 
-@dataclass(frozen=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """Facts about a machine in ``/proc``, ``/sys``, ``/dev`` and environment variables.
 
     Attributes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -23,8 +23,7 @@ _HASH = re.compile(r"--hash=(sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9
 _SPECIFIERS = re.compile(r"[A-Za-z0-9.!+*_<>=~,-]*", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(NamedTuple):
     """One package to install, from what the metadata asks for and the user allowed.
 
     Attributes:
@@ -58,8 +57,7 @@ class Wanted:
         return redacted(self.requirement)
 
 
-@dataclass(frozen=True)
-class Allowed:
+class Allowed(NamedTuple):
     """Packages to install to get a provider's plugin.
 
     Attributes:
@@ -82,8 +80,7 @@ class Allowed:
         return self.wanted[0].name.replace("-", "_")
 
 
-@dataclass(frozen=True)
-class _Entry:
+class _Entry(NamedTuple):
     requirement: Requirement
     hashes: tuple[str, ...]
 
@@ -97,8 +94,7 @@ class _Entry:
         return None
 
 
-@dataclass(frozen=True)
-class AllowList:
+class AllowList(NamedTuple):
     """Packages that the user allows.
 
     Attributes:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from packaging.utils import canonicalize_name
 
@@ -31,8 +30,7 @@ DIST_INFO_SUFFIX = ".dist-info"
 _IN_DIST_INFO = f"{DIST_INFO_SUFFIX}/"
 
 
-@dataclass(frozen=True)
-class WheelContents:
+class WheelContents(NamedTuple):
     """An open wheel.
 
     Attributes:

@@ -39,8 +39,7 @@ class Piece:
         return self.end - self.start if self.data is None else len(self.data)
 
 
-@dataclass(frozen=True)
-class Rewrite:
+class Rewrite(NamedTuple):
     """How a changed archive is put together.
 
     Attributes:

@@ -25,6 +25,7 @@ from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
 import variants_catalog
+from support.environments import Environments, clean_environ, uv_command
 from support.index import JSON
 from support.proxies import running_proxy
 from support.published_builds import LINUX, Field, published, standing_in
@@ -55,10 +56,12 @@ class Listed(NamedTuple):
     Attributes:
         sha256: of its contents.
         label: that its URL has, None if it is the publisher's own.
+        yanked: why no range takes it, None if they do.
     """
 
     sha256: str
     label: str | None
+    yanked: str | None = None
 
 
 Files = Mapping[str, Listed]
@@ -96,7 +99,7 @@ class Place:
             digest = file["hashes"].get("sha256")
             if at.startswith(self.proxy):
                 digest = _sha256(httpx.get(at, trust_env=False, timeout=30).content)
-            found[plain] = Listed(digest, label)
+            found[plain] = Listed(digest, label, file.get("yanked"))
         return found
 
     def of_export(self, machine: str, project: str, folder: Path) -> Files:
@@ -117,15 +120,14 @@ class Place:
                 assert file["hashes"]["sha256"] == _sha256((page / path).read_bytes())
                 label = path.split("/")[-2].replace("-", "") or None
             if _is_wheel_here(file["filename"]):
-                found[file["filename"]] = Listed(file["hashes"]["sha256"], label)
+                digest = file["hashes"]["sha256"]
+                found[file["filename"]] = Listed(digest, label, file.get("yanked"))
         return found
 
     def resolved(self, machine: str, project: str) -> Any:
         """Return the package that ``variants resolve`` takes, None for none."""
         variants = Path(sys.executable).with_name("variants")
         options = ("--variant-catalog=default", *self.field.options, f"--platform={machine}")
-        # An index has all versions: which one comes first is the installer's to say.
-        options += ("--variant-before-version=:none:",)
         where = ("-i", self.field.index.url, f"--python-platform={SYSTEM}", "--json")
         done = subprocess.run(
             [variants, "resolve", *where, *options, project],
@@ -172,8 +174,8 @@ def _is_against_others(project: str) -> bool:
 def newest(files: Files) -> Listed | None:
     """Return the wheel that an installer on Linux takes."""
 
-    def rank(name: str) -> tuple[Version, bool]:
-        return parse_wheel_filename(name)[1], LINUX in name
+    def rank(name: str) -> tuple[bool, Version, bool]:
+        return files[name].yanked is None, parse_wheel_filename(name)[1], LINUX in name
 
     return files[max(files, key=rank)] if files else None
 
@@ -199,3 +201,26 @@ def test_every_project(
             continue
         same = taken.label == package["label"] if taken.label else False
         assert same or taken.sha256 == package["hashes"]["sha256"], (project, package, exported)
+
+
+@pytest.mark.parametrize("where", ["proxy", "export"])
+def test_installers_take_the_build(
+    where: str, environments: Environments, combination: Any, place: Place, tmp_path: Path
+) -> None:
+    """Before newer releases without one, unless the requirement names such a release."""
+    machine, url = "b200-sapphirerapids", f"{place.proxy}/p/b200-sapphirerapids/simple/"
+    if where == "export":
+        assert place.of_export(machine, "torch", tmp_path / "torch")
+        url = (tmp_path / "torch" / "simple").as_uri()
+    plain = environments.plain(combination.python, combination.pip)
+    options = ("--dry-run", "--no-deps", "--no-cache-dir", "--python-platform=linux")
+    for wanted, version in (("torch", "2.13.999999+cu129"), ("torch==999999+cpu", "999999+cpu")):
+        done = plain.pip("install", *options[:3], "--index-url", url, wanted)
+        assert f"Would install torch-{version}" in done.text
+        uv = [*uv_command(), "pip", "install", "--python", plain.python, *options, wanted]
+        environ = clean_environ({"UV_DEFAULT_INDEX": url})
+        beside = subprocess.run(uv, capture_output=True, text=True, env=environ, check=True)
+        assert f" + torch=={version}" in beside.stderr
+        for text in (done.text, beside.stderr):
+            is_told = "no build for this GPU: torch 2.13.999999 (cuda12.9)" in text
+            assert is_told is (version != "2.13.999999+cu129"), text

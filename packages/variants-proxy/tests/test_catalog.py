@@ -523,3 +523,44 @@ def test_an_own_build_that_does_not_fit(own, catalog, start):
     files = start(own, catalog=catalog()).files("torch")
     assert {f"torch-2.8.0-cp312-cp312-{LINUX}.whl"} <= files.keys()
     assert "torch-2.9.0.tar.gz" not in files
+
+
+def test_a_build_before_newer_versions(own, publisher, catalog, start):
+    """Newer versions without one are yanked, as a whole: a universal lock has one version."""
+    for tags in (f"cp312-cp312-{LINUX}", f"cp312-none-{MAC}"):
+        own.add("torch", f"torch-3.0-{tags}.whl", wheel(f"torch-3.0-{tags}.whl"))
+    publish(publisher, "cpu", "3.0+cpu", (LINUX,))
+    text = torch(publisher)
+    first = text.replace("documentation", "before-version = true\ndocumentation")
+
+    def held(proxy, key=KEY):
+        files = proxy.page("torch", key)["files"]
+        assert {file["filename"].split("-")[1] for file in files} > {"3.0", "3.0+cpu"}
+        found = {file["filename"].split("-")[1]: file.get("yanked") for file in files}
+        found = {version: why for version, why in found.items() if why}
+        for version, why in found.items():
+            assert "for this GPU: torch 2.9.0 (cuda12.8) is the newest" in why
+            assert f"require torch=={version} " in why  # uv wants the local part, too
+        return found.keys()
+
+    named, none = ({"variant-before-version": [name]} for name in ("torch", ":none:"))
+    proxy = start(own, catalog=catalog(first))
+    assert held(proxy) == {"3.0", "3.0+cpu"}
+    assert not held(proxy, BARE)
+    assert not held(proxy, key(**none))
+    # Where uv's own pages are replaced, the command orders versions.
+    in_place = Asked(proxy).files("torch").values()
+    assert not any("yanked" in file for file in in_place)
+    text_of_page = proxy.get(f"/p/{KEY}/simple/torch/", headers={"Accept": "text/html"}).text
+    assert 'data-yanked="no build for this GPU' in text_of_page
+    proxy = start(own, catalog=catalog(text))
+    assert not held(proxy)
+    assert held(proxy, key(**named)) == {"3.0", "3.0+cpu"}
+    # The publisher's own word goes before ours.
+    for name in [*own.files["torch"]]:
+        if name.startswith("torch-3.0"):
+            own.attributes[name] = {"yanked": "wrong results"}
+    proxy = start(own, catalog=catalog(first))
+    files = proxy.page("torch")["files"]
+    reasons = {file["yanked"] for file in files if "-3.0" in file["filename"]}
+    assert reasons == {"wrong results"}

@@ -22,7 +22,13 @@ from variants_index.pages import Page, PageFile
 from variants_index.target import covers, make_target
 from variants_proxy._choice.choice import Chooser
 from variants_proxy._choice.offers import version_in
-from variants_proxy._choice.reports import is_notable, older_builds, refusal, version_report
+from variants_proxy._choice.reports import (
+    first_build,
+    is_notable,
+    older_builds,
+    refusal,
+    version_report,
+)
 from variants_proxy._key import Machine
 from variants_proxy._upstream.releases import plain_releases, releases
 
@@ -257,20 +263,62 @@ NEWEST_WITHOUT_A_BUILD = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("names", "versions"),
-    [
-        ((), {"3.0", "2.0", "1.0", "0.5"}),
-        (("other", ":all:"), {"3.0", "2.0", "1.0", "0.5"}),  # by name alone
-        (("app",), {"1.0", "0.5"}),
-    ],
-)
-def test_versions_newer_than_the_newest_build(names, versions):
-    preferences = Preferences(before_version=frozenset(names))
-    choice = chosen(NEWEST_WITHOUT_A_BUILD, replace(MACHINE, preferences=preferences))
-    assert {str(version_in(offer.filename)) for offer in choice.offers} == versions
+def held_back(page, python=""):
+    """Return the versions that are yanked for a build which goes first, and why."""
+    choice = chosen(page)
+    choice = replace(choice, first=first_build(choice, "app", python))
+    reasons = {
+        str(version_in(each.filename)): choice.yanked(each, each.filename) for each in choice.offers
+    }
+    return {version: reason for version, reason in reasons.items() if reason is not None}
+
+
+def test_versions_newer_than_the_newest_build():
+    found = held_back(NEWEST_WITHOUT_A_BUILD)
+    assert found.keys() == {"3.0", "2.0"}
+    assert found["3.0"] == (
+        "no build for this GPU: app 1.0 (cu128) is the newest release with one; "
+        "require app==3.0 to take this one"
+    )
+    choice = chosen(NEWEST_WITHOUT_A_BUILD)
+    assert {str(version_in(offer.filename)) for offer in choice.offers} == {
+        "3.0", "2.0", "1.0", "0.5",
+    }  # fmt: skip
     found = older_builds(chosen(NEWEST_WITHOUT_A_BUILD), "app")
     assert {str(version): build.label for version, build in found.items()} == {
         "3.0": "cu128",
         "2.0": "cu128",
     }
+
+
+@pytest.mark.parametrize(
+    ("names", "yanked", "held"),
+    [
+        # What its publisher yanked goes before nothing, and keeps its reason.
+        (["app-3.0-py3-none-any-cu128.whl"], {"3.0": "broken"}, {"3.0", "2.0"}),
+        (["app-1.5-py3-none-any-cu128.whl"], {"1.5": "broken"}, {"1.5", "2.0"}),
+        (["app-3.0-py3-none-any-cu128.whl"], {}, set()),
+        (["app-3.0rc1-py3-none-any-cu128.whl"], {}, {"2.0"}),
+        (["app-3.0rc1-py3-none-any-null.whl"], {}, {"2.0", "3.0rc1"}),
+        (["app-2.1-py3-none-any-cu130.whl"], {}, {"2.0"}),  # it does not fit, nor is it listed
+        (["app-2.1.tar.gz"], {}, {"2.0", "2.1"}),
+    ],
+)
+def test_what_goes_before_the_newest_version(names, yanked, held):
+    known = ["app-2.0-py3-none-any-null.whl", "app-2.0-py3-none-any-cu130.whl"]
+    page = page_of([*names, *known, "app-1.0-py3-none-any-cu128.whl"])
+    files = [
+        replace(each, yanked=yanked.get(str(version_in(each.filename)))) for each in page.files
+    ]
+    found = held_back(replace(page, files=tuple(files)))
+    assert found.keys() == held
+    assert {version: found[version] for version in yanked} == yanked
+
+
+def test_a_newer_version_for_another_python_goes_before_nothing():
+    names = ["3.0-py3-none-any-cu128", "2.0-py3-none-any-null", "1.0-py3-none-any-cu128"]
+    page = page_of([f"app-{name}.whl" for name in names])
+    newest, *others = page.files
+    page = replace(page, files=(replace(newest, requires_python=">=3.13"), *others))
+    assert held_back(page, "3.12").keys() == {"2.0"}
+    assert not held_back(page)

@@ -98,6 +98,13 @@ class NewestBuild(NamedTuple):
         (namespace, *_) = _accelerators(self.build, self.build.chosen)
         return BUILTIN_NAMESPACES[namespace].vendor.device.rpartition(" ")[2]
 
+    def why_yanked(self, version: Any) -> str:  # noqa: ANN401 - as clients have it
+        """Return why an index yanks a newer *version* without such a build (PEP 592)."""
+        return (
+            f"no build for this {self._device}: {self.project} {self.version} ({self.label}) is "
+            f"the newest release with one; require {self.project}=={version} to take this one"
+        )
+
     def missed(self) -> VersionNote:
         """Return the note for where the newest version is taken, by the order of versions."""
         return self._missed(f": to take it, require {self.project}=={self.version}")

@@ -52,7 +52,6 @@ from .offers import (
     tags_of,
     version_in,
 )
-from .reports import older_builds
 from .wheel_environments import runs_on
 
 _logger = logging.getLogger(__name__)
@@ -269,13 +268,7 @@ class Chooser:
                 continue  # an installer would compile it
             elif forced is None or version_in(filename) in sources:
                 offers += _without_variants((file,), self.marked)
-        choice = Choice((*offers, *_refused(offers, decisions)), tuple(decisions))
-        # By name alone: a page is for whatever is required, and newer versions are not on it.
-        return (
-            _held_back(choice, page.project, self.machine.python)
-            if page.project in preferences.before_version
-            else choice
-        )
+        return Choice((*offers, *_refused(offers, decisions)), tuple(decisions))
 
     @cached_property
     def _target(self) -> str:
@@ -488,26 +481,6 @@ def _without_sources(decisions: Sequence[VersionDecision]) -> Callable[[Version 
     return lambda version: bool(
         unfit and version and version <= max(unfit) and version not in fitting
     )
-
-
-def _held_back(choice: Choice, project: str, python: str) -> Choice:
-    """Return *choice* without versions that are newer than the newest build for the accelerator."""
-    builds = older_builds(choice, project, python)
-    finals = [each for each in _versions(choice) if not each.is_prerelease]
-    build = builds.get(max(finals)) if finals else None
-    if build is None or build.version is None:
-        return choice
-    offers = (
-        offer
-        for offer in choice.offers
-        if (version := version_in(offer.filename)) is None or version <= build.version
-    )
-    return replace(choice, offers=tuple(offers))
-
-
-def _versions(choice: Choice) -> Iterable[Version]:
-    versions = (version_in(offer.filename) for offer in choice.offers)
-    return (version for version in versions if version is not None)
 
 
 def target_of(machine: Machine) -> str:

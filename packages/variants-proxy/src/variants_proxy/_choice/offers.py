@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from packaging.utils import parse_sdist_filename
 from packaging.version import Version
 
 from pep_variants import labels as wheel_labels
+from pep_variants import selection as wheel_selection
 from pep_variants.markers import VariantContext
-from pep_variants.selection import Admitted, Selection
+from pep_variants.selection import Admitted, NewestBuild, Selection
 from variants_index import target as target_machines
 from variants_index.pages import PageFile
 
@@ -93,10 +95,37 @@ class Choice:
     Attributes:
         offers: in the order of the page.
         decisions: newest version first.
+        first: the build for the accelerator that goes before newer versions, None for none.
     """
 
     offers: tuple[Offer, ...]
     decisions: tuple[VersionDecision, ...] = ()
+    first: NewestBuild | None = None
+
+    def yanked(self, offer: Offer, name: str) -> str | None:
+        """Return why *offer* is yanked (PEP 592) under its *name* on a page, None if it is not.
+
+        Installers take the highest version that is not. One that has no build for the accelerator
+        is yanked where an older one has, so that only who names it gets it.
+        """
+        version, first = version_in(offer.filename), self.first
+        if (
+            offer.file.yanked is not None
+            or first is None
+            or version is None
+            or version <= first.version
+            or version in self._accelerated
+        ):
+            return offer.file.yanked
+        return first.why_yanked(version_in(name))
+
+    @cached_property
+    def _accelerated(self) -> set[Version]:
+        return {
+            each.release.version
+            for each in self.decisions
+            if wheel_selection.is_accelerated(each.selection, each.selection.chosen)
+        }
 
     @property
     def stood_for(self) -> set[str]:

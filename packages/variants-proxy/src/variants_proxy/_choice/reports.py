@@ -324,26 +324,8 @@ def older_builds(choice: Choice, project: str, python: str = "") -> dict[Version
         project: normalized name.
         python: oldest version of Python that is installed for, empty for any.
     """
+    admitted = _admitted(choice, project, python)
     decisions = choice.decisions
-    if not any(
-        wheel_selection.is_accelerated(each.selection, each.selection.chosen) for each in decisions
-    ):
-        return {}
-    if any(project in each.selection.preferences.forced for each in decisions):
-        return {}
-    admitted = [each.admitted for each in decisions if each.is_for(python)]
-    newest = decisions[0].release.version
-    plain = [version for version in _plain_versions(choice, newest) if version > newest]
-    admitted[:0] = [
-        Admitted(version, (), lambda: None) for version in plain if not version.is_prerelease
-    ]
-    # An installer compiles a version of which no wheel fits, if it has sources.
-    sources = {version_in(each.filename) for each in choice.offers if each.label is None}
-    unfit = {each.release.version for each in decisions if not each.selection.files} & sources
-    admitted = [
-        Admitted(each.version, (), lambda: None) if each.version in unfit else each
-        for each in admitted
-    ]
     kept = {each.release.version for each in decisions if each.kept}
     yanked = {each.release.version for each in decisions if each.is_yanked}
     found: dict[Version, NewestBuild] = {}
@@ -353,6 +335,45 @@ def older_builds(choice: Choice, project: str, python: str = "") -> dict[Version
         if build is not None and build.newest == each.version and each.version not in kept:
             found[each.version] = build
     return found
+
+
+def first_build(choice: Choice, project: str, python: str = "") -> NewestBuild | None:
+    """Return the build for the accelerator that goes before newer versions, None for none.
+
+    Arguments are those of `older_builds`. What is yanked goes before nothing.
+    """
+    there = {version_in(offer.filename) for offer in choice.offers if offer.file.yanked is None}
+    finals = (
+        each
+        for each in _admitted(choice, project, python)
+        if each.version in there and not each.version.is_prerelease
+    )
+    build = wheel_selection.newest_build(project, finals, lambda: True)
+    return None if build is None or build.version is None else build
+
+
+def _admitted(choice: Choice, project: str, python: str) -> list[Admitted]:
+    """Return the versions among which `older_builds` looks, newest first; none without builds."""
+    decisions = choice.decisions
+    if not any(
+        wheel_selection.is_accelerated(each.selection, each.selection.chosen) for each in decisions
+    ):
+        return []
+    if any(project in each.selection.preferences.forced for each in decisions):
+        return []
+    admitted = [each.admitted for each in decisions if each.is_for(python)]
+    newest = decisions[0].release.version
+    plain = [version for version in _plain_versions(choice, newest) if version > newest]
+    admitted[:0] = [
+        Admitted(version, (), lambda: None) for version in plain if not version.is_prerelease
+    ]
+    # An installer compiles a version of which no wheel fits, if it has sources.
+    sources = {version_in(each.filename) for each in choice.offers if each.label is None}
+    unfit = {each.release.version for each in decisions if not each.selection.files} & sources
+    return [
+        Admitted(each.version, (), lambda: None) if each.version in unfit else each
+        for each in admitted
+    ]
 
 
 def left_out(selection: Selection[Any]) -> list[tuple[list[str], list[str]]]:

@@ -173,7 +173,7 @@ class ProjectPages:
         return await compute(
             lambda: _consistent(
                 client,
-                [(offer, entries.entry(offer)) for offer in choice.offers],
+                [(offer, _yanked(entries.entry(offer), choice, offer)) for offer in choice.offers],
                 merged.keys() | evaluated.reduced.keys(),
             )
         )
@@ -258,6 +258,12 @@ class ProjectPages:
             and (offer.file.size or 0) <= self._limits.hashed_bytes
         ]
         return sorted(found, key=lambda offer: places[versions[offer.file.filename]])
+
+
+def _yanked(entry: PageFile, choice: Choice, offer: Offer) -> PageFile:
+    """Return the *entry* of *offer*, yanked where a build of an older version goes first."""
+    reason = choice.yanked(offer, entry.filename)
+    return entry if entry.yanked == reason else replace(entry, yanked=reason)
 
 
 def _with_plain(choice: Choice, forced: str | None) -> Choice:

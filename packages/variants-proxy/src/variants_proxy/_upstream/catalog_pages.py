@@ -373,6 +373,7 @@ def _combined(
         entry=entry,
         unavailable=reader.unavailable,
         excluded=len(admitted) < len(files) and (not admitted or any(map(_is_rewritten, files))),
+        puts_build_first=reader.puts_build_first,
     )
 
 

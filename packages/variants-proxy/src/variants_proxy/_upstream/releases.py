@@ -122,6 +122,7 @@ class FetchedPage:
         problem: why the catalogue cannot be read, empty if it was.
         unavailable: builds of it that cannot be had for now.
         excluded: whether builds are left out because of hashes that are given.
+        puts_build_first: as of `PlaceReader`.
     """
 
     page: Page
@@ -133,6 +134,7 @@ class FetchedPage:
     problem: str = ""
     unavailable: tuple[Unavailable, ...] = ()
     excluded: bool = False
+    puts_build_first: bool = False
 
     @property
     def is_described(self) -> bool:
